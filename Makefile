@@ -1,0 +1,39 @@
+# Every target works in .venv, which is made anew when it is missing or older than what defines it.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.ready
+# The same constraints for every install and for what packages need to build themselves.
+export PIP_CONSTRAINT       := $(CURDIR)/constraints.txt
+export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help env demo test lint bench clean
+
+help:           ## this list
+	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
+
+env: $(STAMP)   ## the environment in .venv
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -e '.[dev]'
+	@touch $@
+
+demo: $(STAMP)  ## the whole story on synthetic voices; leaves a report to open
+	$(BIN)/veilmeter demo --out demo
+
+test: $(STAMP)  ## all tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: $(STAMP)  ## ruff and mypy --strict
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/mypy
+
+bench: $(STAMP) ## speed as ratios, each measured in one run
+	$(BIN)/python -m benchmarks
+
+clean:          ## remove what make made
+	rm -rf $(VENV) demo build dist site

@@ -1,0 +1,94 @@
+"""The command `veilmeter`: finds the subcommand, and turns errors into one line and exit code 2."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from veilmeter._version import __version__
+from veilmeter.errors import VeilmeterError
+
+# In the order in which a person meets them. Each name is a module of this package with a function `command`;
+# what is heavy is imported inside that function, so that `--help` is quick.
+COMMANDS = (
+    "demo",
+    "check",
+    "assess",
+    "report",
+    "compare",
+    "gate",
+    "measure",
+    "similarity",
+    "linkability",
+    "singling-out",
+    "invert",
+    "anonymize",
+    "embed",
+    "train",
+    "attackers",
+    "cache",
+)
+
+
+class Commands(TyperGroup):
+    """Loads a subcommand's module only when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [name for name in COMMANDS if self.get_command(ctx, name) is not None]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        module_name = f"veilmeter.cli.{cmd_name.replace('-', '_')}"
+        try:
+            module = importlib.import_module(module_name)
+        except ModuleNotFoundError as error:
+            if error.name != module_name:
+                raise
+            return None
+        if hasattr(module, "app"):  # a group such as `cache clear`
+            built = typer.main.get_command(module.app)
+        else:
+            single = typer.Typer(add_completion=False, rich_markup_mode="rich")
+            single.command(cmd_name)(module.command)
+            built = typer.main.get_command(single)
+        built.name = cmd_name
+        return built
+
+
+app = typer.Typer(cls=Commands, add_completion=False, no_args_is_help=True, rich_markup_mode="rich")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"veilmeter {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def veilmeter(
+    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Measure what a voice anonymizer still gives away: who can be recognised, by whom, and how surely."""
+
+
+def main() -> None:
+    try:
+        app()
+    except VeilmeterError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        print("stopped; what was done is kept, the same command goes on from there", file=sys.stderr)
+        raise SystemExit(130) from None
+    except BrokenPipeError:
+        sys.stderr.close()
+        raise SystemExit(141) from None
+
+
+if __name__ == "__main__":
+    main()

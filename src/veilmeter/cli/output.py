@@ -1,0 +1,203 @@
+"""How every command says its results: a table for people, or JSON, CSV, Markdown, LaTeX, all from one `Page`."""
+
+from __future__ import annotations
+
+import csv as csv_module
+import io
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from veilmeter._version import __version__
+from veilmeter.errors import VeilmeterError
+from veilmeter.estimate import Estimate
+from veilmeter.files import plain, to_json
+
+
+class Form(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    MARKDOWN = "markdown"
+    LATEX = "latex"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a command found: estimates (single, or a list for a curve) by name, what it read, and remarks.
+
+    `sections` groups names under headings for the table; names that it leaves out come last. `warnings` are what the
+    reader must not miss. `more` are further entries of the JSON, beside `estimates`, `inputs` and `version`.
+    """
+
+    title: str
+    estimates: Mapping[str, Estimate | Sequence[Estimate]]
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    sections: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "estimates": {
+                name: found.to_json() if isinstance(found, Estimate) else [one.to_json() for one in found]
+                for name, found in self.estimates.items()
+            },
+            **{key: plain(value) for key, value in self.more.items()},
+            "inputs": plain(self.inputs),
+            "warnings": list(self.warnings),
+            "version": __version__,
+        }
+
+    def grouped(self) -> list[tuple[str, list[Estimate]]]:
+        """The estimates under their headings, curves unrolled."""
+        left = dict(self.estimates)
+        groups: list[tuple[str, list[Estimate]]] = []
+        for heading, names in self.sections.items():
+            rows = [one for name in names if name in left for one in _listed(left.pop(name))]
+            if rows:
+                groups.append((heading, rows))
+        rest = [one for found in left.values() for one in _listed(found)]
+        return groups + ([("", rest)] if rest else [])
+
+
+def _listed(found: Estimate | Sequence[Estimate]) -> list[Estimate]:
+    return [found] if isinstance(found, Estimate) else list(found)
+
+
+def chosen_form(*, json: bool = False, csv: bool = False, markdown: bool = False, latex: bool = False) -> Form:
+    """The form from the flags that every command has."""
+    wanted = [
+        form
+        for form, flag in [(Form.JSON, json), (Form.CSV, csv), (Form.MARKDOWN, markdown), (Form.LATEX, latex)]
+        if flag
+    ]
+    if len(wanted) > 1:
+        raise VeilmeterError(f"--{wanted[0]} and --{wanted[1]} exclude each other", fix="give one of them")
+    return wanted[0] if wanted else Form.TABLE
+
+
+def emit(page: Page, form: Form = Form.TABLE) -> None:
+    """Print the page to standard output; in the machine forms, warnings also go to standard error."""
+    if form is Form.TABLE:
+        _print_table(page)
+        return
+    text = {Form.JSON: _json, Form.CSV: _csv, Form.MARKDOWN: _markdown, Form.LATEX: _latex}[form](page)
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    for warning in page.warnings:
+        print(f"warning: {clean(warning)}", file=sys.stderr)
+
+
+def clean(text: str) -> str:
+    """Without control characters: ids come from strangers, and terminals obey escape sequences.
+
+    >>> clean("a\\x1b[31mb\\nc")
+    'a?[31mb?c'
+    """
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+COLUMNS = ("measure", "value", "95 % interval", "chance", "safer", "method")
+
+
+def _cells(one: Estimate) -> tuple[str, str, str, str, str, str]:
+    at = ", ".join(f"{key} {value}" for key, value in one.at.items())
+    value = one.format_value() + (f"  {one.extra['tag']}" if "tag" in one.extra else "")
+    safer = {"higher": "↑", "lower": "↓", "neither": ""}[one.better]
+    label = one.label + (f" ({at})" if at else "")
+    return (clean(label), value, one.format_interval(), one.format_null(), safer, clean(one.method))
+
+
+def _print_table(page: Page) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    console.print(Text(clean(page.title), style="bold"))
+    for heading, rows in page.grouped():
+        table = Table(title=escape(clean(heading)) or None, title_justify="left", box=None, pad_edge=False)
+        for number, column in enumerate(COLUMNS):
+            table.add_column(column, justify="right" if number in (1, 3) else "left", header_style="dim", no_wrap=True)
+        for one in rows:
+            inside = one.inside_null
+            table.add_row(*(Text(cell) for cell in _cells(one)), style="dim" if inside else None)
+        console.print()
+        console.print(table)
+    for warning in page.warnings:
+        console.print(Text("\n! " + clean(warning), style="bold yellow"))
+    for note in page.notes:
+        console.print(Text("\n" + clean(note), style="dim"))
+
+
+def _json(page: Page) -> str:
+    return to_json(page.to_json())
+
+
+def _csv(page: Page) -> str:
+    parameters = sorted({key for _, rows in page.grouped() for one in rows for key in one.at})
+    out = io.StringIO()
+    writer = csv_module.writer(out, lineterminator="\n")
+    writer.writerow(["measure", *parameters, "value", "unit", "low", "high", "null", "method", "better"])
+    for name, found in page.estimates.items():
+        for one in _listed(found):
+            low, high = one.interval or ("", "")
+            cells = [name, *(one.at.get(key, "") for key in parameters), one.value, one.unit, low, high]
+            cells += ["" if one.null is None else one.null, one.method, one.better]
+            writer.writerow([csv_cell(cell) for cell in cells])
+    return out.getvalue()
+
+
+def csv_cell(value: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula.
+
+    >>> csv_cell("=1+1"), csv_cell(-2.5)
+    ("'=1+1", -2.5)
+    """
+    return "'" + value if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+
+
+def _markdown(page: Page) -> str:
+    lines = [f"**{_md(page.title)}**", ""]
+    for heading, rows in page.grouped():
+        lines += ([f"### {_md(heading)}", ""] if heading else []) + [
+            "| " + " | ".join(COLUMNS) + " |",
+            "|---|---:|---|---:|---|---|",
+            *("| " + " | ".join(_md(cell) for cell in _cells(one)) + " |" for one in rows),
+            "",
+        ]
+    lines += [f"> {_md(warning)}" for warning in page.warnings]
+    return "\n".join(lines)
+
+
+def _md(text: str) -> str:
+    return clean(text).replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+
+
+def _latex(page: Page) -> str:
+    lines = ["% needs \\usepackage{booktabs}", "\\begin{tabular}{lrlrl}", "\\toprule"]
+    lines += ["measure & value & 95\\,\\% interval & chance & method \\\\"]
+    for heading, rows in page.grouped():
+        lines.append("\\midrule")
+        if heading:
+            lines.append(f"\\multicolumn{{5}}{{l}}{{\\emph{{{latex_text(heading)}}}}} \\\\")
+        for one in rows:
+            label, value, interval, null, _, method = (latex_text(cell) for cell in _cells(one))
+            lines.append(f"{label} & {value} & {interval} & {null} & {method} \\\\")
+    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"])
+
+
+_LATEX = {c: "\\" + c for c in "&%$#_{}"} | {"~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
+
+
+def latex_text(text: str) -> str:
+    """Escaped for LaTeX.
+
+    >>> latex_text("50 % of D_sys")
+    '50 \\\\% of D\\\\_sys'
+    """
+    return "".join(_LATEX.get(c, "\\textbackslash{}" if c == "\\" else c) for c in clean(text))

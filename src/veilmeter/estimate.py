@@ -1,0 +1,147 @@
+"""Estimate: a number that knows its uncertainty, what noise would give, how it was made and which way is private."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+Private = Literal["higher", "lower", "neither"]
+
+_UNIT_TEXT = {"percent": " %", "bit": " bit", "dB": " dB", "log10": "", "probability": "", "": "", "count": ""}
+_DECIMALS = {"percent": 1, "bit": 3, "dB": 2, "log10": 2, "probability": 3, "": 3, "count": 0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """One measured number.
+
+    `value` and `interval` are in `unit`; `null` is what the measure gives, on average, when the scores carry no
+    information at the same counts, `null_range` the 5th to the 95th percentile of that; `n` the counts it rests on;
+    `better` the direction in which the data subject is safer; `at` the parameters of a point on a curve; `extra`
+    further facts such as ZEBRA's tag.
+
+    >>> print(Estimate(name="eer", label="EER", value=30.943, unit="percent", interval=(28.4, 33.6), null=48.9,
+    ...                method="ROCCH", better="higher"))
+    EER 30.9 % [28.4, 33.6] (ROCCH, chance 48.9)
+    """
+
+    name: str
+    value: float
+    unit: str = ""
+    label: str = ""
+    interval: tuple[float, float] | None = None
+    null: float | None = None
+    null_range: tuple[float, float] | None = None
+    method: str = ""
+    n: Mapping[str, int] = field(default_factory=dict)
+    better: Private = "neither"
+    at: Mapping[str, float | int | str] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.interval is not None:
+            low, high = self.interval
+            if low > high:
+                raise ValueError(f"{self.name}: the interval [{low}, {high}] runs backwards")
+        if not self.label:
+            object.__setattr__(self, "label", self.name)
+
+    def with_(self, **changes: Any) -> Estimate:
+        return replace(self, **changes)
+
+    @property
+    def worst(self) -> float:
+        """The end of the interval (or the value) that is worst for the data subject: what a gate must look at."""
+        if self.interval is None:
+            return self.value
+        return self.interval[0] if self.better == "higher" else self.interval[1]
+
+    @property
+    def inside_null(self) -> bool | None:
+        """Whether the value can't be told from what no information gives; None if that is not known."""
+        if self.null_range is None:
+            return None
+        low, high = self.null_range
+        return low <= self.value <= high
+
+    def format_value(self) -> str:
+        return format_number(self.value, self.unit) + _UNIT_TEXT.get(self.unit, f" {self.unit}")
+
+    def format_interval(self) -> str:
+        if self.interval is None:
+            return ""
+        return "[" + ", ".join(format_number(end, self.unit) for end in self.interval) + "]"
+
+    def format_null(self) -> str:
+        return "" if self.null is None else format_number(self.null, self.unit)
+
+    def __str__(self) -> str:
+        at = ", ".join(f"{key} {value}" for key, value in self.at.items())
+        note = [self.method] if self.method else []
+        if self.null is not None:
+            note.append(f"chance {self.format_null()}")
+        parts = [self.label + (f" at {at}" if at else ""), self.format_value(), self.format_interval()]
+        return " ".join(part for part in parts if part) + (f" ({', '.join(note)})" if note else "")
+
+    def to_json(self) -> dict[str, Any]:
+        """The documented form: parameters, value, unit, interval, null, null_range, method, n, better, extras."""
+        return {
+            **self.at,
+            "value": self.value,
+            "unit": self.unit,
+            "interval": None if self.interval is None else list(self.interval),
+            "null": self.null,
+            "null_range": None if self.null_range is None else list(self.null_range),
+            "method": self.method,
+            "n": dict(self.n),
+            "better": self.better,
+            **self.extra,
+        }
+
+    @classmethod
+    def from_json(cls, name: str, form: Mapping[str, Any], *, label: str = "") -> Estimate:
+        """The reverse of `to_json`; unknown keys with plain numbers or words before `value` are parameters."""
+        known = {"value", "unit", "interval", "null", "null_range", "method", "n", "better"}
+        keys = list(form)
+        before = keys[: keys.index("value")]
+        value = form["value"]
+        return cls(
+            name=name,
+            label=label,
+            value=math.nan if value is None else float(value),
+            unit=form.get("unit", ""),
+            interval=None if form.get("interval") is None else (_f(form["interval"][0]), _f(form["interval"][1])),
+            null=None if form.get("null") is None else float(form["null"]),
+            null_range=None
+            if form.get("null_range") is None
+            else (_f(form["null_range"][0]), _f(form["null_range"][1])),
+            method=form.get("method", ""),
+            n=form.get("n", {}),
+            better=form.get("better", "neither"),
+            at={key: form[key] for key in before},
+            extra={key: form[key] for key in keys if key not in known and key not in before},
+        )
+
+
+Estimates = Mapping[str, "Estimate | list[Estimate]"]
+
+
+def format_number(value: float, unit: str = "") -> str:
+    """As a person would write it: fixed decimals per unit, more digits where a small value would vanish.
+
+    >>> format_number(30.943, "percent"), format_number(0.00046, "bit"), format_number(float("-inf"))
+    ('30.9', '0.00046', '-inf')
+    """
+    if not math.isfinite(value):
+        return "-" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    decimals = _DECIMALS.get(unit, 3)
+    text = f"{value:.{decimals}f}"
+    if value != 0 and float(text) == 0:
+        return f"{value:.2g}"
+    return text
+
+
+def _f(value: Any) -> float:
+    return math.nan if value is None else float(value)

@@ -1,0 +1,63 @@
+"""Intervals that respect shared speakers: trials of one speaker are not independent."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri, stdtrit
+
+LEVEL = 0.95
+
+
+def wilson(successes: float, n: int, *, level: float = LEVEL) -> tuple[float, float]:
+    """Wilson's interval of a rate. With clustered data `n` is the number of clusters, not of trials.
+
+    >>> low, high = wilson(0, 20)
+    >>> low, round(high, 3)
+    (0.0, 0.161)
+    """
+    if n == 0:
+        return (0.0, 1.0)
+    z = float(ndtri(0.5 + level / 2))
+    rate = successes / n
+    centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * float(np.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n)))
+    low = 0.0 if rate == 0 else max(0.0, centre - half)
+    high = 1.0 if rate == 1 else min(1.0, centre + half)
+    return (low, high)
+
+
+def clustered_t(values: ArrayLike, clusters: ArrayLike, *, level: float = LEVEL) -> tuple[float, float]:
+    """Interval of the mean of `values`, whose items share an effect within each cluster (a speaker)."""
+    x = np.asarray(values, float)
+    _, codes = np.unique(np.asarray(clusters), return_inverse=True)
+    k = int(codes.max()) + 1
+    mean = float(x.mean())
+    if k < 2:
+        return (-np.inf, np.inf)
+    totals = np.bincount(codes, x - mean, minlength=k)
+    error = float(np.sqrt(k / (k - 1) * np.sum(totals**2))) / len(x)
+    half = float(stdtrit(k - 1, 0.5 + level / 2)) * error
+    return (mean - half, mean + half)
+
+
+def rate_interval(values: ArrayLike, clusters: ArrayLike, *, level: float = LEVEL) -> tuple[float, float]:
+    """Of a rate (values in 0..1): clustered t interval, or Wilson's with n = clusters where the rate is 0 or 1."""
+    x = np.asarray(values, float)
+    mean = float(x.mean())
+    k = len(np.unique(np.asarray(clusters)))
+    if k < 2 or mean in (0.0, 1.0):
+        return wilson(mean * k, k, level=level)
+    low, high = clustered_t(x, clusters, level=level)
+    return (max(0.0, low), min(1.0, high))
+
+
+def percentile(samples: ArrayLike, *, level: float = LEVEL) -> tuple[float, float]:
+    """Percentile interval of bootstrap replicates."""
+    low, high = np.nanquantile(np.asarray(samples, float), [0.5 - level / 2, 0.5 + level / 2])
+    return (float(low), float(high))
+
+
+def multiplicities(rng: np.random.Generator, clusters: int, resamples: int) -> NDArray[np.int64]:
+    """How often each cluster is drawn in each bootstrap resample; one row a resample, rows sum to `clusters`."""
+    return rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=resamples)
