@@ -1,6 +1,7 @@
 """`python -m benchmarks [name ...]`: runs each benchmark module's `main()` and prints its ratios.
 
-A benchmark measures ratios within one run (against a slow reference, a library or a physical floor), never bare seconds.
+A benchmark measures ratios within one run (against a slow reference, a library or a physical floor),
+never bare seconds.
 """
 
 from __future__ import annotations

@@ -149,7 +149,8 @@ def unit(vectors: ArrayLike) -> NDArray[np.float32]:
     """Rows scaled to length 1."""
     x = np.asarray(vectors, np.float32)
     norms = np.sqrt(np.einsum("...j,...j->...", x, x, dtype=np.float64))
-    return (x / norms[..., None]).astype(np.float32)
+    scaled: NDArray[np.float32] = (x / norms[..., None]).astype(np.float32)
+    return scaled
 
 
 def strings(values: Iterable[str]) -> Strings:

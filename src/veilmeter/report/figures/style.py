@@ -1,0 +1,80 @@
+"""One look for all figures, on the page and in files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from veilmeter.errors import InputError, VeilmeterError
+from veilmeter.files import make_folder, whole_file
+
+if TYPE_CHECKING:
+    import altair as alt
+
+# Okabe and Ito's colours can be told apart by everybody; attackers keep theirs in every figure.
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, GRAY = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#D55E00",
+    "#CC79A7",
+    "#56B4E9",
+    "#F0E442",
+    "#767676",
+)
+ATTACKER_COLORS = {
+    "original": GRAY,
+    "ignorant": GREEN,
+    "lazy-informed": SKY,
+    "semi-informed": ORANGE,
+    "informed": RED,
+    "inversion": PURPLE,
+    "inversion-unsupervised": BLUE,
+}
+PALETTE = [BLUE, RED, GREEN, ORANGE, PURPLE, SKY, GRAY, YELLOW]
+FONT = "Inter, system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+FORMATS = ("svg", "png", "pdf")
+
+
+def styled(chart: Any) -> Any:
+    """The chart with the house's fonts, quiet grid and palette."""
+    return (
+        chart.configure(font=FONT, background="transparent")
+        .configure_axis(
+            labelFontSize=11, titleFontSize=12, titleFontWeight="normal", gridOpacity=0.35, domainOpacity=0.5
+        )
+        .configure_legend(labelFontSize=11, titleFontSize=11, titleFontWeight="normal", symbolStrokeWidth=2.5)
+        .configure_header(labelFontSize=12, titleFontSize=12)
+        .configure_title(fontSize=13, fontWeight="normal", anchor="start")
+        .configure_view(strokeOpacity=0.2)
+        .configure_range(category=PALETTE)
+    )
+
+
+def save(chart: alt.TopLevelMixin, folder: str | Path, name: str, formats: Iterable[str] = FORMATS) -> list[Path]:
+    """The chart as files `folder/name.<format>`; formats are svg, png, pdf, html, json."""
+    import vl_convert
+
+    spec = chart.to_json()
+    made = []
+    for form in formats:
+        path = make_folder(folder) / f"{name}.{form}"
+        if form == "svg":
+            data = vl_convert.vegalite_to_svg(spec).encode()
+        elif form == "png":
+            data = vl_convert.vegalite_to_png(spec, scale=2)
+        elif form == "pdf":
+            data = vl_convert.vegalite_to_pdf(spec)
+        elif form == "html":
+            data = vl_convert.vegalite_to_html(spec, bundle=True).encode()
+        elif form == "json":
+            data = spec.encode()
+        else:
+            raise InputError(f"figures can't be written as {form!r}", fix=f"choose among {', '.join(FORMATS)}")
+        if not data:
+            raise VeilmeterError(f"the figure {name} came out empty")
+        with whole_file(path) as temporary:
+            temporary.write_bytes(data)
+        made.append(path)
+    return made
