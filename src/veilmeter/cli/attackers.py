@@ -1,0 +1,52 @@
+"""`veilmeter attackers`: who is who, in the words of the VoicePrivacy challenges and of Vauquier et al. 2025."""
+
+from __future__ import annotations
+
+import typer
+
+
+def command(
+    json: bool = typer.Option(False, "--json", help="JSON instead of a table."),
+    markdown: bool = typer.Option(False, "--markdown", help="A Markdown table."),
+) -> None:
+    """The attackers, what each has, and what others call them."""
+    from veilmeter.attackers import ATTACKERS
+    from veilmeter.cli.output import chosen_form
+    from veilmeter.files import to_json
+
+    form = chosen_form(json=json, markdown=markdown)
+    if form == "json":
+        print(to_json({name: one.to_json() | {"other_names": one.aliases} for name, one in ATTACKERS.items()}))
+        return
+    columns = ("attacker", "enrolment speech", "extractor", "inversion", "VoicePrivacy", "Vauquier et al. 2025")
+    rows = [
+        (
+            one.name,
+            "original" if one.enrolment == "original" else "anonymized, same system",
+            one.extractor.removeprefix("adapted to speech ") if not one.adapted else f"adapted to a {one.adaptation}",
+            {"none": "-", "procrustes": "from known pairs", "wasserstein": "without pairs"}[one.inversion],
+            one.voiceprivacy or "-",
+            one.vauquier2025 or "-",
+        )
+        for one in ATTACKERS.values()
+    ]
+    rows = [tuple(cell.replace("to a same", "to the same") for cell in row) for row in rows]  # type: ignore[misc]
+    if form == "markdown":
+        for row in (columns, ("---",) * len(columns), *rows):
+            print("| " + " | ".join(row) + " |")
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, header_style="dim")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    console.print(
+        "\nThe last two columns are what others call the same attacker: the VoicePrivacy challenges' semi-informed "
+        "attacker is our informed one.",
+        style="dim",
+    )
