@@ -27,6 +27,7 @@ RULES: tuple[Rule, ...] = ("paper", "balanced")
 DEPTH = 32  # entries of a subset looked at; ten calibration scores are needed, the exact way serves where these lack
 COLUMNS = 1 << 14  # conversations scored at a time
 PREDICATES = 512  # predicates scored at a time (twice as many vectors with the control)
+KEEP = 1 << 28  # bytes of random ranks to keep; beyond, they are drawn again when needed
 SAMPLE = 1 << 14  # conversations from which the cut of the list of best scores is guessed
 _ROUNDING = 1e-9  # weights 1/(K-1) that sum to 1 may miss it by rounding
 
@@ -204,10 +205,17 @@ class _Work:
         vectors = np.concatenate(predicates)
         large = [n for n in self.sizes if n > self.whole]
         small = [n for n in self.sizes if n <= self.whole]
-        members = [self._members(self.ranks(int(t))) for t in targets] if small else []
+        members: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+        ranks: dict[int, NDArray[np.int32]] = {}
+        for i, t in enumerate(targets.tolist()):
+            rank = self.ranks(t)
+            if small:
+                members.append(self._members(rank))
+            if each * rank.nbytes <= KEEP:
+                ranks[i] = rank
         cut = self._guess(vectors, allowed, sets) if large else np.full(len(vectors), np.inf, np.float32)
         lists: list[list[tuple[NDArray[np.int64], NDArray[np.float32]]]] = [[] for _ in vectors]
-        gathered = [[np.empty(len(rows), np.float32) for _ in range(sets)] for rows, _, _ in members]
+        gathered = [[np.empty(len(rows), np.float32) for _ in range(sets)] for rows, _ in members]
         buffer = np.empty((len(vectors), min(COLUMNS, len(self.said))), np.float32)
         for first in range(0, len(self.said), COLUMNS):
             block = self.said.vectors[first : first + COLUMNS]
@@ -220,28 +228,28 @@ class _Work:
                 for i, row in enumerate(scores):
                     best = np.flatnonzero(row >= cut[i])
                     lists[i].append((best + first, row[best]))
-            for i, (rows, order, _) in enumerate(members):
+            for i, (rows, order) in enumerate(members):
                 a, b = np.searchsorted(rows, [first, first + len(block)])
                 for k in range(sets):
                     gathered[i][k][order[a:b]] = scores[k * each + i, rows[a:b] - first]
             step(first + len(block), len(self.said))
         for i in range(each):
-            rank = self.ranks(int(targets[i]))
+            rank = ranks.pop(i) if i in ranks else self.ranks(int(targets[i]))
             for k in range(sets):
                 cases = []
                 if small:
-                    rows, order, _ = members[i]
+                    rows, order = members[i]
                     cases += self._small(rows, order, gathered[i][k], rank, small)
                 if large:
                     cases += self._large(lists[k * each + i], rank, large)
                 fits = None if allowed is None else allowed[i]
                 self._evaluate(cases, vectors[k * each + i], int(targets[i]), rank, fits, found[k], i)
 
-    def _members(self, rank: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    def _members(self, rank: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The conversations of the small subsets of all draws, ascending, and where each belongs in the flat list."""
         flat = np.concatenate([self._rows(np.flatnonzero(one < self.whole)) for one in rank])
         order = np.argsort(flat, kind="stable")
-        return flat[order], order, len(flat)
+        return flat[order], order
 
     def _rows(self, speakers: NDArray[np.int64]) -> NDArray[np.int64]:
         counts = self.counts[speakers]
