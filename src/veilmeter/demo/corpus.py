@@ -1,0 +1,70 @@
+"""A small corpus of synthetic voices: utterances of each in two sessions, each session with its room and noise."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.signal import fftconvolve, lfilter
+
+from veilmeter.demo.sentences import SENTENCES
+from veilmeter.demo.voices import RATE, Voice, speak, voices
+from veilmeter.engine import Engine
+from veilmeter.files import make_folder, write_text
+
+SESSIONS = ("home", "clinic")
+
+
+def build(folder: str | Path, engine: Engine, *, speakers: int = 40, utterances: int = 3, seed: int = 0) -> Path:
+    """Synthesizes the corpus into `folder` (one folder a speaker, and `corpus.csv`); what is there already is kept."""
+    root = make_folder(folder)
+    tasks = [
+        (root, voice, session, number, seed)
+        for voice in voices(speakers, seed)
+        for session in range(len(SESSIONS))
+        for number in range(utterances)
+    ]
+    rows = dict(engine.run(_make_utterance, tasks))
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(["path", "speaker", "utterance", "gender", "session", "accent"])
+    writer.writerows(rows[number] for number in range(len(tasks)))
+    write_text(root / "corpus.csv", table.getvalue())
+    return root
+
+
+def _make_utterance(task: tuple[Path, Voice, int, int, int]) -> list[str]:
+    from veilmeter.audio import write_audio
+
+    root, voice, session, number, seed = task
+    name = f"{voice.name}-{SESSIONS[session]}-{number + 1}"
+    path = root / voice.name / f"{name}.flac"
+    if not path.exists():
+        speaker = int(voice.name.removeprefix("voice"))
+        said = (speaker * 7 + session * 13 + number * 5) % len(SENTENCES)  # every voice says other things
+        write_audio(
+            path, record(speak(voice, SENTENCES[said]), [seed, speaker, session], [seed, speaker, session, number])
+        )
+    return [
+        path.relative_to(root).as_posix(), voice.name, name, voice.gender, SESSIONS[session], voice.accent
+    ]  # fmt: skip
+
+
+def record(speech: NDArray[np.float32], room_seed: list[int], noise_seed: list[int]) -> NDArray[np.float32]:
+    """The speech as a microphone hears it: a room with echo and color (one a session), noise (one an utterance)."""
+    room = np.random.default_rng(room_seed)
+    decay = room.uniform(0.08, 0.3)  # seconds to fall by 60 dB
+    time = np.arange(int(decay * RATE)) / RATE
+    echo = room.standard_normal(len(time)) * 10 ** (-3 * time / decay) * room.uniform(0.02, 0.06)
+    echo[0] = 1.0
+    tilt = room.uniform(-0.25, 0.25)
+    colored = lfilter([1.0, tilt], [1.0], fftconvolve(speech, echo)[: len(speech)])
+    rng = np.random.default_rng(noise_seed)
+    hiss = lfilter([1.0], [1.0, -0.9], rng.standard_normal(len(speech)))
+    snr = room.uniform(18, 30)
+    hiss *= np.sqrt(np.mean(colored**2) / np.mean(hiss**2)) * 10 ** (-snr / 20)
+    mixed = colored + hiss
+    return (0.5 * mixed / np.max(np.abs(mixed))).astype(np.float32)
