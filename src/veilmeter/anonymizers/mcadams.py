@@ -1,0 +1,265 @@
+"""McAdams' coefficient: B2 of the VoicePrivacy challenges, and B2r with a coefficient drawn at random.
+
+The voice is split into what the vocal tract does (the poles of a linear prediction) and what excites it (the residual).
+The angle φ of every complex pole becomes φ^α, which moves the formants; the residual then excites the moved poles.
+
+Patino, Tomashenko, Todisco, Nautsch, Evans, "Speaker anonymisation using the McAdams coefficient", Interspeech 2021.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.anonymizers import poles
+from veilmeter.anonymizers.base import Samples, generator
+from veilmeter.errors import InputError
+
+if TYPE_CHECKING:
+    from veilmeter.corpus import Utterance
+
+Real = NDArray[np.float64]
+
+RATE, FRAME, HOP, ORDER = 16_000, 320, 160, 20
+
+# Burg's recursion ends where less than this part of a frame's energy is left. 16-bit speech never gets there (rounding
+# alone leaves 1e-10); a pure tone in floating point does, and what would follow is a fit to rounding errors.
+ENERGY_FLOOR = 1e-12
+
+# Where less than this is left, sums of products of samples are too coarse to go on with.
+PRECISE = 1e-6
+
+# Angles this close to 0 or π count as real poles. The map is discontinuous there (a pair at π moves, a real pole
+# stays), and a double real pole comes out of any root finder as a pair some 1e-8 apart.
+REAL_ANGLE = 1e-6
+
+# Frames worked on at once. Burg's arrays should stay in the cache; the steps of the root finder and of the synthesis
+# filter should be long enough to hide the interpreter.
+LATTICE_FRAMES, BLOCK_FRAMES = 48, 1024
+
+
+@dataclass(frozen=True, slots=True)
+class McAdams:
+    """B2: the same coefficient for everyone.
+
+    >>> import numpy as np
+    >>> tone = np.sin(2 * np.pi * 300 * np.arange(16000) / 16000).astype(np.float32)
+    >>> McAdams(alpha=0.8).anonymize(tone, {"alpha": 0.8}).shape
+    (16000,)
+    """
+
+    alpha: float = 0.8
+    name = "mcadams"
+    version = "1"
+
+    def __post_init__(self) -> None:
+        _check_alpha(self.alpha)
+
+    def parameters(self, utterance: Utterance) -> dict[str, Any]:
+        return {"alpha": self.alpha}
+
+    def anonymize(self, samples: Samples, parameters: dict[str, Any]) -> Samples:
+        return mcadams(samples, parameters["alpha"]).astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomMcAdams:
+    """B2r: the coefficient drawn from a uniform distribution, for each speaker or each utterance, from the seed and the
+    id alone.
+
+    The default is that of the 2022-2026 challenges, U(0.5, 0.9) for each utterance. Noé et al. 2022 drew from
+    U(0.7, 0.9) for each speaker: `alpha_range=(0.7, 0.9), per="speaker"`.
+    """
+
+    alpha_range: tuple[float, float] = (0.5, 0.9)
+    per: str = "utterance"
+    seed: int = 0
+    name = "mcadams-random"
+    version = "1"
+
+    def __post_init__(self) -> None:
+        try:
+            low, high = (float(value) for value in self.alpha_range)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{self.alpha_range!r} is no range of coefficients", fix="give two numbers, such as 0.5 0.9"
+            ) from None
+        for value in (low, high):
+            _check_alpha(value)
+        if low > high:
+            raise InputError(f"the range of coefficients ends before it begins: {low} {high}", fix="swap the two")
+        if self.per not in ("speaker", "utterance"):
+            raise InputError(
+                f"a coefficient per {self.per!r} is not offered", fix="choose per speaker or per utterance"
+            )
+        object.__setattr__(self, "alpha_range", (low, high))
+
+    def parameters(self, utterance: Utterance) -> dict[str, Any]:
+        # The kind goes into the name, as a speaker and an utterance may have the same id.
+        whose = utterance.speaker if self.per == "speaker" else utterance.id
+        alpha = generator(self.seed, f"{self.per}:{whose}").uniform(*self.alpha_range)
+        return {"alpha": float(alpha), "alpha_range": list(self.alpha_range), "per": self.per, "seed": self.seed}
+
+    def anonymize(self, samples: Samples, parameters: dict[str, Any]) -> Samples:
+        return mcadams(samples, parameters["alpha"]).astype(np.float32)
+
+
+def _check_alpha(alpha: float) -> None:
+    if not (isinstance(alpha, int | float) and math.isfinite(alpha) and 0.1 <= alpha <= 2):
+        raise InputError(
+            f"{alpha!r} is no McAdams coefficient", fix="give a number from 0.1 to 2; the papers use 0.5-0.9"
+        )
+
+
+def mcadams(samples: NDArray[Any], alpha: float) -> Real:
+    """`samples` (mono, 16 kHz) with the angles of all complex poles raised to the power `alpha`.
+
+    Frames of 20 ms every 10 ms, complete ones only; sqrt(h / (sum(h)/hop)) with h the symmetric Hann window before
+    analysis and after synthesis; linear prediction of order 20 by Burg's method on the windowed frame; filters start
+    at rest in each frame; the level is left as it comes out. What follows the last complete frame is silent.
+    """
+    signal = np.ascontiguousarray(samples, dtype=np.float64)
+    if signal.ndim != 1:
+        raise InputError(f"one channel is expected, not an array of shape {signal.shape}")
+    if len(signal) < FRAME:
+        raise InputError(f"{len(signal)} samples are less than one frame of 20 ms")
+    if not np.isfinite(signal).all():
+        raise InputError("some samples are not finite numbers")
+    weights = window()
+    frames = np.lib.stride_tricks.sliding_window_view(signal, FRAME)[::HOP]
+    out = np.zeros(len(signal))
+    for start in range(0, len(frames), BLOCK_FRAMES):
+        block = np.multiply(frames[start : start + BLOCK_FRAMES].T, weights[:, None], order="C")  # a row a sample
+        predictors = burg(block)
+        voices = refilter(block, predictors, warp(predictors, alpha))
+        voices *= weights[:, None]
+        # Every second frame does not overlap with itself: two additions lay a block down.
+        begin = start * HOP
+        for parity in (0, 1):
+            part = voices[:, parity::2].T
+            first = begin + parity * HOP
+            out[first : first + part.size] += part.ravel()
+    if not np.isfinite(out).all():
+        raise InputError(f"the coefficient {alpha} gives an unstable filter for this recording")
+    return out
+
+
+def window() -> Real:
+    """Squared, it adds up to one over overlapping frames (but for the symmetric window's last bit)."""
+    hann = np.hanning(FRAME)
+    return np.asarray(np.sqrt(hann / (hann.sum() / HOP)))
+
+
+def burg(frames: Real) -> Real:
+    """Burg's predictors (ORDER + 1 rows) of frames that stand in the columns.
+
+    Burg's method minimises the forward and backward prediction errors, but needs only sums over their products, and
+    those follow from the autocorrelation and the samples at both ends (Vos, "A fast implementation of Burg's method",
+    2013). With C(p, q) = Σ x[n-p]·x[n-q] over n = i+1 ... N-1, G(p, q) = C(p, q) + C(i+1-p, i+1-q) and g = G·a, the
+    reflection coefficient is k = -Σ a[j]·g[i+1-j] / Σ a[j]·g[j]. Differences of large sums are taken, so a frame of
+    which little is left unpredicted is done again sample by sample.
+    """
+    width = frames.shape[1]
+    x = frames
+    last = len(x) - 1
+    c = np.empty((ORDER + 1, width))
+    for start in range(0, width, LATTICE_FRAMES):  # few columns at a time: they stay in the cache for all lags
+        part = np.ascontiguousarray(x[:, start : start + LATTICE_FRAMES])
+        for lag in range(ORDER + 1):
+            np.einsum("tf,tf->f", part[lag:], part[: len(part) - lag], out=c[lag, start : start + LATTICE_FRAMES])
+    a, g, truncated = np.zeros((ORDER + 1, width)), np.zeros((ORDER + 2, width)), np.zeros((ORDER + 2, width))
+    a[0] = 1.0
+    g[0] = 2 * c[0] - x[0] ** 2 - x[last] ** 2
+    g[1] = truncated[1] = 2 * c[1]
+    least = 2 * c[0]
+    left = g[0].copy()
+    for i in range(ORDER):
+        left = np.einsum("jf,jf->f", a[: i + 1], g[: i + 1])
+        k = np.zeros(width)
+        np.divide(np.einsum("jf,jf->f", a[: i + 1], g[i + 1 : 0 : -1]), -left, out=k, where=left > PRECISE * least)
+        a[1 : i + 2] += k * a[i::-1]
+        if i + 1 == ORDER:
+            break
+        head, tail = x[i + 1 :: -1], x[last - 1 - i :]  # x[i+1-p] and x[N-2-i+p]
+        g[: i + 2] += k * g[i + 1 :: -1]
+        g[: i + 2] -= head * np.einsum("jf,jf->f", head, a[: i + 2])
+        g[: i + 2] -= tail * np.einsum("jf,jf->f", tail, a[: i + 2])
+        truncated[1 : i + 2] -= x[i + 1] * head[1:]
+        truncated[1 : i + 2] -= x[last - 1 - i] * tail[1:]
+        truncated[i + 2] = 2 * c[i + 2]
+        g[i + 2] = np.einsum("jf,jf->f", truncated[i + 2 : 0 : -1], a[: i + 2])
+    again = np.nonzero(left <= PRECISE * least)[0]
+    again = again[c[0, again] > 0]
+    for start in range(0, len(again), LATTICE_FRAMES):
+        columns = again[start : start + LATTICE_FRAMES]
+        a[:, columns] = _lattice(x[:, columns].T).T
+    return a
+
+
+def _lattice(frames: Real) -> Real:
+    """Burg's predictors by his recursion on the prediction errors, a frame a row: exact down to ENERGY_FLOOR."""
+    forward, backward = frames[:, 1:].copy(), frames[:, :-1].copy()
+    least = ENERGY_FLOOR * 2 * np.einsum("ft,ft->f", frames, frames)
+    a = np.zeros((len(frames), ORDER + 1))
+    a[:, 0] = 1.0
+    for i in range(ORDER):
+        error = np.einsum("ft,ft->f", forward, forward) + np.einsum("ft,ft->f", backward, backward)
+        k = np.zeros(len(frames))
+        np.divide(-2 * np.einsum("ft,ft->f", forward, backward), error, out=k, where=error > least)
+        a[:, 1 : i + 2] += k[:, None] * a[:, i::-1]
+        change = k[:, None] * forward
+        forward += k[:, None] * backward
+        backward += change
+        forward, backward = forward[:, 1:], backward[:, :-1]
+    return a
+
+
+def warp(predictors: Real, alpha: float) -> Real:
+    """The predictors (columns, highest power first) with the angles of their complex poles raised to the power alpha."""
+    moved = predictors.copy()
+    rest = np.nonzero(predictors[-1])[0]  # a shorter recursion leaves poles at 0, which stay; see below
+    b, c, found = poles.factors(predictors[:, rest])
+    moved[:, rest[found]] = poles.product(_turned(b[:, found], c[:, found], alpha), c[:, found])
+    for column in np.setdiff1d(np.nonzero(predictors[1:].any(axis=0))[0], rest[found], assume_unique=True):
+        moved[:, column] = _warped_one(predictors[:, column], alpha)
+    return moved
+
+
+def _turned(b: Real, c: Real, alpha: float) -> Real:
+    """The new b of the factors z² + bz + c; c, the squared radius, stays."""
+    height = c - 0.25 * b * b
+    angle = np.arctan2(np.sqrt(np.maximum(height, 0.0)), -0.5 * b)
+    paired = (height > 0) & (angle > REAL_ANGLE) & (angle < np.pi - REAL_ANGLE)
+    new_angle = np.minimum(angle**alpha, np.pi)
+    return np.where(paired, -2 * np.sqrt(np.maximum(c, 0.0)) * np.cos(new_angle), b)
+
+
+def _warped_one(predictor: Real, alpha: float) -> Real:
+    """By eigenvalues, for the few frames that need them."""
+    roots = np.roots(predictor)
+    angle = np.abs(np.angle(roots))
+    paired = (angle > REAL_ANGLE) & (angle < np.pi - REAL_ANGLE)
+    turned = np.abs(roots) * np.exp(1j * np.sign(roots.imag) * np.minimum(angle**alpha, np.pi))
+    new = np.real(np.poly(np.where(paired, turned, roots)))
+    return np.concatenate([new, np.zeros(len(predictor) - len(new))])
+
+
+def refilter(frames: Real, old: Real, new: Real) -> Real:
+    """The frames (columns) through the inverse filter `old` and the all-pole filter 1/`new`, both from rest.
+
+    Sample by sample over all frames at once. Input and output lie beside each other, so that a sample of the result is
+    one sum of products over the last ORDER + 1 rows.
+    """
+    length, width = frames.shape
+    rows = np.zeros((ORDER + length, 2, width))
+    rows[ORDER:, 0] = frames
+    taps = np.empty((ORDER + 1, 2, width))
+    taps[:, 0] = old[::-1]
+    np.negative(new[::-1], out=taps[:, 1])  # its last row meets the output that is yet to come, which is 0
+    for n in range(length):
+        np.einsum("kif,kif->f", taps, rows[n : n + ORDER + 1], out=rows[n + ORDER, 1])
+    return rows[ORDER:, 1]
