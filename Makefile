@@ -9,7 +9,7 @@ export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint bench clean
+.PHONY: help env browser demo test lint bench fuzz screenshots clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -24,7 +24,10 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)  ## the whole story on synthetic voices; leaves a report to open
 	$(BIN)/veilmeter demo --out demo
 
-test: $(STAMP)  ## all tests
+browser:        ## Chromium, for browser tests and PDFs, where it is missing
+	@tools/install-browser
+
+test: $(STAMP) browser  ## all tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(STAMP)  ## ruff and mypy --strict
