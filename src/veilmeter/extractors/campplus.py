@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilmeter.errors import InputError, VeilmeterError, missing_extra
+from veilmeter.errors import VeilmeterError, missing_extra
 from veilmeter.extractors import weights
+from veilmeter.extractors.features import MEL_BINS, MIN_SAMPLES, RATE, fbank
 
 try:
     import torch
@@ -27,12 +28,8 @@ try:
 except ImportError:
     raise missing_extra("torch", "audio") from None
 
-RATE = 16000
-MEL_BINS = 80
 DIMENSION = 192
 TENSORS = 937
-# The network halves the frame rate and then takes a standard deviation over time, so a few frames are the least.
-MIN_SAMPLES = RATE // 10
 
 HEAD_CHANNELS = 32
 GROWTH = 32
@@ -41,29 +38,7 @@ BOTTLENECK = 128
 BLOCKS = ((12, 1), (24, 2), (16, 2))
 SEGMENT = 100  # frames of 20 ms: the segment of the context-aware mask
 
-
-def fbank(samples: ArrayLike) -> NDArray[np.float32]:
-    """80 log mel energies every 10 ms (n x 80), with the mean over the utterance subtracted.
-
-    Kaldi's features without dither; samples in [-1, 1] at 16 kHz. The mean subtraction takes away level and channel.
-    """
-    import kaldi_native_fbank
-
-    signal = np.ascontiguousarray(samples, np.float32)
-    if signal.ndim != 1 or len(signal) < MIN_SAMPLES:
-        raise InputError(f"a speaker embedding needs at least {MIN_SAMPLES / RATE:g} s of mono speech")
-    options = kaldi_native_fbank.FbankOptions()
-    options.frame_opts.samp_freq = RATE
-    options.frame_opts.dither = 0.0
-    options.frame_opts.window_type = "povey"
-    options.mel_opts.num_bins = MEL_BINS
-    options.energy_floor = 0.0
-    computer = kaldi_native_fbank.OnlineFbank(options)
-    computer.accept_waveform(RATE, signal)
-    computer.input_finished()
-    features = np.stack([computer.get_frame(frame) for frame in range(computer.num_frames_ready)])
-    centered: NDArray[np.float32] = features - features.mean(axis=0, keepdims=True)
-    return centered
+__all__ = ["DIMENSION", "MEL_BINS", "MIN_SAMPLES", "RATE", "CamPlusPlus", "TorchCampplus", "build_model", "fbank"]
 
 
 class Normalized(nn.Module):

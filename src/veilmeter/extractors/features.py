@@ -19,8 +19,8 @@ def fbank(
     """Log mel energies every 10 ms (n x bins), with the mean over the utterance subtracted.
 
     Kaldi's features without dither and energy floor; samples in [-1, 1] at 16 kHz, multiplied by `scale` (which the
-    mean subtraction takes away again wherever there is sound at all). CAM++ was trained with the povey window, WeSpeaker's
-    models with hamming and samples of 16-bit size.
+    mean subtraction takes away again wherever there is sound at all). CAM++ was trained with the povey window,
+    WeSpeaker's models with hamming and samples of 16-bit size.
     """
     try:
         import kaldi_native_fbank
