@@ -124,6 +124,15 @@ def tpr_at_fpr(targets: ArrayLike, impostors: ArrayLike, fpr: float) -> float:
     return tpr_at_fpr_sorted(np.sort(checked(targets, "target")), np.sort(checked(impostors, "impostor")), fpr)
 
 
+def tpr_name(fpr: float) -> str:
+    """The name of the measure.
+
+    >>> tpr_name(0.01), tpr_name(0.0001)
+    ('tpr@fpr=0.01', 'tpr@fpr=0.0001')
+    """
+    return f"tpr@fpr={fpr:.12f}".rstrip("0")
+
+
 def tpr_at_fpr_sorted(targets: Floats, impostors: Floats, fpr: float) -> float:
     allowed = int(np.floor(fpr * len(impostors) + 1e-9))
     if allowed >= len(impostors):
@@ -143,15 +152,15 @@ def d_sys(targets: ArrayLike, impostors: ArrayLike) -> float:
 
 def d_sys_sorted(targets: Floats, impostors: Floats) -> float:
     edges = d_sys_edges(targets, impostors)
-    return d_sys_of_counts(binned(targets, edges), binned(impostors, edges), float(edges[1] - edges[0]))
+    return float(d_sys_of_counts(binned(targets, edges), binned(impostors, edges), float(edges[1] - edges[0])))
 
 
-def d_sys_edges(targets: Floats, impostors: Floats) -> Floats:
+def d_sys_edges(targets: Floats, impostors: Floats, *, count: int | None = None) -> Floats:
     """The bins' edges; at least one bin, and a range of width 1 where all scores are equal (as numpy does)."""
     low, high = min(targets[0], impostors[0]), max(targets[-1], impostors[-1])
     if not high > low:
         low, high = low - 0.5, high + 0.5
-    return np.linspace(low, high, max(1, min(len(targets) // 10, 100)) + 1)
+    return np.linspace(low, high, max(1, min((count or len(targets)) // 10, 100)) + 1)
 
 
 def binned(ordered: Floats, edges: Floats) -> Floats:
@@ -160,13 +169,12 @@ def binned(ordered: Floats, edges: Floats) -> Floats:
     return np.diff(np.append(cuts, len(ordered))).astype(np.float64)
 
 
-def d_sys_of_counts(targets: Floats, impostors: Floats, width: float) -> float:
-    """D_sys of two histograms over the same bins."""
-    y_t = targets / (targets.sum() * width)
-    y_n = impostors / (impostors.sum() * width)
+def d_sys_of_counts(targets: Floats, impostors: Floats, width: float) -> Floats:
+    """D_sys of two histograms over the same bins, or of many at once (bins x sets)."""
     with np.errstate(divide="ignore", invalid="ignore"):
+        y_t = targets / (targets.sum(axis=0) * width)
+        y_n = impostors / (impostors.sum(axis=0) * width)
         ratio = y_t / y_n
         d = np.where(y_n > 0, 2 * ratio / (1 + ratio) - 1, 1.0)
-    d = np.where(targets > 0, np.maximum(d, 0), 0.0)
-    weighted = d * y_t
-    return float(np.sum((weighted[1:] + weighted[:-1]) / 2) * width)
+    weighted = np.where(targets > 0, np.maximum(d, 0), 0.0) * y_t
+    return np.asarray(np.sum((weighted[1:] + weighted[:-1]) / 2, axis=0) * width)
