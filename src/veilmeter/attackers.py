@@ -58,7 +58,7 @@ class Attacker:
         learned = {
             "none": "none",
             "procrustes": "a rotation learnt from recordings known both clear and anonymized",
-            "wasserstein": "a rotation learnt from clear and anonymized recordings, without knowing which belong together",
+            "wasserstein": "a rotation learnt from clear and anonymized recordings without knowing which are pairs",
         }[self.inversion]
         return {
             "enrolment": enrolment,

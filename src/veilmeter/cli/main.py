@@ -54,7 +54,8 @@ class Commands(TyperGroup):
             built = typer.main.get_command(module.app)
         else:
             single = typer.Typer(add_completion=False, rich_markup_mode="rich")
-            single.command(cmd_name)(module.command)
+            # A module may bring its own kind of command, such as one whose options take several values (`Lists`).
+            single.command(cmd_name, cls=getattr(module, "COMMAND_CLASS", None))(module.command)
             built = typer.main.get_command(single)
         built.name = cmd_name
         return built

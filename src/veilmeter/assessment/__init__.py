@@ -1,0 +1,16 @@
+"""An assessment: attackers x measures, the worst case first, and what it could not trust."""
+
+from veilmeter.assessment.run import SCHEMA, Assessment, assess, read_results
+from veilmeter.assessment.settings import MEASURES, AttackerSettings, Settings, make_settings, read_toml
+
+__all__ = [
+    "MEASURES",
+    "SCHEMA",
+    "Assessment",
+    "AttackerSettings",
+    "Settings",
+    "assess",
+    "make_settings",
+    "read_results",
+    "read_toml",
+]

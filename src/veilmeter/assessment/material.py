@@ -1,0 +1,196 @@
+"""What is assessed: embeddings as given, or the embeddings of a corpus of audio, from one or several places."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from veilmeter.embeddings import Embeddings
+from veilmeter.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    from veilmeter.corpus import Corpus
+
+Source = "str | Path | Embeddings | Corpus"
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """Embeddings, and for results.json where they came from; `digest` is of their contents."""
+
+    embeddings: Embeddings
+    facts: dict[str, Any]
+    digest: str
+    corpora: tuple[Corpus, ...] = ()
+    extractor: dict[str, Any] | None = None
+    warnings: tuple[str, ...] = field(default=())
+
+    def take(self, utterances: Sequence[str]) -> Embeddings:
+        return self.embeddings.of_utterances(utterances)
+
+
+def content_digest(embeddings: Embeddings) -> str:
+    """SHA-256 of ids, speakers, attributes and vectors: what a result depends on, wherever the file lies."""
+    digest = hashlib.sha256()
+    columns = {"utterance": embeddings.utterances, "speaker": embeddings.speakers, **embeddings.attributes}
+    for name in columns:
+        digest.update(name.encode() + b"\0" + "\n".join(map(str, columns[name])).encode("utf-8", "surrogateescape"))
+    digest.update(np.ascontiguousarray(embeddings.vectors, "<f4").tobytes())
+    return digest.hexdigest()
+
+
+def as_list(given: Any) -> list[Any]:
+    """One source, or several whose utterances belong together."""
+    if given is None:
+        return []
+    return list(given) if isinstance(given, list | tuple) else [given]
+
+
+def load(given: Any, *, role: str, embed: Callable[[Corpus], tuple[Embeddings, dict[str, Any]]]) -> Material | None:
+    """All sources of one role as one set; `embed` is called for audio. None if nothing was given."""
+    sources = as_list(given)
+    if not sources:
+        return None
+    parts: list[Embeddings] = []
+    facts: list[dict[str, Any]] = []
+    corpora: list[Corpus] = []
+    extractors: list[dict[str, Any]] = []
+    warnings: list[str] = []
+    for source in sources:
+        embeddings, about, corpus, extractor, said = _load_one(source, role, embed)
+        parts.append(embeddings)
+        facts.append(about)
+        warnings += said
+        if corpus is not None:
+            corpora.append(corpus)
+            extractors.append(extractor or {})
+    merged = parts[0] if len(parts) == 1 else merge(parts, role)
+    digest = content_digest(merged)
+    kinds = {str(about["kind"]) for about in facts}
+    hours = None if merged.durations is None else round(float(np.nansum(merged.durations)) / 3600, 4)
+    problems: Counter[str] = Counter()
+    for about in facts:
+        problems.update(about.get("problems", {}))
+    summary = {
+        "path": ", ".join(str(about["path"]) for about in facts),
+        "kind": kinds.pop() if len(kinds) == 1 else "corpus and embeddings",
+        "sha256": digest,
+        "speakers": len(merged.names),
+        "utterances": len(merged),
+        "hours": hours,
+        "layout": facts[0].get("layout"),
+        "dimension": merged.dimension,
+        "attributes": sorted(merged.attributes),
+        "problems": dict(sorted(problems.items())),
+    }
+    return Material(merged, summary, digest, tuple(corpora), extractors[0] if extractors else None, tuple(warnings))
+
+
+def _load_one(
+    source: Any, role: str, embed: Callable[[Corpus], tuple[Embeddings, dict[str, Any]]]
+) -> tuple[Embeddings, dict[str, Any], Corpus | None, dict[str, Any] | None, list[str]]:
+    if isinstance(source, Embeddings):
+        return source, {"path": source.source or "given in Python", "kind": "embeddings"}, None, None, []
+    if isinstance(source, str | Path):
+        from veilmeter.formats.vectors import is_embeddings, load_embeddings
+
+        path = Path(source)
+        if not path.exists():
+            raise InputError(f"there is no such file or folder ({role})", path=path)
+        if is_embeddings(path):
+            loaded = load_embeddings(path)
+            about = {"path": str(path), "kind": "embeddings", "problems": _counted(loaded.problems)}
+            return loaded.embeddings, about, None, None, loaded.warnings()
+        from veilmeter.corpus import read_corpus
+
+        source = read_corpus(path)
+    embeddings, extractor = embed(source)
+    about = {
+        "path": str(source.root),
+        "kind": "corpus",
+        "layout": source.layout,
+        "problems": _counted(source.problems) | extractor.pop("problems", {}),
+    }
+    return embeddings, about, source, extractor, []
+
+
+def _counted(problems: Sequence[Problem]) -> dict[str, int]:
+    return dict(sorted(Counter(problem.kind for problem in problems).items()))
+
+
+def merge(parts: Sequence[Embeddings], role: str = "") -> Embeddings:
+    """Several sets as one; an utterance may be in one only."""
+    dimensions = {part.dimension for part in parts}
+    if len(dimensions) > 1:
+        raise InputError(
+            f"the vectors of {role} have different dimensions: {', '.join(map(str, sorted(dimensions)))}",
+            fix="use one extractor for all of them",
+        )
+    names = sorted({name for part in parts for name in part.attributes})
+    attributes = {
+        name: [value for part in parts for value in part.attributes.get(name, [""] * len(part))] for name in names
+    }
+    durations = None
+    if all(part.durations is not None for part in parts):
+        durations = np.concatenate([part.durations for part in parts if part.durations is not None])
+    return Embeddings(
+        np.concatenate([part.vectors for part in parts]),
+        [u for part in parts for u in part.utterances],
+        [s for part in parts for s in part.speakers],
+        attributes,
+        durations,
+        " and ".join(dict.fromkeys(part.source for part in parts if part.source)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Pairing:
+    """Original and anonymized vectors of the same utterances, in one order; what had no partner is counted."""
+
+    original: Embeddings
+    anonymized: Embeddings
+    unmatched: dict[str, int]
+
+
+def pair(original: Embeddings, anonymized: Embeddings) -> Pairing:
+    """By utterance id; the speakers and attributes are those of the original, which is the one that can be trusted."""
+    rows = anonymized.utterance_rows
+    theirs = {utterance: anonymized.speakers[row] for utterance, row in rows.items()}
+    shared = [u for u in original.utterances if u in rows]
+    differ = [u for u, s in zip(original.utterances, original.speakers, strict=True) if u in rows and theirs[u] != s]
+    if not shared:
+        raise InputError(
+            "no utterance is in both the original and the anonymized set; the original has ids such as "
+            f"{original.utterances[0]!r}, the anonymized one {anonymized.utterances[0]!r}",
+            path=anonymized.source or None,
+            fix="an anonymized recording keeps the utterance id of its original",
+        )
+    if len(differ) == len(shared):
+        raise InputError(
+            "every anonymized utterance names another speaker than its original",
+            path=anonymized.source or None,
+            fix="the speaker of an anonymized recording is the person who spoke, not the voice it was given",
+        )
+    bad = set(differ)
+    kept = [u for u in shared if u not in bad]
+    before = original.of_utterances(kept)
+    after = anonymized.of_utterances(kept)
+    # Attributes that only the anonymized list knows are kept too.
+    attributes: dict[str, Any] = {**after.attributes, **before.attributes}
+    durations = before.durations if before.durations is not None else after.durations
+    unmatched = {
+        "only_original": len(original) - len(shared),
+        "only_anonymized": len(anonymized) - len(shared),
+        "speaker_differs": len(differ),
+    }
+    return Pairing(
+        Embeddings(before.vectors, before.utterances, before.speakers, attributes, durations, original.source),
+        Embeddings(after.vectors, before.utterances, before.speakers, attributes, after.durations, anonymized.source),
+        unmatched,
+    )

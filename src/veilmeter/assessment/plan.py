@@ -1,0 +1,203 @@
+"""Who attacks with what: from the settings and the material to one job an attacker, and to what can't be tested."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from veilmeter.assessment.attack import Recipe
+from veilmeter.assessment.material import Material, Pairing, content_digest, pair
+from veilmeter.assessment.measuring import Job
+from veilmeter.assessment.protocol import Protocol
+from veilmeter.assessment.settings import AttackerSettings, Settings, attacker_names
+from veilmeter.attackers import ATTACKERS, ORIGINAL, Attacker
+from veilmeter.embeddings import Embeddings
+from veilmeter.errors import InputError
+
+LEAST_SPEAKERS = 6  # for cross-validation
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """The material of a run, by role; `own` are the vectors of attackers with an extractor of their own."""
+
+    pairing: Pairing
+    again: Embeddings | None
+    training: Mapping[str, Material]
+    own: Mapping[str, Pairing]
+
+
+@dataclass
+class Plan:
+    """The jobs by attacker, a key for each (what it depends on), and what is left out and why."""
+
+    jobs: dict[str, Job] = field(default_factory=dict)
+    about: dict[str, dict[str, Any]] = field(default_factory=dict)
+    not_tested: list[str] = field(default_factory=list)
+    training: str = "none"
+    folds: int | None = None
+
+
+def make_plan(inputs: Inputs, protocol: Protocol, settings: Settings) -> Plan:
+    plan = Plan()
+    names = attacker_names(settings)
+    groups = {
+        attribute: dict(zip(inputs.pairing.original.speakers, column, strict=True))
+        for attribute in settings.by
+        if (column := inputs.pairing.original.attributes.get(attribute)) is not None
+    }
+    missing = [attribute for attribute in settings.by if attribute not in groups]
+    if missing:
+        known = ", ".join(sorted(inputs.pairing.original.attributes)) or "none"
+        raise InputError(f"there is no attribute {missing[0]!r} to group by", fix=f"there are: {known}")
+    for one in [ORIGINAL, *(ATTACKERS[name] for name in names)]:
+        options = settings.attackers.get(one.name, AttackerSettings())
+        if one.inversion != "none" and not settings.wants("inversion"):
+            continue
+        try:
+            job, about = _job(one, options, inputs, protocol, settings, groups, plan)
+        except NotPossibleError as reason:
+            plan.not_tested.append(f"{one.name} attacker: {reason}")
+            continue
+        plan.jobs[one.name] = job
+        plan.about[one.name] = about
+    plan.not_tested += [f"{one.name} attacker: not asked for" for one in ATTACKERS.values() if one.name not in names]
+    return plan
+
+
+class NotPossibleError(Exception):
+    """This attacker lacks what it needs; the reason is for the reader of the report."""
+
+
+def _job(
+    one: Attacker,
+    options: AttackerSettings,
+    inputs: Inputs,
+    protocol: Protocol,
+    settings: Settings,
+    groups: dict[str, dict[str, str]],
+    plan: Plan,
+) -> tuple[Job, dict[str, Any]]:
+    pairing = inputs.own.get(one.name, inputs.pairing)
+    sides = {"original": pairing.original, "anonymized": pairing.anonymized}
+    enrol = sides[one.enrolment].of_utterances(protocol.enrolment)
+    test = sides[one.trials].of_utterances(protocol.trials)
+    trained_on = ""
+    if one.inversion != "none":
+        test, trained_on = restore(one, inputs.pairing, protocol, settings)
+        recipe = Recipe()
+    elif one.adapted and one.name not in inputs.own and options.plda is None:
+        recipe, trained_on = _adapted(one, options, inputs, protocol, settings, plan)
+    else:
+        kind = options.backend or settings.backend
+        role = "train_original" if one.enrolment == "original" else "train_anonymized"
+        material = inputs.training.get(role) or inputs.training.get("train_original")
+        speech = None if material is None or kind == "centred-cosine" else material.embeddings
+        if speech is None and kind in ("lda", "plda") and options.plda is None:
+            raise NotPossibleError(f"its back end {kind} needs training speech (--train-original)")
+        recipe = Recipe(kind, options, speech)
+        if one.name in inputs.own:
+            trained_on = "an extractor of its own, whose vectors were given"
+    job = Job(
+        name=one.name,
+        enrol=enrol,
+        test=test,
+        recipe=recipe,
+        mask=protocol.mask(enrol.names, list(test.utterances)),
+        lengths=settings.lengths,
+        sizes=settings.speakers,
+        population=settings.population,
+        measures=settings.measures,
+        groups=groups,
+        intervals=settings.intervals,
+        resamples=settings.resamples,
+        seed=settings.seed,
+    )
+    about = one.to_json() | {"trained_on": trained_on or "nothing of this assessment"}
+    return job, about
+
+
+def _adapted(
+    one: Attacker,
+    options: AttackerSettings,
+    inputs: Inputs,
+    protocol: Protocol,
+    settings: Settings,
+    plan: Plan,
+) -> tuple[Recipe, str]:
+    kind = options.backend or settings.adapted_backend
+    role = "train_anonymized" if one.adaptation == "same system" else "train_similar"
+    material = inputs.training.get(role)
+    if material is not None:
+        plan.training = "separate corpus"
+        speech = material.embeddings
+        return Recipe(kind, options, speech), f"{len(speech)} recordings of {len(speech.names)} other speakers"
+    if one.adaptation == "similar system":
+        raise NotPossibleError("no speech anonymized by a similar system was given (--train-similar)")
+    if kind == "cosine":
+        return Recipe(kind, options), ""
+    # Everybody's protected speech, but never of the two people who are being compared.
+    used = inputs.pairing.anonymized.of_utterances([*protocol.enrolment, *protocol.trials])
+    if len(used.names) < LEAST_SPEAKERS:
+        raise NotPossibleError(
+            f"no training speech was given (--train-anonymized), and {len(used.names)} speakers are too few to "
+            "train on some "
+            "and test on others"
+        )
+    plan.training = "cross-validation by speaker"
+    plan.folds = min(settings.folds, len(used.names))
+    said = (
+        f"the anonymized recordings of the assessed speakers themselves, in {plan.folds} folds: a pair of people is "
+        "compared by an attacker that heard neither"
+    )
+    return Recipe(kind, options, used, plan.folds, settings.seed), said
+
+
+def restore(one: Attacker, pairing: Pairing, protocol: Protocol, settings: Settings) -> tuple[Embeddings, str]:
+    """The trials after the learnt map; filled in by the inversion module."""
+    raise NotPossibleError("not available")
+
+
+def key_of_job(
+    job: Job, about: Mapping[str, Any], settings: Settings, training: Mapping[str, Material]
+) -> dict[str, Any]:
+    """What the measures of a job depend on."""
+    return {
+        "attacker": job.name,
+        "about": about,
+        "enrol": content_digest(job.enrol),
+        "test": content_digest(job.test),
+        "training": {role: material.digest for role, material in training.items()},
+        "mask": None if job.mask is None else hash_mask(job.mask),
+        "lengths": job.lengths,
+        "sizes": job.sizes,
+        "population": job.population,
+        "measures": job.measures,
+        "groups": sorted(job.groups),
+        "intervals": job.intervals,
+        "resamples": job.resamples,
+        "seed": job.seed,
+        "folds": settings.folds,
+        "options": settings.to_json()["attackers"].get(job.name),
+        "backends": [settings.backend, settings.adapted_backend],
+    }
+
+
+def hash_mask(mask: Any) -> str:
+    import hashlib
+
+    return hashlib.sha256(mask.tobytes()).hexdigest()
+
+
+def own_pairings(
+    settings: Settings, protocol_source: Pairing, loaded: Mapping[str, tuple[Embeddings | None, Embeddings | None]]
+) -> dict[str, Pairing]:
+    """The vectors of attackers with their own extractor, in the order of the assessed utterances."""
+    found: dict[str, Pairing] = {}
+    for name, (original, anonymized) in loaded.items():
+        base = protocol_source
+        clear = base.original if original is None else original
+        protected = base.anonymized if anonymized is None else anonymized
+        found[name] = pair(clear, protected)
+    return found

@@ -1,0 +1,66 @@
+"""Parquet tables of a run: one row a trial, a speaker, a pair of speakers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from veilmeter.files import whole_file
+
+if TYPE_CHECKING:
+    from veilmeter.assessment.measuring import Job
+
+
+def write_table(path: Path, columns: Mapping[str, Any]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with whole_file(path) as temporary:
+        pq.write_table(pa.table(dict(columns)), temporary, compression="zstd")
+
+
+def write_scores(path: Path, job: Job, scores: Any) -> None:
+    """One row a trial of one utterance: enrolment speaker, utterance, target, score."""
+    import pyarrow as pa
+
+    enrolled = np.array(job.enrol.names, object)
+    if scores.shape != (len(enrolled), len(job.test)):
+        return  # utterances were drawn, or the shortest conversation is longer than one
+    keep = np.ones(scores.shape, bool) if job.mask is None else job.mask
+    rows, columns = np.nonzero(keep)
+    # The columns of a matrix are conversations in the order of speakers; those of length 1 are single utterances.
+    order = np.argsort(job.test.codes, kind="stable")
+    if job.mask is not None:
+        rows, columns = np.nonzero(job.mask[:, order])
+    utterances = job.test.utterances[order][columns]
+    write_table(
+        path,
+        {
+            "enrolment_speaker": pa.array(enrolled[rows].tolist()).dictionary_encode(),
+            "utterance": pa.array(utterances.tolist()).dictionary_encode(),
+            "target": enrolled[rows] == job.test.speakers[order][columns],
+            "score": scores[rows, columns],
+        },
+    )
+
+
+def write_speakers(path: Path, speakers: Sequence[Mapping[str, Any]]) -> None:
+    """One row a speaker and attacker."""
+    rows = [
+        (
+            row["speaker"],
+            row["gender"],
+            attacker,
+            one["value"],
+            *one["interval"],
+            one["n"]["conversations"],
+            one["speakers"],
+        )
+        for row in speakers
+        for attacker, one in row["by_attacker"].items()
+    ]
+    names = ("speaker", "gender", "attacker", "linked", "low", "high", "recordings", "among")
+    write_table(path, {name: [row[i] for row in rows] for i, name in enumerate(names)})

@@ -1,0 +1,209 @@
+"""`veilmeter assess`: original and anonymized speech in, a verdict and everything behind it out."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from veilmeter.cli.lists import Lists
+from veilmeter.errors import InputError
+
+if TYPE_CHECKING:
+    from veilmeter.assessment import Assessment
+
+COMMAND_CLASS = Lists
+
+
+def command(
+    config: Annotated[
+        Path | None, typer.Argument(help="A TOML file with the same options; those on the command line win.")
+    ] = None,
+    original: Annotated[
+        list[str] | None, typer.Option("--original", help="Original speech: audio or embeddings, one or several.")
+    ] = None,
+    anonymized: Annotated[
+        list[str] | None, typer.Option("--anonymized", help="The same utterances, anonymized, one or several.")
+    ] = None,
+    anonymized_again: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--anonymized-again", help="A second run of the same anonymizer, for C_ECE and links across runs."
+        ),
+    ] = None,
+    train_original: Annotated[
+        list[str] | None, typer.Option("--train-original", help="Original speech of other people.")
+    ] = None,
+    train_anonymized: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--train-anonymized",
+            help="Speech of other people, anonymized by the same system: trains the informed attacker.",
+        ),
+    ] = None,
+    train_similar: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--train-similar",
+            help="Speech of other people, anonymized by a similar system: trains the semi-informed one.",
+        ),
+    ] = None,
+    enrol: Annotated[
+        list[str] | None, typer.Option("--enrol", help="List of the utterances that people are known by.")
+    ] = None,
+    trials: Annotated[
+        list[str] | None, typer.Option("--trials", help="List of the utterances to name, or a trial key.")
+    ] = None,
+    attackers: Annotated[
+        list[str] | None, typer.Option("--attackers", help="See `veilmeter attackers`; all by default, one or several.")
+    ] = None,
+    scores: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scores", help="ATTACKER=FILE: measure these scores of another system, with --trials as their key."
+        ),
+    ] = None,
+    measures: Annotated[
+        list[str] | None, typer.Option("--measures", help="Families of measures; all by default.")
+    ] = None,
+    lengths: Annotated[
+        list[int] | None, typer.Option("--lengths", help="Utterances in a conversation; 1, 3 and 30 by default.")
+    ] = None,
+    speakers: Annotated[list[int] | None, typer.Option("--speakers", help="Numbers of people for curves.")] = None,
+    population: Annotated[
+        list[int] | None, typer.Option("--population", help="Extrapolate Linkability to so many people.")
+    ] = None,
+    by: Annotated[
+        list[str] | None, typer.Option("--by", help="Also measure within each value of this attribute, such as gender.")
+    ] = None,
+    attributes: Annotated[
+        list[str] | None, typer.Option("--attributes", help="Attributes to infer; all that are known by default.")
+    ] = None,
+    extractor: Annotated[
+        str | None, typer.Option("--extractor", help="campplus, ge2e, onnx:FILE or module:function.")
+    ] = None,
+    layout: Annotated[str | None, typer.Option("--layout", help="Of the corpora, where it is not recognised.")] = None,
+    segments: Annotated[
+        float | None, typer.Option("--segments", help="Training speech is cut into pieces of so many seconds.")
+    ] = None,
+    backend: Annotated[
+        str | None, typer.Option("--backend", help="Of attackers that are not adapted: cosine or centred-cosine.")
+    ] = None,
+    adaptation: Annotated[
+        str | None, typer.Option("--adaptation", help="backend (seconds) or finetune (needs audio).")
+    ] = None,
+    adapted_backend: Annotated[str | None, typer.Option("--adapted-backend", help="lda or plda.")] = None,
+    epochs: Annotated[int | None, typer.Option("--epochs", help="Of fine-tuning.")] = None,
+    folds: Annotated[
+        int | None, typer.Option("--folds", help="Of cross-validation where no training speech is given.")
+    ] = None,
+    title: Annotated[str | None, typer.Option("--title", help="For the report.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Folder for results, tables and report; an interrupted run goes on here."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Of everything random.")] = None,
+    resamples: Annotated[int | None, typer.Option("--resamples", help="Of the intervals.")] = None,
+    no_intervals: Annotated[bool, typer.Option("--no-intervals", help="Values only, much faster.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Never fetch an extractor's weights.")] = False,
+    jobs: Annotated[int | None, typer.Option("--jobs", help="Processes; all cores by default.")] = None,
+    cluster: Annotated[str | None, typer.Option("--cluster", help="A Dask cluster: tcp://host:port or local.")] = None,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Do not write the HTML page.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print results.json instead of the verdict.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")] = False,
+) -> None:
+    """Assess an anonymizer: every attacker, every measure, the worst case first, and what can't be trusted."""
+    given = {key: value for key, value in locals().items() if value not in (None, [], False)}
+    from veilmeter.assessment import assess, make_settings, read_toml
+    from veilmeter.engine import cores
+    from veilmeter.files import to_json
+
+    values: dict[str, Any] = {}
+    if config is not None:
+        values = read_toml(config)
+    for key in ("config", "out", "jobs", "cluster", "no_report", "json", "quiet", "scores", "no_intervals"):
+        given.pop(key, None)
+    values |= given
+    if no_intervals:
+        values["intervals"] = False
+    folder = out if out is not None else values.pop("out", None)
+    values.pop("out", None)
+    if folder is None:
+        raise InputError("there is no folder for the results", fix="give --out RUN")
+    _add_scores(values, scores or [])
+    settings = make_settings(values, where=config)
+    say = _quiet if quiet else _Progress()
+    assessment = assess(
+        settings=settings,
+        out=folder,
+        jobs=cores() if jobs is None else jobs,
+        cluster=cluster,
+        command=["veilmeter", *sys.argv[1:]],
+        say=say,
+    )
+    report = None if no_report else _report(assessment)
+    if json:
+        print(to_json(assessment.results))
+    else:
+        from veilmeter.cli.verdict import print_verdict
+
+        print_verdict(assessment.results, folder, report)
+
+
+def _add_scores(values: dict[str, Any], scores: list[str]) -> None:
+    """`--scores ignorant=FILE` as `[attackers.ignorant] scores = [...]`."""
+    if not scores:
+        return
+    from veilmeter.assessment.settings import DEFAULT_ATTACKERS
+    from veilmeter.attackers import attacker
+
+    tables = values.get("attackers") or list(DEFAULT_ATTACKERS)
+    if not isinstance(tables, dict):
+        tables = {name: {} for name in tables}
+    for one in scores:
+        name, equals, file = one.partition("=")
+        if not equals:
+            raise InputError(f"--scores {one}: which attacker?", fix="write --scores ignorant=FILE")
+        name = "original" if name == "original" else attacker(name).name
+        table = tables.setdefault(name, {})
+        table.setdefault("scores", []).append(file)
+    values["attackers"] = tables
+
+
+def _quiet(text: str) -> None:
+    pass
+
+
+class _Progress:
+    """One line a stage, with the time since the start."""
+
+    def __init__(self) -> None:
+        import time
+
+        self._clock = time.monotonic
+        self._start = self._clock()
+
+    def __call__(self, text: str) -> None:
+        from veilmeter.cli.output import clean
+
+        seconds = int(self._clock() - self._start)
+        print(f"[{seconds // 60}:{seconds % 60:02}] {clean(text)}", file=sys.stderr, flush=True)
+
+
+def _report(assessment: Assessment) -> Path | None:
+    """The HTML page, beside the results."""
+    if assessment.folder is None:
+        return None
+    try:
+        from veilmeter.report.html import write_report
+    except ImportError:
+        return None
+    return Path(write_report(assessment.folder))
+
+
+def repeat(command_line: list[str]) -> str:
+    """The command as a person would type it."""
+    return shlex.join(command_line)

@@ -1,0 +1,48 @@
+"""Options that take several values after one name: `--lengths 1 3 30` beside `--lengths 1 --lengths 3`."""
+
+from __future__ import annotations
+
+import click
+from typer.core import TyperCommand
+
+
+class Lists(TyperCommand):
+    """Every repeatable option takes all words that follow it, up to the next option or `--`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        several = {name for one in self.params if isinstance(one, click.Option) and one.multiple for name in one.opts}
+        return super().parse_args(ctx, spread(args, several))
+
+
+def spread(args: list[str], several: set[str]) -> list[str]:
+    """Repeat the option's name before each of its values.
+
+    >>> spread(["a", "--lengths", "1", "3", "--out", "b", "c"], {"--lengths"})
+    ['a', '--lengths', '1', '--lengths', '3', '--out', 'b', 'c']
+    """
+    found: list[str] = []
+    current: str | None = None
+    taken = 0
+    for number, word in enumerate(args):
+        if word == "--":
+            return found + args[number:]
+        if word in several:
+            current, taken = word, 0
+            found.append(word)
+        elif word.startswith("--") or (word.startswith("-") and not _number(word)):
+            current = None
+            found.append(word)
+        else:
+            if current is not None and taken:
+                found.append(current)
+            taken += 1
+            found.append(word)
+    return found
+
+
+def _number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
