@@ -1,27 +1,42 @@
 """Where work runs: this process, a pool of processes, or a Dask cluster. Nothing else knows.
 
 A task is a top-level function of one item. It is called once an item, in any order and anywhere; what it returns
-comes back with the item's number, so that the result never depends on where or in which order the work ran.
+comes back with the item's number, so that the result never depends on where or in which order the work ran. A worker
+that dies takes nothing with it: its items are given to another one.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from veilmeter.errors import VeilmeterError, missing_extra
+from veilmeter.errors import InputError, VeilmeterError, missing_extra
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+DEATHS = 3  # a pool is started anew so often without a result in between; then something is wrong with the work itself
+QUEUE = 4  # items handed out ahead for each worker: results must not pile up, and a stop must not wait for thousands
+BATCH_SYSTEMS = {"slurm": "SLURMCluster", "oar": "OARCluster", "pbs": "PBSCluster"}
+CLUSTER_HELP = (
+    "Run on a Dask cluster: tcp://host:8786, `local`, or slurm, oar, pbs with your dask-jobqueue configuration "
+    "(slurm:FILE.yaml names one)."
+)
+JOBS_HELP = "Processes on this machine; by default one a core."
 
 
 class Engine(Protocol):
     """`run` yields (number of the item, result) as they come; `workers` is how many run at once."""
 
-    workers: int
+    @property
+    def workers(self) -> int: ...
 
     def run(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]: ...
 
@@ -29,7 +44,11 @@ class Engine(Protocol):
 
 
 def ordered(engine: Engine, task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """All results in the order of the items."""
+    """All results in the order of the items.
+
+    >>> ordered(Here(), abs, [-2, 1])
+    [2, 1]
+    """
     results: dict[int, Result] = dict(engine.run(task, items))
     return [results[number] for number in range(len(items))]
 
@@ -52,38 +71,68 @@ class Pool:
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
-        self._pool = ProcessPoolExecutor(
-            workers, mp_context=multiprocessing.get_context("spawn"), initializer=_single_threaded
-        )
+        self._pool: ProcessPoolExecutor | None = None
+
+    def _started(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                self.workers, mp_context=multiprocessing.get_context("spawn"), initializer=_prepare_worker
+            )
+        return self._pool
 
     def run(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
+        left = list(range(len(items)))[::-1]
         waiting: dict[Future[Any], int] = {}
-        upcoming = iter(enumerate(items))
+        deaths = 0
         try:
-            while True:
-                # A short queue: results of a long list must not pile up, and a stop must not wait for thousands.
-                while len(waiting) < 4 * self.workers and (following := next(upcoming, None)) is not None:
-                    waiting[self._pool.submit(task, following[1])] = following[0]
-                if not waiting:
-                    return
-                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield waiting.pop(future), future.result()
+            while left or waiting:
+                try:
+                    while left and len(waiting) < QUEUE * self.workers:
+                        waiting[self._started().submit(task, items[left[-1]])] = left[-1]
+                        left.pop()
+                    done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        result = future.result()
+                        yield waiting.pop(future), result
+                        deaths = 0
+                except BrokenProcessPool:
+                    # Somebody killed a worker, or it ran out of memory. Nobody knows which item it was: all that were
+                    # out are done again.
+                    deaths += 1
+                    if deaths == DEATHS:
+                        raise VeilmeterError(
+                            f"worker processes died {DEATHS} times without finishing anything",
+                            fix="there may be too little memory; try fewer --jobs",
+                        ) from None
+                    left += sorted(waiting.values(), reverse=True)
+                    waiting.clear()
+                    self.close()
         finally:
             for future in waiting:
                 future.cancel()
 
     def close(self) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
 
 
-def _single_threaded() -> None:
+def _prepare_worker() -> None:
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = "1"
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
+
+
+def _leave_with(parent: Any) -> None:
+    """A main process that was killed leaves nobody behind who works on for hours."""
+    parent.join()
+    os._exit(1)
 
 
 class Cluster:
-    """A Dask cluster; `address` as in tcp://host:8786, or `local` for one on this machine."""
+    """A Dask cluster: its scheduler's address, `local` for one on this machine, or a batch system."""
 
     def __init__(self, address: str, workers: int | None = None) -> None:
         try:
@@ -91,25 +140,89 @@ class Cluster:
         except ImportError:
             raise missing_extra("distributed", "cluster") from None
         self._cluster: Any = None
-        if address == "local":
-            self._cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+        kind, _, config = address.partition(":")
+        if kind in BATCH_SYSTEMS:
+            self._cluster = _batch_cluster(kind, config or None, workers)
+        elif address == "local":
+            self._cluster = LocalCluster(n_workers=workers or cores(), threads_per_worker=1, dashboard_address=None)
+        elif "://" not in address:
+            raise InputError(f"{address!r} is no cluster", fix=CLUSTER_HELP)
         try:
-            self._client = Client(self._cluster or address, timeout="10s")
+            self._client = Client(self._cluster or address, timeout="10s", set_as_default=False)
         except OSError as error:
             raise VeilmeterError(f"the cluster at {address} does not answer: {error}") from None
-        self.workers = max(1, len(self._client.scheduler_info()["workers"]))
+
+    @property
+    def workers(self) -> int:
+        return max(1, len(self._client.scheduler_info(n_workers=-1)["workers"]))
 
     def run(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
-        from distributed import as_completed
+        from distributed import KilledWorker, as_completed
 
-        futures = {self._client.submit(task, item, pure=False): number for number, item in enumerate(items)}
-        for future in as_completed(list(futures)):
-            yield futures.pop(future), future.result()
+        numbers: dict[Any, int] = {}
+        upcoming = iter(range(len(items)))
+        done = as_completed([], loop=self._client.loop)
+
+        def hand_out(count: int) -> None:
+            for number in islice(upcoming, count):
+                future = self._client.submit(task, items[number], pure=False)
+                numbers[future.key] = number
+                done.add(future)
+
+        hand_out(QUEUE * max(self.workers, 2))
+        for future in done:
+            try:
+                result = future.result()
+            except KilledWorker as error:
+                raise VeilmeterError(
+                    f"the workers of the cluster died over one item: {error}", fix="give the workers more memory"
+                ) from None
+            number = numbers.pop(future.key)
+            future.release()
+            yield number, result
+            hand_out(1)
 
     def close(self) -> None:
         self._client.close()
         if self._cluster is not None:
             self._cluster.close()
+
+
+def _batch_cluster(kind: str, config: str | None, workers: int | None) -> Any:
+    try:
+        import dask
+        import dask_jobqueue
+    except ImportError:
+        raise missing_extra("dask-jobqueue", "cluster") from None
+    if config is not None:
+        dask.config.update(dask.config.config, _read_config(Path(config)))
+    if not dask.config.get(f"jobqueue.{kind}.cores", None):
+        raise InputError(
+            f"dask-jobqueue has no configuration for {kind}",
+            fix=f"name it as --cluster {kind}:FILE.yaml (jobqueue: {{{kind}: {{cores: .., memory: ..}}}})",
+        )
+    cluster = getattr(dask_jobqueue, BATCH_SYSTEMS[kind])()
+    cluster.scale(jobs=workers or 1)
+    return cluster
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"the configuration can't be read: {error}", path=path) from None
+    try:
+        # Aliases let a few lines grow to gigabytes; a configuration has no use for them.
+        if len(text) > 100_000 or any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text)):
+            raise InputError("this is no plain configuration file", path=path, fix="write it without YAML aliases")
+        found = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"this is not YAML: {error}", path=path) from None
+    if not isinstance(found, dict) or "jobqueue" not in found:
+        raise InputError("there is no `jobqueue` section in it", path=path)
+    return found
 
 
 def cores() -> int:
@@ -119,9 +232,9 @@ def cores() -> int:
 
 def open_engine(jobs: int | None = None, cluster: str | None = None) -> Engine:
     """`--jobs` and `--cluster` as an engine: all cores by default, this process alone with one job."""
+    if jobs is not None and jobs < 1:
+        raise InputError(f"--jobs {jobs} makes no sense", fix="give 1 or more")
     if cluster is not None:
         return Cluster(cluster, jobs)
     workers = cores() if jobs is None else jobs
-    if workers < 1:
-        raise VeilmeterError(f"--jobs {jobs} makes no sense", fix="give 1 or more")
     return Here() if workers == 1 else Pool(workers)
