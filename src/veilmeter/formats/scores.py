@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -173,7 +174,7 @@ def join(
     """Which rows of the score file to measure, and whether each is a target trial."""
     base = np.int64(max(1, len(codes.known)))
     pairs = table.enrol * base + table.test
-    kept = _once(pairs, table.values, table.path, table.lines, codes, notes, "score")
+    kept = repeats(table.enrol, table.test, table.values, table.path, table.lines, codes, notes, "score")
     if key is None:
         labels = table.is_target
         if labels is None:
@@ -183,7 +184,7 @@ def join(
             notes.add("one-class", f"all {len(kept):,} trials are {kind}", table.path, fix="both classes are needed")
         return kept, labels[kept]
     key_pairs = key.enrol * base + key.test
-    key_kept = _once(key_pairs, key.is_target, key.path, key.lines, codes, notes, "trial")
+    key_kept = repeats(key.enrol, key.test, key.is_target, key.path, key.lines, codes, notes, "trial")
     known, wanted = pairs[kept], key_pairs[key_kept]
     if len(known) == len(wanted) and (known == wanted).all():
         found, truth = kept, key.is_target[key_kept]
@@ -218,9 +219,10 @@ def join(
     return found, truth
 
 
-def _once(
-    pairs: NDArray[np.int64],
-    content: NDArray[np.generic],
+def repeats(
+    enrol: NDArray[np.int32],
+    test: NDArray[np.int32],
+    content: NDArray[Any],
     path: str,
     lines: NDArray[np.int64],
     codes: Codes,
@@ -228,6 +230,8 @@ def _once(
     what: str,
 ) -> NDArray[np.intp]:
     """The rows without repeats. A repeat that says the same is counted once, one that contradicts is a fault."""
+    base = max(1, len(codes.known))
+    pairs = enrol * np.int64(base) + test
     ordered = np.sort(pairs)
     if not (ordered[1:] == ordered[:-1]).any():
         return np.arange(len(pairs))
@@ -235,25 +239,26 @@ def _once(
     again = np.flatnonzero(pairs[order][1:] == pairs[order][:-1]) + 1
     same = content[order[again]] == content[order[again - 1]]
     names = list(codes.known)
-    base = len(names)
-    for kind, rows_, fatal in [("duplicate", order[again[same]], False), ("contradiction", order[again[~same]], True)]:
-        first = np.sort(rows_)[: notes.shown]
-        words = (
-            f"this {what} is there twice" + (", with different " + ("scores" if what == "score" else "labels")) * fatal
-        )
+    other = "scores" if what == "score" else "labels"
+    for kind, found, fatal in [("duplicate", order[again[same]], False), ("contradiction", order[again[~same]], True)]:
+        first = np.sort(found)[: notes.shown]
         notes.add(
             f"{kind}-{what}",
-            words + ("" if fatal else " and was counted once"),
+            f"this {what} is there twice" + (f", with different {other}" if fatal else " and was counted once"),
             path,
             [int(lines[i]) for i in first],
-            count=len(rows_),
-            details=[f"{text(names[pairs[i] // base])[:60]} {text(names[pairs[i] % base])[:60]}" for i in first],
+            count=len(found),
+            details=[_pair(names, int(pairs[i]), base) for i in first],
             fix="remove one of the lines" if fatal else "",
             fatal=fatal,
         )
     gone = np.zeros(len(pairs), bool)
     gone[order[again]] = True
     return np.flatnonzero(~gone)
+
+
+def _pair(names: list[bytes], pair: int, base: int) -> str:
+    return f"{text(names[pair // base])[:60]} {text(names[pair % base])[:60]}"
 
 
 def _add_strangers(
@@ -286,7 +291,7 @@ def _add_strangers(
             path,
             [int(lines[i]) for i in first],
             count=len(places),
-            details=[f"{text(names[pairs[i] // base])[:60]} {text(names[pairs[i] % base])[:60]}" for i in first],
+            details=[_pair(names, int(pairs[i]), int(base)) for i in first],
             fix=fix,
             fatal=not only_common,
         )

@@ -1,0 +1,98 @@
+"""`veilmeter check`: all problems of files and folders at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from veilmeter.errors import Problem, VeilmeterError
+
+
+def command(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE_OR_FOLDER...", help="Score files, trial keys, embeddings, corpora.", show_default=False
+        ),
+    ],
+    trials: Annotated[
+        Path | None, typer.Option(metavar="KEY", help="Also check that the score files match this trial key.")
+    ] = None,
+    layout: Annotated[
+        str | None, typer.Option(help="Layout of trial keys, where it can't be recognised: vpc, pairs or voxceleb.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List everything that is wrong with files: how often, where first, and how to mend it.
+
+    What a path is (score file, trial key, embeddings, corpus) is recognised from what is in it.
+    Exits with 0 if all of it can be used (remarks allowed), with 2 if not.
+
+    Examples:
+
+        veilmeter check scores.txt trials
+        veilmeter check scores.txt --trials trials
+    """
+    from veilmeter.checks import Checked, check
+
+    results: list[tuple[Path, Checked]] = []
+    for path in paths:
+        try:
+            results.append((path, _check(path, check, trials, layout)))
+        except VeilmeterError as error:
+            problem = Problem("unreadable", error.what, error.path or str(path), error.line, error.fix or "")
+            results.append((path, Checked("unknown", "", [problem])))
+    if json:
+        _print_json(results)
+    else:
+        _print(results)
+    if not all(found.usable for _, found in results):
+        raise typer.Exit(2)
+
+
+def _check(path: Path, check, trials: Path | None, layout: str | None):  # type: ignore[no-untyped-def]
+    if path.is_file() and (trials is not None or layout is not None):
+        from veilmeter.formats import check_scores
+
+        kind = check_scores.recognise(path)
+        if kind == "scores":
+            return check_scores.check_scores(path, trials=trials, layout=layout)
+        if kind == "trials":
+            return check_scores.check_trials(path, layout=layout)
+    return check(path)
+
+
+def _print(results) -> None:  # type: ignore[no-untyped-def]
+    from veilmeter.cli.output import clean
+
+    for path, found in results:
+        verdict = "fine" if not found.problems else "can be used" if found.usable else "can't be used as it is"
+        print(f"{clean(str(path))}: {found.kind}{', ' + found.summary if found.summary else ''}: {verdict}")
+        for problem in found.problems:
+            print(f"  {'!' if problem.fatal else '-'} {clean(_said(problem, path))}")
+
+
+def _said(problem: Problem, path: Path) -> str:
+    place = "" if problem.path == str(path) else problem.path + (":" if problem.line is not None else ": ")
+    place += "" if problem.line is None else f"line {problem.line}: " if not place else f"{problem.line}: "
+    return f"{place}{problem.what}" + (f" ({problem.fix})" if problem.fix else "")
+
+
+def _print_json(results) -> None:  # type: ignore[no-untyped-def]
+    from dataclasses import asdict
+
+    from veilmeter.cli.output import Form, Page, emit
+
+    files = [
+        {
+            "path": str(path),
+            "kind": found.kind,
+            "summary": found.summary,
+            "usable": found.usable,
+            "problems": [asdict(problem) for problem in found.problems],
+        }
+        for path, found in results
+    ]
+    emit(Page("check", {}, inputs={"files": [str(path) for path, _ in results]}, more={"files": files}), Form.JSON)
