@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import click
+from typing import Any
+
 from typer.core import TyperCommand
 
 
 class Lists(TyperCommand):
     """Every repeatable option takes all words that follow it, up to the next option or `--`."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        several = {name for one in self.params if isinstance(one, click.Option) and one.multiple for name in one.opts}
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        several = {name for one in self.params if getattr(one, "multiple", False) for name in one.opts}
         return super().parse_args(ctx, spread(args, several))
 
 
