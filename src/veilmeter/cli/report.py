@@ -1,0 +1,32 @@
+"""`veilmeter report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    run: Annotated[Path, typer.Argument(help="The folder that `assess --out` wrote.")],
+    out: Annotated[Path | None, typer.Option(help="Where to write it; by default beside the results.")] = None,
+    form: Annotated[str, typer.Option("--format", help="html, pdf, md, latex or json.")] = "html",
+    threshold: Annotated[
+        float | None, typer.Option(help="A risk you chose as the limit (0.09, say); drawn into the curves.")
+    ] = None,
+    with_audio: Annotated[
+        bool, typer.Option(help="Put original and anonymized recordings of the riskiest speakers into the page.")
+    ] = False,
+    show_ids: Annotated[bool, typer.Option(help="Show speaker ids instead of pseudonyms.")] = False,
+    figures: Annotated[Path | None, typer.Option(help="Also write every figure there: SVG, PNG, PDF and CSV.")] = None,
+) -> None:
+    """Write a run's report: one HTML page that needs no network, or a PDF, Markdown, LaTeX or JSON."""
+    from veilmeter.report import write_report
+
+    path = write_report(
+        run, out, form=form, show_ids=show_ids, with_audio=with_audio, threshold=threshold, figures=figures
+    )
+    print(path)
+    if figures is not None:
+        print(figures)

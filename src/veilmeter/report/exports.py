@@ -1,0 +1,106 @@
+"""The report in other forms: Markdown, LaTeX, JSON, and PDF printed by a browser."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from veilmeter.cli.output import clean, latex_text
+from veilmeter.errors import VeilmeterError
+from veilmeter.report import view
+from veilmeter.report.annex import annex
+from veilmeter.report.texts import CRITERIA
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+
+
+def markdown(results: Mapping[str, Any], threshold: float | None = None) -> str:
+    """The verdict, the tables and the annex as Markdown."""
+    limit = view.threshold_sentence(results, threshold)
+    verdict = results["verdict"]
+    lines = [f"# {_md(results.get('title', 'Assessment'))}", "", f"**{_md(verdict.get('headline', ''))}**", ""]
+    if not verdict.get("trustworthy"):
+        lines += ["> **Do not rely on this result yet: some of its own checks failed.**", ""]
+    lines += [f"{_md(sentence)}\n" for sentence in verdict.get("sentences", [])]
+    lines += [_md(limit["sentence"]), ""] if limit else []
+    lines += ["| criterion | worst case | 95 % interval | chance | attacker | meaning |", "|---|---:|---|---:|---|---|"]
+    for card in view.cards(results):
+        cells = [card["title"], card["value"], card["interval"], card["null"], card["attacker"], card["sentence"]]
+        lines.append("| " + " | ".join(_md(cell) for cell in cells) + " |")
+    lines += ["", "## Trust checks", ""]
+    signs = {"passed": "passed", "failed": "**failed**", "unknown": "not applicable"}
+    lines += [
+        f"- {signs[check['state']]}: {_md(check['title'])}. {_md(check['sentence'])}" for check in view.trust(results)
+    ]
+    lines += ["", "## Not tested", "", *(f"- {_md(item)}" for item in verdict.get("not_tested", []))]
+    for section in ("linking", "singling_out", "disclosure", "similarity", "inversion", "inference", "verification"):
+        rows = view.section_rows(results, section)
+        if rows:
+            title = CRITERIA.get(
+                section, {"similarity": "Likeness", "verification": "Verification"}.get(section, section)
+            )
+            lines += ["", f"## {title}", "", "| attacker | measure | value | 95 % interval | chance | method |"]
+            lines += ["|---|---|---:|---|---:|---|"]
+            lines += ["| " + " | ".join(_md(cell) for cell in row.values()) + " |" for row in rows]
+    for heading, items in annex(results, limit):
+        lines += ["", f"## {heading}", "", *(f"- {_md(item)}" for item in items)]
+    return "\n".join(lines) + "\n"
+
+
+def _md(text: Any) -> str:
+    plain = clean(str(text))
+    return plain.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+
+
+def latex(results: Mapping[str, Any]) -> str:
+    """The worst cases and all attackers' figures as two tables for a paper."""
+    lines = ["% needs \\usepackage{booktabs}", "\\begin{tabular}{llrlrl}", "\\toprule"]
+    lines += ["criterion & attacker & worst case & 95\\,\\% interval & chance & measure \\\\", "\\midrule"]
+    for card in view.cards(results):
+        cells = [card["title"], card["attacker"], card["value"], card["interval"], card["null"], card["measure"]]
+        lines.append(" & ".join(latex_text(cell) for cell in cells) + " \\\\")
+    lines += ["\\bottomrule", "\\end{tabular}", "", "\\begin{tabular}{llrlr}", "\\toprule"]
+    lines += ["attacker & measure & value & 95\\,\\% interval & chance \\\\"]
+    for section in ("linking", "singling_out", "disclosure", "similarity", "inversion", "inference", "verification"):
+        rows = view.section_rows(results, section)
+        lines += ["\\midrule"] if rows else []
+        for row in rows:
+            cells = [row["attacker"], row["label"], row["value"], row["interval"], row["null"]]
+            lines.append(" & ".join(latex_text(cell) for cell in cells) + " \\\\")
+    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n"
+
+
+def pdf(page: str) -> bytes:
+    """The page printed by a headless browser found on this machine."""
+    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if browser is None:
+        raise VeilmeterError(
+            "a PDF is printed by a browser, and none was found",
+            fix="install Chromium, or open the HTML report and print it to PDF",
+        )
+    with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:
+        source, target = Path(folder, "report.html"), Path(folder, "report.pdf")
+        source.write_text(page, encoding="utf-8")
+        command = [browser, "--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+        command += [
+            "--disable-sync",
+            "--disable-component-update",
+            "--disable-extensions",
+            f"--user-data-dir={folder}/p",
+        ]
+        command += ["--virtual-time-budget=30000", "--no-pdf-header-footer", f"--print-to-pdf={target}"]
+        if hasattr(os, "geteuid") and os.geteuid() == 0:
+            command.append("--no-sandbox")  # Chromium refuses to run as root with it
+        try:
+            ran = subprocess.run([*command, source.as_uri()], capture_output=True, timeout=180, check=False)
+        except subprocess.TimeoutExpired:
+            raise VeilmeterError("the browser did not finish printing", fix="print the HTML report by hand") from None
+        if not target.is_file():
+            last = ran.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or ["no message"]
+            raise VeilmeterError(f"the browser did not print: {clean(last[0])}", fix="print the HTML report by hand")
+        return target.read_bytes()

@@ -1,0 +1,93 @@
+"""The words of the report that do not depend on the run: what each criterion asks, the measures' equations, the glossary."""
+
+from __future__ import annotations
+
+CRITERIA = {
+    "linking": "Linking recordings to a person",
+    "singling_out": "Singling somebody out",
+    "disclosure": "Information disclosed",
+    "inversion": "Undoing the anonymization",
+    "distinctiveness": "Voices kept apart",
+    "inference": "Guessing attributes",
+}
+
+LEVELS = {"low": "near chance", "raised": "raised", "high": "high"}
+
+INTRODUCTIONS = {
+    "linking": "Opinion 05/2014 asks whether records of one person can be linked. Here the attacker holds recordings of N people, "
+    "one of whom made the anonymized recording, and names the most similar one. The more people there are, the harder it "
+    "is; the more speech there is of each, the easier.",
+    "singling_out": "Opinion 05/2014 asks whether one person can be isolated in the data, even without a name. Here the attacker "
+    "writes a rule from one person's voice that should fit one person in N, and succeeds if it fits exactly one. A rule "
+    "that knows nothing about anybody succeeds too, more often than one would think: that is the control, and the risk "
+    "that counts is what lies above it.",
+    "disclosure": "ZEBRA measures evidence. An attacker believes something before hearing two recordings, and something else "
+    "after. The area between the two curves is the information that an average comparison gives away, over all prior "
+    "beliefs; the tag is the strongest evidence that any single comparison gave.",
+    "similarity": "Every speaker is compared with every speaker, before and after. A bright diagonal between original and "
+    "anonymized voices means that people remain linked to themselves. A bright diagonal among anonymized voices means "
+    "that they stay distinct from each other, which some uses need and which also helps an attacker who hears several "
+    "recordings.",
+    "inversion": "Some anonymizers move every voice in much the same way, and what is moved can be moved back. The attacker learns "
+    "a rotation from recordings that exist in both forms (or, unsupervised, from two unpaired sets), undoes it, and looks "
+    "for the nearest original recording.",
+    "inference": "Opinion 05/2014 asks whether attributes of a person can be inferred. A classifier learns the attribute from "
+    "anonymized recordings of other people and guesses it here. Chance is the average over the attribute's values.",
+    "verification": "The equal error rate is the figure most anonymizers are published with. It averages over everybody, looks at "
+    "one threshold, does not know how many people the attacker must choose from, and hardly moves when the risk for "
+    "individuals does. It stands last for that reason.",
+}  # fmt: skip
+
+EQUATIONS = {
+    "eer": "FNR(θ) = FPR(θ), on the convex hull of the ROC",
+    "min_cllr": "½⟨log₂(1+e⁻ˡ)⟩ over true pairs + ½⟨log₂(1+eˡ)⟩ over false pairs, l by isotonic regression",
+    "d_ece": "∫₀¹ [H(π) − ECE(π)] dπ = (⟨Z(l)⟩ + ⟨Z(−l)⟩) / (2 ln 2)",
+    "l_w": "max |l| / ln 10, with Laplace's rule of succession",
+    "deid": "1 − D_diag(OP) / D_diag(OO)",
+    "g_vd": "10 log₁₀ (D_diag(PP) / D_diag(OO))",
+    "linkability": "mean over recordings of C(K−r, N′−1) / C(K, N′−1), r the better impostors among K",
+    "singling_out": "Pr{exactly one of N scores above the threshold}",
+    "residual_risk": "(attack − control) / (1 − control)",
+    "rank_disclosure": "log₂ N − H(rank)",
+    "population_linkability": "Beta-binomial model of r, extrapolated",
+    "top1": "share of recordings whose nearest neighbor after inversion is the same speaker",
+    "inference": "mean over values of the share guessed right",
+    "d_sys": "∫ max(0, 2·LR/(1+LR) − 1) p(s | true pair) ds",
+    "c_ece": "D_ECE of scores calibrated on another run",
+}
+
+GLOSSARY = (
+    ("Anonymizer", "A program that changes a recording so that the voice no longer sounds like the speaker. What is said stays."),
+    ("Attacker", "Somebody who wants to know who speaks. Attackers differ in what they have: recordings of the people in question, the "
+     "anonymizer itself, and the means to train a recognizer on its output."),
+    ("Enrollment", "The recordings of known people that an attacker compares with."),
+    ("Embedding", "A list of a few hundred numbers that describes a voice. Recordings of one speaker lie close together. Embeddings are "
+     "biometric data."),
+    ("Linkability", "Of all anonymized recordings, the share that the attacker assigns to the right one of N people. Guessing gives 1/N."),
+    ("Singling Out", "How often a rule made from one voice fits exactly one person in the data, whoever that is."),
+    ("Control", "The same attack by somebody who knows nothing about anybody in the data. What the attack achieves beyond that is due to the "
+     "voices."),
+    ("EER (equal error rate)", "The error rate when an attacker's threshold is set so that they reject as many true pairs as they accept "
+     "false ones. 0 % is perfect recognition, 50 % is guessing."),
+    ("Bit", "A unit of information. One bit settles one yes-or-no question. A disclosure of 0.72 bit here is everything there is to know "
+     "about whether two recordings are by one person; 0.3 bit is a good part of it; 0.01 bit next to nothing."),
+    ("Tag (0, A to F)", "The strongest single piece of evidence: A is weaker than one error in 10, B one in 10 to 100, C one in 100 to 10,000, "
+     "D one in 10,000 to 100,000, E one in 100,000 to a million, F beyond that."),
+    ("DeID", "How much of the likeness between a speaker's original and anonymized voice is gone. 100 % is all of it."),
+    ("G_VD", "How far the anonymized voices can still be told apart from each other, in decibels against the originals. 0 dB: as well as "
+     "before; minus 10 dB: a tenth."),
+    ("95 % interval", "Had other speakers been recorded, the figure would have come out differently. Intervals made this way contain the true "
+     "value in about 95 of 100 assessments."),
+    ("Chance", "What the measure gives when the attacker knows nothing. A figure near chance is not a proof of safety: a stronger attacker "
+     "may exist."),
+    ("Goats, lambs, wolves", "Names from the biometric menagerie: goats are hard to recognize, lambs easy to be mistaken for, wolves easily "
+     "mistaken for others."),
+    ("Residual risk", "What remains after everything that was done to lower it."),
+)  # fmt: skip
+
+LAWYER = (
+    "Whether the attackers assessed here are those reasonably likely to be used against this release (GDPR, recital 26).",
+    "Whether what is said in the recordings identifies people; only the voice was assessed.",
+    "Whether other data that is or will become available makes recognition easier.",
+    "Which residual risk is acceptable for this purpose, these recipients and these safeguards.",
+)

@@ -1,0 +1,325 @@
+"""From results.json to what the page says: pure, so that every sentence and number can be traced and tested."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from veilmeter.estimate import Estimate, format_number
+from veilmeter.measures import MEASURES, measure
+from veilmeter.report.texts import CRITERIA, EQUATIONS, LEVELS
+
+Results = Mapping[str, Any]
+MOST_PEOPLE = 1000  # rows of the people table; more would only slow the page down
+
+# The most that each measure can be, for the bar of its card.
+_TOP = {"d_ece": 0.7213, "l_w": 6.0, "eer": 50.0, "deid": 100.0, "top1": 100.0, "inference": 100.0}
+
+_SECTION_MEASURES = {
+    "linking": ["linkability", "population_linkability", "rank_disclosure", "rank_disclosure_worst"],
+    "singling_out": ["singling_out", "control", "residual_risk", "hit_share"],
+    "disclosure": ["d_ece", "l_w", "min_cllr", "cllr", "c_ece_linear", "c_ece_isotonic"],
+    "verification": ["eer", "tpr@fpr=0.01", "tpr@fpr=0.001", "tpr@fpr=0.0001", "d_sys"],
+}
+
+
+def estimate(name: str, form: Mapping[str, Any]) -> Estimate:
+    """An estimate of results.json, with its label."""
+    try:
+        label = measure(name).label
+    except KeyError:
+        label = name.replace("_", " ")
+    if "=" in name:
+        label = f"TPR at FPR {float(name.split('=')[1]):.4g}"
+    return Estimate.from_json(name, form, label=label)
+
+
+def listed(name: str, found: Any) -> list[Estimate]:
+    """One estimate or a curve, as a list."""
+    forms = found if isinstance(found, list) else [found]
+    return [estimate(name, form) for form in forms if isinstance(form, Mapping) and "value" in form]
+
+
+def attacker_estimates(results: Results, names: Sequence[str]) -> Iterator[tuple[str, Estimate]]:
+    for attacker, entry in results.get("attackers", {}).items():
+        for name in names:
+            if name in entry.get("estimates", {}):
+                yield from ((attacker, one) for one in listed(name, entry["estimates"][name]))
+
+
+def rows(results: Results, names: Sequence[str]) -> list[dict[str, str]]:
+    """Table rows; of a curve only its ends, as the figure shows the rest."""
+    made = []
+    for attacker, entry in results.get("attackers", {}).items():
+        for name in names:
+            found = listed(name, entry.get("estimates", {}).get(name, []))
+            made += [row(attacker, one) for one in _ends(found)]
+    return made
+
+
+def _ends(curve: list[Estimate]) -> list[Estimate]:
+    """The first and the last point of a curve for each conversation length."""
+    if len(curve) <= 2:
+        return curve
+    by_length: dict[Any, list[Estimate]] = {}
+    for one in curve:
+        by_length.setdefault(one.at.get("length"), []).append(one)
+    return [end for part in by_length.values() for end in ([part[0], part[-1]] if len(part) > 1 else part)]
+
+
+def row(attacker: str, one: Estimate) -> dict[str, str]:
+    at = ", ".join(_parameter(key, value) for key, value in one.at.items())
+    value = one.format_value() + (f" (tag {one.extra['tag']})" if "tag" in one.extra else "")
+    return {
+        "attacker": attacker,
+        "label": one.label + (f", {at}" if at else ""),
+        "value": value,
+        "interval": one.format_interval(),
+        "null": one.format_null(),
+        "method": one.method,
+    }
+
+
+def _parameter(key: str, value: Any) -> str:
+    if key == "speakers":
+        return f"{int(value):,} people"
+    if key == "length":
+        return f"{value} utterance{'' if value == 1 else 's'} each"
+    return f"{key} {value}"
+
+
+def cards(results: Results) -> list[dict[str, Any]]:
+    """The worst case of each criterion."""
+    made = []
+    for criterion, title in CRITERIA.items():
+        case = results.get("worst_case", {}).get(criterion)
+        if not case:
+            continue
+        one = estimate(case["estimate"].get("name", criterion), case["estimate"])
+        level = case.get("level", "low")
+        made.append(
+            {
+                "title": title,
+                "level": level,
+                "level_text": LEVELS.get(level, level),
+                "value": one.format_value() + (f" · {one.extra['tag']}" if "tag" in one.extra else ""),
+                "interval": one.format_interval(),
+                "null": one.format_null(),
+                "gauge": gauge(one),
+                "sentence": case.get("sentence", ""),
+                "attacker": f"{case['attacker']} attacker" if case.get("attacker") else "",
+                "measure": one.label + "".join(f", {_parameter(key, value)}" for key, value in one.at.items()),
+            }
+        )
+    return made
+
+
+def gauge(one: Estimate) -> dict[str, Any] | None:
+    """The bar of a card, 300 units wide; none for measures without a range."""
+    top = 1.0 if one.unit == "probability" else _TOP.get(one.name)
+    if top is None or not math.isfinite(one.value):
+        return None
+
+    def place(value: float) -> float:
+        return round(6 + 288 * min(1.0, max(0.0, value / top)), 1)
+
+    low, high = one.interval or (math.nan, math.nan)
+    known = math.isfinite(low) and math.isfinite(high)
+    alt = f"{one.label}: {one.format_value()}" + (f", interval {one.format_interval()}" if known else "")
+    return {
+        "dot": place(one.value),
+        "low": place(low) if known else None,
+        "width": round(max(2.0, place(high) - place(low)), 1) if known else None,
+        "chance": None if one.null is None else place(one.null),
+        "alt": alt + (f", chance {one.format_null()}" if one.null is not None else ""),
+    }
+
+
+def trust(results: Results) -> list[dict[str, str]]:
+    states = {True: "passed", False: "failed", None: "unknown"}
+    made = []
+    for check in results.get("trust", []):
+        figure = check.get("figure")
+        if isinstance(figure, Mapping) and "value" in figure:
+            figure = str(estimate(str(figure.get("name", check["name"])), figure))
+        elif isinstance(figure, float):
+            figure = format_number(figure)
+        title = str(check.get("title") or check["name"].replace("-", " ").replace("_", " ").capitalize())
+        made.append(
+            {
+                "title": title,
+                "state": states[check.get("passed")],
+                "figure": "" if figure is None else str(figure),
+                "sentence": str(check.get("sentence", "")),
+            }
+        )
+    order = ["failed", "unknown", "passed"]
+    return sorted(made, key=lambda check: order.index(check["state"]))
+
+
+def facts(results: Results) -> list[tuple[str, str]]:
+    inputs, protocol = results.get("inputs", {}), results.get("protocol", {})
+    made: list[tuple[str, str]] = []
+    for key, title in [
+        ("original", "Original speech"),
+        ("anonymized", "Anonymized speech"),
+        ("anonymized_again", "Second run of the anonymizer"),
+        ("train_original", "Training speech, original"),
+        ("train_anonymized", "Training speech, anonymized"),
+    ]:
+        entry = inputs.get(key)
+        if entry:
+            hours = entry.get("hours")
+            counts = f"{entry.get('speakers', 0):,} speakers, {entry.get('utterances', 0):,} recordings"
+            made.append((title, counts + (f", {hours:.2g} hours" if hours else "")))
+    matched = inputs.get("matched")
+    if matched:
+        made.append(("Recordings in both forms", f"{matched:,}"))
+    extractor = results.get("extractor")
+    made.append(
+        (
+            "Attackers' recognizer",
+            f"{extractor['name']} {extractor.get('version', '')}" if extractor else "given vectors",
+        )
+    )
+    if protocol:
+        made.append(("Enrollment and trials", f"{protocol.get('split', '')}; training: {protocol.get('training', '')}"))
+    made.append(("Attackers run", ", ".join(name for name in results.get("attackers", {}) if name != "original")))
+    return made
+
+
+def threshold_sentence(results: Results, threshold: float | None) -> dict[str, Any] | None:
+    """The user's limit against the worst case of linking; the limit is the user's choice, not ours."""
+    if threshold is None:
+        return None
+    case = results.get("worst_case", {}).get("linking")
+    if not case:
+        return {
+            "value": threshold,
+            "sentence": f"The limit of {threshold:g} was given, but Linkability was not measured.",
+        }
+    one = estimate("linkability", case["estimate"])
+    where = "".join(f", {_parameter(key, value)}" for key, value in one.at.items())
+    over = one.worst > threshold
+    verb = "lies above" if one.value > threshold else "may lie above" if over else "lies below"
+    return {
+        "value": threshold,
+        "over": over,
+        "sentence": f"Against the limit of {threshold:g} chosen for this assessment, the worst measured Linkability, "
+        f"{one.format_value()} {one.format_interval()} ({case.get('attacker')} attacker{where}), {verb} it.",
+    }
+
+
+def people(results: Results) -> dict[str, Any]:
+    """The table of speakers by falling risk."""
+    speakers = list(results.get("speakers", []))
+    attackers = [a for a in results.get("attackers", {}) if any(a in s.get("by_attacker", {}) for s in speakers)]
+    extras = [key for key in ("gender", "animal", "deid") if any(s.get(key) not in (None, "") for s in speakers)]
+    titles = {"gender": "gender", "animal": "in the zoo", "deid": "DeID, %"}
+    columns: list[dict[str, Any]] = [
+        {"key": "speaker", "title": "speaker", "number": False},
+        {"key": "risk", "title": "highest risk", "number": True},
+        {"key": "interval", "title": "95 % interval", "number": True},
+        *({"key": a, "title": a, "number": True} for a in attackers),
+        *({"key": key, "title": titles[key], "number": key == "deid"} for key in extras),
+    ]
+    table = []
+    for person in speakers[:MOST_PEOPLE]:
+        risk = person.get("risk")
+        one = estimate("linkability", risk) if isinstance(risk, Mapping) and "value" in risk else None
+        cells: list[dict[str, Any]] = [
+            {"text": person["speaker"], "value": None},
+            _number(None if one is None else one.value),
+            {"text": one.format_interval() if one else "", "value": one.value if one else ""},
+            *(_number(_value(person.get("by_attacker", {}).get(a))) for a in attackers),
+            *(
+                _number(_value(person.get(key)), 1)
+                if key == "deid"
+                else {"text": str(person.get(key) or ""), "value": None}
+                for key in extras
+            ),
+        ]
+        table.append({"speaker": person["speaker"], "cells": cells})
+    left = len(speakers) - len(table)
+    sentence = results.get("unprotected", {}).get("sentence", "")
+    return {
+        "columns": columns,
+        "rows": table,
+        "intro": f"{sentence} The table lists the speakers by their highest risk over all attackers: the share of "
+        "their anonymized recordings that were linked to them.".strip(),
+        "left_out": f"{left:,} more speakers with lower risk stand in tables/speakers.parquet." if left > 0 else "",
+    }
+
+
+def _value(found: Any) -> float | None:
+    if isinstance(found, Mapping):
+        found = found.get("value")
+    return float(found) if isinstance(found, int | float) else None
+
+
+def _number(value: float | None, decimals: int = 2) -> dict[str, Any]:
+    return {"text": "" if value is None else f"{value:.{decimals}f}", "value": "" if value is None else value}
+
+
+def used_measures(results: Results) -> list[dict[str, str]]:
+    """What was measured, in the order of the registry, each with its equation and paper."""
+    names: set[str] = set()
+    for entry in results.get("attackers", {}).values():
+        names |= set(entry.get("estimates", {}))
+    for part in ("similarity", "inversion", "runs"):
+        names |= set((results.get(part) or {}).get("estimates", {}))
+    if results.get("inference"):
+        names.add("inference")
+    families = {name.split("=")[0] for name in names} | {name.rsplit("_", 1)[0] for name in names}
+    return [
+        {"label": m.label, "text": m.meaning, "equation": EQUATIONS.get(m.name, ""), "source": m.source}
+        for m in MEASURES.values()
+        if m.name in names | families
+    ]
+
+
+def parameters(results: Results) -> list[tuple[str, str]]:
+    made = [("veilmeter", str(results.get("version", ""))), ("seed", str(results.get("seed", "")))]
+    made += [(key, str(value)) for key, value in results.get("parameters", {}).items()]
+    for name, entry in results.get("inputs", {}).items():
+        if isinstance(entry, Mapping) and entry.get("sha256"):
+            made.append((f"sha256 of {name}", str(entry["sha256"])))
+    return made
+
+
+def attackers_table(results: Results) -> list[dict[str, str]]:
+    return [
+        {
+            "name": name,
+            "about": entry.get("about", ""),
+            "voiceprivacy": (entry.get("aliases") or {}).get("voiceprivacy") or "-",
+            "vauquier": (entry.get("aliases") or {}).get("vauquier2025") or "-",
+        }
+        for name, entry in results.get("attackers", {}).items()
+    ]
+
+
+def section_rows(results: Results, section: str) -> list[dict[str, str]]:
+    if section in _SECTION_MEASURES:
+        return rows(results, _SECTION_MEASURES[section])
+    part = results.get(section) or {}
+    if section == "inference":
+        made = []
+        for attribute, entry in part.items():
+            anonymized = estimate("inference", entry["estimate"]).with_(label=attribute)
+            made.append(row("from anonymized speech", anonymized))
+            if entry.get("original"):
+                made.append(
+                    row("from original speech", estimate("inference", entry["original"]).with_(label=attribute))
+                )
+        return made
+    return [
+        row(_who(section), one)
+        for name, found in part.get("estimates", {}).items()
+        for one in _ends(listed(name, found))
+    ]
+
+
+def _who(section: str) -> str:
+    return {"inversion": "inversion", "similarity": "all pairs"}.get(section, "")
