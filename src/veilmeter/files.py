@@ -25,7 +25,7 @@ def make_folder(path: str | Path) -> Path:
     try:
         folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     except OSError as error:
-        raise _said(error, folder) from None
+        raise said(error, folder) from None
     return folder
 
 
@@ -44,7 +44,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name[:80]}.", suffix=".part", dir=target.parent)
     except OSError as error:
-        raise _said(error, target) from None
+        raise said(error, target) from None
     os.close(handle)
     temporary = Path(name)
     try:
@@ -55,7 +55,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         os.replace(temporary, target)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise _said(error, target) from None
+        raise said(error, target) from None
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -117,7 +117,8 @@ def sha256(path: str | Path) -> str:
     return digest.hexdigest()
 
 
-def _said(error: OSError, path: Path) -> VeilmeterError:
+def said(error: OSError, path: str | Path) -> VeilmeterError:
+    """What the system answered, as a person would say it."""
     if error.errno == errno.ENOSPC:
         return VeilmeterError(
             "the disk is full", path=path, fix="free some space and run the same command again; what was done is kept"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import signal
 import sys
 from typing import Any
 
@@ -11,6 +13,7 @@ from typer.core import TyperGroup
 
 from veilmeter._version import __version__
 from veilmeter.errors import VeilmeterError
+from veilmeter.files import said
 
 # In the order in which a person meets them. Each name is a module of this package with a function `command`;
 # what is heavy is imported inside that function, so that `--help` is quick.
@@ -61,7 +64,13 @@ class Commands(TyperGroup):
         return built
 
 
-app = typer.Typer(cls=Commands, add_completion=False, no_args_is_help=True, rich_markup_mode="rich")
+app = typer.Typer(
+    cls=Commands,
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
 
 
 def _show_version(wanted: bool) -> None:
@@ -78,10 +87,11 @@ def veilmeter(
 
 
 def main() -> None:
+    signal.signal(signal.SIGTERM, _stop)
     try:
         app()
     except VeilmeterError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {_printable(str(error))}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         print("stopped; what was done is kept, the same command goes on from there", file=sys.stderr)
@@ -89,6 +99,28 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(141) from None
+    except OSError as error:
+        print(f"error: {_printable(str(said(error, error.filename or 'a file')))}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except Exception as error:
+        if os.environ.get("VEILMETER_DEBUG"):
+            raise
+        print(
+            f"error: something went wrong inside veilmeter: {type(error).__name__}: {_printable(str(error))}\n"
+            "This is a mistake of ours. Please report it with what VEILMETER_DEBUG=1 and the same command print.",
+            file=sys.stderr,
+        )
+        raise SystemExit(70) from None
+
+
+def _stop(_number: int, _frame: Any) -> None:
+    """SIGTERM ends the run as Ctrl-C does, so that files are closed whole and workers go home."""
+    raise KeyboardInterrupt
+
+
+def _printable(text: str) -> str:
+    """Ids and paths come from strangers, and terminals obey escape sequences."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
 
 
 if __name__ == "__main__":
