@@ -1,0 +1,52 @@
+"""`veilmeter cache`: what veilmeter keeps on this machine outside of your folders, and how to be rid of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+app = typer.Typer(help="Show or clear what veilmeter keeps: models, and embeddings, which are biometric data.")
+
+
+def _entries(folder: Path) -> list[tuple[Path, int]]:
+    """The entries of the cache with the bytes below each; links are entries, never followed."""
+    if not folder.is_dir():
+        return []
+    found = []
+    for entry in sorted(folder.iterdir()):
+        files = [entry] if entry.is_symlink() or not entry.is_dir() else [p for p in entry.rglob("*") if p.is_file()]
+        found.append((entry, sum(file.lstat().st_size for file in files)))
+    return found
+
+
+@app.command()
+def show() -> None:
+    """Where the cache is and what lies in it."""
+    from veilmeter.extractors.weights import cache_folder
+
+    folder = cache_folder()
+    entries = _entries(folder)
+    print(folder)
+    for entry, size in entries:
+        print(f"{size / 1e6:10.1f} MB  {entry.name}")
+    if not entries:
+        print("The cache is empty.")
+
+
+@app.command()
+def clear() -> None:
+    """Remove everything from the cache; what is needed again is fetched or computed again."""
+    import shutil
+
+    from veilmeter.extractors.weights import cache_folder
+
+    folder = cache_folder()
+    entries = _entries(folder)
+    for entry, _ in entries:
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+    freed = sum(size for _, size in entries)
+    print(f"Removed {len(entries)} entries, {freed / 1e6:.1f} MB, from {folder}.")
