@@ -7,9 +7,10 @@ the order of `CHECKERS` and imported only then. To check a further kind of input
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from veilmeter.errors import InputError, Problem, VeilmeterError
 
@@ -22,11 +23,13 @@ CHECKERS = (
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What an input is (`kind`: "score file", "corpus"...), what is in it in a few words, and its problems."""
+    """What an input is (`kind`: "score file", "corpus"...), what is in it in a few words, its problems, and, for the
+    JSON, what is in it in numbers."""
 
     kind: str
     summary: str
     problems: Sequence[Problem] = field(default_factory=tuple)
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def usable(self) -> bool:

@@ -21,7 +21,11 @@ def command(
         Path | None, typer.Option(metavar="KEY", help="Also check that the score files match this trial key.")
     ] = None,
     layout: Annotated[
-        str | None, typer.Option(help="Layout of trial keys, where it can't be recognised: vpc, pairs or voxceleb.")
+        str | None,
+        typer.Option(
+            help="Where it can't be recognised: of trial keys vpc, pairs or voxceleb; of corpora folder, librispeech, "
+            "vctk, commonvoice, kaldi, vpc or csv."
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -61,6 +65,10 @@ def _check(path: Path, check, trials: Path | None, layout: str | None):  # type:
             return check_scores.check_scores(path, trials=trials, layout=layout)
         if kind == "trials":
             return check_scores.check_trials(path, layout=layout)
+    if path.is_dir() and layout is not None:
+        from veilmeter.formats import check_corpus
+
+        return check_corpus.check(path, layout=layout)
     return check(path)
 
 
@@ -91,6 +99,7 @@ def _print_json(results) -> None:  # type: ignore[no-untyped-def]
             "kind": found.kind,
             "summary": found.summary,
             "usable": found.usable,
+            **({"facts": dict(found.facts)} if found.facts else {}),
             "problems": [asdict(problem) for problem in found.problems],
         }
         for path, found in results

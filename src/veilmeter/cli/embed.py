@@ -1,0 +1,132 @@
+"""`veilmeter embed`: a corpus to speaker embeddings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from veilmeter.errors import Problem
+    from veilmeter.extraction import Embedded
+
+LEFT_OUT = 3
+"""The exit code when the result is there but some recordings are not in it."""
+
+_LISTED = 100
+
+
+def command(
+    corpus: Annotated[Path, typer.Argument(help="A corpus in any known layout, or a CSV (path, speaker, ...).")],
+    out: Annotated[Path, typer.Argument(help="The folder for the embeddings; a stopped run goes on from it.")],
+    extractor: Annotated[
+        str, typer.Option(help="campplus, ge2e, onnx:FILE, an installed one's name, or module:function.")
+    ] = "campplus",
+    layout: Annotated[
+        str | None,
+        typer.Option(help="folder, librispeech, vctk, commonvoice, kaldi, vpc or csv, if it is not recognised."),
+    ] = None,
+    part: Annotated[
+        str | None, typer.Option(help="One part of the corpus: test-clean, test, libri_test, mic1...")
+    ] = None,
+    suffix: Annotated[
+        str | None, typer.Option(help="The variant of VoicePrivacy data: '' is the original, or _anon...")
+    ] = None,
+    root: Annotated[
+        list[Path] | None,
+        typer.Option(help="A further folder that audio may lie in; for Kaldi folders the only ones it may lie in."),
+    ] = None,
+    max_seconds: Annotated[float, typer.Option(help="Leave out longer recordings.", min=1)] = 3600.0,
+    jobs: Annotated[int | None, typer.Option(help="Processes (all cores).", min=1)] = None,
+    cluster: Annotated[str | None, typer.Option(help="A Dask scheduler's address, or local.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first unusable recording.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Fetch nothing, not even weights.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")] = False,
+) -> None:
+    """Extract a speaker embedding of every recording into Parquet files in OUT.
+
+    Stopped or killed, the same command goes on where it was. A recording is read again only if its file changed, and
+    computed again only if its content, the extractor or its version changed.
+
+    Recordings that can't be used (silent, shorter than 0.5 s, truncated, ...) are left out and listed; OUT/inputs.jsonl
+    holds all. The exit code is 0 if every recording was used, 3 if some were left out, 2 if nothing could be done or,
+    with --strict, as soon as one can't be used.
+
+    Examples:
+
+        veilmeter embed speech/ embeddings/original
+        veilmeter embed anonymized/ embeddings/anonymized --extractor ge2e --jobs 4
+    """
+    from veilmeter.cli.output import Form, Page, emit
+    from veilmeter.cli.progress import shown
+    from veilmeter.corpus import read_corpus
+    from veilmeter.engine import open_engine
+    from veilmeter.extraction import embed_corpus
+
+    found = read_corpus(corpus, layout, roots=root or (), part=part, suffix=suffix)
+    engine = open_engine(jobs, cluster)
+    try:
+        with shown("embedding", quiet=quiet) as progress:
+            done = embed_corpus(
+                found, out, extractor,
+                engine=engine, offline=offline, strict=strict, max_seconds=max_seconds, progress=progress,
+            )  # fmt: skip
+    finally:
+        engine.close()
+    if json:
+        inputs = {"corpus": str(corpus), "layout": found.layout}
+        warnings = [f"{len(done.skipped)} recordings were left out"] if done.skipped else []
+        emit(Page("embed", {}, inputs=inputs, warnings=warnings, more={"embedded": _facts(done)}), Form.JSON)
+    else:
+        _print(done)
+    if done.skipped:
+        raise typer.Exit(LEFT_OUT)
+
+
+def _facts(done: Embedded) -> dict[str, object]:
+    from dataclasses import asdict
+
+    return {
+        "folder": str(done.folder),
+        "extractor": done.extractor,
+        "version": done.version,
+        "dimension": done.dimension,
+        "utterances": done.utterances,
+        "speakers": done.speakers,
+        "hours": round(done.hours, 4),
+        "computed": done.computed,
+        "reused": done.reused,
+        "left_out": len(done.skipped),
+        "problems": [asdict(problem) for problem in done.problems],
+    }
+
+
+def _print(done: Embedded) -> None:
+    from veilmeter.cli.output import clean
+
+    before = f", {done.reused} of them from before" if done.reused else ""
+    said = f"{done.utterances} utterances of {done.speakers} speakers, {done.hours:.2f} hours{before}"
+    print(clean(f"{done.folder}: {said}; {done.extractor}, {done.dimension}-d"))
+    for title, problems in (
+        ("left out", done.skipped),
+        ("used all the same", [problem for problem in done.problems if not problem.fatal]),
+    ):
+        for line in listed(title, problems):
+            print(clean(line))
+
+
+def listed(title: str, problems: list[Problem] | tuple[Problem, ...]) -> list[str]:
+    """The problems as lines: counts by kind first, then each place, the first hundred."""
+    if not problems:
+        return []
+    counts: dict[str, int] = {}
+    for problem in problems:
+        counts[problem.kind] = counts.get(problem.kind, 0) + 1
+    by_kind = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items(), key=lambda one: (-one[1], one[0])))
+    lines = [f"{len(problems)} {title}: {by_kind}"]
+    lines += [f"  {problem.kind}: {problem}" for problem in problems[:_LISTED]]
+    if len(problems) > _LISTED:
+        lines.append(f"  ... and {len(problems) - _LISTED} more, see inputs.jsonl and embeddings.json")
+    return lines
