@@ -12,16 +12,17 @@ Raw scores are never averaged: that would put G_VD off by decibels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.calibration import Groups, Pav, group, pool, sigmoid, softplus
 from veilmeter.errors import InputError
+from veilmeter.metrics.similarity_spread import Spread, spread
 
 Floats = NDArray[np.float64]
 Form = Literal["geometric", "arithmetic"]
@@ -57,7 +58,8 @@ class SimilarityMatrix:
     def log_similarity(self, form: Form = "geometric") -> Floats:
         """log2 Sim(i, j) in bits, without passing through Sim, which may underflow."""
         natural = self.log_posterior if form == "geometric" else -softplus(-self.llr)
-        return natural / np.log(2)
+        found: Floats = natural / np.log(2)
+        return found
 
 
 def d_diag(matrix: ArrayLike) -> float:
@@ -97,6 +99,7 @@ class Similarity:
     form: Form = "geometric"
     pairs: Pairs = "all"
     utterances: int = 0
+    spreads: Mapping[Kind, Spread] = field(default_factory=dict)
 
     def matrix(self, kind: Kind) -> SimilarityMatrix:
         return {"OO": self.oo, "OP": self.op, "PP": self.pp}[kind]
@@ -137,7 +140,7 @@ class Similarity:
         return found
 
     def with_form(self, form: Form) -> Similarity:
-        """The same scores, the other definition."""
+        """The same scores, the other definition; without `spreads`, which hold for one form."""
         return Similarity(self.names, self.oo, self.op, self.pp, form, self.pairs, self.utterances)
 
 
@@ -149,6 +152,8 @@ def similarity(
     form: Form = "geometric",
     pairs: Pairs = "all",
     scorer: Scorer | None = None,
+    spreads: bool = False,
+    seed: int = 0,
     progress: Progress | None = None,
 ) -> Similarity:
     """The matrices of n utterances, row by row the same ones in `original` and `protected` (n x d).
@@ -156,7 +161,8 @@ def similarity(
     With `pairs="all"` every ordered pair of different utterances counts. With `pairs="vpc"` only pairs in which the
     second utterance comes later in the listing, mirrored afterwards (for OP too), as in the challenge's script. An
     utterance is never compared with itself, nor with its own protected version. `scorer` compares two tables of
-    vectors (symmetric: score(a, b) = score(b, a)^T); the default is the cosine.
+    vectors (symmetric: score(a, b) = score(b, a)^T); the default is the cosine. With `spreads`, what
+    intervals and the level of chance need is gathered too.
     """
     o, p = np.asarray(original), np.asarray(protected)
     if form not in get_args(Form):
@@ -178,8 +184,12 @@ def similarity(
         )
     if scorer is None:
         o, p, scorer = _unit(o), _unit(p), _product
-    found = {}
-    for done, (kind, first, second) in enumerate([("OO", o, o), ("OP", o, p), ("PP", p, p)]):
+    layout = Layout.of(code)
+    rng = np.random.default_rng(seed)
+    found: dict[Kind, SimilarityMatrix] = {}
+    around: dict[Kind, Spread] = {}
+    triples: list[tuple[Kind, Any, Any]] = [("OO", o, o), ("OP", o, p), ("PP", p, p)]
+    for done, (kind, first, second) in enumerate(triples):
         if progress is not None:
             progress(done, 3)
         scores = scorer(first, second)
@@ -187,11 +197,15 @@ def similarity(
             raise InputError(f"the scorer gave an array of shape {scores.shape} for {len(code)} utterances")
         if not np.isfinite(scores).all():
             raise InputError("the scorer gave scores that are not finite")
-        found[kind] = matrix_of_scores(scores, code, kind, pairs=pairs)  # type: ignore[arg-type]
+        ordered = layout.arranged(scores, mirrored=kind == "OP" and pairs == "vpc")
         del scores
+        found[kind] = _matrix(ordered, layout, kind, pairs)
+        if spreads:
+            around[kind] = spread(ordered, layout, found[kind], form=form, pairs=pairs, rng=rng)
+        del ordered
     if progress is not None:
         progress(3, 3)
-    return Similarity(tuple(codes), found["OO"], found["OP"], found["PP"], form, pairs, len(code))
+    return Similarity(tuple(codes), found["OO"], found["OP"], found["PP"], form, pairs, len(code), around)
 
 
 def _unit(vectors: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -211,13 +225,12 @@ def matrix_of_scores(
 
     `speakers` are codes from 0; every one has at least two utterances. The pair of utterances (i, i) is left out.
     """
-    layout = _Layout.of(speakers)
+    layout = Layout.of(speakers)
+    return _matrix(layout.arranged(scores, mirrored=kind == "OP" and pairs == "vpc"), layout, kind, pairs)
+
+
+def _matrix(ordered: NDArray[np.floating], layout: Layout, kind: Kind, pairs: Pairs) -> SimilarityMatrix:
     half = kind != "OP" or pairs == "vpc"  # a symmetric matrix: each pair once
-    if kind == "OP" and pairs == "vpc":
-        # The score of (i, j) for i < j in listing order stands for (j, i), too.
-        scores = np.triu(scores, 1)
-        scores += scores.T
-    ordered = scores if layout.sorted else scores[np.ix_(layout.order, layout.order)]
     targets, impostors = layout.split(ordered, half=half)
     calibration = _calibrate(targets, impostors, weight=2.0 if half and pairs == "all" else 1.0)
     del targets, impostors
@@ -237,7 +250,7 @@ def _calibrate(targets: NDArray[np.floating], impostors: NDArray[np.floating], *
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
+class Layout:
     """Utterances sorted by speaker, so that a pair of speakers is a rectangle of the score matrix."""
 
     order: NDArray[np.int64]
@@ -247,11 +260,20 @@ class _Layout:
     sorted: bool
 
     @staticmethod
-    def of(speakers: NDArray[np.int64]) -> _Layout:
+    def of(speakers: NDArray[np.int64]) -> Layout:
         order = np.argsort(speakers, kind="stable")
         ends = np.cumsum(np.bincount(speakers))
         starts = np.append(0, ends[:-1])
-        return _Layout(order, starts, ends, speakers[order], bool((np.diff(speakers) >= 0).all()))
+        return Layout(order, starts, ends, speakers[order], bool((np.diff(speakers) >= 0).all()))
+
+    def arranged(self, scores: NDArray[np.floating], *, mirrored: bool) -> NDArray[np.floating]:
+        """The scores in this order; with `mirrored`, that of (i, j), i < j in listing order, stands for (j, i) too."""
+        if mirrored:
+            own = scores.diagonal().copy()
+            scores = np.triu(scores, 1)
+            scores += scores.T
+            np.fill_diagonal(scores, own)
+        return scores if self.sorted else scores[np.ix_(self.order, self.order)]
 
     def split(self, scores: NDArray[np.floating], *, half: bool) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
         """Target and impostor scores (of one half of a symmetric matrix) without the diagonal, as new arrays."""
