@@ -11,7 +11,7 @@ import scipy.signal
 ORDER, FRAME, HOP = 20, 320, 160
 
 
-def burg(frame, order=ORDER, floor=1e-12):
+def burg(frame, order=ORDER, floor=1e-10):
     """Prediction polynomial 1, a_1 ... a_order by Burg's method; it ends early once the error that is left is less than
     `floor` of the frame's energy, as what follows would be fitted to rounding errors."""
     a = np.array([1.0])

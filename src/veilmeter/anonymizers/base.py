@@ -10,9 +10,12 @@ from __future__ import annotations
 import hashlib
 import importlib
 import inspect
+import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -42,7 +45,7 @@ COMMON_OPTIONS = ("seed", "offline")
 
 @runtime_checkable
 class Anonymizer(Protocol):
-    """Picklable, as it travels to other processes once.
+    """Picklable, as it travels to other processes; weights are best loaded there, on first use.
 
     `version` changes whenever the same parameters would give other samples.
     """
@@ -98,7 +101,9 @@ class Function:
 
     @property
     def version(self) -> str:
-        return str(getattr(importlib.import_module(self.function.__module__), "__version__", "unknown"))
+        """Its module's source: with another one, the same parameters may give other samples."""
+        source = getattr(sys.modules.get(self.function.__module__), "__file__", None)
+        return hashlib.sha256(Path(source).read_bytes()).hexdigest()[:16] if source else "unknown"
 
     def parameters(self, utterance: Utterance) -> dict[str, Any]:
         return dict(self.options)
@@ -154,6 +159,9 @@ def _factory(system: str) -> Callable[..., Any]:
             loaded: Callable[..., Any] = found.load()
             return loaded
     if ":" in system:
+        # A module beside the user's work is found too, after everything that is installed.
+        if (here := os.getcwd()) not in sys.path:
+            sys.path.append(here)
         return _attribute(system)
     raise InputError(
         f"there is no anonymizer called {system}", fix=f"choose one of {', '.join(systems())}, or module:name"
@@ -170,8 +178,10 @@ def _attribute(place: str) -> Callable[..., Any]:
         raise VeilmeterError(
             f"{place} can't be imported: {error}", fix="install what is missing, or put its folder on PYTHONPATH"
         ) from None
-    except (AttributeError, ValueError) as error:
-        raise InputError(f"{place} can't be imported: {error}") from None
+    except VeilmeterError:
+        raise
+    except Exception as error:  # a stranger's module may raise anything
+        raise InputError(f"{place} can't be imported: {type(error).__name__}: {error}") from None
     if not callable(found):
         raise InputError(f"{place} is no class or function")
     result: Callable[..., Any] = found

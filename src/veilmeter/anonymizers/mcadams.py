@@ -26,9 +26,9 @@ Real = NDArray[np.float64]
 
 RATE, FRAME, HOP, ORDER = 16_000, 320, 160, 20
 
-# Burg's recursion ends where less than this part of a frame's energy is left. 16-bit speech never gets there (rounding
-# alone leaves 1e-10); a pure tone in floating point does, and what would follow is a fit to rounding errors.
-ENERGY_FLOOR = 1e-12
+# Burg's recursion ends where less than this part of a frame's energy is left. Speech never gets there (a loud tone's
+# rounding to 16 bits alone leaves as much); a pure tone does, and what would follow is a fit to rounding errors.
+ENERGY_FLOOR = 1e-10
 
 # Where less than this is left, sums of products of samples are too coarse to go on with.
 PRECISE = 1e-6
@@ -219,7 +219,7 @@ def _lattice(frames: Real) -> Real:
 
 
 def warp(predictors: Real, alpha: float) -> Real:
-    """The predictors (columns, highest power first) with the angles of their complex poles raised to the power alpha."""
+    """The predictors (columns, highest power first) with the angles of their complex poles to the power alpha."""
     moved = predictors.copy()
     rest = np.nonzero(predictors[-1])[0]  # a shorter recursion leaves poles at 0, which stay; see below
     b, c, found = poles.factors(predictors[:, rest])

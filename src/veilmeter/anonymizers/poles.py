@@ -27,7 +27,7 @@ GRID = np.cos(np.pi * np.arange(48) / 47)[::-1]  # dense near -1 and 1, where re
 COARSE_STEPS, GUARDED_STEPS, STEPS = 4, 8, 24
 CONVERGED = 1e-6  # a step this small leaves an error of its cube
 FEW = 4  # frames for which another step costs more than their eigenvalues
-BACKWARD_ERROR = 1e-11  # of the factors' product, in units of the largest coefficient
+BACKWARD_ERROR = 1e-12  # of the factors' product, in units of the largest coefficient
 
 
 def factors(polynomials: Real) -> tuple[Real, Real, NDArray[np.bool_]]:

@@ -1,0 +1,208 @@
+"""`veilmeter anonymize`: a corpus through an anonymizer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from veilmeter.errors import InputError
+
+if TYPE_CHECKING:
+    from veilmeter.anonymizing import Anonymized
+
+
+def command(
+    corpus: Annotated[Path, typer.Argument(help="A corpus in any known layout, or a CSV (path, speaker, ...).")],
+    out: Annotated[Path, typer.Argument(help="The folder for the anonymized corpus; a stopped run goes on from it.")],
+    system: Annotated[
+        str,
+        typer.Option(help="mcadams, mcadams-random, xvector-pool, command, an installed one's name, or module:name."),
+    ] = "mcadams",
+    alpha: Annotated[float | None, typer.Option(help="mcadams: the coefficient (0.8).")] = None,
+    alpha_range: Annotated[
+        tuple[float, float] | None,
+        typer.Option(help="mcadams-random: draw the coefficient from this range (0.5 0.9).", metavar="LOW HIGH"),
+    ] = None,
+    per: Annotated[
+        str | None,
+        typer.Option(
+            help="Draw anew for each speaker or utterance (mcadams-random: utterance, xvector-pool: speaker)."
+        ),
+    ] = None,
+    command_line: Annotated[
+        str | None,
+        typer.Option(
+            "--command", help="command: the program, such as 'myanon {input} {output}'; no shell is involved."
+        ),
+    ] = None,
+    timeout: Annotated[float | None, typer.Option(help="command: seconds for one recording (600).")] = None,
+    furthest: Annotated[int | None, typer.Option(help="xvector-pool: consider so many voices (60).", min=1)] = None,
+    drawn: Annotated[int | None, typer.Option(help="xvector-pool: average so many of them (10).", min=1)] = None,
+    gender: Annotated[str | None, typer.Option(help="xvector-pool: random, same or cross.")] = None,
+    distance: Annotated[str | None, typer.Option(help="xvector-pool: cosine or plda.")] = None,
+    model: Annotated[str | None, typer.Option(help="xvector-pool: a model of your own (veilmeter train).")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help="Any other option of the system.", metavar="NAME=VALUE")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same output.", min=0)] = 0,
+    format: Annotated[str, typer.Option(help="flac or wav, 16 bits either way.")] = "flac",
+    manifest: Annotated[
+        Path | None, typer.Option(help="Where to say what was done to each utterance (OUT.manifest.jsonl).")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Do again what was made with other settings.")] = False,
+    layout: Annotated[
+        str | None,
+        typer.Option(help="folder, librispeech, vctk, commonvoice, kaldi, vpc or csv, if it is not recognised."),
+    ] = None,
+    part: Annotated[
+        str | None, typer.Option(help="One part of the corpus: test-clean, test, libri_test, mic1...")
+    ] = None,
+    suffix: Annotated[
+        str | None, typer.Option(help="The variant of VoicePrivacy data: '' is the original, or _anon...")
+    ] = None,
+    root: Annotated[
+        list[Path] | None,
+        typer.Option(help="A further folder that audio may lie in; for Kaldi folders the only ones it may lie in."),
+    ] = None,
+    max_seconds: Annotated[float, typer.Option(help="Leave out longer recordings.", min=1)] = 3600.0,
+    jobs: Annotated[int | None, typer.Option(help="Processes (all cores).", min=1)] = None,
+    cluster: Annotated[str | None, typer.Option(help="A Dask scheduler's address, or local.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first unusable recording.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Fetch nothing, not even weights.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")] = False,
+) -> None:
+    """Anonymize every recording of CORPUS into OUT, which keeps its layout and its ids.
+
+    Stopped or killed, the same command goes on where it was, and ends with the same bytes. What was done to each
+    utterance is in the manifest beside OUT. [bold]The manifest is a key to re-identification: keep it private.[/bold]
+
+    Recordings that can't be used (silent, shorter than 0.5 s, truncated, ...) are left out and listed. The exit code is
+    0 if every recording was anonymized, 3 if some were left out, 2 if nothing could be done or, with --strict, as soon
+    as one can't be used. An OUT that was made with other settings is refused unless you say --overwrite.
+
+    Examples:
+
+        veilmeter anonymize speech/ anonymized/ --system mcadams --alpha 0.8
+        veilmeter anonymize speech/ anonymized/ --system mcadams-random --alpha-range 0.7 0.9 --per speaker --seed 1
+        veilmeter anonymize speech/ anonymized/ --system command --command 'sox {input} {output} pitch -300'
+    """
+    from veilmeter.anonymizers.base import load_anonymizer
+    from veilmeter.anonymizing import anonymize_corpus
+    from veilmeter.cli.embed import LEFT_OUT
+    from veilmeter.cli.output import Form, Page, emit
+    from veilmeter.cli.progress import shown
+    from veilmeter.corpus import read_corpus
+    from veilmeter.engine import open_engine
+
+    _stop_when_asked()
+    given = {
+        "alpha": alpha, "alpha_range": alpha_range, "per": per, "command": command_line, "timeout": timeout,
+        "furthest": furthest, "drawn": drawn, "gender": gender, "distance": distance, "model": model,
+    }  # fmt: skip
+    options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    if system == "xvector-pool" and "per" in options:
+        options["level"] = options.pop("per")
+    options |= _more(option or []) | {"seed": seed, "offline": offline}
+    anonymizer = load_anonymizer(system, options)
+    found = read_corpus(corpus, layout, roots=root or (), part=part, suffix=suffix)
+    engine = open_engine(jobs, cluster)
+    try:
+        with shown("anonymizing", quiet=quiet) as progress:
+            done = anonymize_corpus(
+                found, out, anonymizer,
+                audio=format, engine=engine, manifest=manifest, overwrite=overwrite, source=corpus,
+                max_seconds=max_seconds, strict=strict, progress=progress,
+            )  # fmt: skip
+    finally:
+        engine.close()
+    if json:
+        inputs = {"corpus": str(corpus), "layout": found.layout, "system": system}
+        emit(
+            Page("anonymize", {}, inputs=inputs, warnings=_warnings(done), more={"anonymized": _facts(done)}), Form.JSON
+        )
+    else:
+        _print(done)
+    if not done.done:
+        raise InputError("not one recording could be anonymized", path=corpus)
+    if done.failed:
+        raise typer.Exit(LEFT_OUT)
+
+
+def _stop_when_asked() -> None:
+    """SIGTERM ends the run as Ctrl-C does: in order."""
+    import signal
+    from types import FrameType
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+
+
+def _more(pairs: list[str]) -> dict[str, Any]:
+    """NAME=VALUE as options: numbers and JSON as such, everything else as text.
+
+    >>> _more(["depth=3", "voice=low", "range=[1, 2]"])
+    {'depth': 3, 'voice': 'low', 'range': [1, 2]}
+    """
+    import json
+
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, is_there, value = pair.partition("=")
+        if not is_there or not name.isidentifier():
+            raise InputError(f"--option {pair!r} is not NAME=VALUE")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found
+
+
+def _warnings(done: Anonymized) -> list[str]:
+    left_out = [f"{len(done.failed)} recordings were left out"] if done.failed else []
+    return [*left_out, *done.warnings]
+
+
+def _facts(done: Anonymized) -> dict[str, object]:
+    from dataclasses import asdict
+
+    entries = done.entries
+    return {
+        "folder": str(done.out),
+        "manifest": str(done.manifest),
+        "system": entries[0].system,
+        "version": entries[0].version,
+        "utterances": done.done,
+        "speakers": len({entry.speaker for entry in entries if entry.output is not None}),
+        "hours": round(done.seconds / 3600, 4),
+        "made": done.made,
+        "kept": done.kept,
+        "removed": done.removed,
+        "left_out": len(done.failed),
+        "problems": [asdict(problem) for problem in done.problems],
+    }
+
+
+def _print(done: Anonymized) -> None:
+    from veilmeter.cli.embed import listed
+    from veilmeter.cli.output import clean
+
+    facts = _facts(done)
+    before = f", {done.kept} of them from before" if done.kept else ""
+    said = f"{done.done} utterances of {facts['speakers']} speakers, {facts['hours']:.2f} hours{before}"
+    print(clean(f"{done.out}: {said}; {facts['system']} {facts['version']}"))
+    print(clean(f"manifest: {done.manifest} (a key to re-identification: keep it private, never publish it)"))
+    if done.removed:
+        print(f"{done.removed} outputs of an earlier run have no usable source any more and were removed")
+    for warning in done.warnings:
+        print(clean(f"! {warning}"))
+    for title, problems in (
+        ("left out", done.failed),
+        ("used all the same", tuple(one for one in done.problems if not one.fatal and one.kind != "clipped-output")),
+    ):
+        for line in listed(title, problems):
+            print(clean(line.replace("inputs.jsonl and embeddings.json", "the manifest")))
