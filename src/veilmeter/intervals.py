@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri, stdtrit
+from scipy.special import expit, ndtri, stdtrit
 
 LEVEL = 0.95
 
@@ -27,16 +27,23 @@ def wilson(successes: float, n: int, *, level: float = LEVEL) -> tuple[float, fl
     return (low, high)
 
 
-def clustered_t(values: ArrayLike, clusters: ArrayLike, *, level: float = LEVEL) -> tuple[float, float]:
-    """Interval of the mean of `values`, whose items share an effect within each cluster (a speaker)."""
+def clustered_error(values: ArrayLike, clusters: ArrayLike) -> tuple[float, int]:
+    """The standard error of the mean of `values`, whose items share an effect within each cluster; and the clusters."""
     x = np.asarray(values, float)
     _, codes = np.unique(np.asarray(clusters), return_inverse=True)
     k = int(codes.max()) + 1
-    mean = float(x.mean())
+    if k < 2:
+        return (float("inf"), k)
+    totals = np.bincount(codes, x - x.mean(), minlength=k)
+    return (float(np.sqrt(k / (k - 1) * np.sum(totals**2))) / len(x), k)
+
+
+def clustered_t(values: ArrayLike, clusters: ArrayLike, *, level: float = LEVEL) -> tuple[float, float]:
+    """Interval of the mean of `values`, whose items share an effect within each cluster (a speaker)."""
+    mean = float(np.mean(np.asarray(values, float)))
+    error, k = clustered_error(values, clusters)
     if k < 2:
         return (-np.inf, np.inf)
-    totals = np.bincount(codes, x - mean, minlength=k)
-    error = float(np.sqrt(k / (k - 1) * np.sum(totals**2))) / len(x)
     half = float(stdtrit(k - 1, 0.5 + level / 2)) * error
     return (mean - half, mean + half)
 
@@ -50,6 +57,23 @@ def rate_interval(values: ArrayLike, clusters: ArrayLike, *, level: float = LEVE
         return wilson(mean * k, k, level=level)
     low, high = clustered_t(x, clusters, level=level)
     return (max(0.0, low), min(1.0, high))
+
+
+def logit_t(value: float, error: float, clusters: int, *, level: float = LEVEL) -> tuple[float, float]:
+    """Of a rate with this standard error over that many clusters: t on the logit scale, so that it stays in 0..1.
+
+    Rates that the clusters can't tell from 0 or 1 get Wilson's interval.
+
+    >>> [round(end, 3) for end in logit_t(0.95, 0.02, 30)]
+    [0.889, 0.978]
+    """
+    few = 0.05 / max(clusters, 1)
+    if clusters < 2 or value <= few or value >= 1 - few or error == 0:
+        return wilson(value * clusters, clusters, level=level)
+    middle = np.log(value / (1 - value))
+    half = float(stdtrit(clusters - 1, 0.5 + level / 2)) * error / (value * (1 - value))
+    low, high = expit([middle - half, middle + half])
+    return (float(low), float(high))
 
 
 def percentile(samples: ArrayLike, *, level: float = LEVEL) -> tuple[float, float]:

@@ -21,12 +21,12 @@ from numpy.typing import ArrayLike, NDArray
 from veilmeter.embeddings import Embeddings, unit
 from veilmeter.errors import InputError
 from veilmeter.estimate import Estimate
-from veilmeter.intervals import LEVEL, wilson
+from veilmeter.intervals import LEVEL, logit_t
 from veilmeter.measures import measure
 from veilmeter.metrics.conversations import conversations, models
 
 TEST_BLOCK, ENROL_BLOCK = 1024, 8192  # 32 MB of scores at a time, whatever the number of speakers
-KEEP = 1 << 26  # keep who beats whom (for the both-roles jackknife) up to this many pairs: 64 MB
+KEEP = 1 << 24  # keep who beats whom (for the both-roles jackknife) up to this many pairs: 16 MB
 
 Progress = Callable[[int, int], None]
 
@@ -114,15 +114,9 @@ class Linkability:
 
     def interval(self, speakers: int, *, level: float = LEVEL) -> tuple[float, float]:
         """Clustered by speaker: both-roles jackknife where `beats` is kept, else t; Wilson's at 0 and 1."""
-        from scipy.special import stdtrit
-
         people = int(np.count_nonzero(self.counts))
-        value = self.value(speakers)
-        if people < 2 or value <= 0 or value >= 1:
-            return wilson(round(value) * people, people, level=level)
-        error = float(np.sqrt(self._variance(speakers)))
-        half = float(stdtrit(people - 1, 0.5 + level / 2)) * error
-        return (max(0.0, value - half), min(1.0, value + half))
+        error = float(np.sqrt(self._variance(speakers))) if people > 1 else 0.0
+        return logit_t(self.value(speakers), error, people, level=level)
 
     def _variance(self, speakers: int) -> float:
         values = self.per_speaker(speakers)
@@ -136,18 +130,18 @@ class Linkability:
         without = link_probability(np.minimum(self.better, k), k, drawn)
         with_one_less = link_probability(np.maximum(self.better - 1, 0), k, drawn)
         gain = self.weights * (with_one_less - without)
-        base = float(self.weights @ without)
-        gallery = gain.astype(np.float32) @ self.beats  # by how much the mean rises without each impostor
-        person = np.zeros(self.beats.shape[1], dtype=bool)
+        gallery = np.asarray(gain.astype(np.float32) @ self.beats, float)  # the mean's rise without each impostor
+        gallery -= gallery.mean()
+        # The jackknife overstates the spread of a statistic of m out of K by 1 + m/K; of a maximum (m = K), twofold.
+        gallery /= np.sqrt(1 + (drawn - 1) / k)
+        person = np.zeros(len(gallery), dtype=bool)
         person[self.own] = True
-        own_total = np.bincount(self.own, self.weights * without, self.beats.shape[1])
-        mean = np.where(person, (base + gallery - own_total) * people / max(people - 1, 1), base + gallery)
-        variance = 0.0
-        for stratum in (mean[person], mean[~person]):
-            count = len(stratum)
-            if count > 1:
-                variance += (count - 1) / count * float(np.sum((stratum - stratum.mean()) ** 2))
-        return variance
+        gallery[self.own[np.unique(self.speakers, return_index=True)[1]]] -= (values - values.mean()) / (people - 1)
+        return sum(
+            (len(role) - 1) / len(role) * float(np.sum((role - role.mean()) ** 2))
+            for role in (gallery[person], gallery[~person])
+            if len(role) > 1
+        )
 
     def estimate(self, speakers: int, *, intervals: bool = True) -> Estimate:
         entry = measure("linkability")

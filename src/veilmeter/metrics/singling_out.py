@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from veilmeter.embeddings import Embeddings, unit
 from veilmeter.errors import InputError
 from veilmeter.estimate import Estimate
-from veilmeter.intervals import clustered_t, rate_interval
+from veilmeter.intervals import clustered_error, clustered_t, logit_t
 from veilmeter.measures import measure
 from veilmeter.metrics.conversations import Conversations, conversations, models
 from veilmeter.metrics.isolation import RULES, Counts, Rule, isolate
@@ -113,8 +113,8 @@ class SinglingOut:
         value = float(hits.sum()) / total if total else float("nan")
         interval = None
         if intervals and total and len(hits) > 1:
-            influence = (hits - value * isolated) / isolated.mean() + value
-            interval = rate_interval(influence, np.arange(len(hits)))
+            influence = (hits - value * isolated) / isolated.mean()
+            interval = logit_t(value, *clustered_error(influence, np.arange(len(hits))))
         return self._estimate(
             "hit_share",
             speakers,
@@ -158,7 +158,7 @@ class SinglingOut:
         intervals: bool,
         **more: object,
     ) -> Estimate:
-        interval = rate_interval(values, clusters) if intervals else None
+        interval = logit_t(float(values.mean()), *clustered_error(values, clusters)) if intervals else None
         return self._estimate(name, speakers, float(values.mean()), interval, **more)
 
     def _estimate(
