@@ -42,6 +42,11 @@ class Fixed:
     def name(self) -> str:
         return self.backend.name
 
+    @property
+    def is_cosine(self) -> bool:
+        """Whether a score is the cosine of two projected, averaged vectors."""
+        return isinstance(self.backend, Cosine | CentredCosine | LDA)
+
     def matrix(self, enrol: Embeddings, test: Embeddings, groups: Rows) -> Floats:
         other = self.test_backend or self.backend
         people = average(self.backend.project(enrol.vectors), enrol.codes, len(enrol.names))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.assessment.attack import Floats, Recipe, Rows, Scorer
+from veilmeter.assessment.isolating import isolate
 from veilmeter.embeddings import Embeddings
 from veilmeter.errors import InputError
 from veilmeter.estimate import Estimate
@@ -146,7 +147,7 @@ def measure_attack(job: Job) -> Found:
         raise InputError(f"{job.name}: no conversation can be made of the trial utterances")
     first = matrices.get(1) or next(iter(matrices.values()))
     found.scores = first.scores
-    found.estimates = estimates_of(job, matrices, found)
+    found.estimates = estimates_of(job, matrices, scorer)
     scores = first.to_scores()
     found.profile = profile_of(scores)
     found.det = det_of(scores)
@@ -160,19 +161,22 @@ def measure_attack(job: Job) -> Found:
             if 1 not in parts:
                 continue
             try:
-                found.by[attribute][value] = {"estimates": estimates_of(job, parts, found)}
+                found.by[attribute][value] = {"estimates": estimates_of(job, parts, None)}
             except InputError as error:
                 found.warnings.append(f"{attribute} {value}: {error}")
     return found
 
 
-def estimates_of(job: Job, matrices: dict[int, Matrix], found: Found) -> dict[str, Any]:
+def estimates_of(job: Job, matrices: dict[int, Matrix], scorer: Scorer | None) -> dict[str, Any]:
+    """Everything that follows from the scores; Singling Out, which needs the vectors, only with a `scorer`."""
     first = matrices.get(1) or next(iter(matrices.values()))
     out: dict[str, Estimate | list[Estimate]] = {}
     scores = first.to_scores()
     if "scores" in job.measures:
         out.update(measure_scores(scores, intervals=job.intervals, resamples=job.resamples, seed=job.seed))
     links = {length: made for length, m in matrices.items() if (made := m.linkability()) is not None}
+    if "singling-out" in job.measures and scorer is not None:
+        out.update(isolate(job, scorer, tuple(matrices)))
     if "linkability" in job.measures:
         out["linkability"] = [
             one

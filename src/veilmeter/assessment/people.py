@@ -112,3 +112,9 @@ def unprotected(rows: Sequence[Mapping[str, Any]], attackers: Sequence[str]) -> 
         kind = "largely the same" if agreement > 0.6 else "partly the same" if agreement > 0.3 else "mostly different"
         said += f" The attackers find {kind} people (rank correlation {agreement:.2f})."
     return {"speakers": exposed, "of": total, "stability": agreement, "sentence": said}
+
+
+def add_similarity(rows: Sequence[dict[str, Any]], found: Mapping[str, Any]) -> None:
+    """Each speaker's own DeID and animal of the zoo, where the similarity matrices know them."""
+    for row in rows:
+        row["deid"] = found.get("deid", {}).get(row["speaker"])

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from veilmeter.assessment.attack import Recipe
 from veilmeter.assessment.material import Material, Pairing, content_digest, pair
 from veilmeter.assessment.measuring import Job
+from veilmeter.assessment.pieces import (
+    Piece,
+    attacker_piece,
+    inference_piece,
+    runs_piece,
+    score_sets_piece,
+    scores_piece,
+    similarity_piece,
+)
 from veilmeter.assessment.protocol import Protocol
 from veilmeter.assessment.settings import AttackerSettings, Settings, attacker_names
 from veilmeter.attackers import ATTACKERS, ORIGINAL, Attacker
 from veilmeter.embeddings import Embeddings
 from veilmeter.errors import InputError
+from veilmeter.files import sha256
 
 LEAST_SPEAKERS = 6  # for cross-validation
+NOT_OF_A_PERSON = ("session", "duration", "text", "path")
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +36,6 @@ class Inputs:
     """The material of a run, by role; `own` are the vectors of attackers with an extractor of their own."""
 
     pairing: Pairing
-    again: Embeddings | None
     training: Mapping[str, Material]
     own: Mapping[str, Pairing]
 
@@ -159,7 +171,124 @@ def restore(one: Attacker, pairing: Pairing, protocol: Protocol, settings: Setti
     raise NotPossibleError("not available")
 
 
-def key_of_job(
+def all_pieces(
+    plan: Plan,
+    inputs: Inputs,
+    protocol: Protocol,
+    settings: Settings,
+    keys: Sequence[str],
+    again: Embeddings | None,
+) -> list[Piece]:
+    """Everything there is to measure."""
+    pairing = inputs.pairing
+    pieces = []
+    # What costs most comes first, so that no process is left with it at the end.
+    trials = list(protocol.trials)
+    clear, protected = pairing.original.of_utterances(trials), pairing.anonymized.of_utterances(trials)
+    sides = {"original": content_digest(clear), "anonymized": content_digest(protected)}
+    if settings.wants("similarity"):
+        groups = next(iter(plan.jobs.values())).groups
+        arguments: tuple[Any, ...] = (clear, protected, groups, settings.intervals, settings.seed)
+        depends = {**sides, "by": sorted(groups), "intervals": settings.intervals, "seed": settings.seed}
+        pieces.append(Piece("similarity", similarity_piece, arguments, depends))
+    digests = {name: depends_of(job, plan.about[name], settings, inputs.training) for name, job in plan.jobs.items()}
+    for name, job in plan.jobs.items():
+        pieces.append(Piece(f"attacker-{name}", attacker_piece, (job,), digests[name]))
+        options = settings.attackers.get(name)
+        if options is not None and options.scores:
+            own = options.trials or tuple(keys)
+            common = (settings.intervals, settings.resamples, settings.seed)
+            files = {file: sha256(file) for file in (*options.scores, *own) if Path(file).is_file()}
+            pieces.append(
+                Piece(
+                    f"scores-{name}",
+                    scores_piece,
+                    (options.scores, own, job.groups, *common),
+                    {"files": files, "common": common, "by": sorted(job.groups)},
+                )
+            )
+    needed = ("original", "ignorant", "lazy-informed")
+    if settings.wants("scores") and all(name in plan.jobs for name in needed):
+        jobs = {name: plan.jobs[name] for name in needed}
+        arguments = (jobs, settings.intervals, settings.resamples, settings.seed)
+        pieces.append(Piece("zebra", score_sets_piece, arguments, {"sets": [digests[name] for name in needed]}))
+    attributes = settings.attributes
+    if attributes is None:
+        attributes = tuple(name for name in pairing.original.attributes if name not in NOT_OF_A_PERSON)
+    if settings.wants("inference") and attributes:
+        arguments = (clear, protected, attributes, settings.resamples, settings.intervals, settings.seed)
+        pieces.append(
+            Piece("inference", inference_piece, arguments, {**sides, "attributes": attributes, "rest": arguments[3:]})
+        )
+    if again is not None:
+        pieces.append(_runs(plan, pairing, again, protocol, settings, digests))
+    return pieces
+
+
+def _runs(
+    plan: Plan, pairing: Pairing, again: Embeddings, protocol: Protocol, settings: Settings, digests: Mapping[str, Any]
+) -> Piece:
+    """The second run: the same attackers on it, and enrolment of the first against trials of the second."""
+    second = pair(pairing.original, again)
+    known = set(second.anonymized.utterances)
+    enrolment = [u for u in protocol.enrolment if u in known]
+    trials = [u for u in protocol.trials if u in known]
+    if not enrolment or not trials:
+        raise InputError("the second run has none of the assessed utterances", fix="give it the same corpus")
+    rerun: dict[str, Job] = {}
+    for name in ("ignorant", "lazy-informed"):
+        if name in plan.jobs:
+            job = plan.jobs[name]
+            enrol = job.enrol if name == "ignorant" else second.anonymized.of_utterances(enrolment)
+            test = second.anonymized.of_utterances(trials)
+            mask = protocol.mask(enrol.names, list(test.utterances))
+            rerun[name] = replace(job, enrol=enrol, test=test, mask=mask)
+    if not rerun:
+        raise InputError(
+            "a second run is assessed with the ignorant or the lazy-informed attacker",
+            fix="add one of them to --attackers",
+        )
+    base = next(iter(rerun.values()))
+    enrol = pairing.anonymized.of_utterances(list(protocol.enrolment))
+    across = replace(
+        base, name="across runs", enrol=enrol, recipe=Recipe(), mask=protocol.mask(enrol.names, list(base.test.utterances)),
+        measures=("scores", "linkability"), groups={},
+    )  # fmt: skip
+    first = {name: plan.jobs[name] for name in rerun}
+    depends = {"again": content_digest(second.anonymized), "first": {name: digests[name] for name in first}}
+    return Piece("runs", runs_piece, (first, rerun, across), depends)
+
+
+def attackers_of(plan: Plan, done: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
+    """The attackers' entries of results.json, and each one's rows of speakers."""
+    attackers: dict[str, Any] = {}
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for name in plan.jobs:
+        one = done[f"attacker-{name}"][0]
+        entry = plan.about[name] | {key: one[key] for key in ("backend", "estimates", "by", "profile", "det", "ties")}
+        given = done.get(f"scores-{name}")
+        if given is not None:
+            # Scores of another system count where scores are measured; the rest stays with the vectors.
+            scores = given[0]
+            entry["backend"] = f"scores as given; {one['backend']} where vectors are compared"
+            entry["estimates"] = one["estimates"] | scores["estimates"]
+            entry["by"] = {
+                attribute: {
+                    value: {
+                        "estimates": found["estimates"]
+                        | scores["by"].get(attribute, {}).get(value, {}).get("estimates", {})
+                    }
+                    for value, found in values.items()
+                }
+                for attribute, values in one["by"].items()
+            }
+            entry |= {key: scores[key] for key in ("profile", "det", "ties")}
+        attackers[name] = entry
+        rows[name] = one["people"]
+    return attackers, rows
+
+
+def depends_of(
     job: Job, about: Mapping[str, Any], settings: Settings, training: Mapping[str, Material]
 ) -> dict[str, Any]:
     """What the measures of a job depend on."""
@@ -169,7 +298,7 @@ def key_of_job(
         "enrol": content_digest(job.enrol),
         "test": content_digest(job.test),
         "training": {role: material.digest for role, material in training.items()},
-        "mask": None if job.mask is None else hash_mask(job.mask),
+        "mask": None if job.mask is None else hashlib.sha256(job.mask.tobytes()).hexdigest(),
         "lengths": job.lengths,
         "sizes": job.sizes,
         "population": job.population,
@@ -178,25 +307,17 @@ def key_of_job(
         "intervals": job.intervals,
         "resamples": job.resamples,
         "seed": job.seed,
-        "folds": settings.folds,
+        "recipe": [job.recipe.kind, job.recipe.folds, job.recipe.seed],
         "options": settings.to_json()["attackers"].get(job.name),
-        "backends": [settings.backend, settings.adapted_backend],
     }
 
 
-def hash_mask(mask: Any) -> str:
-    import hashlib
-
-    return hashlib.sha256(mask.tobytes()).hexdigest()
-
-
 def own_pairings(
-    settings: Settings, protocol_source: Pairing, loaded: Mapping[str, tuple[Embeddings | None, Embeddings | None]]
+    base: Pairing, loaded: Mapping[str, tuple[Embeddings | None, Embeddings | None]]
 ) -> dict[str, Pairing]:
-    """The vectors of attackers with their own extractor, in the order of the assessed utterances."""
+    """The vectors of attackers with their own extractor, of the assessed utterances."""
     found: dict[str, Pairing] = {}
     for name, (original, anonymized) in loaded.items():
-        base = protocol_source
         clear = base.original if original is None else original
         protected = base.anonymized if anonymized is None else anonymized
         found[name] = pair(clear, protected)

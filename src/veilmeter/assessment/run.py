@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from veilmeter._version import __version__
 from veilmeter.assessment import people, trust
-from veilmeter.assessment.material import Material, Pairing, load, pair
-from veilmeter.assessment.measuring import Found, Job, measure_attack
-from veilmeter.assessment.plan import Inputs, Plan, key_of_job, make_plan, own_pairings
-from veilmeter.assessment.protocol import Protocol, make_protocol
+from veilmeter.assessment.material import Material, Pairing, as_list, load, pair
+from veilmeter.assessment.pieces import Piece, Result, perform
+from veilmeter.assessment.plan import Inputs, Plan, all_pieces, attackers_of, make_plan, own_pairings
+from veilmeter.assessment.protocol import Protocol, lists_near, make_protocol
 from veilmeter.assessment.settings import PATHS, Settings, make_settings
 from veilmeter.assessment.stages import Stages, key_of
 from veilmeter.assessment.verdict import strongest, verdict, worst_case
@@ -148,24 +148,26 @@ class _Run:
         materials = self.read()
         pairing = pair(materials["original"].embeddings, materials["anonymized"].embeddings)
         self.stage("choosing enrolment and trials")
+        near = [source for source in as_list(self.sources["original"]) if isinstance(source, str | Path)]
         protocol = make_protocol(
             pairing.original,
             enrol=self.settings.enrol,
             trials=self.settings.trials,
-            found_near=[s for s in _listed(self.sources["original"]) if isinstance(s, str | Path)],
+            found_near=near,
             seed=self.settings.seed,
         )
         self.warnings += protocol.warnings
         inputs = Inputs(
             pairing,
-            materials["anonymized_again"].embeddings if "anonymized_again" in materials else None,
-            {role: m for role, m in materials.items() if role.startswith("train_")},
-            own_pairings(self.settings, pairing, self.read_own()),
+            {role: material for role, material in materials.items() if role.startswith("train_")},
+            own_pairings(pairing, self.read_own()),
         )
-        self.stage("training the attackers")
         plan = make_plan(inputs, protocol, self.settings)
-        attackers, rows = self.attack(plan, inputs)
-        results = self.assemble(materials, pairing, protocol, plan, attackers, rows)
+        keys = self.settings.trials or tuple(lists_near(near)[1])
+        again = materials.get("anonymized_again")
+        pieces = all_pieces(plan, inputs, protocol, self.settings, keys, None if again is None else again.embeddings)
+        done = self.perform(pieces)
+        results = self.assemble(materials, pairing, protocol, plan, done)
         return self.finish(results)
 
     def read(self) -> dict[str, Material]:
@@ -195,47 +197,24 @@ class _Run:
     def embed(self, corpus: Corpus) -> tuple[Embeddings, dict[str, Any]]:
         raise InputError("audio can't be assessed yet", path=str(corpus.root))
 
-    def attack(self, plan: Plan, inputs: Inputs) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
-        """Measure every attacker, those in parallel that are not kept from an earlier run."""
-        keys = {
-            name: key_of(**key_of_job(job, plan.about[name], self.settings, inputs.training))
-            for name, job in plan.jobs.items()
-        }
-        values: dict[str, Any] = {}
-        arrays: dict[str, Any] = {}
-        for name in plan.jobs:
-            kept = self.stages.get(f"attacker-{name}", keys[name])
+    def perform(self, pieces: Sequence[Piece]) -> dict[str, Result]:
+        """Do every piece that is not kept from an earlier run; wherever the engine runs them."""
+        keys = {piece.name: key_of(piece=piece.name, **piece.depends) for piece in pieces}
+        done: dict[str, Result] = {}
+        for piece in pieces:
+            kept = self.stages.get(piece.name, keys[piece.name])
             if kept is not None:
-                values[name], arrays[name] = kept
-        left = [name for name in plan.jobs if name not in values]
+                done[piece.name] = kept
+        left = [piece for piece in pieces if piece.name not in done]
+        if done:
+            self._say(f"{len(done)} of {len(pieces)} parts are kept from an earlier run")
         if left:
-            self.stage("measuring: " + ", ".join(left))
-        for number, found in self.engine.run(measure_attack, [plan.jobs[name] for name in left]):
-            name = left[number]
-            values[name] = self.stages.put(
-                f"attacker-{name}", keys[name], _plain_found(found), {"scores": found.scores}
-            )
-            arrays[name] = {"scores": found.scores}
-            self._say(f"measured the {name} attacker")
-        attackers = {}
-        rows = {}
-        for name in plan.jobs:
-            one = values[name]
-            attackers[name] = plan.about[name] | {
-                key: one[key]
-                for key in ("backend", "estimates", "by", "profile", "det", "ties")
-                if one[key] or key != "by"
-            }
-            rows[name] = one["people"]
-            self.warnings += [f"{name}: {text}" for text in one["warnings"]]
-            self.table(name, plan.jobs[name], arrays[name]["scores"])
-        return attackers, rows
-
-    def table(self, name: str, job: Job, scores: Any) -> None:
-        if self.folder is not None:
-            from veilmeter.assessment.tables import write_scores
-
-            write_scores(self.folder / "tables" / f"scores-{name}.parquet", job, scores)
+            self.stage(f"measuring {len(left)} parts: {', '.join(piece.name for piece in left)}")
+        for number, (values, arrays) in self.engine.run(perform, left):
+            name = left[number].name
+            done[name] = (self.stages.put(name, keys[name], values, arrays), arrays)
+            self._say(f"measured: {name} ({len(done)} of {len(pieces)})")
+        return done
 
     def assemble(
         self,
@@ -243,11 +222,11 @@ class _Run:
         pairing: Pairing,
         protocol: Protocol,
         plan: Plan,
-        attackers: dict[str, Any],
-        rows: dict[str, list[dict[str, Any]]],
+        done: Mapping[str, Result],
     ) -> dict[str, Any]:
         self.stage("drawing conclusions")
         settings = self.settings
+        attackers, rows = attackers_of(plan, done)
         results: dict[str, Any] = {
             "schema": SCHEMA,
             "version": __version__,
@@ -261,15 +240,35 @@ class _Run:
             "protocol": protocol.to_json(pairing.original) | {"training": plan.training, "folds": plan.folds},
             "attackers": attackers,
         }
+        for part in ("similarity", "zebra", "inversion", "inference", "runs"):
+            if part in done:
+                results[part] = {key: value for key, value in done[part][0].items() if key not in ("names", "deid")}
         results["worst_case"] = worst_case(results)
         results["trust"] = [check.to_json() for check in self.checks(results, materials, pairing, protocol)]
         results["verdict"] = verdict(results, plan.not_tested)
         genders = dict(zip(pairing.original.speakers, pairing.original.attributes.get("gender", []), strict=False))
         attacks = {name: found for name, found in rows.items() if name != "original"}
         results["speakers"] = people.risks(attacks, genders)
+        if "similarity" in done:
+            people.add_similarity(results["speakers"], done["similarity"][0])
         results["unprotected"] = people.unprotected(results["speakers"], list(attacks))
+        for name in plan.jobs:
+            self.warnings += [f"{name}: {text}" for text in done[f"attacker-{name}"][0]["warnings"]]
         results["warnings"] = list(dict.fromkeys(self.warnings))
+        self.tables(plan, done)
         return plain(results)  # type: ignore[no-any-return]
+
+    def tables(self, plan: Plan, done: Mapping[str, Result]) -> None:
+        if self.folder is None:
+            return
+        from veilmeter.assessment.tables import write_matrices, write_scores
+
+        folder = self.folder / "tables"
+        for name, job in plan.jobs.items():
+            write_scores(folder / f"scores-{name}.parquet", job, done[f"attacker-{name}"][1]["scores"])
+        if "similarity" in done:
+            values, arrays = done["similarity"]
+            write_matrices(folder / "matrices.parquet", values["names"], arrays)
 
     def checks(
         self, results: Mapping[str, Any], materials: Mapping[str, Material], pairing: Pairing, protocol: Protocol
@@ -303,26 +302,13 @@ class _Run:
             self.stage("done")
             write_json(
                 self.folder / "timings.json",
-                {"seconds": self.timings, "total": round(time.monotonic() - self.started, 3), "finished": time.time()},
+                {
+                    "seconds": self.timings,
+                    "total": round(time.monotonic() - self.started, 3),
+                    "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                },
             )
         return Assessment(results, self.folder, self.timings)
-
-
-def _listed(source: Any) -> list[Any]:
-    return list(source) if isinstance(source, list | tuple) else [source]
-
-
-def _plain_found(found: Found) -> dict[str, Any]:
-    return {
-        "backend": found.backend,
-        "estimates": found.estimates,
-        "by": found.by,
-        "profile": found.profile,
-        "det": found.det,
-        "people": found.people,
-        "warnings": found.warnings,
-        "ties": found.ties,
-    }
 
 
 def _title(materials: Mapping[str, Material]) -> str:

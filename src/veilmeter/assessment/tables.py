@@ -64,3 +64,20 @@ def write_speakers(path: Path, speakers: Sequence[Mapping[str, Any]]) -> None:
     ]
     names = ("speaker", "gender", "attacker", "linked", "low", "high", "recordings", "among")
     write_table(path, {name: [row[i] for row in rows] for i, name in enumerate(names)})
+
+
+def write_matrices(path: Path, names: Sequence[str], matrices: Mapping[str, Any]) -> None:
+    """The similarity matrices in long form: quadrant, row speaker, column speaker, similarity."""
+    import pyarrow as pa
+
+    n = len(names)
+    people = np.array(list(names), object)
+    write_table(
+        path,
+        {
+            "quadrant": pa.array([kind for kind in sorted(matrices) for _ in range(n * n)]).dictionary_encode(),
+            "row": pa.array(np.tile(np.repeat(people, n), len(matrices)).tolist()).dictionary_encode(),
+            "column": pa.array(np.tile(np.tile(people, n), len(matrices)).tolist()).dictionary_encode(),
+            "similarity": np.concatenate([np.asarray(matrices[kind]).ravel() for kind in sorted(matrices)]),
+        },
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -197,13 +196,6 @@ def _report(assessment: Assessment) -> Path | None:
     """The HTML page, beside the results."""
     if assessment.folder is None:
         return None
-    try:
-        from veilmeter.report.html import write_report
-    except ImportError:
-        return None
+    from veilmeter.report import write_report
+
     return Path(write_report(assessment.folder))
-
-
-def repeat(command_line: list[str]) -> str:
-    """The command as a person would type it."""
-    return shlex.join(command_line)
