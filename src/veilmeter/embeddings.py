@@ -47,7 +47,8 @@ class Embeddings:
         source: str = "",
     ) -> None:
         put = object.__setattr__
-        array = vectors if isinstance(vectors, np.memmap) else np.asarray(vectors, np.float32)
+        mapped = isinstance(vectors, np.memmap) and vectors.dtype == np.float32
+        array = vectors if mapped else np.asarray(vectors, np.float32)
         put(self, "vectors", array)
         put(self, "utterances", strings(utterances))
         put(self, "speakers", strings(speakers))
@@ -148,8 +149,14 @@ class Embeddings:
 def unit(vectors: ArrayLike) -> NDArray[np.float32]:
     """Rows scaled to length 1."""
     x = np.asarray(vectors, np.float32)
-    norms = np.sqrt(np.einsum("...j,...j->...", x, x, dtype=np.float64))
-    scaled: NDArray[np.float32] = (x / norms[..., None]).astype(np.float32)
+    if x.ndim != 2:
+        norms = np.sqrt(np.einsum("...j,...j->...", x, x, dtype=np.float64))
+        return np.asarray(x / norms[..., None], np.float32)
+    scaled = np.empty(x.shape, np.float32)
+    for start in range(0, len(x), 65536):  # in pieces: the division is in float64, and there may be a million rows
+        piece = x[start : start + 65536]
+        norms = np.sqrt(np.einsum("ij,ij->i", piece, piece, dtype=np.float64))
+        np.divide(piece, norms[:, None], out=scaled[start : start + 65536], casting="same_kind")
     return scaled
 
 
@@ -159,3 +166,58 @@ def strings(values: Iterable[str]) -> Strings:
     array = np.empty(len(items), dtype=object)
     array[:] = items
     return array
+
+
+@dataclass(frozen=True, eq=False)
+class Paired:
+    """The same utterances, in the same order, in two sets; and what only one of them has."""
+
+    first: Embeddings
+    second: Embeddings
+    only_first: tuple[str, ...] = ()
+    only_second: tuple[str, ...] = ()
+    renamed: tuple[str, ...] = ()
+
+    def warnings(self) -> list[str]:
+        """What was decided about utterances that do not match, with counts and the first of each."""
+        one, two = self.first.source or "the first set", self.second.source or "the second set"
+        said = [
+            f"{len(missing)} utterances of {there} are not in {lacking} and were left out, the first: {missing[0]!r}"
+            for missing, there, lacking in ((self.only_first, one, two), (self.only_second, two, one))
+            if missing
+        ]
+        if self.renamed:
+            said.append(
+                f"{len(self.renamed)} utterances have another speaker in {two} than in {one}, whose names were used; "
+                f"the first: {self.renamed[0]!r}"
+            )
+        return said
+
+
+def paired(first: Embeddings, second: Embeddings) -> Paired:
+    """Match two sets by utterance id, in the order of the first, whose speakers hold.
+
+    >>> a = Embeddings([[1, 0], [0, 1]], ["x", "y"], ["a", "b"])
+    >>> b = Embeddings([[1, 1], [0, 2]], ["y", "z"], ["b", "c"])
+    >>> p = paired(a, b); p.first.utterances.tolist(), p.only_first, p.only_second
+    (['y'], ('x',), ('z',))
+    """
+    common = [u for u in first.utterances if u in second.utterance_rows]
+    if not common:
+        raise InputError(
+            f"no utterance of {first.source or 'the first set'} is in {second.source or 'the second'}: "
+            f"{first.utterances[0]!r} and {second.utterances[0]!r} are their first ids",
+            fix="the same utterance must have the same id before and after",
+        )
+    one = first if len(common) == len(first) else first.of_utterances(common)
+    two = second if list(second.utterances) == common else second.of_utterances(common)
+    other = [u for u, a, b in zip(common, one.speakers, two.speakers, strict=True) if a != b]
+    if other:
+        two = Embeddings(two.vectors, two.utterances, one.speakers, two.attributes, two.durations, two.source)
+    return Paired(
+        one,
+        two,
+        tuple(u for u in first.utterances if u not in second.utterance_rows),
+        tuple(u for u in second.utterances if u not in first.utterance_rows),
+        tuple(other),
+    )

@@ -75,6 +75,20 @@ MEASURES: dict[str, Measure] = {
                 "Diagonal dominance between original and protected voices, signed.", "Noé et al. 2020"),
         Measure("d_diag_pp", "D_diag(PP)", "", "neither", "Diagonal dominance among the protected voices.",
                 "Noé et al. 2020"),
+        *(Measure(f"d_diag_{kind.lower()}_modulus", f"|D_diag({kind})|", "", "lower" if kind == "OP" else "neither",
+                  f"D_diag({kind}) without its sign, as the papers define it.", "Noé et al. 2020")
+          for kind in ("OO", "OP", "PP")),
+        *(Measure(f"d_diag_{kind.lower()}_log", f"log D_diag({kind})", "bit", "lower" if kind == "OP" else "neither",
+                  f"Diagonal dominance of the logarithms of the similarities ({kind}): bits, which add up.", _NOE22)
+          for kind in ("OO", "OP", "PP")),
+        Measure("linkability_within_session", "Linkability within a session", "probability", "neither",
+                "The chance that a protected recording is linked to its speaker's protected voice in the same session; "
+                "pseudonyms should allow it.", "cf. Noé et al. 2020"),
+        Measure("linkability_across_sessions", "Linkability across sessions", "probability", "lower",
+                "The same for the speaker's protected voice in another session; pseudonyms should not allow it.",
+                "cf. Noé et al. 2020"),
+        Measure("linkability_to_original", "Linkability to the original", "probability", "lower",
+                "The same for the speaker's original voice.", "cf. Noé et al. 2020"),
         Measure("linkability", "Linkability", "probability", "lower",
                 "The chance that a protected recording is linked to the right person among N' enrolled ones.",
                 _VAUQUIER),
