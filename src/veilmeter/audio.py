@@ -33,7 +33,7 @@ KINDS = {
     "missing-audio": "the file is not there",
     "unreadable": "it can't be read as audio",
     "empty": "it holds no samples",
-    "truncated": "it ends before its header says it does",
+    "truncated": "it breaks off before its header says it ends",
     "nan": "it holds samples that are not finite numbers",
     "out-of-range": "its samples are far beyond full scale",
     "too-long": "it is longer than allowed",
@@ -197,7 +197,10 @@ def _decode(sound: Any, soxr: Any, path: str | Path, max_seconds: float) -> Reco
     pieces: list[NDArray[np.float32]] = []
     frames = clipped = 0
     while True:
-        values = sound.read(block, dtype="float32", always_2d=True)
+        try:
+            values = sound.read(block, dtype="float32", always_2d=True)
+        except RuntimeError:  # the header was fine, what follows is not: FLAC ends like this when it is cut
+            raise _bad("truncated", path, detail=f"of {promised} frames not all can be decoded") from None
         last = len(values) < block
         frames += len(values)
         if frames > most:

@@ -24,7 +24,9 @@ LAYOUTS = {
 }
 """The layouts by name, and the module of `veilmeter.formats` that reads each."""
 
-_SPECIFIC = ("librispeech", "vctk", "commonvoice", "kaldi", "vpc")
+# Lists say more than names of files: VoicePrivacy's data are recordings of LibriSpeech and VCTK, with lists.
+_BY_LISTS = ("commonvoice", "kaldi", "vpc")
+_BY_NAMES = ("librispeech", "vctk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,15 +190,14 @@ def recognise(root: Path) -> str:
         raise InputError(
             "this is not a corpus", path=root, fix="give a folder, or a CSV with the columns path, speaker"
         )
-    fitting = [name for name in _SPECIFIC if _format(name).recognise(root)]
-    if len(fitting) > 1:
-        raise InputError(
-            f"this could be {' or '.join(fitting)}", path=root, fix=f"say which with --layout {'|'.join(fitting)}"
-        )
-    if fitting:
-        return fitting[0]
-    if _format("folder").recognise(root):
-        return "folder"
+    for names in (_BY_LISTS, _BY_NAMES, ("folder",)):
+        fitting = [name for name in names if _format(name).recognise(root)]
+        if len(fitting) > 1:
+            raise InputError(
+                f"this could be {' or '.join(fitting)}", path=root, fix=f"say which with --layout {'|'.join(fitting)}"
+            )
+        if fitting:
+            return fitting[0]
     raise InputError(
         "no corpus layout is recognised here",
         path=root,

@@ -38,7 +38,8 @@ def read(
             fix="cut them with Kaldi's extract-segments or utils/data/extract_wav_segments_data_dir.sh",
         )
     scp = root / "wav.scp"
-    paths = _read_scp(scp, root, roots, problems) if scp.is_file() else _read_folder(root, roots, problems)
+    listed: set[str] = set()
+    paths = _read_scp(scp, root, roots, problems, listed) if scp.is_file() else _read_folder(root, roots, problems)
     speakers = read_table(root / "utt2spk", problems)
     genders_file = next((f for name in ("spk2gender", "spk2sex") if (f := root / name).is_file()), None)
     genders = read_table(genders_file, problems) if genders_file else {}
@@ -50,9 +51,9 @@ def read(
             continue
         gender = gender_code(genders.get(speaker, ""))
         utterances.append(Utterance(clean_id(utterance), clean_id(speaker), path, gender))
-    for utterance in speakers.keys() - paths.keys():
-        problems.append(Problem("missing-audio", f"{utterance!r} has no usable audio", str(root / "utt2spk")))
-    return utterances, sorted(problems, key=lambda p: (p.path, p.line or 0, p.what))
+    for utterance in sorted(speakers.keys() - paths.keys() - listed):
+        problems.append(Problem("missing-audio", f"{utterance!r} has no audio", str(root / "utt2spk")))
+    return utterances, problems
 
 
 def read_table(path: Path, problems: list[Problem]) -> dict[str, str]:
@@ -71,13 +72,17 @@ def read_table(path: Path, problems: list[Problem]) -> dict[str, str]:
     return table
 
 
-def _read_scp(scp: Path, root: Path, roots: Sequence[Path], problems: list[Problem]) -> dict[str, Path]:
+def _read_scp(
+    scp: Path, root: Path, roots: Sequence[Path], problems: list[Problem], listed: set[str]
+) -> dict[str, Path]:
+    """Utterance to audio file; `listed` gets every id, also of lines that can't be used."""
     found: dict[str, Path] = {}
     for number, line in read_lines(scp):
         utterance, _, value = line.strip().partition(" ")
         if "\t" in utterance:
             utterance, _, value = line.strip().partition("\t")
         value = value.strip()
+        listed.add(utterance)
         if not value:
             problems.append(Problem("bad-line", "the path is missing", str(scp), number))
         elif value.endswith("|") or value.startswith("|"):
