@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, ndtri, stdtrit
 
 LEVEL = 0.95
 
@@ -18,7 +17,7 @@ def wilson(successes: float, n: int, *, level: float = LEVEL) -> tuple[float, fl
     """
     if n == 0:
         return (0.0, 1.0)
-    z = float(ndtri(0.5 + level / 2))
+    z = normal_quantile(0.5 + level / 2)
     rate = successes / n
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * float(np.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n)))
@@ -44,7 +43,7 @@ def clustered_t(values: ArrayLike, clusters: ArrayLike, *, level: float = LEVEL)
     error, k = clustered_error(values, clusters)
     if k < 2:
         return (-np.inf, np.inf)
-    half = float(stdtrit(k - 1, 0.5 + level / 2)) * error
+    half = t_quantile(k - 1, 0.5 + level / 2) * error
     return (mean - half, mean + half)
 
 
@@ -71,8 +70,8 @@ def logit_t(value: float, error: float, clusters: int, *, level: float = LEVEL) 
     if clusters < 2 or value <= few or value >= 1 - few or error == 0:
         return wilson(value * clusters, clusters, level=level)
     middle = np.log(value / (1 - value))
-    half = float(stdtrit(clusters - 1, 0.5 + level / 2)) * error / (value * (1 - value))
-    low, high = expit([middle - half, middle + half])
+    half = t_quantile(clusters - 1, 0.5 + level / 2) * error / (value * (1 - value))
+    low, high = 1 / (1 + np.exp(-np.array([middle - half, middle + half])))
     return (float(low), float(high))
 
 
@@ -85,3 +84,42 @@ def percentile(samples: ArrayLike, *, level: float = LEVEL) -> tuple[float, floa
 def multiplicities(rng: np.random.Generator, clusters: int, resamples: int) -> NDArray[np.int64]:
     """How often each cluster is drawn in each bootstrap resample; one row a resample, rows sum to `clusters`."""
     return rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=resamples)
+
+
+def normal_quantile(p: float) -> float:
+    """Of the standard normal distribution. (scipy.special takes a third of a second to import.)"""
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf(p)
+
+
+def t_quantile(freedom: int, p: float) -> float:
+    """Of Student's t distribution, for p >= 0.5, to four digits or better (Hill 1970, algorithm 396).
+
+    >>> round(t_quantile(1, 0.975), 3), round(t_quantile(19, 0.975), 4), round(t_quantile(10**6, 0.975), 4)
+    (12.706, 2.093, 1.96)
+    """
+    if freedom < 1 or not 0.5 <= p < 1:
+        raise ValueError("t_quantile needs freedom >= 1 and 0.5 <= p < 1")
+    n, both = float(freedom), 2 * (1 - p)  # the probability in both tails
+    if freedom == 1:
+        return float(1 / np.tan(both * np.pi / 2))
+    if freedom == 2:
+        return float(np.sqrt(2 / (both * (2 - both)) - 2))
+    a = 1 / (n - 0.5)
+    b = 48 / (a * a)
+    c = ((20700 * a / b - 98) * a - 16) * a + 96.36
+    d = ((94.5 / (b + c) - 3) / b + 1) * float(np.sqrt(a * np.pi / 2)) * n
+    y = (d * both) ** (2 / n)
+    if y > 0.05 + a:
+        x = -normal_quantile(1 - both / 2)
+        y = x * x
+        if freedom < 5:
+            c += 0.3 * (n - 4.5) * (x + 0.6)
+        c += (((0.05 * d * x - 5) * x - 7) * x - 2) * x + b
+        y = (((((0.4 * y + 6.3) * y + 36) * y + 94.5) / c - y - 3) / b + 1) * x
+        y = float(np.expm1(a * y * y))
+    else:
+        y = ((1 / (((n + 6) / (n * y) - 0.089 * d - 0.822) * (n + 2) * 3) + 0.5 / (n + 4)) * y - 1) * (n + 1) / (n + 2)
+        y += 1 / ((d * both) ** (2 / n))
+    return float(np.sqrt(n * y))

@@ -14,16 +14,24 @@ from veilmeter.estimate import Estimate
 from veilmeter.measures import measure
 from veilmeter.metrics import resampling, verification, zebra
 from veilmeter.metrics.null import Null, null_levels
-from veilmeter.metrics.resampling import Replicates
+from veilmeter.metrics.resampling import Replicates, Shape
 from veilmeter.scores import Scores
 
 Floats = NDArray[np.float64]
 NULL_ANYWAY = 200_000  # trials up to which the null level costs next to nothing
-RANGES = {
-    "eer": (0.0, 100.0), "tpr": (0.0, 100.0), "cllr": (0.0, np.inf), "min_cllr": (0.0, 1.0),
-    "calibration_loss": (0.0, np.inf), "d_ece": (0.0, zebra.MAX_D_ECE), "l_w": (0.0, np.inf), "d_sys": (0.0, 1.0),
-    "c_ece": (-np.inf, zebra.MAX_D_ECE),
-}  # fmt: skip
+SHAPES = {
+    "eer": Shape(0.0, 100.0, sure=(0.0, 100.0)),
+    "tpr": Shape(0.0, 100.0, sure=(0.0, 100.0)),
+    "cllr": Shape(0.0),
+    "min_cllr": Shape(0.0, 1.0, overfits=True, sure=(0.0,)),
+    "calibration_loss": Shape(0.0),
+    "d_ece": Shape(0.0, zebra.MAX_D_ECE, overfits=True, sure=(zebra.MAX_D_ECE,)),
+    "l_w": Shape(0.0),
+    "d_sys": Shape(0.0, 1.0, overfits=True, sure=(1.0,)),
+    "c_ece": Shape(high=zebra.MAX_D_ECE),
+    "d_ece_op_oo": Shape(high=100.0),
+    "min_cllr_op_oo": Shape(high=100.0),
+}
 EER_METHODS = {"rocch": "ROCCH", "roc": "ROC", "interpolated": "interpolated"}
 NAMES = (
     "eer", "cllr", "min_cllr", "calibration_loss", "d_ece", "l_w", "d_sys",
@@ -105,12 +113,9 @@ def replicates_of(
     resamples: int,
     seed: int,
     eer_method: str = "rocch",
-    extra_costs: Mapping[str, tuple[Floats, Floats]] | None = None,
 ) -> Replicates:
     edges = verification.d_sys_edges(data.targets, data.impostors)
-    return resampling.replicates(
-        scores, data.groups, edges, resamples=resamples, seed=seed, eer_method=eer_method, extra_costs=extra_costs
-    )
+    return resampling.replicates(scores, data.groups, edges, resamples=resamples, seed=seed, eer_method=eer_method)
 
 
 def method_of(name: str, eer_method: str) -> str:
@@ -140,14 +145,17 @@ def made(
     label: str = "",
 ) -> Estimate:
     """One estimate with the words of the table of measures."""
-    family = name.split("@")[0] if name.startswith("tpr@") else name
-    entry = measure(name)
+    family = "tpr" if name.startswith("tpr@") else "c_ece" if name.startswith("c_ece_") else name
+    entry = measure(family if family == "c_ece" else name)
     if name.startswith("tpr@"):
         label = f"TPR at FPR {100 * float(name.split('=')[1]):g} %"
-    low, high = RANGES.get(family, (-np.inf, np.inf))
+    elif family == "c_ece":
+        label = f"C_ECE {name.removeprefix('c_ece_')}"
     found = None
     if spread is not None and name in spread.samples:
-        found = resampling.interval(value, spread.samples[name], spread.clusters, low=low, high=high)
+        found = spread.interval(name, value, SHAPES.get(family, Shape()))
+        if found is not None and method == "ROCCH":  # the hull never rises above the diagonal
+            found = (found[0], min(found[1], 50.0))
     return Estimate(
         name=name,
         label=label or entry.label,

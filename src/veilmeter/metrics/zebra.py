@@ -14,8 +14,9 @@ from veilmeter.calibration import Calibration, Pav, checked, logistic, pav, soft
 from veilmeter.errors import InputError
 
 Floats = NDArray[np.float64]
+Number = float | np.float64 | Floats  # one value, or one of many resamples
 
-MAX_D_ECE = 1 / np.log(4)  # 0.7213 bit: every trial tells all
+MAX_D_ECE = float(1 / np.log(4))  # 0.7213 bit: every trial tells all
 
 # Paper 004, table 1. Half-open: a tag holds from its bound up to the next one.
 TAGS: tuple[tuple[float, str, str], ...] = (
@@ -148,26 +149,26 @@ def train(kind: str, targets: ArrayLike, impostors: ArrayLike, *, laplace: bool 
 class Normalised:
     """Eq. 17 to 20: the shares are in percent, the gains in dB."""
 
-    d_ece_op_oo: float
-    min_cllr_op_oo: float
-    g_d_ece: float
-    g_min_cllr: float
+    d_ece_op_oo: Number
+    min_cllr_op_oo: Number
+    g_d_ece: Number
+    g_min_cllr: Number
 
 
 def normalised(
-    d_ece_oo: float, d_ece_op: float, d_ece_pp: float, min_cllr_oo: float, min_cllr_op: float, min_cllr_pp: float
+    d_ece_oo: Number, d_ece_op: Number, d_ece_pp: Number, min_cllr_oo: Number, min_cllr_op: Number, min_cllr_pp: Number
 ) -> Normalised:
     """Eq. 17-20 from D_ECE and min Cllr of original-original, original-protected and protected-protected scores.
 
     In eq. 20 the numerator is PP: the paper's text shows OO twice.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        informed = np.float64(1 - min_cllr_oo)
+        informed = 1 - np.asarray(min_cllr_oo)
         return Normalised(
-            float(100 * (1 - d_ece_op / np.float64(d_ece_oo))),
-            float(100 * (min_cllr_op - min_cllr_oo) / informed),
-            float(10 * np.log10(d_ece_pp / np.float64(d_ece_oo))),
-            float(10 * np.log10((1 - min_cllr_pp) / informed)),
+            100 * (1 - d_ece_op / np.asarray(d_ece_oo)),
+            100 * (min_cllr_op - np.asarray(min_cllr_oo)) / informed,
+            10 * np.log10(d_ece_pp / np.asarray(d_ece_oo)),
+            10 * np.log10((1 - np.asarray(min_cllr_pp)) / informed),
         )
 
 

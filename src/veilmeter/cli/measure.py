@@ -1,0 +1,215 @@
+"""`veilmeter measure`: every score-based measure of a score file and its trial key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from veilmeter.errors import InputError
+
+if TYPE_CHECKING:
+    from veilmeter.estimate import Estimate
+    from veilmeter.scores import Scores
+
+SCORES, SETS, OUTPUT = "Reading", "More than one score file", "Output"
+
+
+def command(
+    scores: Annotated[
+        Path | None,
+        typer.Argument(metavar="SCORES", show_default=False,
+                       help="Score file: two ids and a score a line, the label as fourth column or in the key."),
+    ] = None,
+    trials: Annotated[
+        Path | None, typer.Option(metavar="KEY", help="Trial key: which trials are target.", rich_help_panel=SCORES)
+    ] = None,
+    layout: Annotated[
+        str | None,
+        typer.Option(help="Layout of the key where it can't be recognised: vpc, pairs or voxceleb.",
+                     rich_help_panel=SCORES),
+    ] = None,
+    utt2spk: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Who speaks in each utterance, for the intervals. Default: utt2spk "
+                     "beside the key if there is one, else what the target trials tell.", rich_help_panel=SCORES),
+    ] = None,
+    only_common: Annotated[
+        bool, typer.Option("--only-common", help="Measure the pairs that are in both files.", rich_help_panel=SCORES)
+    ] = False,
+    original: Annotated[
+        Path | None,
+        typer.Option(metavar="OO", help="Scores of original against original speech: with --mixed and --protected adds "
+                     "the normalised measures (eq. 17-20).", rich_help_panel=SETS),
+    ] = None,
+    mixed: Annotated[
+        Path | None,
+        typer.Option(metavar="OP", help="Scores of original against protected speech.", rich_help_panel=SETS),
+    ] = None,
+    protected: Annotated[
+        Path | None,
+        typer.Option(metavar="PP", help="Scores of protected against protected speech.", rich_help_panel=SETS),
+    ] = None,
+    calibrate_on: Annotated[
+        Path | None,
+        typer.Option(metavar="SCORES2", help="Scores of a second run of the anonymizer: adds C_ECE.",
+                     rich_help_panel=SETS),
+    ] = None,
+    calibration_trials: Annotated[
+        Path | None,
+        typer.Option(metavar="KEY2", help="Trial key of the second run. Default: the same key.", rich_help_panel=SETS),
+    ] = None,
+    eer_method: Annotated[
+        str, typer.Option(help="rocch (convex hull of the ROC), roc (as scikit-learn's ROC gives it) or interpolated.")
+    ] = "rocch",
+    per_speaker: Annotated[
+        bool, typer.Option("--per-speaker", help="ZEBRA and EER of each enrolled speaker: whom does protection fail?")
+    ] = False,
+    no_intervals: Annotated[bool, typer.Option("--no-intervals", help="Values only, quickly.")] = False,
+    resamples: Annotated[int, typer.Option(help="Bootstrap resamples of the speakers.", min=50)] = 1000,
+    seed: Annotated[int, typer.Option(help="Of the resamples and the null level.", min=0)] = 0,
+    figures: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write ECE profile, histogram, DET and calibration plot as SVG, PNG and PDF.",
+                     rich_help_panel=OUTPUT),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=OUTPUT)] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.", rich_help_panel=OUTPUT)] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.", rich_help_panel=OUTPUT)] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table.", rich_help_panel=OUTPUT)] = False,
+) -> None:  # fmt: skip
+    """Measure what the scores of an attacker give away: EER, Cllr, ZEBRA, linkability, each with its uncertainty.
+
+    Intervals are 95 %, over speakers on both sides of the trials. The column "chance" is what scores without any
+    information give at the same counts: a value near it is no leakage, nor proof of none.
+
+    Examples:
+
+        veilmeter measure scores --trials trials
+
+        veilmeter measure --original oo --mixed op --protected pp --trials trials
+
+        veilmeter measure run1 --trials trials --calibrate-on run2 --json
+    """
+    from veilmeter.cli.output import Page, chosen_form, emit
+    from veilmeter.formats.scores import read_with_remarks
+    from veilmeter.metrics.summary import EER_METHODS, measure_scores
+
+    form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
+    if eer_method not in EER_METHODS:
+        raise InputError(f"there is no EER method called {eer_method!r}", fix="choose rocch, roc or interpolated")
+    three = {"--original": original, "--mixed": mixed, "--protected": protected}
+    if any(three.values()) and not all(three.values()):
+        missing = ", ".join(name for name, path in three.items() if path is None)
+        raise InputError(f"eq. 17-20 need all three score files; missing: {missing}")
+    main = scores if scores is not None else mixed
+    if main is None:
+        raise InputError("there is no score file", fix="veilmeter measure SCORES --trials KEY")
+    if calibration_trials is not None and calibrate_on is None:
+        raise InputError("--calibration-trials without --calibrate-on", fix="give the scores of the second run too")
+
+    warnings: list[str] = []
+    inputs: dict[str, Any] = {}
+
+    def read(path: Path, key: Path | None, role: str) -> Scores:
+        found, remarks = read_with_remarks(path, key, layout=layout, utt2spk=utt2spk, only_common=only_common)
+        warnings.extend(remarks)
+        inputs[role] = _input(path, key, found)
+        return found
+
+    data = read(main, trials, "scores")
+    options: dict[str, Any] = {"intervals": not no_intervals, "resamples": resamples, "seed": seed}
+    estimates: dict[str, Any] = dict(measure_scores(data, eer_method=eer_method, **options))
+    if calibrate_on is not None:
+        from veilmeter.metrics.score_sets import calibrated_on
+
+        other = read(calibrate_on, calibration_trials or trials, "calibrate_on")
+        estimates |= calibrated_on(data, other, **options)
+    if original is not None and mixed is not None and protected is not None:
+        from veilmeter.metrics.score_sets import compared
+
+        sets = [
+            data if path == main else read(path, trials, role)
+            for role, path in (("original", original), ("mixed", mixed), ("protected", protected))
+        ]
+        estimates |= compared(*sets, **options)
+    if per_speaker:
+        from veilmeter.metrics.score_sets import per_speaker as each
+
+        estimates |= each(data, intervals=not no_intervals, resamples=min(resamples, 200), seed=seed)
+    warnings += _warnings(estimates, data)
+    made = []
+    if figures is not None:
+        from veilmeter.report.figures.scores import save_all
+
+        made = save_all(data, estimates, figures)
+    page = Page(
+        title=_title(main, data),
+        estimates=estimates,
+        inputs=inputs | {"eer_method": eer_method, "seed": seed, "resamples": 0 if no_intervals else resamples},
+        warnings=warnings,
+        notes=_notes(estimates, data, no_intervals, made),
+        sections=SECTIONS,
+        more={"figures": [str(path) for path in made]} if made else {},
+    )
+    emit(page, form)
+
+
+SECTIONS = {
+    "Can the attacker tell speakers apart?": ["eer", "tpr@fpr=0.01", "tpr@fpr=0.001", "tpr@fpr=0.0001", "d_sys"],
+    "What do the scores disclose? (ZEBRA)": ["d_ece", "l_w", "c_ece_linear", "c_ece_isotonic"],
+    "What do the scores cost as evidence?": ["cllr", "min_cllr", "calibration_loss"],
+    "Against the original voices (eq. 17-20)": [
+        "d_ece_op_oo", "min_cllr_op_oo", "g_d_ece", "g_min_cllr",
+        "d_ece_oo", "d_ece_op", "d_ece_pp", "min_cllr_oo", "min_cllr_op", "min_cllr_pp",
+    ],
+    "For whom is protection weakest?": ["d_ece_per_speaker", "l_w_per_speaker", "eer_per_speaker"],
+}  # fmt: skip
+
+
+def _input(path: Path, key: Path | None, found: Scores) -> dict[str, Any]:
+    from veilmeter.files import sha256
+
+    entry: dict[str, Any] = {
+        "path": str(path),
+        "sha256": sha256(path),
+        **found.counts,
+        "speakers_from": found.speakers_from,
+    }
+    return entry if key is None else entry | {"trials": str(key), "trials_sha256": sha256(key)}
+
+
+def _title(path: Path, data: Scores) -> str:
+    counts = data.counts
+    people = f" of {counts['speakers']:,} speakers" if "speakers" in counts else ""
+    return f"{path}: {counts['targets']:,} target and {counts['impostors']:,} impostor trials{people}"
+
+
+def _warnings(estimates: dict[str, Any], data: Scores) -> list[str]:
+    said = []
+    d_ece: Estimate = estimates["d_ece"]
+    flipped = float(d_ece.extra["flipped"])
+    bound = d_ece.null_range[1] if d_ece.null_range is not None else 0.0
+    if d_ece.extra["inverted"] and flipped > bound:
+        said.append(
+            f"inverted leakage: with their sign flipped the scores disclose {flipped:.4f} bit (D_ECE), more than as "
+            f"they are ({d_ece.value:.4f}). An attacker will flip it; are these distances instead of similarities?"
+        )
+    if 0 < data.speaker_count < 10:
+        said.append(f"only {data.speaker_count} speakers: the intervals are wide, and rough themselves")
+    return said
+
+
+def _notes(estimates: dict[str, Any], data: Scores, no_intervals: bool, made: list[Path]) -> list[str]:
+    l_w: Estimate = estimates["l_w"]
+    notes = [f"Tag {l_w.extra['tag']}: {l_w.extra['sentence']} (at even odds)."]
+    if not no_intervals:
+        who = f"speakers ({data.speakers_from})" if data.enrol_speaker is not None else "trials, as if independent"
+        notes.append(
+            f"95 % intervals by bootstrap over {who}, corrected for bias; safer: ↑ higher, ↓ lower; dim: within the "
+            "5-95 % range of what scores without information give."
+        )
+    if made:
+        notes.append("Figures: " + ", ".join(str(path) for path in made if path.suffix == ".svg") + " (and PNG, PDF)")
+    return notes
