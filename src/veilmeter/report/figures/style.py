@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,6 +53,10 @@ def styled(chart: Any) -> Any:
     )
 
 
+def _on_white(spec: dict[str, Any]) -> dict[str, Any]:
+    return {**spec, "background": "white", "config": {**spec.get("config", {}), "background": "white"}}
+
+
 def save(chart: alt.TopLevelMixin, folder: str | Path, name: str, formats: Iterable[str] = FORMATS) -> list[Path]:
     """The chart as files `folder/name.<format>`; formats are svg, png, pdf, html, json."""
     import vl_convert
@@ -63,7 +68,9 @@ def save(chart: alt.TopLevelMixin, folder: str | Path, name: str, formats: Itera
         if form == "svg":
             data = vl_convert.vegalite_to_svg(spec).encode()
         elif form == "png":
-            data = vl_convert.vegalite_to_png(spec, scale=2)
+            # Half-transparent colours on a transparent ground come out wrong in PNG (0.55 of #E69F00 turns olive).
+            opaque = json.dumps(_on_white(json.loads(spec)))
+            data = vl_convert.vegalite_to_png(opaque, scale=2)
         elif form == "pdf":
             data = vl_convert.vegalite_to_pdf(spec)
         elif form == "html":

@@ -1,0 +1,240 @@
+"""Figures of a set of scores: ECE profile, histogram, DET curve, and empirical calibration plot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.calibration import pav, sigmoid
+from veilmeter.estimate import Estimate
+from veilmeter.intervals import normal_quantile
+from veilmeter.metrics import verification, zebra
+from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, ORANGE, RED, save, styled
+from veilmeter.scores import Scores
+
+Floats = NDArray[np.float64]
+WIDTH, HEIGHT = 420, 280
+
+
+def _data(rows: list[dict[str, Any]]) -> Any:
+    import altair as alt
+
+    return alt.InlineData(values=rows)
+
+
+def save_all(
+    scores: Scores, estimates: Mapping[str, Any], folder: str | Path, formats: Iterable[str] = FORMATS
+) -> list[Path]:
+    """All figures as files in `folder`."""
+    charts = {
+        "ece_profile": ece_profile(scores, estimates["d_ece"], estimates["l_w"]),
+        "histogram": histogram(scores),
+        "det": det(scores, estimates["eer"]),
+        "calibration": calibration(scores),
+    }
+    return [path for name, chart in charts.items() for path in save(chart, folder, name, formats)]
+
+
+def ece_profile(scores: Scores, d_ece: Estimate, l_w: Estimate) -> Any:
+    """ECE over the prior's log-odds (paper 004, figure 7): what is left to know after seeing the scores.
+
+    The legend gives (D_ECE, l_w, tag). D_ECE is the area between the calibrated and the black curve over the prior, not
+    over this axis.
+    """
+    import altair as alt
+
+    found = zebra.ece_profile(scores.targets, scores.impostors)
+    oracle = f"calibrated ({d_ece.value:.3f} bit, {l_w.value:.2f}, {l_w.extra['tag']})"
+    raw = "scores as they are" + (" (off the scale)" if found.actual.min() > 1.05 else "")
+    names = {raw: found.actual, oracle: found.pav, "no scores (perfect privacy)": found.prior}
+    rows = [
+        {"curve": name, "log_odds": round(float(x), 3), "ece": float(y)}
+        for name, curve in names.items()
+        for x, y in zip(found.log_odds / np.log(10), curve, strict=True)
+    ]
+    chart = (
+        alt.Chart(_data(rows))
+        .mark_line(strokeWidth=2, clip=True)
+        .encode(
+            x=alt.X("log_odds:Q", title="prior log-odds of target (log10)", scale=alt.Scale(domain=[-3, 3])),
+            y=alt.Y("ece:Q", title="empirical cross-entropy (bit)", scale=alt.Scale(domain=[0, 1.05])),
+            color=alt.Color(
+                "curve:N",
+                title=None,
+                sort=list(names),
+                scale=alt.Scale(domain=list(names), range=[RED, BLUE, "black"]),
+                legend=alt.Legend(orient="bottom", direction="vertical", labelLimit=400),
+            ),
+            strokeDash=alt.StrokeDash(
+                "curve:N", legend=None, scale=alt.Scale(domain=list(names), range=[[1, 0], [1, 0], [5, 3]])
+            ),
+            tooltip=["curve:N", alt.Tooltip("log_odds:Q", format=".2f"), alt.Tooltip("ece:Q", format=".3f")],
+        )
+        .properties(width=WIDTH, height=HEIGHT, title="What the scores leave unknown")
+    )
+    return styled(chart)
+
+
+def histogram(scores: Scores, *, bins: int = 60) -> Any:
+    """Densities of target and impostor scores over common bins."""
+    import altair as alt
+
+    t, n = np.sort(scores.targets), np.sort(scores.impostors)
+    edges = np.linspace(min(t[0], n[0]), max(t[-1], n[-1]), bins + 1)
+    if not edges[-1] > edges[0]:
+        edges = np.linspace(t[0] - 0.5, t[0] + 0.5, bins + 1)
+    width = edges[1] - edges[0]
+    rows = [
+        {"trials": name, "from": float(edges[i]), "to": float(edges[i + 1]), "density": float(density)}
+        for name, values in (("impostor", n), ("target", t))
+        for i, density in enumerate(verification.binned(values, edges) / (len(values) * width))
+    ]
+    chart = (
+        alt.Chart(_data(rows))
+        .mark_bar(opacity=0.55, binSpacing=0)
+        .encode(
+            x=alt.X("from:Q", title="score", bin="binned"),
+            x2="to:Q",
+            y=alt.Y("density:Q", title="density", stack=None),
+            color=alt.Color(
+                "trials:N",
+                title=None,
+                scale=alt.Scale(domain=["target", "impostor"], range=[ORANGE, GRAY]),
+                legend=alt.Legend(orient="top-left", fillColor="white", padding=4),
+            ),
+            tooltip=["trials:N", alt.Tooltip("from:Q", format=".3g"), alt.Tooltip("density:Q", format=".3g")],
+        )
+        .properties(width=WIDTH, height=HEIGHT, title="Scores of target and impostor trials")
+    )
+    return styled(chart)
+
+
+_TICKS = (0.1, 0.5, 1, 2, 5, 10, 20, 40, 60, 80)
+
+
+def det(scores: Scores, eer: Estimate, *, points: int = 400) -> Any:
+    """Miss rate against false alarm rate on normal-deviate axes, the ROC's convex hull, and the EER."""
+    import altair as alt
+
+    t, n = np.sort(scores.targets), np.sort(scores.impostors)
+    thresholds = np.unique(np.concatenate([_spread(t, points), _spread(n, points)]))
+    miss = np.searchsorted(t, thresholds, side="left") / len(t)
+    false = 1 - np.searchsorted(n, thresholds, side="left") / len(n)
+    blocks = pav(t, n, presorted=True)
+    hull_miss = np.concatenate([[0], np.cumsum(blocks.targets) / len(t)])
+    hull_false = 1 - np.concatenate([[0], np.cumsum(blocks.impostors) / len(n)])
+    rows = _det_rows("scores", false, miss) + _det_rows("convex hull", hull_false, hull_miss)
+    low, high = normal_quantile(0.0008), normal_quantile(0.85)
+    ticks = [normal_quantile(p / 100) for p in _TICKS]
+    words = " : ".join(f"abs(datum.value - ({at:.6f})) < 1e-4 ? '{p:g}'" for at, p in zip(ticks, _TICKS, strict=True))
+    axis = alt.Axis(values=ticks, labelExpr=f"{words} : ''", grid=True)
+    scale = alt.Scale(domain=[low, high], nice=False, zero=False)
+    x = alt.X("false:Q", title="false alarm rate (%)", scale=scale, axis=axis)
+    y = alt.Y("miss:Q", title="miss rate (%)", scale=scale, axis=axis)
+    lines = (
+        alt.Chart(_data(rows))
+        .mark_line(clip=True, strokeWidth=2)
+        .encode(
+            x=x,
+            y=y,
+            order="order:Q",
+            color=alt.Color(
+                "curve:N",
+                title=None,
+                scale=alt.Scale(domain=["scores", "convex hull"], range=[BLUE, ORANGE]),
+                legend=alt.Legend(orient="bottom"),
+            ),
+            tooltip=["curve:N", alt.Tooltip("fpr:Q", title="false alarms (%)", format=".2f"),
+                     alt.Tooltip("fnr:Q", title="misses (%)", format=".2f")],
+        )
+    )  # fmt: skip
+    diagonal = (
+        alt.Chart(_data([{"false": low, "miss": low}, {"false": high, "miss": high}]))
+        .mark_line(color=GRAY, strokeDash=[3, 3], strokeWidth=1)
+        .encode(x=x, y=y)
+    )
+    at = normal_quantile(min(max(eer.value / 100, 1e-4), 0.84))
+    dot = (
+        alt.Chart(_data([{"false": at, "miss": at, "text": f"EER {eer.value:.1f} % ({eer.method})"}]))
+        .encode(x=x, y=y)
+    )  # fmt: skip
+    label = dot.mark_text(align="left", dx=8, dy=-8, fontSize=11).encode(text="text:N")
+    chart = (diagonal + lines + dot.mark_point(color="black", filled=True, size=50) + label).properties(
+        width=HEIGHT + 40, height=HEIGHT + 40, title="Detection error trade-off"
+    )
+    return styled(chart)
+
+
+def _spread(ordered: Floats, points: int) -> Floats:
+    """Some of the scores, denser in both tails, where rates are small."""
+    if len(ordered) <= points:
+        return ordered
+    steps = np.concatenate([np.geomspace(1, len(ordered) / 2, points // 2), np.array([0.5])])
+    ranks = np.unique(np.concatenate([steps - 1, len(ordered) - steps]).astype(np.intp))
+    return ordered[ranks]
+
+
+def _det_rows(curve: str, false: Floats, miss: Floats) -> list[dict[str, Any]]:
+    bounded = [(float(np.clip(f, 1e-5, 1 - 1e-5)), float(np.clip(m, 1e-5, 1 - 1e-5)))
+               for f, m in zip(false, miss, strict=True)]  # fmt: skip
+    return [
+        {"curve": curve, "order": i, "false": normal_quantile(f), "miss": normal_quantile(m),
+         "fpr": 100 * f, "fnr": 100 * m}
+        for i, (f, m) in enumerate(bounded)
+    ]  # fmt: skip
+
+
+def calibration(scores: Scores, *, bins: int = 20) -> Any:
+    """The empirical calibration plot (paper 004, figure 4): does a posterior of 30 % come true in 30 % of the trials?
+
+    Scores are taken as log-likelihood ratios; the posterior is at the empirical prior. A point's area is the number of
+    trials in its bin.
+    """
+    import altair as alt
+
+    rows = []
+    prior = float(np.log(len(scores.targets) / len(scores.impostors)))
+    calibrated = pav(scores.targets, scores.impostors)
+    for name, llrs in (("scores as they are", None), ("after oracle calibration", calibrated)):
+        t = scores.targets if llrs is None else llrs.apply(scores.targets)
+        n = scores.impostors if llrs is None else llrs.apply(scores.impostors)
+        p_t, p_n = sigmoid(t + prior), sigmoid(n + prior)
+        edges = np.linspace(0, 1, bins + 1)
+        in_t, in_n = (np.minimum((p * bins).astype(np.intp), bins - 1) for p in (p_t, p_n))
+        hits, misses = np.bincount(in_t, minlength=bins), np.bincount(in_n, minlength=bins)
+        mean = np.bincount(in_t, p_t, minlength=bins) + np.bincount(in_n, p_n, minlength=bins)
+        for i in np.flatnonzero(hits + misses):
+            total = int(hits[i] + misses[i])
+            rows.append({"scores": name, "predicted": float(mean[i] / total), "found": float(hits[i] / total),
+                         "trials": total, "from": float(edges[i])})  # fmt: skip
+    x = alt.X("predicted:Q", title="posterior that the scores claim", scale=alt.Scale(domain=[0, 1]))
+    y = alt.Y("found:Q", title="share of target trials", scale=alt.Scale(domain=[0, 1]))
+    color = alt.Color(
+        "scores:N",
+        title=None,
+        scale=alt.Scale(domain=["scores as they are", "after oracle calibration"], range=[RED, BLUE]),
+        legend=alt.Legend(orient="bottom"),
+    )
+    base = alt.Chart(_data(rows)).encode(x=x, y=y, color=color)
+    points = base.mark_circle(opacity=0.8).encode(
+        size=alt.Size("trials:Q", scale=alt.Scale(type="log", range=[20, 300]), legend=None),
+        tooltip=[
+            "scores:N",
+            alt.Tooltip("predicted:Q", format=".3f"),
+            alt.Tooltip("found:Q", format=".3f"),
+            "trials:Q",
+        ],
+    )
+    ideal = (
+        alt.Chart(_data([{"predicted": 0, "found": 0}, {"predicted": 1, "found": 1}]))
+        .mark_line(color=GRAY, strokeDash=[3, 3], strokeWidth=1)
+        .encode(x=x, y=y)
+    )
+    chart = (ideal + base.mark_line(strokeWidth=1, opacity=0.5) + points).properties(
+        width=HEIGHT + 40, height=HEIGHT + 40, title="Do the scores keep their word?"
+    )
+    return styled(chart)
