@@ -1,8 +1,8 @@
 """Inference, the third criterion of Opinion 05/2014: what does protected speech still say about a person?
 
 For an attribute (gender, age band, accent) a classifier is trained on the protected speech of other speakers and
-guesses that of each speaker in turn. The classifier is a linear discriminant: vectors are whitened by the shrunk
-covariance of the training vectors, and the nearest class mean wins, every class and every speaker counting equally.
+guesses that of each speaker in turn. The classifier is a linear discriminant: the nearest class mean wins, in the space
+of the vectors and in that whitened by their shrunk covariance, every class and every speaker counting equally.
 """
 
 from __future__ import annotations
@@ -113,20 +113,12 @@ def infer(
     share = np.zeros((len(labels), len(kept)))
     for number in range(folds):
         seen = fold[codes] != number
-        white_train, white_test = _whitened(vectors[seen], vectors[~seen])
         people, people_codes = np.unique(codes[seen], return_inverse=True)
-        means = average(white_train, people_codes).vectors
         test_people, test_codes = np.unique(codes[~seen], return_inverse=True)
+        views = _views(vectors[seen], vectors[~seen], len(people))
+        means = [average(train, people_codes).vectors for train, _ in views]
         for row, shuffled in enumerate(labels):
-            centres = np.stack(
-                [
-                    means[shuffled[people] == c].mean(axis=0)
-                    if (shuffled[people] == c).any()
-                    else np.full(means.shape[1], np.inf)
-                    for c in range(len(values))
-                ]
-            )
-            guess = _nearest(white_test, centres)
+            guess = _guess([test for _, test in views], means, shuffled[people], len(values))
             right = (guess == shuffled[codes[~seen]]).astype(float)
             share[row, test_people] = np.bincount(test_codes, right) / np.bincount(test_codes)
     null = np.array([_balanced(share[i], labels[i], len(values)) for i in range(1, len(labels))])
@@ -152,19 +144,28 @@ def _stratified(label: NDArray[np.int64], folds: int, rng: np.random.Generator) 
     return fold
 
 
-def _whitened(train: Array, test: Array) -> tuple[Array, Array]:
+def _views(train: Array, test: Array, people: int) -> list[tuple[Array, Array]]:
+    """The vectors as they are, and whitened: with few speakers the first tells more, with many the second. What varies
+    is the speaker, so the covariance is shrunk as one of so many samples as there are speakers."""
     mean = train.mean(axis=0)
-    centred = train - mean
-    covariance = shrunk(centred.T @ centred / len(train), len(train))
+    centred, other = train - mean, test - mean
+    covariance = shrunk(centred.T @ centred / len(train), people)
     half = np.linalg.cholesky(np.linalg.inv(covariance))
-    return centred @ half, (test - mean) @ half
+    return [(centred, other), (centred @ half, other @ half)]
 
 
-def _nearest(vectors: Array, centres: Array) -> NDArray[np.int64]:
-    usable = np.isfinite(centres).all(axis=1)
-    distances = np.full((len(vectors), len(centres)), np.inf)
-    known = centres[usable]
-    distances[:, usable] = (known**2).sum(axis=1) - 2 * vectors @ known.T
+def _guess(tests: list[Array], means: list[Array], label: NDArray[np.int64], values: int) -> NDArray[np.int64]:
+    """The nearest class mean, by the sum of both views' squared distances in units of their spread."""
+    distances = np.zeros((len(tests[0]), values))
+    for test, mean in zip(tests, means, strict=True):
+        scale = float(np.mean(np.einsum("ij,ij->i", test, test))) or 1.0
+        for code in range(values):
+            own = mean[label == code]
+            if len(own):
+                centre = own.mean(axis=0)
+                distances[:, code] += (centre @ centre - 2 * test @ centre) / scale
+            else:
+                distances[:, code] = np.inf
     nearest: NDArray[np.int64] = distances.argmin(axis=1)
     return nearest
 

@@ -17,7 +17,7 @@ from veilmeter.errors import InputError, Problem
 if TYPE_CHECKING:
     from veilmeter.corpus import Corpus
 
-Source = "str | Path | Embeddings | Corpus"
+Embed = Callable[["Corpus"], tuple[Embeddings, dict[str, Any]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ def as_list(given: Any) -> list[Any]:
     return list(given) if isinstance(given, list | tuple) else [given]
 
 
-def load(given: Any, *, role: str, embed: Callable[[Corpus], tuple[Embeddings, dict[str, Any]]]) -> Material | None:
+def load(given: Any, *, role: str, embed: Embed, layout: str | None = None) -> Material | None:
     """All sources of one role as one set; `embed` is called for audio. None if nothing was given."""
     sources = as_list(given)
     if not sources:
@@ -63,13 +63,15 @@ def load(given: Any, *, role: str, embed: Callable[[Corpus], tuple[Embeddings, d
     extractors: list[dict[str, Any]] = []
     warnings: list[str] = []
     for source in sources:
-        embeddings, about, corpus, extractor, said = _load_one(source, role, embed)
+        embeddings, about, corpus, extractor, said = _load_one(source, role, embed, layout)
         parts.append(embeddings)
         facts.append(about)
         warnings += said
         if corpus is not None:
             corpora.append(corpus)
             extractors.append(extractor or {})
+    if role.startswith("train_"):
+        parts = _passes(parts)
     merged = parts[0] if len(parts) == 1 else merge(parts, role)
     digest = content_digest(merged)
     kinds = {str(about["kind"]) for about in facts}
@@ -93,7 +95,7 @@ def load(given: Any, *, role: str, embed: Callable[[Corpus], tuple[Embeddings, d
 
 
 def _load_one(
-    source: Any, role: str, embed: Callable[[Corpus], tuple[Embeddings, dict[str, Any]]]
+    source: Any, role: str, embed: Embed, layout: str | None
 ) -> tuple[Embeddings, dict[str, Any], Corpus | None, dict[str, Any] | None, list[str]]:
     if isinstance(source, Embeddings):
         return source, {"path": source.source or "given in Python", "kind": "embeddings"}, None, None, []
@@ -109,7 +111,7 @@ def _load_one(
             return loaded.embeddings, about, None, None, loaded.warnings()
         from veilmeter.corpus import read_corpus
 
-        source = read_corpus(path)
+        source = read_corpus(path, layout)
     embeddings, extractor = embed(source)
     about = {
         "path": str(source.root),
@@ -118,6 +120,19 @@ def _load_one(
         "problems": _counted(source.problems) | extractor.pop("problems", {}),
     }
     return embeddings, about, source, extractor, []
+
+
+def _passes(parts: Sequence[Embeddings]) -> list[Embeddings]:
+    """Training speech may hold an utterance several times, anonymized anew each time: every pass is its own one."""
+    seen: set[str] = set()
+    made = []
+    for number, part in enumerate(parts):
+        ids = list(part.utterances)
+        if seen & set(ids):
+            ids = [f"{utterance}#{number + 1}" for utterance in ids]
+        seen |= set(ids)
+        made.append(Embeddings(part.vectors, ids, part.speakers, part.attributes, part.durations, part.source))
+    return made
 
 
 def _counted(problems: Sequence[Problem]) -> dict[str, int]:

@@ -116,5 +116,7 @@ def unprotected(rows: Sequence[Mapping[str, Any]], attackers: Sequence[str]) -> 
 
 def add_similarity(rows: Sequence[dict[str, Any]], found: Mapping[str, Any]) -> None:
     """Each speaker's own DeID and animal of the zoo, where the similarity matrices know them."""
+    animals = {one["speaker"]: one["animal"] for one in found.get("zoo", [])}
     for row in rows:
         row["deid"] = found.get("deid", {}).get(row["speaker"])
+        row["animal"] = animals.get(row["speaker"], "")

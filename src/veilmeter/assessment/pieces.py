@@ -17,10 +17,11 @@ from veilmeter.embeddings import Embeddings
 from veilmeter.errors import InputError
 from veilmeter.estimate import Estimate
 from veilmeter.inference import infer
-from veilmeter.measures import measure
 from veilmeter.metrics.score_sets import calibrated_on, compared
 from veilmeter.metrics.similarity import KINDS, Similarity, similarity
+from veilmeter.metrics.similarity_estimates import similarity_estimates
 from veilmeter.metrics.summary import measure_scores
+from veilmeter.metrics.zoo import zoo
 from veilmeter.scores import Scores, encode
 
 Values = dict[str, Any]
@@ -174,7 +175,9 @@ def similarity_piece(
     people = {name: float(v) for name, v in zip(whole.names, whole.per_speaker("OP"), strict=True)}
     own = {name: float(v) for name, v in zip(whole.names, whole.per_speaker("OO"), strict=True)}
     deids = {name: 100 * (1 - abs(people[name]) / abs(own[name])) if own[name] else None for name in people}
-    return values | {"by": by, "names": list(whole.names), "deid": deids}, arrays
+    # Whose protected voice is still taken for their own: the zoo of original against protected voices.
+    animals = zoo(whole.op, whole.names).to_json()
+    return values | {"by": by, "zoo": animals, "names": list(whole.names), "deid": deids}, arrays
 
 
 def _similarity(original: Embeddings, anonymized: Embeddings, intervals: bool, seed: int) -> Similarity | None:
@@ -209,25 +212,6 @@ def _similarity_values(found: Similarity, original: Embeddings, anonymized: Embe
         "pairs": found.pairs,
         "variants": variants,
     }
-
-
-def similarity_estimates(found: Similarity) -> dict[str, Estimate]:
-    method = f"{found.form}, {found.pairs} pairs"
-    n = {"speakers": len(found.names), "utterances": found.utterances}
-    values = {
-        "deid": found.deid,
-        "g_vd": found.g_vd,
-        "d_diag_oo": found.d_diag["OO"],
-        "d_diag_op": found.d_diag["OP"],
-        "d_diag_pp": found.d_diag["PP"],
-    }
-    made = {}
-    for name, value in values.items():
-        entry = measure(name)
-        made[name] = Estimate(
-            name=name, label=entry.label, value=value, unit=entry.unit, method=method, n=n, better=entry.better
-        )
-    return made
 
 
 def inference_piece(

@@ -28,7 +28,7 @@ from veilmeter.errors import InputError
 from veilmeter.files import sha256
 
 LEAST_SPEAKERS = 6  # for cross-validation
-NOT_OF_A_PERSON = ("session", "duration", "text", "path")
+NOT_OF_A_PERSON = ("session", "duration", "text", "path", "part")
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,9 +251,14 @@ def _runs(
     base = next(iter(rerun.values()))
     enrol = pairing.anonymized.of_utterances(list(protocol.enrolment))
     across = replace(
-        base, name="across runs", enrol=enrol, recipe=Recipe(), mask=protocol.mask(enrol.names, list(base.test.utterances)),
-        measures=("scores", "linkability"), groups={},
-    )  # fmt: skip
+        base,
+        name="across runs",
+        enrol=enrol,
+        recipe=Recipe(),
+        mask=protocol.mask(enrol.names, list(base.test.utterances)),
+        measures=("scores", "linkability"),
+        groups={},
+    )
     first = {name: plan.jobs[name] for name in rerun}
     depends = {"again": content_digest(second.anonymized), "first": {name: digests[name] for name in first}}
     return Piece("runs", runs_piece, (first, rerun, across), depends)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 Say = Callable[[str], None]
+Shown = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +64,7 @@ def assess(
     cluster: str | None = None,
     command: Sequence[str] = (),
     say: Say | None = None,
+    progress: Shown | None = None,
     anonymized_again: Any = None,
     train_original: Any = None,
     train_anonymized: Any = None,
@@ -94,9 +97,16 @@ def assess(
     engine: Engine = Here() if jobs == 1 and cluster is None else open_engine(jobs, cluster)
     try:
         with single_threaded():
-            return _Run(settings, sources, out, engine, list(command), say or (lambda text: None)).go()
+            run = _Run(
+                settings, sources, out, engine, list(command), say or (lambda text: None), progress or _no_progress
+            )
+            return run.go()
     finally:
         engine.close()
+
+
+def _no_progress(title: str) -> AbstractContextManager[None]:
+    return nullcontext()
 
 
 def _named(source: Any) -> list[str]:
@@ -124,6 +134,7 @@ class _Run:
         engine: Engine,
         command: list[str],
         say: Say,
+        progress: Shown,
     ) -> None:
         self.settings = settings
         self.sources = sources
@@ -131,6 +142,7 @@ class _Run:
         self.engine = engine
         self.command = command
         self._say = say
+        self._progress = progress
         self.stages = Stages(None if self.folder is None else make_folder(self.folder / "stages"))
         self.timings: dict[str, float] = {}
         self.warnings: list[str] = []
@@ -176,7 +188,7 @@ class _Run:
             if not source:
                 continue
             self.stage(f"reading {role.replace('_', ' ')}")
-            material = load(source, role=role, embed=self.embed)
+            material = load(source, role=role, embed=self.embedding(role), layout=self.settings.layout)
             if material is not None:
                 found[role] = material
                 self.warnings += material.warnings
@@ -187,15 +199,35 @@ class _Run:
         for name, options in self.settings.attackers.items():
             if options.original or options.anonymized:
                 self.stage(f"reading the vectors of the {name} attacker")
-                loaded = [load(side, role=name, embed=self.embed) for side in (options.original, options.anonymized)]
+                embed = self.embedding(name)
+                loaded = [load(side, role=name, embed=embed) for side in (options.original, options.anonymized)]
                 found[name] = (
                     None if loaded[0] is None else loaded[0].embeddings,
                     None if loaded[1] is None else loaded[1].embeddings,
                 )
         return found
 
-    def embed(self, corpus: Corpus) -> tuple[Embeddings, dict[str, Any]]:
-        raise InputError("audio can't be assessed yet", path=str(corpus.root))
+    def embedding(self, role: str) -> Callable[[Corpus], tuple[Embeddings, dict[str, Any]]]:
+        """How audio of this role becomes vectors: training speech is cut into pieces, so that a speaker with one
+        recording gives several."""
+        settings = self.settings
+
+        def embed(corpus: Corpus) -> tuple[Embeddings, dict[str, Any]]:
+            from veilmeter.assessment.audio import embed_segments, embed_whole
+
+            with self._progress(f"listening to {corpus.root.name}") as progress:
+                if role.startswith("train_"):
+                    return embed_segments(
+                        corpus,
+                        settings.extractor,
+                        self.engine,
+                        settings.segments,
+                        offline=settings.offline,
+                        progress=progress,
+                    )
+                return embed_whole(corpus, settings.extractor, self.engine, offline=settings.offline, progress=progress)
+
+        return embed
 
     def perform(self, pieces: Sequence[Piece]) -> dict[str, Result]:
         """Do every piece that is not kept from an earlier run; wherever the engine runs them."""

@@ -116,7 +116,10 @@ def command(
 ) -> None:
     """Assess an anonymizer: every attacker, every measure, the worst case first, and what can't be trusted."""
     given = {key: value for key, value in locals().items() if value not in (None, [], False)}
+    from functools import partial
+
     from veilmeter.assessment import assess, make_settings, read_toml
+    from veilmeter.cli.progress import shown
     from veilmeter.engine import cores
     from veilmeter.files import to_json
 
@@ -142,6 +145,7 @@ def command(
         cluster=cluster,
         command=["veilmeter", *sys.argv[1:]],
         say=say,
+        progress=partial(shown, quiet=quiet),
     )
     report = None if no_report else _report(assessment)
     if json:

@@ -1,0 +1,170 @@
+"""Embeddings of the corpora that are assessed, and of training speech cut into pieces.
+
+They are kept in the cache, by corpus and extractor, so that the originals are heard once for many assessments. They are
+biometric data: `veilmeter cache clear` removes them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.corpus import Corpus, Utterance
+from veilmeter.embeddings import Embeddings
+from veilmeter.engine import Engine
+from veilmeter.errors import InputError, VeilmeterError
+from veilmeter.files import make_folder, whole_file
+
+Progress = Callable[[int, int], None]
+CHUNK = 16  # recordings that are kept together
+
+
+def cache_for(corpus: Corpus, extractor: str, kind: str = "") -> Path:
+    """The folder in the cache for a corpus: its name, and a hash of where it is and how it is heard."""
+    from veilmeter.extractors.weights import cache_folder
+
+    root = str(corpus.root.resolve())
+    mark = hashlib.sha256("\0".join([root, corpus.layout, extractor, kind]).encode("utf-8", "surrogateescape"))
+    name = re.sub(r"[^A-Za-z0-9._-]+", "_", corpus.root.name)[:40] or "corpus"
+    return make_folder(make_folder(cache_folder()) / "embeddings") / f"{name}-{mark.hexdigest()[:16]}"
+
+
+def embed_whole(
+    corpus: Corpus, extractor: str, engine: Engine, *, offline: bool = False, progress: Progress | None = None
+) -> tuple[Embeddings, dict[str, Any]]:
+    """One vector a recording, and facts about the extractor and about what could not be used."""
+    from veilmeter.extraction import embed_corpus
+    from veilmeter.formats.vectors import read_embeddings
+
+    done = embed_corpus(
+        corpus, cache_for(corpus, extractor), extractor, engine=engine, offline=offline, progress=progress
+    )
+    found = read_embeddings(done.folder)
+    facts = {
+        "name": done.extractor,
+        "version": done.version,
+        "dimension": done.dimension,
+        "problems": dict(sorted(Counter(problem.kind for problem in done.problems).items())),
+    }
+    return found, facts
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """The engine's task: the vectors of the pieces of a few recordings; an unusable one has none."""
+
+    spec: str
+    offline: bool
+    seconds: float
+
+    def __call__(self, paths: Sequence[str]) -> list[NDArray[np.float32]]:
+        from veilmeter.audio import AudioError, read_audio
+        from veilmeter.extraction.task import _loaded
+
+        extractor = _loaded(self.spec, self.offline)
+        found = []
+        for path in paths:
+            vectors: list[NDArray[np.float32]] = []
+            try:
+                samples = read_audio(path)
+                vectors = [np.asarray(extractor.embed(piece), np.float32) for piece in cut(samples, self.seconds)]
+            except (AudioError, InputError):
+                pass  # counted by the caller
+            good = [vector for vector in vectors if np.isfinite(vector).all() and vector.any()]
+            found.append(np.stack(good) if good else np.zeros((0, extractor.dimension), np.float32))
+        return found
+
+
+def cut(samples: NDArray[np.float32], seconds: float, rate: int = 16_000) -> list[NDArray[np.float32]]:
+    """Pieces of equal length, none shorter than `seconds` unless the whole is.
+
+    >>> [len(piece) for piece in cut(np.zeros(16_000 * 9, np.float32), 4.0)]
+    [72000, 72000]
+    """
+    count = max(1, int(len(samples) / (seconds * rate)))
+    return [np.ascontiguousarray(piece) for piece in np.array_split(samples, count)]
+
+
+def embed_segments(
+    corpus: Corpus,
+    extractor: str,
+    engine: Engine,
+    seconds: float,
+    *,
+    offline: bool = False,
+    progress: Progress | None = None,
+) -> tuple[Embeddings, dict[str, Any]]:
+    """A vector for every piece of `seconds` of every recording: a speaker with one recording still has several."""
+    from veilmeter.extractors.base import load_extractor
+
+    model = load_extractor(extractor, offline=offline)
+    folder = make_folder(cache_for(corpus, extractor, f"segments {seconds:g}"))
+    chunks = [corpus.utterances[start : start + CHUNK] for start in range(0, len(corpus), CHUNK)]
+    places = [folder / f"{_chunk_key(chunk, model, seconds)}.npz" for chunk in chunks]
+    kept: dict[int, list[NDArray[np.float32]]] = {}
+    for number, place in enumerate(places):
+        before = _read_chunk(place, chunks[number])
+        if before is not None:
+            kept[number] = before
+    left = [number for number in range(len(chunks)) if number not in kept]
+    done = sum(len(chunks[number]) for number in kept)
+    if progress is not None:
+        progress(done, len(corpus))
+    task = Segments(extractor, offline, seconds)
+    for number, parts in engine.run(task, [[str(u.path) for u in chunks[number]] for number in left]):
+        chunk = left[number]
+        kept[chunk] = parts
+        with whole_file(places[chunk]) as temporary, open(temporary, "wb") as handle:
+            np.savez(handle, **{str(i): part for i, part in enumerate(parts)})  # type: ignore[arg-type]
+        done += len(parts)
+        if progress is not None:
+            progress(done, len(corpus))
+    vectors, owners, names = [], [], []
+    unusable = 0
+    for number, listed in enumerate(chunks):
+        for utterance, part in zip(listed, kept[number], strict=True):
+            unusable += not len(part)
+            vectors.append(part)
+            owners += [utterance] * len(part)
+            names += [f"{utterance.id}@{i}" for i in range(len(part))]
+    if not owners:
+        raise VeilmeterError("no recording of the training speech could be used", path=str(corpus.root))
+    embeddings = Embeddings(
+        np.concatenate(vectors),
+        names,
+        [u.speaker for u in owners],
+        {"gender": [u.gender for u in owners], "session": [u.session for u in owners]},
+        source=str(corpus.root),
+    )
+    facts: dict[str, Any] = {"name": model.name, "version": model.version, "dimension": model.dimension}
+    return embeddings, facts | ({"problems": {"unusable": unusable}} if unusable else {})
+
+
+def _chunk_key(chunk: Sequence[Utterance], model: Any, seconds: float) -> str:
+    """A recording is heard again when its file, the extractor or the length of the pieces changed."""
+    digest = hashlib.sha256(f"{model.name}\0{model.version}\0{seconds:g}".encode())
+    for utterance in chunk:
+        try:
+            status = utterance.path.stat()
+            mark = f"{status.st_size} {status.st_mtime_ns}"
+        except OSError:
+            mark = "gone"
+        digest.update(f"\0{utterance.id}\0{mark}".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()[:32]
+
+
+def _read_chunk(place: Path, chunk: Sequence[Utterance]) -> list[NDArray[np.float32]] | None:
+    try:
+        with np.load(place, allow_pickle=False) as loaded:
+            return [loaded[str(i)] for i in range(len(chunk))]
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        return None
