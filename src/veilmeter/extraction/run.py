@@ -15,10 +15,10 @@ from veilmeter.corpus import Corpus, Utterance
 from veilmeter.engine import Engine, Here
 from veilmeter.errors import InputError, Problem
 from veilmeter.extraction.store import Kept, Plan, Store
-from veilmeter.extraction.task import AUDIO, Extract, Outcome, Record, Source
+from veilmeter.extraction.task import AUDIO, Extract, Outcome, Record, Source, use
 from veilmeter.extractors.base import DEFAULT, Extractor, load_extractor
 
-JOURNAL_SECONDS = 3.0
+JOURNAL_SECONDS = 1.0
 JOURNAL_ROWS = 1024
 _LARGEST_CHUNK = 8
 
@@ -68,6 +68,7 @@ def embed_corpus(
     model = load_extractor(extractor, offline=offline)  # here first: it may have to fetch its weights
     facts = {"extractor": model.name, "version": model.version, "dimension": model.dimension, "audio": AUDIO}
     task = Extract(extractor, model.name, model.version, offline, max_seconds)
+    use(task, model)  # where the work is done in this process
     store = Store(Path(out), facts)
     try:
         run = _Run(corpus, store, strict, progress or (lambda done, total: None))

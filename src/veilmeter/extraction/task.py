@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass
-from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,13 +64,20 @@ class Extract:
     max_seconds: float
 
     def __call__(self, sources: tuple[Source, ...]) -> list[Outcome]:
-        extractor = _loaded(self.spec, self.offline)
+        extractor = self._extractor()
         if (extractor.name, extractor.version) != (self.name, self.version):
             raise VeilmeterError(
                 f"a worker has {extractor.name} {extractor.version}, this process {self.name} {self.version}",
                 fix="install the same version of everything on all machines",
             )
         return [self._one(extractor, source) for source in sources]
+
+    def _extractor(self) -> Extractor:
+        """Loaded once a process: a model takes seconds."""
+        if _loaded.get("task") != self:
+            use(self, load_extractor(self.spec, offline=self.offline))
+        found: Extractor = _loaded["extractor"]
+        return found
 
     def _one(self, extractor: Extractor, source: Source) -> Outcome:
         size, mtime, digest = 0, 0, ""
@@ -103,10 +110,12 @@ class Extract:
         return Outcome(record, vector)
 
 
-@lru_cache(maxsize=2)
-def _loaded(spec: str, offline: bool) -> Extractor:
-    """Once a process: a model takes seconds to load."""
-    return load_extractor(spec, offline=offline)
+_loaded: dict[str, Any] = {}
+
+
+def use(task: Extract, extractor: Extractor) -> None:
+    """From now on this process has this extractor for this task."""
+    _loaded.update(task=task, extractor=extractor)
 
 
 def _sha256(path: str) -> str:
