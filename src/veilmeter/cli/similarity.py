@@ -1,0 +1,355 @@
+"""`veilmeter similarity`: voice similarity matrices with DeID, G_VD, the zoo and sessions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from veilmeter.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from veilmeter.embeddings import Embeddings, Paired
+    from veilmeter.estimate import Estimate
+    from veilmeter.metrics.similarity import Similarity
+    from veilmeter.metrics.zoo import Zoo
+
+OUTPUT, SESSIONS = "Output", "Sessions"
+
+
+def command(
+    original: Annotated[
+        Path,
+        typer.Option(metavar="FILE_OR_FOLDER", help="Embeddings of the original speech: an x-vector folder with meta/, "
+                     "ark/scp, npz, h5 or Parquet.", show_default=False),
+    ],
+    anonymized: Annotated[
+        list[Path],
+        typer.Option(metavar="FILE_OR_FOLDER", help="Embeddings of the same utterances, anonymized. Give it once for "
+                     "each system to compare several.", show_default=False),
+    ],
+    form: Annotated[
+        str, typer.Option(help="geometric (Noé et al. 2022) or arithmetic (Noé et al. 2020) similarity.")
+    ] = "geometric",
+    pairs: Annotated[
+        str, typer.Option(help="all ordered pairs of utterances, or vpc: later ones only, mirrored, as the challenge.")
+    ] = "all",
+    backend: Annotated[str, typer.Option(help="How two vectors are compared: cosine.")] = "cosine",
+    per_speaker: Annotated[
+        bool, typer.Option("--per-speaker", help="Show every speaker: whose diagonal stays, and their animal.")
+    ] = False,
+    sessions: Annotated[
+        bool,
+        typer.Option("--sessions", help="Also Linkability within a session, across sessions and to the original.",
+                     rich_help_panel=SESSIONS),
+    ] = False,
+    session_column: Annotated[
+        str, typer.Option(help="The column that says the session of an utterance.", rich_help_panel=SESSIONS)
+    ] = "session",
+    speakers: Annotated[
+        list[str] | None,
+        typer.Option(metavar="N", help="Linkability among so many enrolled speakers; several with commas.",
+                     rich_help_panel=SESSIONS, show_default=False),
+    ] = None,
+    length: Annotated[int, typer.Option(help="Utterances in a conversation.", min=1, rich_help_panel=SESSIONS)] = 1,
+    no_intervals: Annotated[bool, typer.Option("--no-intervals", help="Values only, quickly.")] = False,
+    seed: Annotated[int, typer.Option(help="Of the permuted labels that give the level of chance.", min=0)] = 0,
+    figures: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the matrices, the zoo, the speakers and DeID against G_VD as SVG, PNG "
+                     "and PDF.", rich_help_panel=OUTPUT),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=OUTPUT)] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.", rich_help_panel=OUTPUT)] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.", rich_help_panel=OUTPUT)] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table.", rich_help_panel=OUTPUT)] = False,
+) -> None:  # fmt: skip
+    """Compare all voices before and after: is the original speaker gone (DeID), do voices stay distinct (G_VD)?
+
+    Scores of original against original (OO), original against protected (OP) and protected against protected (PP)
+    voices are calibrated and averaged for each pair of speakers. D_diag is how far the diagonal stands out.
+
+    Examples:
+
+        veilmeter similarity --original xvect_libri_test_trials_f --anonymized xvect_libri_test_trials_f_anon
+
+        veilmeter similarity --original o.npz --anonymized b1.npz --anonymized b2.npz --figures figures
+    """
+    from veilmeter.cli.output import Page, chosen_form, emit
+    from veilmeter.cli.progress import shown
+
+    output = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
+    _check(form, pairs, backend)
+    counts = _numbers(speakers)
+    warnings: list[str] = []
+    base = _read(original, warnings)
+    names = _system_names(anonymized)
+    inputs: dict[str, Any] = {"original": _input(original, base)}
+    found: dict[str, Similarity] = {}
+    zoos: dict[str, dict[str, Zoo]] = {}
+    estimates: list[dict[str, Estimate | list[Estimate]]] = []
+    for name, path in zip(names, anonymized, strict=True):
+        protected = _read(path, warnings)
+        inputs[f"anonymized {name}" if len(names) > 1 else "anonymized"] = _input(path, protected)
+        both, used = _matched(base, protected, warnings)
+        with shown(f"comparing voices ({name})", unit="matrices", quiet=len(used.first) < 2500) as progress:
+            made, animals = _matrices(used, form, pairs, not no_intervals, seed, progress)
+        found[name], zoos[name] = made, animals
+        from veilmeter.metrics.similarity_estimates import similarity_estimates
+
+        system = name if len(names) > 1 else None
+        one: dict[str, Estimate | list[Estimate]] = dict(similarity_estimates(made, system=system, backend=backend))
+        if sessions:
+            one |= _sessions(both, session_column, counts, length, not no_intervals, seed, system, warnings)
+        estimates.append(one)
+        warnings += _doubts(name if len(names) > 1 else "", made)
+    files = []
+    if figures is not None:
+        from veilmeter.report.figures.similarity import save_all
+
+        files = save_all(found, zoos, estimates, figures)
+    merged = _merged(estimates)
+    more: dict[str, Any] = {"systems": {name: _detail(found[name], zoos[name]) for name in names}}
+    if len(names) == 1:
+        more = more["systems"][names[0]]
+    more |= {"figures": [str(file) for file in files]} if files else {}
+    page = Page(
+        title=_title(found),
+        estimates=merged,
+        inputs=inputs | {"form": form, "pairs": pairs, "backend": backend, "seed": seed},
+        warnings=warnings,
+        notes=_notes(found, zoos, no_intervals, per_speaker, files),
+        sections=SECTIONS,
+        more=more,
+    )
+    emit(page, output)
+
+
+SECTIONS = {
+    "Is the original speaker gone?": ["deid", "d_diag_op", "d_diag_op_modulus", "d_diag_op_log"],
+    "Do the protected voices stay distinct?": ["g_vd", "d_diag_pp", "d_diag_pp_modulus", "d_diag_pp_log"],
+    "How distinct were the original voices?": ["d_diag_oo", "d_diag_oo_modulus", "d_diag_oo_log"],
+    "Do protected recordings link?": [
+        "linkability_within_session", "linkability_across_sessions", "linkability_to_original",
+    ],
+}  # fmt: skip
+
+
+def _check(form: str, pairs: str, backend: str) -> None:
+    for value, known, option in (
+        (form, ("geometric", "arithmetic"), "--form"),
+        (pairs, ("all", "vpc"), "--pairs"),
+        (backend, ("cosine",), "--backend"),
+    ):
+        if value not in known:
+            raise InputError(f"{option} {value} is not known", fix=f"choose {' or '.join(known)}")
+
+
+def _numbers(given: list[str] | None) -> list[int] | None:
+    if not given:
+        return None
+    words = [word for part in given for word in part.split(",") if word.strip()]
+    try:
+        return sorted({int(word) for word in words}) or None
+    except ValueError:
+        raise InputError(
+            f"--speakers {','.join(given)} is not a list of numbers", fix="write: --speakers 2,20"
+        ) from None
+
+
+def _read(path: Path, warnings: list[str]) -> Embeddings:
+    from veilmeter.formats.vectors import load_embeddings
+
+    loaded = load_embeddings(path)
+    warnings += loaded.warnings()
+    return loaded.embeddings
+
+
+def _system_names(paths: list[Path]) -> list[str]:
+    """The last part of each path that tells them apart."""
+    for depth in (1, 2, 3, 4):
+        names = ["/".join(path.resolve().parts[-depth:]) for path in paths]
+        if len(set(names)) == len(names):
+            return names
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise InputError("the same anonymized set was given twice", path=paths[0])
+    return [str(path) for path in paths]
+
+
+def _input(path: Path, embeddings: Embeddings) -> dict[str, Any]:
+    from veilmeter.files import sha256
+
+    counts = {"utterances": len(embeddings), "speakers": len(embeddings.names), "dimension": embeddings.dimension}
+    return {"path": str(path), "sha256": sha256(path), **counts}
+
+
+def _matched(base: Embeddings, protected: Embeddings, warnings: list[str]) -> tuple[Paired, Paired]:
+    """The utterances of both sets; and of these, those of speakers with at least two."""
+    import numpy as np
+
+    from veilmeter.embeddings import Paired, paired
+
+    if base.dimension != protected.dimension:
+        raise InputError(
+            f"its vectors have {protected.dimension} numbers, those of {base.source} {base.dimension}",
+            path=protected.source,
+            fix="both must come from the same extractor",
+        )
+    both = paired(base, protected)
+    warnings += both.warnings()
+    sizes = np.bincount(both.first.codes)
+    alone = [both.first.names[code] for code in np.flatnonzero(sizes < 2)]
+    if not alone:
+        return both, both
+    keep = sizes[both.first.codes] >= 2
+    if not keep.any():
+        raise InputError("every speaker has a single utterance: nobody can be compared with themselves",
+                         path=base.source)  # fmt: skip
+    warnings.append(
+        f"{len(alone)} speakers have a single utterance and so no similarity with themselves; they were left out of "
+        f"the matrices, the first: {alone[0]!r}"
+    )
+    return both, Paired(both.first.take(keep), both.second.take(keep))
+
+
+def _matrices(
+    used: Paired, form: str, pairs: str, intervals: bool, seed: int, progress: Any
+) -> tuple[Similarity, dict[str, Zoo]]:
+    from veilmeter.metrics.similarity import KINDS, similarity
+    from veilmeter.metrics.zoo import zoo
+
+    made = similarity(
+        used.first.vectors,
+        used.second.vectors,
+        used.first.speakers,
+        form=form,  # type: ignore[arg-type]
+        pairs=pairs,  # type: ignore[arg-type]
+        spreads=intervals,
+        seed=seed,
+        progress=progress,
+    )
+    return made, {kind: zoo(made.matrix(kind), made.names) for kind in KINDS}
+
+
+def _sessions(
+    both: Paired,
+    column: str,
+    counts: list[int] | None,
+    length: int,
+    intervals: bool,
+    seed: int,
+    system: str | None,
+    warnings: list[str],
+) -> dict[str, list[Estimate]]:
+    from veilmeter.embeddings import Embeddings
+    from veilmeter.metrics.sessions import linkability_by_session
+
+    protected = both.second
+    if column not in protected.attributes and column in both.first.attributes:
+        protected = Embeddings(  # the sessions are the same, wherever they are written down
+            protected.vectors, protected.utterances, protected.speakers,
+            {**protected.attributes, column: both.first.attributes[column]}, protected.durations, protected.source,
+        )  # fmt: skip
+    found = linkability_by_session(protected, both.first, length=length, column=column, seed=seed)
+    if found.left_out:
+        warnings.append(
+            f"{len(found.left_out)} speakers have no session with {2 * length} utterances and were left out of the "
+            f"sessions, the first: {found.left_out[0]!r}"
+        )
+    at = {} if system is None else {"system": system}
+    return {
+        name: [one.with_(at={**at, **one.at}) for one in curve]
+        for name, curve in found.estimates(counts, intervals=intervals).items()
+    }
+
+
+def _doubts(name: str, found: Similarity) -> list[str]:
+    said = []
+    where = f"{name}: " if name else ""
+    if found.d_diag["OO"] < 0.5:
+        said.append(
+            f"{where}the original voices are hardly told apart (D_diag(OO) {found.d_diag['OO']:.3f}): the vectors are "
+            "weak, and DeID and G_VD say little"
+        )
+    if found.d_diag["OP"] < 0 and found.d_diag_log["OP"] < -0.01:
+        said.append(
+            f"{where}the OP diagonal is darker than its surroundings (D_diag(OP) {found.d_diag['OP']:.3g}): a "
+            "protected voice is less like its own speaker than like others, which gives them away too"
+        )
+    if len(found.names) < 10:
+        said.append(f"{where}only {len(found.names)} speakers: the intervals are wide, and rough themselves")
+    return said
+
+
+def _merged(parts: list[dict[str, Estimate | list[Estimate]]]) -> dict[str, Estimate | list[Estimate]]:
+    if len(parts) == 1:
+        return parts[0]
+    found: dict[str, Estimate | list[Estimate]] = {}
+    for name in parts[0]:
+        curves = [part[name] for part in parts]
+        found[name] = [one for curve in curves for one in (curve if isinstance(curve, list) else [curve])]
+    return found
+
+
+def _detail(found: Similarity, zoos: Mapping[str, Zoo]) -> dict[str, Any]:
+    """Per speaker: D_diag in each matrix, own DeID, and the animals; and how real the animals are."""
+    from veilmeter.metrics.similarity import KINDS, deid
+
+    own = {kind: found.per_speaker(kind) for kind in KINDS}
+    people = []
+    for row, name in enumerate(found.names):
+        people.append(
+            {
+                "speaker": name,
+                **{f"d_diag_{kind.lower()}": float(own[kind][row]) for kind in KINDS},
+                "deid": deid(float(own["OO"][row]), float(own["OP"][row])),
+                "zoo": {kind: {key: value for key, value in zoos[kind].to_json()[row].items() if key != "speaker"}
+                        for kind in KINDS},
+            }
+        )  # fmt: skip
+    return {"speakers": people, "zoo": {kind: zoos[kind].corners() for kind in KINDS}}
+
+
+def _title(found: Mapping[str, Similarity]) -> str:
+    first = next(iter(found.values()))
+    systems = next(iter(found)) if len(found) == 1 else f"{len(found)} systems"
+    return f"{systems}: {first.utterances:,} utterances of {len(first.names):,} speakers, before and after"
+
+
+def _notes(
+    found: Mapping[str, Similarity],
+    zoos: Mapping[str, Mapping[str, Zoo]],
+    no_intervals: bool,
+    per_speaker: bool,
+    files: list[Path],
+) -> list[str]:
+    import numpy as np
+
+    notes = []
+    for name, one in found.items():
+        own = one.per_speaker("OP")
+        order = np.argsort(-own, kind="stable")
+        animals = zoos[name]["OP"].animals
+        rows = order if per_speaker else order[:3]
+        who = ", ".join(f"{one.names[row]} ({own[row]:.3f}, {animals[row]})" for row in rows)
+        title = "Diagonal that stays in OP, speaker by speaker" if per_speaker else "Whose diagonal stays most in OP"
+        notes.append(f"{name + ': ' if len(found) > 1 else ''}{title}: {who}")
+        real = [
+            f"{int(facts['count'])} {animal}s in {kind} (chance {facts['expected']:.1f}, p {facts['p']:.2g})"
+            for kind in ("OO", "OP", "PP")
+            for animal, facts in zoos[name][kind].corners().items()
+            if facts["p"] < 0.01
+        ]
+        if real:
+            notes.append(f"Animals more frequent than chance: {'; '.join(real)}")
+    if not no_intervals:
+        notes.append(
+            "95 % intervals leave each speaker in turn out of calibration and matrices; they cover the choice of "
+            "speakers, not a second run of the anonymizer. Chance: the same scores with permuted speakers."
+        )
+    if files:
+        notes.append("Figures: " + ", ".join(str(file) for file in files if file.suffix == ".svg") + " (and PNG, PDF)")
+    return notes

@@ -1,0 +1,272 @@
+"""Figures of the similarity matrices: the four quadrants, the zoo, the speakers, and DeID against G_VD."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, GREEN, ORANGE, PURPLE, RED, SKY, save, styled
+
+if TYPE_CHECKING:
+    from veilmeter.estimate import Estimate
+    from veilmeter.metrics.similarity import Kind, Similarity
+    from veilmeter.metrics.zoo import Zoo
+
+Floats = NDArray[np.float64]
+
+MOST_CELLS = 60  # speakers a quadrant shows one by one; of more, equal groups are shown
+SIDE = 300
+ANIMAL_COLORS = {
+    "sheep": "#B8B8B8",
+    "goat": SKY,
+    "lamb": "#F5C76B",
+    "wolf": ORANGE,
+    "worm": BLUE,
+    "chameleon": PURPLE,
+    "phantom": GREEN,
+    "dove": RED,
+}
+TITLES = {
+    "OO": "original with original",
+    "OP": "original with protected",
+    "PO": "protected with original",
+    "PP": "protected with protected",
+}
+
+
+def speaker_order(similarities: Mapping[Kind, Floats]) -> NDArray[np.int64]:
+    """Those whose diagonal stays most in OP come first: the ones that are protected least."""
+    m = similarities["OP"]
+    own = m.diagonal()
+    rest = (m.sum(0) + m.sum(1) - 2 * own) / (2 * (len(m) - 1))
+    return np.argsort(rest - own, kind="stable")
+
+
+def quadrants(similarities: Mapping[Kind, Floats], names: Sequence[str], *, most: int = MOST_CELLS) -> Any:
+    """The papers' figure: OO, OP over PO, PP, with the same speakers in the same order in all of them.
+
+    Of more than `most` speakers, groups of equal size are shown: a cell is the mean over the pairs of two groups, and
+    a cell of the diagonal is the mean over its speakers with themselves, so that the diagonal stays what it is.
+    """
+    import altair as alt
+
+    order = speaker_order(similarities)
+    groups = np.array_split(order, min(len(order), most if len(order) > most else len(order)))
+    labels = [
+        _label([names[row] for row in group], first) for group, first in zip(groups, _firsts(groups), strict=True)
+    ]
+    one_by_one = len(groups) == len(order)
+    tables = {kind: _grouped(similarities[kind], groups) for kind in ("OO", "OP", "PP")}
+    tables["PO"] = tables["OP"].T
+    size = SIDE if len(groups) <= 40 else SIDE + 60
+    color = alt.Color("similarity:Q", title="similarity").scale(scheme="viridis", domain=[0, 1])
+    named = one_by_one and len(groups) <= 40
+    charts: dict[str, Any] = {}
+    for kind, table in tables.items():
+        rows, columns = np.indices(table.shape)
+        values = [
+            {"row": labels[i], "column": labels[j], "similarity": round(float(table[i, j]), 4)}
+            for i, j in zip(rows.ravel(), columns.ravel(), strict=True)
+        ]
+        left, below = kind in ("OO", "PO"), kind in ("PO", "PP")
+        axis: dict[str, Any] = {
+            "ticks": False,
+            "domain": False,
+            "grid": False,
+            "labelFontSize": 9 if len(groups) <= 25 else 7,
+        }
+        across = alt.Axis(labels=named and below, title=_side(kind[1], one_by_one) if below else None,
+                          labelAngle=-90, labelOverlap=False, **axis)  # fmt: skip
+        down = alt.Axis(labels=named and left, title=_side(kind[0], one_by_one) if left else None,
+                        labelOverlap=False, **axis)  # fmt: skip
+        charts[kind] = (
+            alt.Chart(_data(values), width=size, height=size, title=TITLES[kind])
+            .mark_rect()
+            .encode(
+                x=alt.X("column:N", sort=labels, axis=across),
+                y=alt.Y("row:N", sort=labels, axis=down),
+                color=color,
+                tooltip=["row:N", "column:N", alt.Tooltip("similarity:Q", format=".3f")],
+            )
+        )
+    upper, lower = (
+        alt.hconcat(charts["OO"], charts["OP"], spacing=8),
+        alt.hconcat(charts["PO"], charts["PP"], spacing=8),
+    )
+    return alt.vconcat(upper, lower, spacing=8)
+
+
+def _data(values: Sequence[Mapping[str, Any]]) -> Any:
+    import altair as alt
+
+    data: Any = alt.Data
+    return data(values=list(values))
+
+
+def _side(letter: str, one_by_one: bool) -> str:
+    who = "speaker" if one_by_one else "speakers, in equal groups"
+    return f"{'original' if letter == 'O' else 'protected'} {who}"
+
+
+def _firsts(groups: Sequence[NDArray[np.int64]]) -> list[int]:
+    sizes = [len(group) for group in groups]
+    return [sum(sizes[:number]) for number in range(len(sizes))]
+
+
+def _label(names: Sequence[str], first: int) -> str:
+    return names[0] if len(names) == 1 else f"{first + 1}-{first + len(names)}"
+
+
+def _grouped(matrix: Floats, groups: Sequence[NDArray[np.int64]]) -> Floats:
+    order = np.concatenate(groups)
+    sizes = np.array([len(group) for group in groups])
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    arranged = matrix[np.ix_(order, order)]
+    means = np.add.reduceat(np.add.reduceat(arranged, starts, 0), starts, 1) / np.outer(sizes, sizes)
+    np.fill_diagonal(means, np.add.reduceat(arranged.diagonal(), starts) / sizes)
+    found: Floats = means
+    return found
+
+
+def zoo_plot(zoos: Mapping[str, Zoo], *, kinds: Sequence[str] = ("OO", "OP", "PP")) -> Any:
+    """Each speaker's mean target score against their mean impostor score, with the quartiles and the animals."""
+    import altair as alt
+
+    charts = []
+    for kind in kinds:
+        zoo = zoos[kind]
+        values = [
+            {"speaker": one["speaker"], "target": one["target"], "impostor": one["impostor"], "animal": one["animal"]}
+            for one in zoo.to_json()
+        ]
+        there = [animal for animal in ANIMAL_COLORS if animal in set(zoo.animals)]
+        base = alt.Chart(_data(values), width=250, height=250, title=TITLES[kind])
+        x = alt.X("target:Q", title="mean target LLR").scale(zero=False, nice=True, padding=12)
+        y = alt.Y("impostor:Q", title="mean impostor LLR" if kind == kinds[0] else None)
+        y = y.scale(zero=False, nice=True, padding=12)
+        color = alt.Color("animal:N", title="animal").scale(
+            domain=list(ANIMAL_COLORS), range=list(ANIMAL_COLORS.values())
+        )
+        few = len(values) <= 60
+        points = base.mark_circle(size=70 if few else 28, opacity=0.9 if few else 0.6).encode(
+            x=x, y=y, color=color, tooltip=["speaker:N", "animal:N", "target:Q", "impostor:Q"]
+        )
+        layers = [*_quartile_rules(zoo), points]
+        if few and any(zoo.corner):
+            corners = [value for value, corner in zip(values, zoo.corner, strict=True) if corner]
+            layers.append(
+                alt.Chart(_data(corners))
+                .mark_text(align="left", dx=7, fontSize=9, color="#444")
+                .encode(x=x, y=y, text="speaker:N")
+            )
+        charts.append(alt.layer(*layers) if there else points)
+    return alt.hconcat(*charts, spacing=22)
+
+
+def _quartile_rules(zoo: Zoo) -> list[Any]:
+    import altair as alt
+
+    rules = []
+    for field, values in (("target", zoo.target), ("impostor", zoo.impostor)):
+        marks = [{field: float(cut)} for cut in np.quantile(values, [0.25, 0.75])]
+        rule = alt.Chart(_data(marks)).mark_rule(strokeDash=[3, 3], color=GRAY, opacity=0.6)
+        rules.append(rule.encode(x="target:Q") if field == "target" else rule.encode(y="impostor:Q"))
+    return rules
+
+
+def speakers_plot(found: Similarity, *, most: int = 80) -> Any:
+    """Every speaker's diagonal dominance in the three matrices, by falling dominance in OP: whom does it fail?"""
+    import altair as alt
+
+    own = {kind: found.per_speaker(kind) for kind in ("OO", "OP", "PP")}
+    order = np.argsort(-own["OP"], kind="stable")
+    one_by_one = len(order) <= most
+    values = [
+        {
+            "speaker": found.names[row],
+            "rank": rank + 1,
+            "matrix": {"OO": "original", "OP": "original-protected", "PP": "protected"}[kind],
+            "dominance": float(own[kind][row]),
+        }
+        for rank, row in enumerate(order)
+        for kind in ("OO", "OP", "PP")
+    ]
+    x = (
+        alt.X("speaker:N", title="speaker", sort=[found.names[row] for row in order]).axis(
+            labelAngle=-90, labelFontSize=9 if len(order) <= 40 else 7, labelOverlap=False
+        )
+        if one_by_one
+        else alt.X("rank:Q", title="speakers, the least protected first").scale(nice=False, domain=[0, len(order) + 1])
+    )
+    color = alt.Color("matrix:N", title="matrix").scale(
+        domain=["original", "original-protected", "protected"], range=[GRAY, RED, BLUE]
+    )
+    base = alt.Chart(_data(values), width=max(420, 13 * len(order)) if one_by_one else 640, height=240)
+    zero = alt.Chart(_data([{"zero": 0}])).mark_rule(color=GRAY, opacity=0.7).encode(y="zero:Q")
+    points = base.mark_circle(size=60 if one_by_one else 14, opacity=0.9 if one_by_one else 0.6).encode(
+        x=x,
+        y=alt.Y("dominance:Q", title="own diagonal dominance"),
+        color=color,
+        tooltip=["speaker:N", "matrix:N", alt.Tooltip("dominance:Q", format=".3f")],
+    )
+    return zero + points
+
+
+def scatter(systems: Sequence[tuple[str, Estimate, Estimate]]) -> Any:
+    """G_VD against DeID of several systems (name, DeID, G_VD), with their intervals; best is up and to the right."""
+    import altair as alt
+
+    values: list[dict[str, Any]] = []
+    for name, deid, g_vd in systems:
+        low_x, high_x = deid.interval or (deid.value, deid.value)
+        low_y, high_y = g_vd.interval or (g_vd.value, g_vd.value)
+        values.append(
+            {"system": name, "deid": deid.value, "g_vd": g_vd.value, "low_x": low_x, "high_x": high_x,
+             "low_y": low_y, "high_y": high_y}
+        )  # fmt: skip
+    values = [value for value in values if np.isfinite([value["deid"], value["g_vd"]]).all()]
+    base = alt.Chart(_data(values), width=420, height=320)
+    color = alt.Color("system:N", title=None, legend=None)
+    shape = alt.Shape("system:N", legend=None)
+    reach = [min([float(v["low_x"]) for v in values], default=0.0), 100.0]
+    x = alt.X("deid:Q", title="DeID, % (higher: the original speaker is gone)")
+    x = x.scale(domain=[max(-100.0, np.floor(reach[0] / 5) * 5), 100], nice=False, padding=10)
+    y = alt.Y("g_vd:Q", title="G_VD, dB (0: voices as distinct as before)").scale(nice=True, zero=True, padding=10)
+    return alt.layer(
+        alt.Chart(_data([{"zero": 0}])).mark_rule(color=GRAY, strokeDash=[4, 3]).encode(y="zero:Q"),
+        base.mark_rule(opacity=0.7).encode(x="low_x:Q", x2="high_x:Q", y="g_vd:Q", color=color),
+        base.mark_rule(opacity=0.7).encode(x="deid:Q", y="low_y:Q", y2="high_y:Q", color=color),
+        base.mark_point(filled=True, size=90, opacity=1).encode(
+            x=x, y=y, color=color, shape=shape, tooltip=["system:N", "deid:Q", "g_vd:Q"]
+        ),
+        base.mark_text(align="right", dx=-9, dy=-9, fontSize=11).encode(x=x, y=y, text="system:N", color=color),
+    )
+
+
+def save_all(
+    found: Mapping[str, Similarity],
+    zoos: Mapping[str, Mapping[str, Zoo]],
+    estimates: Sequence[Mapping[str, Any]],
+    folder: str | Path,
+    formats: Iterable[str] = FORMATS,
+) -> list[Path]:
+    """Every figure of every system, and the scatter of all of them."""
+    formats = tuple(formats)
+    made = []
+    for number, (name, one) in enumerate(found.items()):
+        suffix = f"-{number + 1}" if len(found) > 1 else ""
+        title = name if len(found) > 1 else ""
+        for kind, chart in (
+            ("matrices", quadrants(one.similarities, one.names)),
+            ("zoo", zoo_plot(zoos[name])),
+            ("speakers", speakers_plot(one)),
+        ):
+            titled = chart.properties(title=title) if title else chart
+            made += save(styled(titled), folder, f"similarity-{kind}{suffix}", formats)
+    points = [(name, part["deid"], part["g_vd"]) for name, part in zip(found, estimates, strict=True)]
+    made += save(styled(scatter(points)), folder, "similarity-deid-gvd", formats)
+    return made
