@@ -20,6 +20,7 @@ from veilmeter.estimate import Estimate
 from veilmeter.measures import measure
 from veilmeter.metrics.conversations import conversations
 from veilmeter.metrics.linkability import Linkability
+from veilmeter.metrics.population import population_linkability
 from veilmeter.metrics.summary import measure_scores
 from veilmeter.metrics.zebra import ece_profile
 from veilmeter.scores import Scores
@@ -184,7 +185,17 @@ def estimates_of(job: Job, matrices: dict[int, Matrix], scorer: Scorer | None) -
             for one in link.estimates(curve_sizes(job.sizes, link.largest), intervals=job.intervals)
         ]
         out["one_minus_eer"] = [one_minus_eer(m, job) for m in matrices.values()]
+    if "population" in job.measures and job.population and scorer is not None:
+        out["population_linkability"] = [one for link in links.values() for one in extrapolated(link, job)]
     return {name: _plain(one) for name, one in out.items()}
+
+
+def extrapolated(link: Linkability, job: Job) -> list[Estimate]:
+    """Linkability in the populations asked for; nothing where too few people are enrolled for the back-test."""
+    try:
+        return population_linkability(link, job.population, intervals=job.intervals, seed=job.seed)
+    except InputError:
+        return []
 
 
 def _plain(found: Estimate | list[Estimate]) -> Any:

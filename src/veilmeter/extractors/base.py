@@ -84,6 +84,11 @@ def load_extractor(spec: str = DEFAULT, *, offline: bool = False) -> Extractor:
         from veilmeter.extractors.ge2e import load_ge2e
 
         return load_ge2e(offline=offline)
+    if spec.startswith("campplus:") or "@" in spec:  # fine-tuned weights: campplus:FILE, module:function@FILE
+        from veilmeter.finetune import FineTunedExtractor
+
+        network, _, file = spec.partition(":" if spec.startswith("campplus:") else "@")
+        return FineTunedExtractor(network, file, offline=offline)
     if spec.startswith("onnx:"):
         from veilmeter.extractors.onnx import load_onnx
 
