@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from veilmeter.report.figures import style
 from veilmeter.report.run import Matrices
 
 Results = Mapping[str, Any]
+LN10 = math.log(10)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +45,8 @@ def criterion_figures(
     makers: dict[str, Any] = {
         "linking": lambda: [_curves(results, "linkability", threshold)],
         "singling_out": lambda: [_curves(results, "singling_out", None)],
+        "disclosure": lambda: [_profiles(results)],
+        "verification": lambda: [_det(results)],
     }
     found = makers[section]() if section in makers else []
     return [figure for figure in found if figure is not None]
@@ -138,18 +142,12 @@ def _curves(results: Results, name: str, threshold: float | None) -> Figure | No
         rows += _curve_rows(label, [point], label)
     title, caption, x_title, y_title = _CURVES[name]
     lengths = list(dict.fromkeys(row["length"] for row in rows))
-    colors = style.ATTACKER_COLORS | {label: style.GRAY}
     order = list(dict.fromkeys(row["attacker"] for row in rows))
-    width = {1: 640, 2: 310}.get(len(lengths), 210)
-    base = alt.Chart(alt.InlineData(rows)).encode(
+    width = {1: 760, 2: 390, 3: 255}.get(len(lengths), 200)
+    data = alt.InlineData(rows)  # one object: the panels must share it
+    base = alt.Chart(data).encode(
         x=alt.X("speakers:Q", title=x_title, scale=alt.Scale(type="log"), axis=alt.Axis(format="~s", tickCount=5)),
-        color=alt.Color(
-            "attacker:N",
-            title=None,
-            sort=order,
-            scale=alt.Scale(domain=order, range=[colors.get(a, style.PALETTE[i % 8]) for i, a in enumerate(order)]),
-            legend=alt.Legend(orient="bottom", columns=4),
-        ),
+        color=_attacker_color(order),
     )
     measured = alt.datum.kind != "extrapolated"
     tooltip = [
@@ -170,15 +168,13 @@ def _curves(results: Results, name: str, threshold: float | None) -> Figure | No
             y="value:Q",
             strokeDash=alt.condition(f"datum.kind === '{label}'", alt.value([4, 3]), alt.value([1, 0])),
         ),
-        base.transform_filter("datum.kind === 'extrapolated'")
-        .mark_line(strokeWidth=2, strokeDash=[2, 3])
-        .encode(y="value:Q"),
         base.mark_point(filled=True, size=28).encode(y="value:Q", tooltip=tooltip),
     ]
+    if any(row["kind"] == "extrapolated" for row in rows):
+        extrapolated = base.transform_filter("datum.kind === 'extrapolated'")
+        layers.append(extrapolated.mark_line(strokeWidth=2, strokeDash=[2, 3]).encode(y="value:Q"))
     if threshold is not None:
-        layers.append(
-            alt.Chart(alt.InlineData(rows)).mark_rule(color=style.RED, strokeDash=[6, 3]).encode(y=alt.datum(threshold))
-        )
+        layers.append(alt.Chart(data).mark_rule(color=style.RED, strokeDash=[6, 3]).encode(y=alt.datum(threshold)))
     chart = (
         alt.layer(*layers)
         .properties(width=width, height=260)
@@ -197,3 +193,114 @@ def _curves(results: Results, name: str, threshold: float | None) -> Figure | No
         else ""
     )
     return Figure(name.replace("_", "-"), title, caption + extra, alt_text, chart)
+
+
+def _attacker_color(order: list[str], title: str | None = None) -> Any:
+    """Attackers keep their color in every figure."""
+    import altair as alt
+
+    known = style.ATTACKER_COLORS | {"guessing": style.GRAY, "control": style.GRAY}
+    spare = iter(style.PALETTE * 4)
+    colors = [known[name.split(" (")[0]] if name.split(" (")[0] in known else next(spare) for name in order]
+    return alt.Color(
+        "attacker:N",
+        title=title,
+        sort=order,
+        scale=alt.Scale(domain=order, range=colors),
+        legend=alt.Legend(
+            orient="bottom",
+            columns=1 if any("(" in name for name in order) else 6,
+            labelLimit=420,
+            symbolType="stroke",
+            symbolOpacity=1,
+            symbolSize=180,
+        ),
+    )
+
+
+def _profiles(results: Results) -> Figure | None:
+    """ECE profiles of all attackers, with the paper's legend (D_ECE, l_w, tag)."""
+    import altair as alt
+
+    rows: list[dict[str, Any]] = []
+    order, said = [], []
+    for attacker, entry in results.get("attackers", {}).items():
+        profile, found = entry.get("profile"), entry.get("estimates", {})
+        if not profile or "d_ece" not in found or "l_w" not in found:
+            continue
+        d_ece, l_w = view.estimate("d_ece", found["d_ece"]), view.estimate("l_w", found["l_w"])
+        name = f"{attacker} ({d_ece.value:.3f} bit, {l_w.value:.2f}, {l_w.extra.get('tag', '?')})"
+        order.append(name)
+        said.append(f"{attacker} {d_ece.value:.3f} bit, tag {l_w.extra.get('tag', '?')}")
+        rows += [
+            {"attacker": name, "log_odds": x / LN10, "ece": y}
+            for x, y in zip(profile["log_odds"], profile["pav"], strict=True)
+        ]
+    if not rows:
+        return None
+    first = next(e["profile"] for e in results["attackers"].values() if e.get("profile"))
+    prior = [{"log_odds": x / LN10, "ece": y} for x, y in zip(first["log_odds"], first["prior"], strict=True)]
+    x = alt.X("log_odds:Q", title="what the attacker believed before (log10 odds)", scale=alt.Scale(domain=[-3, 3]))
+    y = alt.Y("ece:Q", title="uncertainty that remains (bit)", scale=alt.Scale(domain=[0, 1.02]))
+    lines = (
+        alt.Chart(alt.InlineData(rows))
+        .mark_line(clip=True, strokeWidth=2)
+        .encode(x=x, y=y, color=_attacker_color(order, "attacker (D_ECE, l_w, tag)"))
+    )
+    black = alt.Chart(alt.InlineData(prior)).mark_line(clip=True, color=style.GRAY, strokeDash=[4, 3]).encode(x=x, y=y)
+    return Figure(
+        "zebra",
+        "What a comparison leaves unknown",
+        "The dashed curve is an attacker who has heard nothing: perfect privacy. The further a line lies below it, the more an "
+        "average comparison gives away; the area between them, taken over all prior beliefs, is D_ECE. Lines on the dashed "
+        "curve are good.",
+        "ECE profiles: " + "; ".join(said) + ".",
+        (black + lines).properties(width=760, height=320),
+    )
+
+
+def _det(results: Results) -> Figure | None:
+    """Misses against false alarms of all attackers, on normal-deviate axes."""
+    import altair as alt
+    from scipy.special import ndtri
+
+    rows: list[dict[str, Any]] = []
+    order, said = [], []
+    for attacker, entry in results.get("attackers", {}).items():
+        curve = entry.get("det")
+        if not curve:
+            continue
+        order.append(attacker)
+        if "eer" in entry.get("estimates", {}):
+            said.append(f"{attacker} EER {view.estimate('eer', entry['estimates']['eer']).format_value()}")
+        for number, (fpr, fnr) in enumerate(zip(curve["fpr"], curve["fnr"], strict=True)):
+            a, b = min(max(fpr, 1e-5), 1 - 1e-5), min(max(fnr, 1e-5), 1 - 1e-5)
+            rows.append({"attacker": attacker, "order": number, "false": float(ndtri(a)), "miss": float(ndtri(b)),
+                         "fpr": 100 * fpr, "fnr": 100 * fnr})  # fmt: skip
+    if not rows:
+        return None
+    percents = (0.1, 1, 5, 10, 20, 30, 40, 50, 60, 80)
+    ticks = [float(ndtri(p / 100)) for p in percents]
+    words = " : ".join(f"abs(datum.value - ({at:.6f})) < 1e-4 ? '{p:g}'" for at, p in zip(ticks, percents, strict=True))
+    axis = alt.Axis(values=ticks, labelExpr=f"{words} : ''")
+    scale = alt.Scale(domain=[float(ndtri(0.0008)), float(ndtri(0.85))], nice=False, zero=False)
+    chart = (
+        alt.Chart(alt.InlineData(rows))
+        .mark_line(clip=True, strokeWidth=2)
+        .encode(
+            x=alt.X("false:Q", title="false pairs accepted (%)", scale=scale, axis=axis),
+            y=alt.Y("miss:Q", title="true pairs missed (%)", scale=scale, axis=axis),
+            order="order:Q",
+            color=_attacker_color(order),
+            tooltip=["attacker:N", alt.Tooltip("fpr:Q", format=".2f"), alt.Tooltip("fnr:Q", format=".2f")],
+        )
+        .properties(width=380, height=380)
+    )
+    return Figure(
+        "det",
+        "Detection error trade-off",
+        "Each line is an attacker who moves their threshold. Towards the lower left they recognize people; lines in the upper "
+        "right, through 50 and 50, are guessing. The equal error rate is where a line crosses the diagonal.",
+        "Detection error trade-off curves: " + "; ".join(said) + ".",
+        chart,
+    )

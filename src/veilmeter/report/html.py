@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -67,6 +68,10 @@ def render(results: Mapping[str, Any], matrices: Any, options: Options) -> str:
     people["figures"] = people_figures(results, matrices)
     figures += people["figures"]
     trust = view.trust(results)
+    cards = view.cards(results)
+    verdict = {"headline": "", "trustworthy": False, "sentences": [], "not_tested": []} | dict(results["verdict"])
+    on_cards = {card["sentence"] for card in cards}
+    verdict["sentences"] = [sentence for sentence in verdict["sentences"] if sentence not in on_cards]
     environment = Environment(
         loader=PackageLoader("veilmeter.report", "page"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
@@ -82,18 +87,18 @@ def render(results: Mapping[str, Any], matrices: Any, options: Options) -> str:
             ("method", "Method"),
             ("annex", "Annex"),
         ],
-        verdict={"headline": "", "trustworthy": False, "sentences": [], "not_tested": []} | dict(results["verdict"]),
+        verdict=verdict,
         failed=[check for check in trust if check["state"] == "failed"],
         trust=trust,
         threshold=limit,
-        cards=view.cards(results),
+        cards=cards,
         facts=view.facts(results),
         criteria=criteria,
         people=people,
         show_ids=options.show_ids,
         attackers=view.attackers_table(results),
         measures=view.used_measures(results),
-        command=results.get("command", ""),
+        command=shlex.join(map(str, results.get("command", []))),
         parameters=view.parameters(results),
         glossary=GLOSSARY,
         annex=annex(results, limit),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from veilmeter.estimate import Estimate, format_number
+from veilmeter.estimate import Estimate
 from veilmeter.measures import MEASURES, measure
 from veilmeter.report.texts import CRITERIA, EQUATIONS, LEVELS
 
@@ -32,7 +32,7 @@ def estimate(name: str, form: Mapping[str, Any]) -> Estimate:
         label = name.replace("_", " ")
     if "=" in name:
         label = f"TPR at FPR {float(name.split('=')[1]):.4g}"
-    return Estimate.from_json(name, form, label=label)
+    return Estimate.from_json(name, {key: value for key, value in form.items() if key != "name"}, label=label)
 
 
 def listed(name: str, found: Any) -> list[Estimate]:
@@ -142,9 +142,10 @@ def trust(results: Results) -> list[dict[str, str]]:
     for check in results.get("trust", []):
         figure = check.get("figure")
         if isinstance(figure, Mapping) and "value" in figure:
-            figure = str(estimate(str(figure.get("name", check["name"])), figure))
-        elif isinstance(figure, float):
-            figure = format_number(figure)
+            one = estimate(str(figure.get("name", check["name"])), figure)
+            figure = f"{one.format_value()} {one.format_interval()}"
+        else:
+            figure = None  # the sentence says it, with its unit
         title = str(check.get("title") or check["name"].replace("-", " ").replace("_", " ").capitalize())
         made.append(
             {
@@ -267,7 +268,7 @@ def used_measures(results: Results) -> list[dict[str, str]]:
     names: set[str] = set()
     for entry in results.get("attackers", {}).values():
         names |= set(entry.get("estimates", {}))
-    for part in ("similarity", "inversion", "runs"):
+    for part in ("similarity", "zebra", "inversion", "runs"):
         names |= set((results.get(part) or {}).get("estimates", {}))
     if results.get("inference"):
         names.add("inference")
@@ -302,11 +303,17 @@ def attackers_table(results: Results) -> list[dict[str, str]]:
 
 def section_rows(results: Results, section: str) -> list[dict[str, str]]:
     if section in _SECTION_MEASURES:
-        return rows(results, _SECTION_MEASURES[section])
+        made = rows(results, _SECTION_MEASURES[section])
+        if section == "disclosure":
+            for origin, who in [("zebra", "all comparisons"), ("runs", "across two runs")]:
+                made += _part_rows(who, (results.get(origin) or {}).get("estimates", {}))
+        return made
     part = results.get(section) or {}
     if section == "inference":
         made = []
         for attribute, entry in part.items():
+            if "estimate" not in entry:
+                continue
             anonymized = estimate("inference", entry["estimate"]).with_(label=attribute)
             made.append(row("from anonymized speech", anonymized))
             if entry.get("original"):
@@ -314,11 +321,11 @@ def section_rows(results: Results, section: str) -> list[dict[str, str]]:
                     row("from original speech", estimate("inference", entry["original"]).with_(label=attribute))
                 )
         return made
-    return [
-        row(_who(section), one)
-        for name, found in part.get("estimates", {}).items()
-        for one in _ends(listed(name, found))
-    ]
+    return _part_rows(_who(section), part.get("estimates", {}))
+
+
+def _part_rows(who: str, estimates: Mapping[str, Any]) -> list[dict[str, str]]:
+    return [row(who, one) for name, found in estimates.items() for one in _ends(listed(name, found))]
 
 
 def _who(section: str) -> str:
