@@ -68,7 +68,16 @@ GE2E = Weights(
     filename="ge2e_pretrained.pt",
     size=17_090_379,
 )
-KNOWN = {weights.name: weights for weights in (CAMPPLUS, GE2E)}
+# Not an extractor: predicts how listeners would rate the quality of speech (Reddy et al., 2022).
+DNSMOS = Weights(
+    name="dnsmos",
+    requirement="speechmos==0.0.1.1",
+    member="speechmos/dnsmos_models/sig_bak_ovr.onnx",
+    sha256="269fbebdb513aa23cddfbb593542ecc540284a91849ac50516870e1ac78f6edd",
+    filename="dnsmos_sig_bak_ovr.onnx",
+    size=1_157_965,
+)
+KNOWN = {weights.name: weights for weights in (CAMPPLUS, GE2E, DNSMOS)}
 
 
 def cache_folder() -> Path:

@@ -1,0 +1,254 @@
+"""How well each anonymizer hides speakers, and how far apart it keeps them: the table of docs/anonymizers.md.
+
+    python examples/anonymizers_table.py TEST_CORPUS TRAINING_CORPUS [--jobs 2] [--extractor campplus]
+
+EERs in percent over pairs of different utterances, scored by the cosine of their embeddings:
+
+- ignorant: original enrolment, anonymized test
+- lazy-informed: both anonymized, each side with its own seed, so a speaker gets another pseudo-speaker
+- informed: as lazy-informed, but the attacker's back end (LDA with within-class normalisation) is trained on the
+  training corpus anonymized by the same system, every recording in three pieces with a voice of its own each
+- distinctness: both anonymized with one seed: small if voices that were different stay different
+- own voice: how often an output is closer to its pseudo-speaker's x-vector than to another speaker's pseudo-speaker's
+  (chance: 50); and among pseudo-speakers of one gender
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.anonymizers.base import Anonymizer, NeedsCorpus, Samples, load_anonymizer
+from veilmeter.anonymizers.xvector_pool import XvectorPool, world
+from veilmeter.audio import read_audio
+from veilmeter.backends.lda import LDA
+from veilmeter.corpus import Corpus, Utterance, read_corpus
+from veilmeter.embeddings import unit
+from veilmeter.engine import Engine, open_engine, ordered
+from veilmeter.extractors import weights
+from veilmeter.extractors.base import load_extractor
+from veilmeter.metrics.summary import measure_scores
+from veilmeter.scores import Scores
+
+PIECES = 3
+ENROLMENT_SEED, TEST_SEED, TRAINING_SEED = 1, 2, 100
+MOS_SAMPLES = int(9.01 * world.RATE)
+
+
+@dataclass(frozen=True)
+class Control:
+    """What is not worth offering as an anonymizer, but tells what the vocoder alone does."""
+
+    warp: float
+    f0: float
+    seed: int = 0
+    name: str = "control"
+    version: str = "1"
+
+    def parameters(self, utterance: Utterance) -> dict[str, Any]:
+        return {}
+
+    def anonymize(self, samples: Samples, parameters: dict[str, Any]) -> Samples:
+        analysis = world.analyze(samples)
+        moved = analysis if self.warp == self.f0 == 1.0 else world.warp(analysis, self.warp, self.f0)
+        return world.synthesize(moved)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A system and its options; a `warp` makes it a control."""
+
+    label: str
+    system: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+    warp: tuple[float, float] | None = None
+
+    def make(self, seed: int, corpus: Corpus, engine: Engine, model: str) -> Anonymizer:
+        if self.warp is not None:
+            return Control(*self.warp, seed=seed)
+        options = self.options | ({"model": model} if model and self.system == "xvector-pool" else {})
+        made = load_anonymizer(self.system, options | {"seed": seed})
+        return made.prepared(corpus, engine) if isinstance(made, NeedsCorpus) else made
+
+
+ROWS = {
+    "copy": Row("copy synthesis (WORLD)", warp=(1.0, 1.0)),
+    "warp": Row("fixed warp 1.12 and F0 x 1.25, no pool", warp=(1.12, 1.25)),
+    "b2": Row("B2: `mcadams` 0.8", "mcadams", {"alpha": 0.8}),
+    "b2r": Row(
+        "B2r: `mcadams-random` 0.5-0.9, per speaker", "mcadams-random", {"alpha_range": (0.5, 0.9), "per": "speaker"}
+    ),
+    "b2r-narrow": Row(
+        "B2r: `mcadams-random` 0.7-0.9, per speaker", "mcadams-random", {"alpha_range": (0.7, 0.9), "per": "speaker"}
+    ),
+    "pool": Row("**`xvector-pool`**, random gender", "xvector-pool"),
+    "pool-same": Row("`xvector-pool`, same gender", "xvector-pool", {"gender": "same"}),
+    "pool-plda": Row("`xvector-pool`, random gender, PLDA distance", "xvector-pool", {"distance": "plda"}),
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One recording, or one piece of it, as the system leaves it."""
+
+    utterance: Utterance
+    anonymizer: Anonymizer | None
+    piece: tuple[int, int] = (0, 1)
+    mos: bool = False
+
+
+Heard = tuple[dict[str, NDArray[np.float32]], float]
+
+
+def hear(extractors: tuple[str, ...], job: Job) -> Heard:
+    """The embeddings of what a job gives, and its predicted quality."""
+    number, count = job.piece
+    samples: Samples = np.array_split(read_audio(job.utterance.path), count)[number]
+    if job.anonymizer is not None:
+        samples = job.anonymizer.anonymize(samples, job.anonymizer.parameters(job.utterance))
+    vectors = {name: unit(_extractor(name).embed(samples)) for name in extractors}
+    return vectors, predicted_mos(samples) if job.mos else float("nan")
+
+
+@lru_cache
+def _extractor(name: str) -> Any:
+    return load_extractor(name)
+
+
+@lru_cache
+def _mos_session() -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(str(weights.fetch(weights.DNSMOS)), options)
+
+
+def predicted_mos(samples: Samples) -> float:
+    """DNSMOS P.835 overall quality, 1 to 5: mean over stretches of 9.01 s, one every second; shorter ones are repeated.
+
+    The polynomial is the published calibration of the raw output to listeners' scores.
+    """
+    clipped = np.clip(samples, -1, 1)
+    long_enough = np.tile(clipped, -(-MOS_SAMPLES // len(clipped)))
+    raw = [
+        _mos_session().run(None, {"input_1": long_enough[None, at : at + MOS_SAMPLES].astype(np.float32)})[0][0][2]
+        for at in range(0, len(long_enough) - MOS_SAMPLES + 1, world.RATE)
+    ]
+    return float(np.mean(np.polyval([-0.06766283, 1.11546468, 0.04602535], raw)))
+
+
+def eer(enrolment: NDArray[Any], test: NDArray[Any], speakers: NDArray[Any]) -> str:
+    """With its speaker-clustered interval."""
+    apart = ~np.eye(len(speakers), dtype=bool)
+    scores = Scores.from_matrix(enrolment @ test.T, speakers, speakers, mask=apart)
+    found: Any = measure_scores(scores, resamples=400, seed=0)["eer"]
+    low, high = found.interval or (float("nan"),) * 2
+    return f"{found.value:.1f} [{low:.0f}, {high:.0f}]"
+
+
+def own_voice(anonymizer: Anonymizer, corpus: Corpus, vectors: NDArray[Any]) -> str:
+    """Percent of (output, other speaker) pairs in which the own pseudo-speaker is closer, all and within a gender."""
+    if not isinstance(anonymizer, XvectorPool):
+        return "-"
+    chosen = {u.speaker: anonymizer.parameters(u) for u in corpus}
+    names = sorted(chosen)
+    pool = anonymizer.chosen_pool
+    # Against the pool's mean, which says nothing about anyone.
+    center = pool.unit.mean(axis=0)
+    voices = unit(np.stack([pool.average(chosen[name]["members"]) for name in names]) - center)
+    cosines = unit(vectors - center) @ voices.T
+    genders = np.array([chosen[name]["gender"] for name in names])
+    own = np.array([names.index(u.speaker) for u in corpus])
+    closer = cosines[np.arange(len(own)), own][:, None] > cosines
+    others = own[:, None] != np.arange(len(names))
+    alike = others & (genders[own][:, None] == genders)
+    return f"{100 * closer[others].mean():.0f} / {100 * closer[alike].mean():.0f}"
+
+
+def measured(row: Row | None, test: Corpus, training: Corpus, engine: Engine, args: argparse.Namespace) -> list[str]:
+    """The cells of one row, for all extractors."""
+    extractors = tuple(args.extractor)
+    listen = partial(hear, extractors)
+    speakers = np.array([u.speaker for u in test])
+    originals = ordered(engine, listen, [Job(u, None, mos=row is None) for u in test])
+    if row is None:
+        cells = []
+        for name in extractors:
+            x = np.stack([vectors[name] for vectors, _ in originals])
+            cells += [eer(x, x, speakers), "-", "-", "-"]
+        return [*cells, "-", f"{np.mean([mos for _, mos in originals]):.2f}"]
+    made = {seed: row.make(seed, test, engine, args.model) for seed in (ENROLMENT_SEED, TEST_SEED)}
+    outputs = {
+        seed: ordered(engine, listen, [Job(u, system, mos=seed == TEST_SEED) for u in test])
+        for seed, system in made.items()
+    }
+    jobs = []
+    for piece in range(PIECES if args.informed else 0):
+        system = row.make(TRAINING_SEED + piece, training, engine, args.model)
+        jobs += [Job(u, system, (piece, PIECES)) for u in training]
+    heard = ordered(engine, listen, jobs)
+    cells = []
+    for name in extractors:
+        original = np.stack([vectors[name] for vectors, _ in originals])
+        enrolment, tested = (np.stack([v[name] for v, _ in outputs[s]]) for s in (ENROLMENT_SEED, TEST_SEED))
+        informed = "-"
+        if jobs:
+            backend = LDA.fit(np.stack([v[name] for v, _ in heard]), [job.utterance.speaker for job in jobs])
+            informed = eer(backend.project(enrolment), backend.project(tested), speakers)
+        cells += [
+            eer(original, tested, speakers),
+            eer(enrolment, tested, speakers),
+            informed,
+            eer(tested, tested, speakers),
+        ]
+        if name == "campplus":
+            preference = own_voice(made[TEST_SEED], test, tested)
+    quality = f"{np.mean([mos for _, mos in outputs[TEST_SEED]]):.2f}"
+    return [*cells, preference if "campplus" in extractors else "-", quality]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("test", help="corpus of the speakers to hide, several utterances each")
+    parser.add_argument("training", help="corpus of other speakers, for the informed attacker")
+    parser.add_argument("--extractor", action="append", help="campplus and ge2e by default")
+    parser.add_argument("--row", action="append", choices=["original", *ROWS], help="all by default")
+    parser.add_argument("--model", default="", help="an xvector-pool model other than the shipped one")
+    parser.add_argument("--no-informed", dest="informed", action="store_false", help="leave out the informed attacker")
+    parser.add_argument("--jobs", type=int, default=None)
+    args = parser.parse_args()
+    args.extractor = args.extractor or ["campplus", "ge2e"]
+    test, training = read_corpus(args.test), read_corpus(args.training)
+    for name in args.extractor:
+        load_extractor(name)  # fetched once, before several processes ask for it
+    weights.fetch(weights.DNSMOS)
+    engine = open_engine(args.jobs)
+    columns = ["ignorant", "lazy-informed", "informed", "distinctness"]
+    head = [
+        "system",
+        *(f"{name}: {c}" for name in args.extractor for c in columns),
+        "own voice %, all / same gender",
+        "DNSMOS",
+    ]
+    print("| " + " | ".join(head) + " |\n|---|" + "---:|" * (len(head) - 1), flush=True)
+    try:
+        for key in args.row or ["original", *ROWS]:
+            start = time.monotonic()
+            cells = measured(ROWS.get(key), test, training, engine, args)
+            label = ROWS[key].label if key in ROWS else "original"
+            print("| " + " | ".join([label, *cells]) + " |", flush=True)
+            print(f"{key}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+    finally:
+        engine.close()
+
+
+if __name__ == "__main__":
+    main()

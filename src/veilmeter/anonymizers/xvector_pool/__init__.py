@@ -1,0 +1,5 @@
+"""The B1-inspired anonymizer: a pseudo-speaker from a pool of x-vectors, spoken by a small converter."""
+
+from veilmeter.anonymizers.xvector_pool.system import XvectorPool
+
+__all__ = ["XvectorPool"]

@@ -1,0 +1,228 @@
+"""Everything the system needs in one safetensors file: converter, whitening, pitch regression, PLDA, and the pool."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veilmeter.anonymizers.xvector_pool.decoder import Converter, Shape, make_converter
+from veilmeter.anonymizers.xvector_pool.selection import Plda, Pool
+from veilmeter.anonymizers.xvector_pool.world import Analysis
+from veilmeter.embeddings import unit
+from veilmeter.errors import InputError, VeilmeterError
+from veilmeter.files import sha256, whole_file
+
+FORMAT = "veilmeter-xvector-pool-1"
+# Vectors of real speakers have this length after whitening; an average of several is shorter and must be brought back,
+# else the decoder gives everyone the same mean voice.
+SPEAKER_NORM = 9.0
+_CONVERTER = "converter."
+_ABOUT = "veilmeter"
+_SCALES = ("cepstra_mean", "cepstra_scale", "compensation", "pitch", "energy_scale")
+
+Array = NDArray[np.float64]
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Sums come out in the same order, bit for bit, whatever the machine's number of cores."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@dataclass(frozen=True, eq=False)
+class Whitening:
+    """Centred, projected on the leading axes and scaled to variance 1 between speakers."""
+
+    mean: Array
+    matrix: Array
+
+    @classmethod
+    def fit(cls, vectors: ArrayLike, dimension: int) -> Whitening:
+        """From one vector a speaker; fewer dimensions where there are fewer speakers."""
+        x = unit(vectors).astype(np.float64)
+        mean = x.mean(axis=0)
+        _, spread, axes = np.linalg.svd(x - mean, full_matrices=False)
+        kept = min(dimension, len(x) - 1, int((spread > 1e-6 * spread[0]).sum()))
+        if kept < 1:
+            raise InputError("the speakers' vectors are all the same")
+        # The sign of an axis is arbitrary; fixing it keeps results equal across linear algebra libraries.
+        signs = np.sign(axes[np.arange(kept), np.abs(axes[:kept]).argmax(axis=1)])
+        return cls(mean, (axes[:kept] * signs[:, None]).T * (np.sqrt(len(x) - 1) / spread[:kept]))
+
+    @property
+    def dimension(self) -> int:
+        return int(self.matrix.shape[1])
+
+    def __call__(self, vectors: ArrayLike) -> Array:
+        whitened: Array = (unit(vectors).astype(np.float64) - self.mean) @ self.matrix
+        return whitened
+
+
+def prosody_of(f0: ArrayLike, energy: ArrayLike, pitch: ArrayLike, energy_scale: float) -> NDArray[np.float32]:
+    """What the decoder is told about each frame (3 x frames): standardised log-F0, voicing, relative energy."""
+    hertz = np.asarray(f0, float)
+    level, scale = np.asarray(pitch, float)
+    voiced = hertz > 0
+    log_f0 = np.where(voiced, (np.log(np.where(voiced, hertz, 1.0)) - level) / scale, 0.0)
+    loudness = np.asarray(energy, float)
+    relative = (loudness - loudness.mean()) / energy_scale
+    return np.stack([log_f0, voiced.astype(float), relative]).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class VoiceModel:
+    """A trained converter with its pool.
+
+    `f0_weights` are the ridge regression from the whitened vector to mean log-F0 (the last is the intercept),
+    `f0_range` the log-F0 levels that real speakers have. `version` is the hash of the file it came from.
+    """
+
+    converter: Converter
+    scales: Mapping[str, Array]
+    whitening: Whitening
+    f0_weights: Array
+    f0_range: tuple[float, float]
+    plda: Plda
+    pool: Pool
+    card: Mapping[str, Any] = field(default_factory=dict)
+    version: str = "unsaved"
+
+    def speaker_code(self, vector: ArrayLike) -> Array:
+        """A pseudo-speaker's x-vector as the decoder takes it: whitened, and as long as a real speaker's."""
+        code = self.whitening(vector)
+        scaled: Array = code * (SPEAKER_NORM / np.linalg.norm(code))
+        return scaled
+
+    def f0_level(self, code: ArrayLike) -> float:
+        """The mean log-F0 that goes with this voice, kept within what voices have."""
+        predicted = float(np.asarray(code, float) @ self.f0_weights[:-1] + self.f0_weights[-1])
+        return float(np.clip(predicted, *self.f0_range))
+
+    def convert(self, analysis: Analysis, code: ArrayLike) -> Analysis:
+        """The same words in the voice of this speaker code."""
+        import torch
+
+        f0 = analysis.f0.copy()
+        voiced = analysis.voiced
+        if voiced.any():  # the level is the pseudo-speaker's, the melody the source's
+            contour = np.log(f0[voiced])
+            f0[voiced] = np.exp(contour - contour.mean() + self.f0_level(code))
+        scales = self.scales
+        energy = analysis.cepstra[:, 0]
+        prosody = prosody_of(f0, energy, scales["pitch"], float(scales["energy_scale"][0]))
+        standard = ((analysis.cepstra - scales["cepstra_mean"]) / scales["cepstra_scale"]).astype(np.float32)
+        with torch.inference_mode(), one_thread():
+            out = self.converter(
+                torch.from_numpy(standard.T.copy())[None],
+                torch.from_numpy(prosody)[None],
+                torch.from_numpy(np.asarray(code, np.float32))[None],
+            )[0].numpy()
+        predicted = out.T.astype(np.float64)
+        # Trained to be right on average, the network moves too little; voices that move too little sound alike.
+        center = predicted.mean(axis=0)
+        predicted = center + (predicted - center) * scales["compensation"]
+        cepstra = predicted * scales["cepstra_scale"] + scales["cepstra_mean"]
+        cepstra[:, 0] = energy
+        return analysis.with_voice(f0, cepstra)
+
+    @cached_property
+    def _tensors(self) -> dict[str, NDArray[Any]]:
+        state = {_CONVERTER + key: value.numpy() for key, value in self.converter.state_dict().items()}
+        return {
+            **state,
+            **{name: np.asarray(self.scales[name], np.float32) for name in _SCALES},
+            "whitening_mean": self.whitening.mean.astype(np.float32),
+            "whitening_matrix": self.whitening.matrix.astype(np.float32),
+            "f0_weights": self.f0_weights.astype(np.float32),
+            "plda_mean": self.plda.mean.astype(np.float32),
+            "plda_transform": self.plda.transform.astype(np.float32),
+            "plda_between": self.plda.between.astype(np.float32),
+            "pool": self.pool.vectors.astype(np.float32),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """One file, whole or not at all."""
+        from safetensors.numpy import save_file
+
+        about = {
+            "format": FORMAT,
+            "shape": self.converter.shape.to_json(),
+            "f0_range": list(self.f0_range),
+            "pool_names": list(self.pool.names),
+            "pool_genders": list(self.pool.genders),
+            "card": dict(self.card),
+        }
+        with whole_file(path) as temporary:
+            tensors = {name: np.ascontiguousarray(value) for name, value in self._tensors.items()}
+            # One entry only: safetensors writes several in an order of chance, and the file's hash is the version.
+            save_file(tensors, temporary, metadata={_ABOUT: json.dumps(about, sort_keys=True)})
+
+
+def load(path: str | Path) -> VoiceModel:
+    """The model in a file that `save` or `veilmeter train xvector-pool` wrote."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as handle:
+            about = json.loads((handle.metadata() or {}).get(_ABOUT, "{}"))
+            if about.get("format") != FORMAT:
+                raise InputError("this is no xvector-pool model", path=path, fix="train one with: veilmeter train")
+            tensors = {name: handle.get_tensor(name) for name in handle.keys()}  # noqa: SIM118
+        return _assembled(tensors, about, sha256(path)[:16])
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"this model can't be read: {error}", path=path) from None
+    except (KeyError, ValueError, TypeError, RuntimeError) as error:
+        raise InputError(f"this model is incomplete or of another shape: {error}", path=path) from None
+
+
+def _assembled(tensors: dict[str, NDArray[Any]], about: dict[str, Any], version: str) -> VoiceModel:
+    import torch
+
+    wide = {name: value.astype(np.float64) for name, value in tensors.items() if not name.startswith(_CONVERTER)}
+    if not all(np.isfinite(value).all() for value in tensors.values()):
+        raise ValueError("it holds numbers that are not finite")
+    state = {
+        name.removeprefix(_CONVERTER): torch.from_numpy(value.copy())
+        for name, value in tensors.items()
+        if name.startswith(_CONVERTER)
+    }
+    converter = make_converter(Shape(**about["shape"]), state).eval()
+    for parameter in converter.parameters():
+        parameter.requires_grad_(False)
+    low, high = about["f0_range"]
+    return VoiceModel(
+        converter=converter,
+        scales={name: wide[name] for name in _SCALES},
+        whitening=Whitening(wide["whitening_mean"], wide["whitening_matrix"]),
+        f0_weights=wide["f0_weights"],
+        f0_range=(float(low), float(high)),
+        plda=Plda(wide["plda_mean"], wide["plda_transform"], wide["plda_between"]),
+        pool=Pool(tensors["pool"], tuple(about["pool_names"]), tuple(about["pool_genders"])),
+        card=about["card"],
+        version=version,
+    )
+
+
+def shipped() -> Path:
+    """The model that comes with the package."""
+    path = Path(__file__).with_name("librispeech.safetensors")
+    if not path.is_file():
+        raise VeilmeterError(
+            "the model that comes with the package is missing", path=path, fix="install veilmeter again"
+        )
+    return path

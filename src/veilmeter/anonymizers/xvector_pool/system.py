@@ -1,0 +1,215 @@
+"""`xvector-pool`: every speaker gets the voice of a pseudo-speaker, averaged from a pool of x-vectors.
+
+Inspired by baseline B1 of the VoicePrivacy challenges, and not it: the choice of the pseudo-speaker is the papers', the
+resynthesis is a small converter around the WORLD vocoder instead of neural acoustic and waveform models. A better
+synthesizer can take its place (`synthesizer`): whatever turns samples and an x-vector into samples.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.anonymizers.base import Samples, generator
+from veilmeter.anonymizers.xvector_pool import model as models
+from veilmeter.anonymizers.xvector_pool import world
+from veilmeter.anonymizers.xvector_pool.selection import Pool, Rule, choose
+from veilmeter.embeddings import unit
+from veilmeter.errors import InputError
+
+if TYPE_CHECKING:
+    from veilmeter.corpus import Corpus, Utterance
+    from veilmeter.engine import Engine
+
+Vector = NDArray[np.float32]
+
+
+class Synthesizer(Protocol):
+    """Says the same words in the voice of an x-vector. `version` changes when the same input gives another output."""
+
+    @property
+    def version(self) -> str: ...
+
+    def speak(self, samples: Samples, xvector: Vector) -> Samples: ...
+
+
+@dataclass(frozen=True)
+class WorldSynthesizer:
+    """The converter of a `VoiceModel` between WORLD's analysis and synthesis."""
+
+    model: models.VoiceModel
+
+    @property
+    def version(self) -> str:
+        return self.model.version
+
+    def speak(self, samples: Samples, xvector: Vector) -> Samples:
+        analysis = world.analyze(samples)
+        return world.synthesize(self.model.convert(analysis, self.model.speaker_code(xvector)))
+
+
+@dataclass(frozen=True)
+class XvectorPool:
+    """The anonymizer. `prepared` must hear the corpus first: a pseudo-speaker is chosen far from the source speaker.
+
+    `model` is a file that `veilmeter train xvector-pool` wrote (the one that comes with the package by default), `pool`
+    any file or folder of embeddings with a `gender` column to be used instead of the model's own pool.
+    """
+
+    seed: int = 0
+    furthest: int = 60
+    drawn: int = 10
+    gender: str = "random"
+    distance: str = "cosine"
+    level: str = "speaker"
+    model: str = ""
+    pool: str = ""
+    synthesizer: str = ""
+    offline: bool = False
+    sources: Mapping[str, Vector] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        generator(self.seed, "")  # refuses a negative seed now, not in the middle of the work
+        rule = self.rule
+        counts = {gender: self.chosen_pool.genders.count(gender) for gender in set(self.chosen_pool.genders)}
+        if min(counts.values()) < rule.furthest:
+            raise InputError(
+                f"the pool has only {min(counts.values())} voices of one gender, fewer than {rule.furthest} furthest",
+                fix="ask for fewer, or use a larger pool",
+            )
+
+    @property
+    def name(self) -> str:
+        return "xvector-pool"
+
+    @property
+    def version(self) -> str:
+        digest = hashlib.sha256(_speaker(self.synthesizer, self._model_path).version.encode())
+        digest.update(self.chosen_pool.vectors.tobytes())
+        return f"1-{digest.hexdigest()[:16]}"
+
+    @property
+    def rule(self) -> Rule:
+        return Rule(self.furthest, self.drawn, self.gender, self.distance, self.level)
+
+    @property
+    def chosen_pool(self) -> Pool:
+        return _read_pool(self.pool) if self.pool else _model(self._model_path).pool
+
+    @property
+    def _model_path(self) -> str:
+        return self.model or str(models.shipped())
+
+    def prepared(self, corpus: Corpus, engine: Engine) -> XvectorPool:
+        """With the x-vector of every source: one a speaker (the mean of their utterances) or one an utterance.
+
+        An utterance that can't be read has none; it is reported when its turn comes.
+        """
+        from veilmeter.extractors import weights
+
+        weights.fetch(weights.CAMPPLUS, offline=self.offline)  # once, before several processes ask for it
+        sums: dict[str, NDArray[np.float64]] = {}
+        utterances = corpus.utterances
+        found = dict(engine.run(partial(_embed, self.offline), utterances))
+        for number, utterance in enumerate(utterances):  # in the corpus's order: sums of floats depend on it
+            vector = found[number]
+            if vector is not None:
+                key = self._key(utterance)
+                sums[key] = sums.get(key, 0.0) + unit(vector).astype(np.float64)
+        return replace(self, sources={key: unit(total) for key, total in sums.items()})
+
+    def _key(self, utterance: Utterance) -> str:
+        return utterance.speaker if self.level == "speaker" else utterance.id
+
+    def parameters(self, utterance: Utterance) -> dict[str, Any]:
+        key = self._key(utterance)
+        if key not in self.sources:
+            raise InputError(
+                f"the {self.level} {key!r} has no x-vector, so no voice far from it can be chosen",
+                path=utterance.path,
+                fix="check that its audio can be read",
+            )
+        plda = _model(self._model_path).plda
+        # The kind goes into the name, as a speaker and an utterance may have the same id.
+        rng = generator(self.seed, f"{self.level}:{key}")
+        choice = choose(self.sources[key], utterance.gender, self.chosen_pool, self.rule, rng, plda)
+        return {
+            "pseudo_speaker": pseudo_speaker_name(choice.gender, choice.members),
+            "gender": choice.gender,
+            "members": list(choice.members),
+        }
+
+    def anonymize(self, samples: Samples, parameters: dict[str, Any]) -> Samples:
+        xvector = self.chosen_pool.average(parameters["members"])
+        return _speaker(self.synthesizer, self._model_path).speak(samples, xvector)
+
+
+def pseudo_speaker_name(gender: str, members: tuple[str, ...]) -> str:
+    """The same members make the same voice, and so the same name.
+
+    >>> pseudo_speaker_name("f", ("f001", "f007"))
+    'f-d2faf990'
+    """
+    return f"{gender or 'x'}-{hashlib.sha256(' '.join(members).encode()).hexdigest()[:8]}"
+
+
+@lru_cache(maxsize=4)
+def _model(path: str) -> models.VoiceModel:
+    """One a process, not one an utterance."""
+    return models.load(path)
+
+
+@lru_cache(maxsize=4)
+def _speaker(synthesizer: str, model: str) -> Synthesizer:
+    if not synthesizer:
+        return WorldSynthesizer(_model(model))
+    module, _, name = synthesizer.partition(":")
+    try:
+        made: Synthesizer = getattr(importlib.import_module(module), name)()
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise InputError(f"the synthesizer {synthesizer!r} can't be loaded: {error}", fix="give module:name") from None
+    if not hasattr(made, "speak") or not hasattr(made, "version"):
+        raise InputError(f"{synthesizer!r} is no synthesizer", fix="it needs version and speak(samples, xvector)")
+    return made
+
+
+@lru_cache(maxsize=4)
+def _read_pool(path: str) -> Pool:
+    """A pool from stored embeddings: the mean of each speaker's vectors, and their gender."""
+    from veilmeter.formats.vectors import read_embeddings
+
+    stored = read_embeddings(Path(path))
+    if "gender" not in stored.attributes:
+        raise InputError("a pool needs a gender for each voice", path=path, fix="add a gender column")
+    vectors = []
+    genders = []
+    for code in range(len(stored.names)):
+        rows = np.flatnonzero(stored.codes == code)
+        vectors.append(stored.unit[rows].mean(axis=0, dtype=np.float64).astype(np.float32))
+        genders.append(str(stored.attributes["gender"][rows[0]]).strip().lower()[:1])
+    return Pool(np.stack(vectors), tuple(stored.names), tuple(genders))
+
+
+_extractors: dict[bool, Any] = {}
+
+
+def _embed(offline: bool, utterance: Utterance) -> Vector | None:
+    from veilmeter.audio import read_audio
+
+    if offline not in _extractors:
+        from veilmeter.extractors.base import load_extractor
+
+        _extractors[offline] = load_extractor("campplus", offline=offline)
+    try:
+        vector: Vector = _extractors[offline].embed(read_audio(utterance.path))
+    except InputError:
+        return None
+    return vector if np.isfinite(vector).all() and np.abs(vector).max() > 0 else None

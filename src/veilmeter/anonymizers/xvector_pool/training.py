@@ -1,0 +1,401 @@
+"""`veilmeter train xvector-pool`: a converter and a pool from any corpus.
+
+Three steps, each kept in the output folder as it goes, so that a stopped run goes on where it was and ends with the
+same bytes as an undisturbed one: features of every utterance, the network (a checkpoint now and then), the model file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter._version import __version__
+from veilmeter.anonymizers.xvector_pool import fitting, world
+from veilmeter.anonymizers.xvector_pool.decoder import Converter, Shape
+from veilmeter.anonymizers.xvector_pool.model import VoiceModel, Whitening, one_thread, prosody_of
+from veilmeter.corpus import Corpus, Utterance, file_name
+from veilmeter.embeddings import unit
+from veilmeter.engine import Engine, Here
+from veilmeter.errors import InputError, VeilmeterError
+from veilmeter.files import make_folder, whole_file
+
+Progress = Callable[[str, int, int, str], None]
+"""Called with the step's name, how much is done, of how much, and a remark."""
+
+PIECE_SECONDS = 3.0
+MIN_SPEAKERS = 4
+FEATURES = "features"
+CHECKPOINT = "checkpoint.safetensors"
+MODEL = "model.safetensors"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What decides the result, beside the corpus."""
+
+    seed: int = 0
+    steps: int = 2400
+    batch: int = 12
+    frames: int = 192
+    learning_rate: float = 2e-3
+    speaker_noise: float = 0.3
+    bottleneck: int = 4
+    channels: int = 128
+    voices_per_gender: int = 128
+    checkpoint_every: int = 100
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch", "frames", "bottleneck", "channels", "voices_per_gender", "checkpoint_every"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}", fix="give 1 or more")
+        if self.seed < 0:
+            raise InputError(f"the seed {self.seed} is negative", fix="give 0 or more")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Example:
+    """One utterance as training sees it."""
+
+    speaker: str
+    gender: str
+    f0: NDArray[np.float32]
+    cepstra: NDArray[np.float32]
+    vector: NDArray[np.float32]
+    pieces: NDArray[np.float32]
+
+
+def train(
+    corpus: Corpus,
+    out: str | Path,
+    settings: Settings | None = None,
+    *,
+    engine: Engine | None = None,
+    offline: bool = False,
+    progress: Progress | None = None,
+    notes: dict[str, Any] | None = None,
+) -> VoiceModel:
+    """Train on `corpus` and write `out/model.safetensors`; `notes` go into the model's card."""
+    chosen = settings or Settings()
+    folder = make_folder(out)
+    tell: Progress = progress or _silent
+    examples, skipped = extract(corpus, folder, engine=engine or Here(), offline=offline, progress=tell)
+    card = {"corpus": corpus.root.name, "utterances_left_out": len(skipped), **(notes or {})}
+    model = fit(examples, folder, chosen, progress=tell, notes=card)
+    model.save(folder / MODEL)
+    return model
+
+
+def fit(
+    examples: list[Example],
+    folder: Path,
+    settings: Settings,
+    *,
+    progress: Progress,
+    notes: dict[str, Any] | None = None,
+) -> VoiceModel:
+    """The model from features; `folder` keeps the network's checkpoint."""
+    speakers = sorted({example.speaker for example in examples})
+    if len(speakers) < MIN_SPEAKERS:
+        raise InputError(
+            f"{len(speakers)} speakers are too few to train on", fix=f"use a corpus with at least {MIN_SPEAKERS}"
+        )
+    of_speaker = {s: [e for e in examples if e.speaker == s] for s in speakers}
+    vectors = np.stack([_mean_vector(of_speaker[s]) for s in speakers])
+    genders = [of_speaker[s][0].gender for s in speakers]
+    whitening = Whitening.fit(vectors, Shape().speaker)
+    scales = _scales(examples)
+    drawn = fitting.draw_pool(vectors, genders, settings.voices_per_gender, settings.seed)
+    converter, loss = fit_converter(examples, whitening, scales, settings, folder, progress=progress)
+    scales["compensation"] = _compensation(converter, examples, whitening, scales)
+    levels = np.array([_pitch_level(of_speaker[s]) for s in speakers])
+    ridge = fitting.fit_ridge(whitening(vectors), levels)
+    low, high = np.percentile(levels, [2, 98])
+    card = {
+        **(notes or {}),
+        "speakers": {g or "unknown": genders.count(g) for g in sorted(set(genders))},
+        "utterances": len(examples),
+        "minutes": round(sum(len(e.f0) for e in examples) * world.PERIOD_MS / 60000, 1),
+        "settings": asdict(settings),
+        "parameters": converter.size,
+        "loss": round(loss, 4),
+        "f0_r_squared": round(ridge.r_squared, 3),
+        "pool_voices": len(drawn.pool),
+        "largest_cosine_of_pool_and_training_speakers": round(drawn.largest_cosine, 3),
+        "drawn_voices_rejected_as_too_close": drawn.rejected,
+        "veilmeter": __version__,
+    }
+    return VoiceModel(
+        converter=converter,
+        scales=scales,
+        whitening=whitening,
+        f0_weights=ridge.weights,
+        f0_range=(float(low), float(high)),
+        plda=fitting.fit_plda(
+            whitening, np.concatenate([e.pieces for e in examples]), [e.speaker for e in examples for _ in e.pieces]
+        ),
+        pool=drawn.pool,
+        card=card,
+    )
+
+
+def _silent(step: str, done: int, total: int, remark: str) -> None:
+    pass
+
+
+def _mean_vector(examples: list[Example]) -> NDArray[np.float64]:
+    mean: NDArray[np.float64] = np.mean([unit(e.vector) for e in examples], axis=0, dtype=np.float64)
+    return mean
+
+
+def _pitch_level(examples: list[Example]) -> float:
+    return float(np.log(np.concatenate([e.f0[e.f0 > 0] for e in examples])).mean())
+
+
+# Features
+
+
+def extract(
+    corpus: Corpus, folder: Path, *, engine: Engine, offline: bool = False, progress: Progress = _silent
+) -> tuple[list[Example], list[str]]:
+    """Analysis and speaker vectors of every utterance, in the corpus's order, and why others were left out."""
+    from veilmeter.extractors import weights
+
+    weights.fetch(weights.CAMPPLUS, offline=offline)  # once, before several processes ask for it
+    place = make_folder(folder / FEATURES)
+    todo = [u for u in corpus if not (place / _feature_name(u)).is_file()]
+    skipped: list[str] = []
+    total = len(corpus.utterances)
+    for done, (_, problem) in enumerate(engine.run(partial(_extract_one, str(place), offline), todo), 1):
+        if problem:
+            skipped.append(problem)
+        progress("features", total - len(todo) + done, total, f"{len(skipped)} left out" if skipped else "")
+    examples = [_read_example(place / _feature_name(u), u) for u in corpus if (place / _feature_name(u)).is_file()]
+    if not examples:
+        raise InputError(
+            "no utterance of this corpus can be used", path=corpus.root, fix=skipped[0] if skipped else None
+        )
+    return examples, sorted(skipped)
+
+
+def _feature_name(utterance: Utterance) -> str:
+    return file_name(utterance.id) + ".npz"
+
+
+def _extract_one(place: str, offline: bool, utterance: Utterance) -> str:
+    """Writes the utterance's features; returns what is wrong with it, or an empty string."""
+    from veilmeter.audio import read_audio
+
+    try:
+        samples = read_audio(utterance.path)
+        analysis = world.analyze(samples)
+        if analysis.voiced.sum() < 10:
+            return f"{utterance.path}: no voice is heard in it"
+        extractor = _extractor(offline)
+        vector = extractor.embed(samples)
+        count = max(1, int(len(samples) / (PIECE_SECONDS * world.RATE)))
+        pieces = [extractor.embed(piece) for piece in np.array_split(samples, count)] if count > 1 else [vector]
+    except InputError as error:
+        return str(error)
+    with whole_file(Path(place) / _feature_name(utterance)) as temporary, open(temporary, "wb") as handle:
+        np.savez(
+            handle,
+            f0=analysis.f0.astype(np.float32),
+            cepstra=analysis.cepstra.astype(np.float32),
+            vector=vector,
+            pieces=np.stack(pieces),
+        )
+    return ""
+
+
+_extractors: dict[bool, Any] = {}
+
+
+def _extractor(offline: bool) -> Any:
+    """One a process."""
+    if offline not in _extractors:
+        from veilmeter.extractors.base import load_extractor
+
+        _extractors[offline] = load_extractor("campplus", offline=offline)
+    return _extractors[offline]
+
+
+def _read_example(path: Path, utterance: Utterance) -> Example:
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return Example(
+                utterance.speaker,
+                utterance.gender,
+                stored["f0"],
+                stored["cepstra"],
+                stored["vector"],
+                stored["pieces"],
+            )
+    except (OSError, ValueError, KeyError) as error:
+        raise VeilmeterError(f"these features can't be read: {error}", path=path, fix="remove the file") from None
+
+
+# The network
+
+
+def _scales(examples: list[Example]) -> dict[str, NDArray[np.float64]]:
+    """How each quantity is standardised: over all frames, pitch over voiced ones, energy within utterances."""
+    cepstra = np.concatenate([example.cepstra for example in examples]).astype(np.float64)
+    voiced = np.concatenate([example.f0[example.f0 > 0] for example in examples]).astype(np.float64)
+    energy = np.concatenate([e.cepstra[:, 0] - e.cepstra[:, 0].mean() for e in examples]).astype(np.float64)
+    pitch = np.log(voiced)
+    return {
+        "cepstra_mean": cepstra.mean(axis=0),
+        "cepstra_scale": np.maximum(cepstra.std(axis=0), 1e-6),
+        "pitch": np.array([pitch.mean(), max(float(pitch.std()), 1e-3)]),
+        "energy_scale": np.array([max(float(energy.std()), 1e-6)]),
+        "compensation": np.ones(cepstra.shape[1]),
+    }
+
+
+def _inputs(example: Example, whitening: Whitening, scales: dict[str, NDArray[np.float64]]) -> tuple[Any, Any, Any]:
+    import torch
+
+    standard = ((example.cepstra - scales["cepstra_mean"]) / scales["cepstra_scale"]).astype(np.float32).T.copy()
+    energy_scale = float(scales["energy_scale"][0])
+    prosody = prosody_of(example.f0, example.cepstra[:, 0], scales["pitch"], energy_scale)
+    code = whitening(example.vector).astype(np.float32)
+    return torch.from_numpy(standard), torch.from_numpy(prosody), torch.from_numpy(code)
+
+
+def fit_converter(
+    examples: list[Example],
+    whitening: Whitening,
+    scales: dict[str, NDArray[np.float64]],
+    settings: Settings,
+    folder: Path,
+    *,
+    progress: Progress = _silent,
+) -> tuple[Converter, float]:
+    """The trained network and its mean loss over the last steps (mean absolute error in standard deviations).
+
+    Each step draws its utterances, cuts and noise from the seed and its own number alone: that is what lets a resumed
+    run end with the same bytes.
+    """
+    import torch
+
+    data = [_inputs(example, whitening, scales) for example in examples]
+    lengths = np.array([d[0].shape[1] for d in data], dtype=float)
+    chances = lengths / lengths.sum()
+    frames = int(min(settings.frames, lengths.max()))
+    # Between equal weights and the coefficients' own sizes: the high ones are small and mostly noise.
+    importance = np.sqrt(scales["cepstra_scale"][1:])
+    weights = torch.from_numpy((importance / importance.mean()).astype(np.float32))[:, None]
+    torch.manual_seed(settings.seed)
+    shape = Shape(speaker=whitening.dimension, bottleneck=settings.bottleneck, channels=settings.channels)
+    model = Converter(shape)
+    optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
+    start, recent = _restore(folder / CHECKPOINT, model, optimizer, settings)
+    with one_thread():
+        for step in range(start, settings.steps):
+            rng = np.random.default_rng([settings.seed, step])
+            picked = rng.choice(len(data), settings.batch, p=chances)
+            cuts = [_cut(data[number], frames, rng) for number in picked]
+            cepstra, prosody, codes = (torch.stack(parts) for parts in zip(*cuts, strict=True))
+            noise = torch.from_numpy(rng.standard_normal(tuple(codes.shape)).astype(np.float32))
+            for group in optimizer.param_groups:
+                group["lr"] = settings.learning_rate * _schedule(step / settings.steps)
+            predicted = model(cepstra, prosody, codes + settings.speaker_noise * noise)
+            # Energy itself is copied from the source, so the first coefficient need not be learnt.
+            loss = ((predicted[:, 1:] - cepstra[:, 1:]).abs() * weights).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            recent = [*recent[-99:], float(loss.detach())]
+            done = step + 1
+            if done % settings.checkpoint_every == 0 or done == settings.steps:
+                _keep(folder / CHECKPOINT, model, optimizer, settings, done, recent)
+            if done % 10 == 0 or done == settings.steps:
+                progress("network", done, settings.steps, f"loss {np.mean(recent):.3f}")
+    model.eval()
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    return model, float(np.mean(recent))
+
+
+def _schedule(part: float) -> float:
+    """A short rise, then a cosine down to a hundredth."""
+    return min(1.0, part / 0.03 + 0.02) * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * part)))
+
+
+def _cut(item: tuple[Any, Any, Any], frames: int, rng: np.random.Generator) -> tuple[Any, Any, Any]:
+    """A random stretch; an utterance that is too short is repeated."""
+    cepstra, prosody, code = item
+    length = cepstra.shape[1]
+    if length < frames:
+        times = -(-frames // length)
+        cepstra, prosody, length = cepstra.repeat(1, times), prosody.repeat(1, times), length * times
+    at = int(rng.integers(length - frames + 1))
+    return cepstra[:, at : at + frames], prosody[:, at : at + frames], code
+
+
+def _keep(path: Path, model: Converter, optimizer: Any, settings: Settings, done: int, recent: list[float]) -> None:
+    from safetensors.torch import save_file
+
+    tensors = {f"model.{name}": value.contiguous() for name, value in model.state_dict().items()}
+    for name, parameter in model.named_parameters():
+        state = optimizer.state[parameter]
+        tensors[f"first.{name}"], tensors[f"second.{name}"] = state["exp_avg"], state["exp_avg_sq"]
+    about = {"settings": asdict(settings), "done": done, "recent": recent, "shape": model.shape.to_json()}
+    with whole_file(path) as temporary:
+        save_file(tensors, temporary, metadata={"about": json.dumps(about)})
+
+
+def _restore(path: Path, model: Converter, optimizer: Any, settings: Settings) -> tuple[int, list[float]]:
+    """Where a stopped run was; a checkpoint of other settings is an error, not a surprise."""
+    import torch
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        return 0, []
+    try:
+        with safe_open(path, framework="pt") as handle:
+            about = json.loads(handle.metadata()["about"])
+            tensors = {name: handle.get_tensor(name) for name in handle.keys()}  # noqa: SIM118
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise VeilmeterError(f"this checkpoint can't be read: {error}", path=path, fix="remove it") from None
+    other = about["settings"] | {"checkpoint_every": settings.checkpoint_every}
+    if other != asdict(settings) or about["shape"] != model.shape.to_json():
+        raise VeilmeterError(
+            "this checkpoint was made with other settings or another corpus",
+            path=path,
+            fix="choose another output folder, or remove the checkpoint",
+        )
+    model.load_state_dict({k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")})
+    for name, parameter in model.named_parameters():
+        optimizer.state[parameter] = {
+            "step": torch.tensor(float(about["done"])),
+            "exp_avg": tensors[f"first.{name}"].clone(),
+            "exp_avg_sq": tensors[f"second.{name}"].clone(),
+        }
+    return int(about["done"]), list(about["recent"])
+
+
+def _compensation(
+    model: Converter, examples: list[Example], whitening: Whitening, scales: dict[str, NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """By how much true trajectories move more than predicted ones, for each coefficient."""
+    import torch
+
+    true, predicted = [], []
+    with torch.inference_mode(), one_thread():
+        for example in examples:
+            cepstra, prosody, code = _inputs(example, whitening, scales)
+            out = model(cepstra[None], prosody[None], code[None])[0]
+            true.append(cepstra.std(dim=1).numpy())
+            predicted.append(out.std(dim=1).numpy())
+    ratio = np.mean(true, axis=0, dtype=np.float64) / np.maximum(np.mean(predicted, axis=0, dtype=np.float64), 1e-6)
+    return np.clip(ratio, 1.0, 3.0)

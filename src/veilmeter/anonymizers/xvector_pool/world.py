@@ -1,0 +1,113 @@
+"""Speech as pitch, spectral envelope and aperiodicity, and back: the WORLD vocoder (Morise et al., 2016).
+
+The envelope is coded as 40 mel-cepstra every 10 ms, the aperiodicity as one band: little enough to learn from an hour
+of speech, and the fine structure that would tell the speaker is gone already.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veilmeter.errors import InputError, missing_extra
+
+RATE = 16000
+PERIOD_MS = 10.0
+ORDER = 40
+F0_FLOOR = 71.0
+F0_CEILING = 500.0
+# Rumble below the voice makes DIO sit at its floor for some speakers.
+HIGH_PASS_HZ = 75.0
+FFT = 1024
+PEAK = 0.99
+
+Array = NDArray[np.float64]
+
+
+@cache
+def vocoder() -> Any:
+    """pyworld's compiled module.
+
+    Its package imports pkg_resources only to learn its own version, and setuptools 81 no longer has that; the compiled
+    module inside needs nothing of it.
+    """
+    package = importlib.util.find_spec("pyworld")
+    found = package and importlib.machinery.PathFinder.find_spec("pyworld.pyworld", package.submodule_search_locations)
+    if not found or not found.loader:
+        raise missing_extra("pyworld", "audio")
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Analysis:
+    """Frames of an utterance: F0 in hertz (0 where unvoiced), mel-cepstra, coded aperiodicity, and its length."""
+
+    f0: Array
+    cepstra: Array
+    aperiodicity: Array
+    samples: int
+
+    @property
+    def voiced(self) -> NDArray[np.bool_]:
+        return self.f0 > 0
+
+    def with_voice(self, f0: ArrayLike, cepstra: ArrayLike) -> Analysis:
+        return replace(self, f0=np.asarray(f0, np.float64), cepstra=np.asarray(cepstra, np.float64))
+
+
+def analyze(samples: ArrayLike) -> Analysis:
+    """The parameters of speech at 16 kHz."""
+    from scipy.signal import butter, sosfiltfilt
+
+    world = vocoder()
+    signal = np.ascontiguousarray(samples, np.float64)
+    if signal.ndim != 1 or len(signal) < RATE // 10:
+        raise InputError("the vocoder needs at least 0.1 s of mono speech")
+    filtered = np.ascontiguousarray(sosfiltfilt(butter(4, HIGH_PASS_HZ, "high", fs=RATE, output="sos"), signal))
+    raw, times = world.dio(filtered, RATE, f0_floor=F0_FLOOR, f0_ceil=F0_CEILING, frame_period=PERIOD_MS)
+    f0 = world.stonemask(filtered, raw, times, RATE)
+    f0[(f0 < F0_FLOOR) | (f0 > F0_CEILING)] = 0.0
+    envelope = world.cheaptrick(signal, f0, times, RATE, fft_size=FFT)
+    aperiodicity = world.d4c(signal, f0, times, RATE, fft_size=FFT)
+    return Analysis(
+        f0=f0,
+        cepstra=world.code_spectral_envelope(envelope, RATE, ORDER),
+        aperiodicity=world.code_aperiodicity(aperiodicity, RATE),
+        samples=len(signal),
+    )
+
+
+def synthesize(analysis: Analysis) -> NDArray[np.float32]:
+    """Speech from the parameters, as long as what was analyzed; louder than full scale is scaled down, not clipped."""
+    world = vocoder()
+    envelope = world.decode_spectral_envelope(np.ascontiguousarray(analysis.cepstra), RATE, FFT)
+    aperiodicity = world.decode_aperiodicity(np.ascontiguousarray(analysis.aperiodicity), RATE, FFT)
+    signal = world.synthesize(np.ascontiguousarray(analysis.f0), envelope, aperiodicity, RATE, PERIOD_MS)
+    out = np.zeros(analysis.samples)
+    n = min(len(signal), len(out))
+    out[:n] = signal[:n]
+    peak = float(np.abs(out).max(initial=0.0))
+    if not np.isfinite(peak):
+        raise InputError("the vocoder can't resynthesize this utterance")
+    return (out * (PEAK / peak) if peak > PEAK else out).astype(np.float32)
+
+
+def warp(analysis: Analysis, factor: float, f0_factor: float) -> Analysis:
+    """The control without a pool: every envelope stretched by `factor` along the frequency axis, F0 multiplied."""
+    world = vocoder()
+    log_envelope = np.log(world.decode_spectral_envelope(np.ascontiguousarray(analysis.cepstra), RATE, FFT))
+    bins = np.arange(log_envelope.shape[1], dtype=float)
+    at = np.clip(bins / factor, 0, bins[-1])
+    low = np.minimum(at.astype(int), len(bins) - 2)
+    part = at - low
+    warped = np.exp(log_envelope[:, low] * (1 - part) + log_envelope[:, low + 1] * part)
+    cepstra = world.code_spectral_envelope(np.ascontiguousarray(warped), RATE, ORDER)
+    return analysis.with_voice(analysis.f0 * f0_factor, cepstra)

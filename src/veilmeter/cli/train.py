@@ -1,0 +1,67 @@
+"""`veilmeter train xvector-pool CORPUS OUT`: an anonymizer's model from any corpus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from veilmeter.errors import InputError
+
+SYSTEMS = ("xvector-pool",)
+
+
+def command(
+    system: Annotated[str, typer.Argument(help="What to train: xvector-pool.")],
+    corpus: Annotated[Path, typer.Argument(help="A corpus of many speakers, in any layout that veilmeter knows.")],
+    out: Annotated[Path, typer.Argument(help="The folder for the model; a stopped run goes on from what is there.")],
+    layout: Annotated[str | None, typer.Option(help="The corpus's layout, if it is not recognised.")] = None,
+    steps: Annotated[int, typer.Option(help="Training steps of the network.", min=1)] = 2400,
+    voices: Annotated[int, typer.Option(help="Voices to draw for the pool, for each gender.", min=1)] = 128,
+    bottleneck: Annotated[
+        int, typer.Option(help="Channels for what is said: more sound better and leak more of the speaker.", min=1)
+    ] = 4,
+    license: Annotated[str, typer.Option(help="The corpus's license, for the model card.")] = "not stated",
+    seed: Annotated[int, typer.Option(help="The same seed gives the same model.", min=0)] = 0,
+    jobs: Annotated[int | None, typer.Option(help="Processes for the features (all cores).", min=1)] = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Fetch nothing, not even the extractor's weights.")
+    ] = False,
+) -> None:
+    """Train an anonymizer's model: features of every utterance, then the network, then model.safetensors in OUT.
+
+    The pool in it holds no real person: its voices are drawn from a distribution fitted to the corpus's speakers, and
+    none is as close to a speaker as two recordings of one person are.
+    """
+    if system not in SYSTEMS:
+        raise InputError(f"{system!r} can't be trained", fix=f"choose {', '.join(SYSTEMS)}")
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from veilmeter.anonymizers.xvector_pool import card
+    from veilmeter.anonymizers.xvector_pool.training import MODEL, Settings, train
+    from veilmeter.cli.output import clean
+    from veilmeter.corpus import read_corpus
+    from veilmeter.engine import open_engine
+
+    settings = Settings(seed=seed, steps=steps, voices_per_gender=voices, bottleneck=bottleneck)
+    found = read_corpus(corpus, layout)
+    errors = Console(stderr=True)
+    engine = open_engine(jobs)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    try:
+        with Progress(*columns, TextColumn("{task.fields[remark]}"), console=errors) as bars:
+            tasks = {name: bars.add_task(name, total=None, remark="") for name in ("features", "network")}
+
+            def tell(step: str, done: int, total: int, remark: str) -> None:
+                bars.update(tasks[step], completed=done, total=total, remark=remark)
+
+            model = train(
+                found, out, settings, engine=engine, offline=offline, progress=tell, notes={"license": license}
+            )
+    finally:
+        engine.close()
+    card.write(model, out / card.NAME)
+    print(clean(f"{out / MODEL}: {model.card['parameters']:,} parameters, loss {model.card['loss']}"))
+    print(clean(f"use it with: veilmeter anonymize CORPUS OUT --system xvector-pool --model {out / MODEL}"))
