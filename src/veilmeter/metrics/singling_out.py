@@ -99,7 +99,7 @@ class SinglingOut:
                 # d value = (d attack - (1 - value) d control) / (1 - control)
                 influence = (a - (1 - value) * c) / left
                 low, high = clustered_t(influence - influence.mean() + value, self.stand_ins)
-                interval = (max(-1.0, low), min(1.0, high))
+                interval = (max(-1.0, min(low, 1.0)), max(-1.0, min(1.0, high)))
         return self._estimate(
             "residual_risk", speakers, value, interval, null=0.0, method=f"against {self.control_kind}, paired"
         )
