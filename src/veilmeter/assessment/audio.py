@@ -12,6 +12,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from veilmeter.corpus import Corpus, Utterance
 from veilmeter.embeddings import Embeddings
 from veilmeter.engine import Engine
 from veilmeter.errors import InputError, VeilmeterError
+from veilmeter.extractors.base import Extractor, load_extractor
 from veilmeter.files import make_folder, whole_file
 
 Progress = Callable[[int, int], None]
@@ -68,7 +70,6 @@ class Segments:
 
     def __call__(self, paths: Sequence[str]) -> list[NDArray[np.float32]]:
         from veilmeter.audio import AudioError, read_audio
-        from veilmeter.extraction.task import _loaded
 
         extractor = _loaded(self.spec, self.offline)
         found = []
@@ -82,6 +83,12 @@ class Segments:
             good = [vector for vector in vectors if np.isfinite(vector).all() and vector.any()]
             found.append(np.stack(good) if good else np.zeros((0, extractor.dimension), np.float32))
         return found
+
+
+@lru_cache(maxsize=2)
+def _loaded(spec: str, offline: bool) -> Extractor:
+    """Once a process: a model takes seconds to load."""
+    return load_extractor(spec, offline=offline)
 
 
 def cut(samples: NDArray[np.float32], seconds: float, rate: int = 16_000) -> list[NDArray[np.float32]]:
@@ -104,8 +111,6 @@ def embed_segments(
     progress: Progress | None = None,
 ) -> tuple[Embeddings, dict[str, Any]]:
     """A vector for every piece of `seconds` of every recording: a speaker with one recording still has several."""
-    from veilmeter.extractors.base import load_extractor
-
     model = load_extractor(extractor, offline=offline)
     folder = make_folder(cache_for(corpus, extractor, f"segments {seconds:g}"))
     chunks = [corpus.utterances[start : start + CHUNK] for start in range(0, len(corpus), CHUNK)]
