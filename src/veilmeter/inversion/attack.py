@@ -1,0 +1,154 @@
+"""Learn an inversion from training vectors, and apply it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.embeddings import Embeddings
+from veilmeter.errors import InputError
+from veilmeter.inversion.maps import EVERYBODY, Alignment, Floats, InversionMap, attribute
+from veilmeter.inversion.preprocessing import fit_preprocessing
+from veilmeter.inversion.procrustes import procrustes
+from veilmeter.inversion.wasserstein import Matching, Schedule, wasserstein_procrustes
+
+Method = Literal["procrustes", "wasserstein"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the attack learns. `by` names an attribute (gender): one map for each of its values.
+
+    `procrustes` knows which anonymized training vector belongs to which clear one, `wasserstein` does not.
+    """
+
+    method: Method = "procrustes"
+    pca: int | None = None
+    center: bool = False
+    by: str = ""
+    reflections: bool = True
+    seed: int = 0
+    matching: Matching = "assignment"
+    schedule: Schedule | None = None
+
+    def __post_init__(self) -> None:
+        if self.method not in get_args(Method):
+            raise InputError(
+                f"there is no inversion method called {self.method!r}",
+                fix=f"choose among {', '.join(get_args(Method))}",
+            )
+
+    @property
+    def supervised(self) -> bool:
+        return self.method == "procrustes"
+
+
+@dataclass(frozen=True, eq=False)
+class Attack:
+    """`restored` are the anonymized trials moved back, to be compared with `map.see(clear)`."""
+
+    map: InversionMap
+    restored: Embeddings
+
+
+def attack(
+    clear_train: Embeddings,
+    anonymized_train: Embeddings,
+    anonymized_trials: Embeddings,
+    *,
+    method: Method = "procrustes",
+    pca: int | None = None,
+    center: bool = False,
+    by_gender: bool = False,
+    reflections: bool = True,
+    seed: int = 0,
+) -> Attack:
+    """Learn to undo the anonymizer on the training vectors and undo it on the trials.
+
+    Compare `restored` with `map.see(clear)`, or with enrolment models that are means of `map.project(clear)`.
+    """
+    settings = Settings(method, pca, center, "gender" if by_gender else "", reflections, seed)
+    learnt = learn(clear_train, anonymized_train, settings)
+    return Attack(learnt, learnt.restore(anonymized_trials))
+
+
+def learn(clear: Embeddings, anonymized: Embeddings, settings: Settings) -> InversionMap:
+    """The map from anonymized to clear embeddings. Supervised: pairs are utterances with the same id in both."""
+    facts: dict[str, Any] = {k: v for k, v in asdict(settings).items() if k not in ("schedule", "by")}
+    if not settings.by:
+        one, found = _align(clear, anonymized, settings)
+        return InversionMap({EVERYBODY: one}, "", facts | {"learnt": {EVERYBODY: found}})
+    values, other = attribute(clear, settings.by), attribute(anonymized, settings.by)
+    if set(values) != set(other):
+        raise InputError(
+            f"the clear training set has {settings.by} {_listed(values)}, the anonymized one {_listed(other)}",
+            path=anonymized.source or None,
+        )
+    alignments, learnt = {}, {}
+    for value in sorted(set(values)):
+        alignments[value], learnt[value] = _align(
+            clear.take(values == value), anonymized.take(other == value), settings
+        )
+    return InversionMap(alignments, settings.by, facts | {"learnt": learnt})
+
+
+def _align(clear: Embeddings, anonymized: Embeddings, settings: Settings) -> tuple[Alignment, dict[str, Any]]:
+    if settings.supervised:
+        clear, anonymized = paired(clear, anonymized)
+    before = fit_preprocessing(clear.vectors, pca=settings.pca, center=settings.center)
+    after = fit_preprocessing(anonymized.vectors, pca=settings.pca, center=settings.center)
+    if before.components != after.components:
+        raise InputError(
+            f"the clear vectors are {before.components}-d and the anonymized ones {after.components}-d: "
+            "no rotation leads from one to the other",
+            fix="use PCA to the same dimension on both sides (--pca 70), or extractors of one dimension",
+        )
+    x, y = before.apply(clear.vectors), after.apply(anonymized.vectors)
+    facts: dict[str, Any] = {"clear": len(x), "anonymized": len(y), "dimension": before.components}
+    rotation, more = _rotation(x, y, settings)
+    return Alignment(before, after, rotation), facts | more
+
+
+def _rotation(clear: Floats, anonymized: Floats, settings: Settings) -> tuple[Floats, dict[str, Any]]:
+    if settings.method == "procrustes":
+        _some_difference(clear, anonymized)
+        return procrustes(anonymized, clear, reflections=settings.reflections), {}
+    found = wasserstein_procrustes(
+        clear,
+        anonymized,
+        seed=settings.seed,
+        matching=settings.matching,
+        reflections=settings.reflections,
+        schedule=settings.schedule,
+    )
+    return found.rotation.T, {"objective": found.objective, "history": list(found.history)}
+
+
+def paired(clear: Embeddings, anonymized: Embeddings) -> tuple[Embeddings, Embeddings]:
+    """The utterances that are in both, in the order of the clear set."""
+    common = [u for u in clear.utterances if u in anonymized.utterance_rows]
+    if not common:
+        raise InputError(
+            "no utterance is in both training sets: a supervised attack needs pairs with the same id",
+            path=anonymized.source or None,
+            fix="name the utterances alike on both sides, or attack without pairs (--method wasserstein)",
+        )
+    if len(common) == len(clear) == len(anonymized) and np.array_equal(clear.utterances, anonymized.utterances):
+        return clear, anonymized
+    return clear.of_utterances(common), anonymized.of_utterances(common)
+
+
+def _some_difference(*sets: Floats) -> None:
+    for one in sets:
+        if len(one) > 1 and np.allclose(one, one[0], rtol=0, atol=1e-9):
+            raise InputError(
+                "all training vectors of one side are the same: there is nothing to learn from",
+                fix="check the extractor's output",
+            )
+
+
+def _listed(values: NDArray[np.object_]) -> str:
+    return ", ".join(sorted(set(values)))
