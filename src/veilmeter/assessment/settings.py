@@ -81,6 +81,7 @@ class Settings:
     folds: int = 5
     inversion_seeds: int = 1
     title: str = ""
+    notice: str = ""
     seed: int = 0
     resamples: int = 1000
     intervals: bool = True

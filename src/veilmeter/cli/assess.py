@@ -100,6 +100,9 @@ def command(
         int | None, typer.Option("--folds", help="Of cross-validation where no training speech is given.")
     ] = None,
     title: Annotated[str | None, typer.Option("--title", help="For the report.")] = None,
+    notice: Annotated[
+        str | None, typer.Option("--notice", help="A remark at the top of the report, such as DRAFT.")
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", help="Folder for results, tables and report; an interrupted run goes on here."),

@@ -79,7 +79,7 @@ def render(results: Mapping[str, Any], matrices: Any, options: Options) -> str:
         title=results.get("title", "Assessment of anonymized speech"),
         created=options.created,
         version=results.get("version", ""),
-        synthetic=bool(results.get("synthetic")),
+        notice=str(results.get("parameters", {}).get("notice") or ""),
         sections=[
             ("verdict", "Verdict"),
             *((s["id"], _NAVIGATION[s["id"]]) for s in criteria),

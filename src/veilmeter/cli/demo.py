@@ -1,0 +1,43 @@
+"""`veilmeter demo`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    out: Annotated[Path, typer.Option(help="Where everything goes; an interrupted demo goes on from there.")] = Path(
+        "demo"
+    ),
+    fast: Annotated[bool, typer.Option("--fast", help="A first look: 12 voices, one system, fewer measures.")] = False,
+    jobs: Annotated[int | None, typer.Option(help="Processes; all cores by default.", min=1)] = None,
+    seed: Annotated[int, typer.Option(help="Of everything random.", min=0)] = 0,
+    offline: Annotated[bool, typer.Option("--offline", help="Never fetch an extractor's weights.")] = False,
+) -> None:
+    """See the whole story on synthetic voices: three anonymizers attacked, measured and reported."""
+    import time
+
+    from veilmeter.demo.story import tell
+    from veilmeter.engine import cores
+
+    start = time.monotonic()
+
+    def say(text: str) -> None:
+        seconds = int(time.monotonic() - start)
+        print(f"[{seconds // 60}:{seconds % 60:02}] {text}", file=sys.stderr, flush=True)
+
+    told = tell(out, fast=fast, jobs=jobs or cores(), seed=seed, offline=offline, say=say)
+    say("done")
+    for title, headline in told.headlines.items():
+        print(f"\n{title}\n  {headline}")
+    print(f"\nOpen {told.report} in a browser. Look at:")
+    print("  1. the verdict: whether people can still be recognised, by whom, and whether the result can be trusted;")
+    print("  2. linking: how the informed attacker, who has the same anonymizer, compares with the ignorant one;")
+    print("  3. people: choose the speaker at the top of the table, find them in the matrix, and listen.")
+    if len(told.runs) > 1:
+        for name, run in told.runs.items():
+            print(f"Each system's own report: {name}: {run / 'report.html'}")

@@ -1,0 +1,100 @@
+"""The whole story on synthetic voices: speak, anonymize, attack, report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from veilmeter.demo.corpus import build
+from veilmeter.engine import Engine, Here, Pool
+from veilmeter.files import make_folder
+
+NOTICE = "Synthetic voices: this is a demonstration, not an assessment of real people."
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """An anonymizer of the demo: its folder's name, what the report calls it, and how it is loaded."""
+
+    name: str
+    title: str
+    system: str
+    options: Mapping[str, Any]
+
+
+SYSTEMS = (
+    System("b2", "B2 (McAdams 0.8)", "mcadams", {"alpha": 0.8}),
+    System("b2r", "B2r (random McAdams)", "mcadams-random", {"alpha_range": (0.5, 0.9), "per": "utterance"}),
+    System("b1", "B1-inspired x-vector pool", "xvector-pool", {}),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the demo left: a run for each system, and the report to open first."""
+
+    runs: Mapping[str, Path]
+    report: Path
+    headlines: Mapping[str, str]
+
+
+def tell(out: str | Path, *, fast: bool = False, jobs: int = 2, seed: int = 0, offline: bool = False, say: Say) -> Told:
+    """Runs the demo into `out`; what an earlier run made there is kept."""
+    from veilmeter.assessment import assess
+    from veilmeter.corpus import read_corpus
+    from veilmeter.report import write_report
+
+    root = make_folder(out)
+    systems = SYSTEMS[:1] if fast else SYSTEMS
+    speakers, utterances = (12, 2) if fast else (40, 3)
+    engine: Engine = Here() if jobs == 1 else Pool(jobs)
+    try:
+        say(f"speaking: {speakers} synthetic voices, {2 * utterances} sentences each")
+        original = build(root / "original", engine, speakers=speakers, utterances=utterances, seed=seed)
+        corpus = read_corpus(original / "corpus.csv")
+        for system in systems:
+            say(f"anonymizing with {system.title}")
+            _anonymize(corpus, root, system, engine, seed, offline)
+    finally:
+        engine.close()
+    runs, headlines = {}, {}
+    for system in systems:
+        say(f"attacking {system.title}")
+        folder = root / "runs" / system.name
+        found = assess(
+            str(original / "corpus.csv"),
+            str(root / system.name / "corpus.csv"),
+            out=folder,
+            jobs=jobs,
+            command=["veilmeter", "demo", "--out", str(out), "--seed", str(seed), *(["--fast"] if fast else [])],
+            title=f"{system.title} on synthetic voices",
+            notice=NOTICE,
+            lengths=[1, utterances],
+            seed=seed,
+            offline=offline,
+            **({"measures": ["scores", "similarity", "linkability", "singling-out"], "resamples": 200} if fast else {}),
+        )
+        write_report(folder, with_audio=True)
+        runs[system.name] = folder
+        headlines[system.title] = found.headline
+    if len(runs) == 1:
+        return Told(runs, next(iter(runs.values())) / "report.html", headlines)
+    say("comparing the systems")
+    from veilmeter.report.compare import write_comparison
+
+    report = write_comparison(list(runs.values()), root / "report.html")
+    return Told(runs, report, headlines)
+
+
+def _anonymize(corpus: Any, root: Path, system: System, engine: Engine, seed: int, offline: bool) -> None:
+    from veilmeter.anonymizers.base import load_anonymizer
+    from veilmeter.anonymizing import anonymize_corpus
+
+    anonymizer = load_anonymizer(system.system, {**system.options, "seed": seed, "offline": offline})
+    anonymize_corpus(
+        corpus, root / system.name, anonymizer, engine=engine, source=corpus.root / "corpus.csv", overwrite=True
+    )
