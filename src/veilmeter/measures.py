@@ -109,6 +109,9 @@ MEASURES: dict[str, Measure] = {
                 "What the most telling rank gives away.", "Bäckström et al. 2025"),
         Measure("cmc", "top-k identification", "probability", "lower",
                 "The chance that the right person is among the k best matches.", "ISO/IEC 19795-1"),
+        Measure("identity_tpr@fpr", "TPR at low FPR, a threshold a person", "probability", "lower",
+                "The share of a person's recordings recognised when the threshold is set for that person so that "
+                "almost nobody else is.", "VoxGuard 2025"),
         Measure("population_linkability", "Linkability in a population", "probability", "lower",
                 "Linkability extrapolated by a model to a population larger than was measured.",
                 "cf. Rocher et al. 2025"),

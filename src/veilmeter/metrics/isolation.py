@@ -264,7 +264,8 @@ class _Work:
         if allowed is not None:
             scores[~np.concatenate([allowed[:, self.said.speakers[rows]]] * sets)] = -np.inf
         place = min(len(rows) - 1, ceil(self.length * len(rows) / n))
-        return np.asarray(-np.partition(-scores, place, axis=1)[:, place])
+        cut = -np.partition(-scores, place, axis=1)[:, place]
+        return np.maximum(cut, np.finfo(np.float32).min)  # who is out of the question (-inf) is on no list
 
     def _small(
         self,
