@@ -92,7 +92,7 @@ def command(
 
         veilmeter measure run1 --trials trials --calibrate-on run2 --json
     """
-    from veilmeter.cli.output import Page, chosen_form, emit
+    from veilmeter.cli.output import Form, Page, chosen_form, emit
     from veilmeter.formats.scores import read_with_remarks
     from veilmeter.metrics.summary import EER_METHODS, measure_scores
 
@@ -144,18 +144,20 @@ def command(
         from veilmeter.report.figures.scores import save_all
 
         made = save_all(data, estimates, figures)
+    shown, cut = (estimates, 0) if form is not Form.TABLE else _shortened(estimates)
     page = Page(
         title=_title(main, data),
-        estimates=estimates,
+        estimates=shown,
         inputs=inputs | {"eer_method": eer_method, "seed": seed, "resamples": 0 if no_intervals else resamples},
         warnings=warnings,
-        notes=_notes(estimates, data, no_intervals, made),
+        notes=_notes(estimates, data, no_intervals, cut, made),
         sections=SECTIONS,
         more={"figures": [str(path) for path in made]} if made else {},
     )
     emit(page, form)
 
 
+WORST = 10
 SECTIONS = {
     "Can the attacker tell speakers apart?": ["eer", "tpr@fpr=0.01", "tpr@fpr=0.001", "tpr@fpr=0.0001", "d_sys"],
     "What do the scores disclose? (ZEBRA)": ["d_ece", "l_w", "c_ece_linear", "c_ece_isotonic"],
@@ -201,9 +203,18 @@ def _warnings(estimates: dict[str, Any], data: Scores) -> list[str]:
     return said
 
 
-def _notes(estimates: dict[str, Any], data: Scores, no_intervals: bool, made: list[Path]) -> list[str]:
+def _shortened(estimates: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    """The estimates with the worst speakers only, and how many there are in all if some were cut."""
+    longest = max((len(found) for found in estimates.values() if isinstance(found, list)), default=0)
+    kept = {name: found[:WORST] if isinstance(found, list) else found for name, found in estimates.items()}
+    return kept, longest if longest > WORST else 0
+
+
+def _notes(estimates: dict[str, Any], data: Scores, no_intervals: bool, cut: int, made: list[Path]) -> list[str]:
     l_w: Estimate = estimates["l_w"]
     notes = [f"Tag {l_w.extra['tag']}: {l_w.extra['sentence']} (at even odds)."]
+    if cut:
+        notes.append(f"The {WORST} speakers with the highest D_ECE of {cut:,}; --json and --csv have all of them.")
     if not no_intervals:
         who = f"speakers ({data.speakers_from})" if data.enrol_speaker is not None else "trials, as if independent"
         notes.append(

@@ -122,7 +122,9 @@ def _print_table(page: Page) -> None:
     for heading, rows in page.grouped():
         table = Table(title=escape(clean(heading)) or None, title_justify="left", box=None, pad_edge=False)
         for number, column in enumerate(COLUMNS):
-            table.add_column(column, justify="right" if number in (1, 3) else "left", header_style="dim", no_wrap=number < 5)
+            table.add_column(
+                column, justify="right" if number in (1, 3) else "left", header_style="dim", no_wrap=number < 5
+            )
         for one in rows:
             inside = one.inside_null
             table.add_row(*(Text(cell) for cell in _cells(one)), style="dim" if inside else None)

@@ -188,9 +188,15 @@ class Replicates:
     clusters: int
     unit: str
     left_out: Mapping[str, Floats] = field(default_factory=dict)
+    coarse: Mapping[str, float] = field(default_factory=dict)
 
     def interval(self, name: str, value: float, shape: Shape) -> tuple[float, float] | None:
-        return interval(value, self.samples[name], self.clusters, shape, self.left_out.get(name))
+        """Where groups were merged, replicates are moved by what merging did to the value itself."""
+        moved = value - self.coarse.get(name, value)
+        others = self.left_out.get(name)
+        return interval(
+            value, self.samples[name] + moved, self.clusters, shape, None if others is None else others + moved
+        )
 
 
 def people_of(scores: Scores) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
@@ -240,7 +246,10 @@ def replicates(
         everybody = np.arange(people)[:, None]
         others = measured((everybody != np.arange(i, min(i + chunk, people))).astype(float)
                           for i in range(0, people, chunk))  # fmt: skip
-    return Replicates(measured(draws), people, "speakers" if known else "trials", others)
+    coarse: dict[str, float] = {}
+    if len(place.groups.targets) < len(groups.targets):
+        coarse = {name: float(column[0]) for name, column in measured(iter([np.ones((people, 1))])).items()}
+    return Replicates(measured(draws), people, "speakers" if known else "trials", others, coarse)
 
 
 def trial_means(scores: Scores, costs: Mapping[str, tuple[Floats, Floats]], *, resamples: int, seed: int) -> Replicates:

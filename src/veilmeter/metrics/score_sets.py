@@ -149,7 +149,7 @@ def per_speaker(
                 what, found[what], part, method=method, spread=spread, null=nulls[what], at={"speaker": name},
                 extra={"tag": tag} if what == "l_w" else None,
             ).with_(name=f"{what}_per_speaker")
-            for what, method in (("d_ece", "PAV"), ("l_w", "PAV, Laplace"), ("eer", "ROCCH"))
+            for what, method in (("d_ece", "PAV"), ("l_w", "PAV, Laplace"), ("eer", "rocch"))
         }  # fmt: skip
         rows.append((found["d_ece"], row))
     if not rows:

@@ -32,7 +32,7 @@ SHAPES = {
     "d_ece_op_oo": Shape(high=100.0),
     "min_cllr_op_oo": Shape(high=100.0),
 }
-EER_METHODS = {"rocch": "ROCCH", "roc": "ROC", "interpolated": "interpolated"}
+EER_METHODS = ("rocch", "roc", "interpolated")
 NAMES = (
     "eer", "cllr", "min_cllr", "calibration_loss", "d_ece", "l_w", "d_sys",
     *map(verification.tpr_name, verification.LOW_FPRS),
@@ -120,7 +120,7 @@ def replicates_of(
 
 def method_of(name: str, eer_method: str) -> str:
     fixed = {"d_ece": "PAV", "l_w": "PAV, Laplace", "min_cllr": "PAV", "cllr": "scores as LLRs", "d_sys": "histogram"}
-    return EER_METHODS.get(eer_method, eer_method) if name == "eer" else fixed.get(name, "")
+    return eer_method if name == "eer" else fixed.get(name, "")
 
 
 def extra_facts(data: Measured, found: dict[str, float]) -> dict[str, dict[str, Any]]:
@@ -154,7 +154,7 @@ def made(
     found = None
     if spread is not None and name in spread.samples:
         found = spread.interval(name, value, SHAPES.get(family, Shape()))
-        if found is not None and method == "ROCCH":  # the hull never rises above the diagonal
+        if found is not None and method == "rocch":  # the hull never rises above the diagonal
             found = (found[0], min(found[1], 50.0))
     return Estimate(
         name=name,

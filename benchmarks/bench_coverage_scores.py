@@ -1,0 +1,72 @@
+"""Do the intervals of score measures cover? Correlated trials with a known truth, measured again and again.
+
+Every person has an effect as enrolled and one as tested, every utterance one more: the variance of trials is made of
+16 % + 16 % + 9 % shared parts. Target and impostor scores are normal with equal variances, so the truth is exact.
+"""
+
+from __future__ import annotations
+
+import time
+from statistics import NormalDist
+
+import numpy as np
+
+from veilmeter.metrics import zebra
+from veilmeter.metrics.summary import SHAPES, prepare, replicates_of, values
+from veilmeter.scores import Scores
+
+MEASURES = ("eer", "d_ece", "min_cllr")
+
+
+def truth(distance: float) -> dict[str, float]:
+    """Of an unlimited number of people: the log-likelihood ratio of equal-variance normals is linear."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(120)
+    weights = weights / weights.sum()
+    t, n = distance * nodes + distance**2 / 2, distance * nodes - distance**2 / 2
+    d_ece = float(weights @ (zebra.z(t) + zebra.z(-n)) / (2 * np.log(2)))
+    cllr = float(weights @ (np.logaddexp(0, -t) + np.logaddexp(0, n)) / (2 * np.log(2)))
+    return {"eer": 100 * NormalDist().cdf(-distance / 2), "d_ece": d_ece, "min_cllr": cllr}
+
+
+def trials(rng: np.random.Generator, people: int, utterances: int, distance: float, outsiders: int = 4) -> Scores:
+    """Every enrolled person against every test utterance; outsiders are tested but not enrolled."""
+    tested = people + outsiders
+    enrol_effect, test_effect = rng.normal(0, 0.4, people), rng.normal(0, 0.4, tested)
+    utterance_effect = rng.normal(0, 0.3, (tested, utterances))
+    noise = rng.normal(0, np.sqrt(1 - 0.16 - 0.16 - 0.09), (people, tested, utterances))
+    x = enrol_effect[:, None, None] + test_effect[None, :, None] + utterance_effect[None] + noise
+    enrol, test = (np.broadcast_to(i[..., None], x.shape).ravel() for i in np.indices((people, tested)))
+    return Scores(x.ravel() + distance * (enrol == test), enrol == test, enrol, test)
+
+
+def coverage(
+    *, people: int, utterances: int, distance: float, samples: int, resamples: int = 300, seed: int = 0
+) -> dict[str, float]:
+    """The share of samples whose interval holds the truth."""
+    right = truth(distance)
+    rng = np.random.default_rng([seed, people, utterances])
+    hits = dict.fromkeys(MEASURES, 0)
+    for number in range(samples):
+        scores = trials(rng, people, utterances, distance)
+        data = prepare(scores.targets, scores.impostors)
+        found = values(data)
+        spread = replicates_of(scores, data, resamples, number)
+        for name in MEASURES:
+            low, high = spread.interval(name, found[name], SHAPES[name]) or (np.nan, np.nan)
+            hits[name] += low <= right[name] <= high
+    return {name: count / samples for name, count in hits.items()}
+
+
+def main(samples: int = 100) -> None:
+    print(f"coverage of nominal 95 % intervals, {samples} samples each (standard error 2 points); truth in brackets")
+    print(f"{'people':>7} {'utterances':>10}   " + "   ".join(f"{name:>18}" for name in MEASURES))
+    for people, utterances, distance in [(16, 20, 2.0), (16, 20, 0.3), (30, 10, 0.7), (50, 6, 1.5)]:
+        start = time.perf_counter()
+        found = coverage(people=people, utterances=utterances, distance=distance, samples=samples, resamples=200)
+        right = truth(distance)
+        cells = "   ".join(f"{100 * rate:>6.1f} % ({right[name]:7.4g})" for name, rate in found.items())
+        print(f"{people:>7} {utterances:>10}   {cells}   {time.perf_counter() - start:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
