@@ -27,7 +27,8 @@ from veilmeter.formats.walk import inside
 
 FORMATS = ("flac", "wav")
 LISTED = ("csv", "kaldi", "vpc")  # layouts in which lists say which file is whose, so that a file's place is free
-CLIPPED_SHARE = 1e-3  # of an output's samples beyond full scale that is worth a remark
+FULL_SCALE = 32767 / 32768
+FAR_TOO_LOUD = 0.1  # an output that had to be scaled by less is worth a remark
 
 Progress = Callable[[int, int], None]
 """Called with the utterances done and how many there are."""
@@ -44,7 +45,6 @@ class Anonymized:
     kept: int
     removed: int
     problems: tuple[Problem, ...]
-    warnings: tuple[str, ...]
 
     @property
     def done(self) -> int:
@@ -53,6 +53,11 @@ class Anonymized:
     @property
     def failed(self) -> tuple[Problem, ...]:
         return tuple(problem for problem in self.problems if problem.fatal)
+
+    @property
+    def scaled(self) -> int:
+        """How many outputs were beyond full scale and were scaled down."""
+        return sum(entry.gain < 1 for entry in self.entries)
 
     @property
     def seconds(self) -> float:
@@ -138,7 +143,6 @@ def anonymize_corpus(
         len(outputs) - made,
         removed,
         (*corpus.problems, *problems),
-        _warnings(entries),
     )
 
 
@@ -309,15 +313,16 @@ class _Task:
             kind = error.kind if isinstance(error, AudioError) else "not-anonymized"
             return _failed(entry, Problem(kind, error.what, str(path), fix=error.fix or ""))
         problems = [found for found in [clipped_problem(path, recording)] if found is not None]
-        clipped = int((np.abs(samples) > 1.0).sum())
-        if clipped > CLIPPED_SHARE * len(samples):
-            what = (
-                f"{100 * clipped / len(samples):.1f} % of its anonymized samples were beyond full scale and are clipped"
-            )
-            problems.append(Problem("clipped-output", what, str(path), fatal=False))
-        write_audio(target, samples)
+        # Systems such as McAdams' leave the level as it comes out, often beyond what 16 bits hold. Clipping would add a
+        # distortion of its own, and one that hides speakers: the whole recording is scaled instead.
+        peak = float(np.abs(samples).max())
+        gain = FULL_SCALE / peak if peak > FULL_SCALE else 1.0
+        if gain < FAR_TOO_LOUD:
+            what = f"its anonymized samples were {1 / gain:.0f} times beyond full scale and are scaled down"
+            problems.append(Problem("too-loud", what, str(path), fatal=False))
+        write_audio(target, samples * gain)
         said = tuple({"kind": problem.kind, "what": problem.what} for problem in problems)
-        done = replace(entry, output_sha256=_hash(target), seconds=len(samples) / RATE, clipped=clipped, problems=said)
+        done = replace(entry, output_sha256=_hash(target), seconds=len(samples) / RATE, gain=gain, problems=said)
         return _Outcome(done, problems)
 
     def _anonymized(self, samples: Samples, parameters: dict[str, Any]) -> Samples:
@@ -380,10 +385,3 @@ def _remove_outdated(folder: Path, before: dict[str, Entry], entries: Iterable[E
                 if parent != Path() and not any((folder / parent).iterdir()):
                     (folder / parent).rmdir()
     return removed
-
-
-def _warnings(result: Iterable[Entry]) -> tuple[str, ...]:
-    clipped = sum(any(one["kind"] == "clipped-output" for one in entry.problems) for entry in result)
-    if not clipped:
-        return ()
-    return (f"{clipped} outputs were beyond full scale and are clipped: the level is left as the system gives it",)

@@ -27,7 +27,8 @@ from veilmeter.files import PRIVATE_FILE, make_folder, to_json, write_text
 class Entry:
     """One utterance: paths are relative to the corpus and to the output folder.
 
-    `output` and its hash are None if it could not be done; then `problems` says why.
+    `output` and its hash are None if it could not be done; then `problems` says why. `gain` is below 1 where the
+    anonymized samples were beyond full scale and were scaled to fit.
     """
 
     utterance: str
@@ -41,7 +42,7 @@ class Entry:
     parameters: Mapping[str, Any]
     pseudo_speaker: str | None = None
     seconds: float | None = None
-    clipped: int = 0
+    gain: float = 1.0
     problems: tuple[Mapping[str, str], ...] = field(default=())
 
     def same_treatment(self, other: Entry) -> bool:

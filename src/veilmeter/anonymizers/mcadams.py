@@ -31,7 +31,7 @@ RATE, FRAME, HOP, ORDER = 16_000, 320, 160, 20
 ENERGY_FLOOR = 1e-10
 
 # Where less than this is left, sums of products of samples are too coarse to go on with.
-PRECISE = 1e-6
+PRECISE = 2e-4
 
 # Angles this close to 0 or π count as real poles. The map is discontinuous there (a pair at π moves, a real pole
 # stays), and a double real pole comes out of any root finder as a pair some 1e-8 apart.

@@ -120,9 +120,8 @@ def command(
         engine.close()
     if json:
         inputs = {"corpus": str(corpus), "layout": found.layout, "system": system}
-        emit(
-            Page("anonymize", {}, inputs=inputs, warnings=_warnings(done), more={"anonymized": _facts(done)}), Form.JSON
-        )
+        warnings = [f"{len(done.failed)} recordings were left out"] if done.failed else []
+        emit(Page("anonymize", {}, inputs=inputs, warnings=warnings, more={"anonymized": _facts(done)}), Form.JSON)
     else:
         _print(done)
     if not done.done:
@@ -162,11 +161,6 @@ def _more(pairs: list[str]) -> dict[str, Any]:
     return found
 
 
-def _warnings(done: Anonymized) -> list[str]:
-    left_out = [f"{len(done.failed)} recordings were left out"] if done.failed else []
-    return [*left_out, *done.warnings]
-
-
 def _facts(done: Anonymized) -> dict[str, object]:
     from dataclasses import asdict
 
@@ -182,6 +176,7 @@ def _facts(done: Anonymized) -> dict[str, object]:
         "made": done.made,
         "kept": done.kept,
         "removed": done.removed,
+        "scaled": done.scaled,
         "left_out": len(done.failed),
         "problems": [asdict(problem) for problem in done.problems],
     }
@@ -198,11 +193,11 @@ def _print(done: Anonymized) -> None:
     print(clean(f"manifest: {done.manifest} (a key to re-identification: keep it private, never publish it)"))
     if done.removed:
         print(f"{done.removed} outputs of an earlier run have no usable source any more and were removed")
-    for warning in done.warnings:
-        print(clean(f"! {warning}"))
+    if done.scaled:
+        print(f"{done.scaled} were beyond full scale and were scaled down to fit; the manifest says by how much")
     for title, problems in (
         ("left out", done.failed),
-        ("used all the same", tuple(one for one in done.problems if not one.fatal and one.kind != "clipped-output")),
+        ("used all the same", tuple(problem for problem in done.problems if not problem.fatal)),
     ):
         for line in listed(title, problems):
             print(clean(line.replace("inputs.jsonl and embeddings.json", "the manifest")))
