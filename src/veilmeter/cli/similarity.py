@@ -171,12 +171,16 @@ def _read(path: Path, warnings: list[str]) -> Embeddings:
 def _system_names(paths: list[Path]) -> list[str]:
     """The last part of each path that tells them apart."""
     for depth in (1, 2, 3, 4):
-        names = ["/".join(path.resolve().parts[-depth:]) for path in paths]
+        names = ["/".join(_stem(path.resolve()).parts[-depth:]) for path in paths]
         if len(set(names)) == len(names):
             return names
     if len({path.resolve() for path in paths}) < len(paths):
         raise InputError("the same anonymized set was given twice", path=paths[0])
     return [str(path) for path in paths]
+
+
+def _stem(path: Path) -> Path:
+    return path.with_suffix("") if path.suffix in (".npz", ".h5", ".hdf5", ".parquet", ".scp", ".ark") else path
 
 
 def _input(path: Path, embeddings: Embeddings) -> dict[str, Any]:
@@ -299,17 +303,17 @@ def _detail(found: Similarity, zoos: Mapping[str, Zoo]) -> dict[str, Any]:
     from veilmeter.metrics.similarity import KINDS, deid
 
     own = {kind: found.per_speaker(kind) for kind in KINDS}
-    people = []
-    for row, name in enumerate(found.names):
-        people.append(
-            {
-                "speaker": name,
-                **{f"d_diag_{kind.lower()}": float(own[kind][row]) for kind in KINDS},
-                "deid": deid(float(own["OO"][row]), float(own["OP"][row])),
-                "zoo": {kind: {key: value for key, value in zoos[kind].to_json()[row].items() if key != "speaker"}
-                        for kind in KINDS},
-            }
-        )  # fmt: skip
+    animals = {kind: zoos[kind].to_json() for kind in KINDS}
+    people = [
+        {
+            "speaker": name,
+            **{f"d_diag_{kind.lower()}": float(own[kind][row]) for kind in KINDS},
+            "deid": deid(float(own["OO"][row]), float(own["OP"][row])),
+            "zoo": {kind: {key: animals[kind][row][key] for key in ("target", "impostor", "animal", "doddington")}
+                    for kind in KINDS},
+        }
+        for row, name in enumerate(found.names)
+    ]  # fmt: skip
     return {"speakers": people, "zoo": {kind: zoos[kind].corners() for kind in KINDS}}
 
 

@@ -54,11 +54,8 @@ def quadrants(similarities: Mapping[Kind, Floats], names: Sequence[str], *, most
     """
     import altair as alt
 
-    order = speaker_order(similarities)
-    groups = np.array_split(order, min(len(order), most if len(order) > most else len(order)))
-    labels = [
-        _label([names[row] for row in group], first) for group, first in zip(groups, _firsts(groups), strict=True)
-    ]
+    groups, labels = _groups(similarities, names, most)
+    order = np.concatenate(groups)
     one_by_one = len(groups) == len(order)
     tables = {kind: _grouped(similarities[kind], groups) for kind in ("OO", "OP", "PP")}
     tables["PO"] = tables["OP"].T
@@ -79,9 +76,9 @@ def quadrants(similarities: Mapping[Kind, Floats], names: Sequence[str], *, most
             "grid": False,
             "labelFontSize": 9 if len(groups) <= 25 else 7,
         }
-        across = alt.Axis(labels=named and below, title=_side(kind[1], one_by_one) if below else None,
+        across = alt.Axis(labels=named and below, title=_side(kind[1], groups) if below else None,
                           labelAngle=-90, labelOverlap=False, **axis)  # fmt: skip
-        down = alt.Axis(labels=named and left, title=_side(kind[0], one_by_one) if left else None,
+        down = alt.Axis(labels=named and left, title=_side(kind[0], groups) if left else None,
                         labelOverlap=False, **axis)  # fmt: skip
         charts[kind] = (
             alt.Chart(_data(values), width=size, height=size, title=TITLES[kind])
@@ -100,6 +97,25 @@ def quadrants(similarities: Mapping[Kind, Floats], names: Sequence[str], *, most
     return alt.vconcat(upper, lower, spacing=8)
 
 
+def _groups(
+    similarities: Mapping[Kind, Floats], names: Sequence[str], most: int
+) -> tuple[list[NDArray[np.int64]], list[str]]:
+    order = speaker_order(similarities)
+    groups = np.array_split(order, min(len(order), most))
+    labels = [
+        _label([names[row] for row in group], first) for group, first in zip(groups, _firsts(groups), strict=True)
+    ]
+    return groups, labels
+
+
+def speaker_groups(
+    similarities: Mapping[Kind, Floats], names: Sequence[str], *, most: int = MOST_CELLS
+) -> dict[str, str]:
+    """Under which label of `quadrants` each speaker stands."""
+    groups, labels = _groups(similarities, names, most)
+    return {names[row]: label for group, label in zip(groups, labels, strict=True) for row in group}
+
+
 def _data(values: Sequence[Mapping[str, Any]]) -> Any:
     import altair as alt
 
@@ -107,8 +123,9 @@ def _data(values: Sequence[Mapping[str, Any]]) -> Any:
     return data(values=list(values))
 
 
-def _side(letter: str, one_by_one: bool) -> str:
-    who = "speaker" if one_by_one else "speakers, in equal groups"
+def _side(letter: str, groups: Sequence[NDArray[np.int64]]) -> str:
+    largest = max(len(group) for group in groups)
+    who = "speaker" if largest == 1 else f"speakers, {largest} to a cell"
     return f"{'original' if letter == 'O' else 'protected'} {who}"
 
 
