@@ -54,7 +54,7 @@ def criterion_figures(
 
 def people_figures(results: Results, matrices: Matrices | None) -> list[Figure]:
     """The figures in which a speaker can be chosen."""
-    return []
+    return [figure for figure in (_matrix(results, matrices), _zoo(results)) if figure is not None]
 
 
 def save_figures(
@@ -302,5 +302,88 @@ def _det(results: Results) -> Figure | None:
         "Each line is an attacker who moves their threshold. Towards the lower left they recognize people; lines in the upper "
         "right, through 50 and 50, are guessing. The equal error rate is where a line crosses the diagonal.",
         "Detection error trade-off curves: " + "; ".join(said) + ".",
+        chart,
+    )
+
+
+def _matrix(results: Results, matrices: Matrices | None) -> Figure | None:
+    """The four quadrants, in which the chosen speaker's row and column are framed."""
+    import altair as alt
+
+    from veilmeter.report.figures.similarity import MOST_CELLS, quadrants, speaker_groups
+
+    if matrices is None or len(matrices.speakers) < 2:
+        return None
+    spec = quadrants(matrices.quadrants, matrices.speakers).to_dict()
+    groups = speaker_groups(matrices.quadrants, matrices.speakers)
+    test = "datum.row === groups[chosen] || datum.column === groups[chosen]"
+    for line in spec["vconcat"]:
+        for cell in line["hconcat"]:
+            cell["encoding"]["stroke"] = {"condition": {"test": test, "value": style.RED}, "value": None}
+            cell["encoding"]["strokeWidth"] = {"condition": {"test": test, "value": 1.5}, "value": 0}
+    spec["params"] = [*spec.get("params", []), {"name": "chosen", "value": ""}, {"name": "groups", "value": groups}]
+    found = results.get("similarity", {}).get("estimates", {})
+    said = "".join(f" {view.estimate(name, found[name])}." for name in ("deid", "g_vd") if name in found)
+    many = len(matrices.speakers) > MOST_CELLS
+    return Figure(
+        "matrix",
+        "Likeness before and after",
+        "Upper left: original voices with each other. Lower right: anonymized voices with each other. The other two: original with "
+        "anonymized. A bright diagonal there means that people can be recognized, no diagonal is good; those least protected come "
+        "first." + (" Speakers are shown in groups of equal size, as there are many." if many else "") + said,
+        f"Similarity of {len(matrices.speakers)} speakers in four quadrants.{said}",
+        alt.VConcatChart.from_dict(spec),
+    )
+
+
+def _zoo(results: Results) -> Figure | None:
+    import altair as alt
+
+    from veilmeter.report.figures.similarity import ANIMAL_COLORS
+
+    rows = [
+        {key: person.get(key) for key in ("speaker", "target", "impostor", "animal")}
+        for person in results.get("similarity", {}).get("zoo") or []
+    ]
+    if not rows:
+        return None
+    chosen = "datum.speaker === chosen"
+    chart = (
+        alt.Chart(alt.InlineData(rows))
+        .mark_circle(opacity=0.9)
+        .encode(
+            x=alt.X(
+                "target:Q",
+                title="likeness to oneself, original with anonymized (mean LLR)",
+                scale=alt.Scale(zero=False),
+            ),
+            y=alt.Y("impostor:Q", title="likeness to others (mean LLR)", scale=alt.Scale(zero=False)),
+            color=alt.Color(
+                "animal:N",
+                title=None,
+                scale=alt.Scale(domain=list(ANIMAL_COLORS), range=list(ANIMAL_COLORS.values())),
+                legend=alt.Legend(orient="bottom", columns=8),
+            ),
+            size=alt.condition(chosen, alt.value(320), alt.value(80 if len(rows) <= 60 else 30)),
+            stroke=alt.condition(chosen, alt.value(style.RED), alt.value(None)),
+            strokeWidth=alt.condition(chosen, alt.value(3), alt.value(0)),
+            tooltip=[
+                "speaker:N",
+                "animal:N",
+                alt.Tooltip("target:Q", format=".3f"),
+                alt.Tooltip("impostor:Q", format=".3f"),
+            ],
+        )
+        .properties(width=760, height=330)
+        .add_params(alt.param(name="chosen", value=""))
+    )
+    counts = {animal: sum(row["animal"] == animal for row in rows) for animal in ANIMAL_COLORS}
+    said = ", ".join(f"{count} {animal}" for animal, count in counts.items() if count)
+    return Figure(
+        "zoo",
+        "The zoo",
+        "One point a speaker, between original and anonymized voice. To the right are those who still resemble themselves: the "
+        "people whom the anonymizer protects least. High up are those who resemble many others. The middle, left, is good.",
+        f"Zoo plot of {len(rows)} speakers: {said}.",
         chart,
     )

@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.errors import InputError, missing_extra
+from veilmeter.metrics.similarity import Kind
 from veilmeter.report.pseudonyms import pseudonyms, run_key
 
 SCHEMA = 1
 AUDIO_SPEAKERS = 30  # the riskiest ones; more would make a page that no mail carries
 AUDIO_SECONDS = 6.0
-QUADRANTS = ("OO", "OP", "PP")
+QUADRANTS: tuple[Kind, ...] = ("OO", "OP", "PP")
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +29,7 @@ class Matrices:
     """The similarity matrices, all with the same speakers in the same order."""
 
     speakers: tuple[str, ...]
-    quadrants: Mapping[str, NDArray[np.float64]]
+    quadrants: Mapping[Kind, NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,8 +25,9 @@
     views.set(id, result.view);
     if (chosen) mark(result.view);
     result.view.addEventListener("click", (_event, item) => {
-      const name = item && item.datum && (item.datum.speaker || (item.datum.datum && item.datum.datum.speaker));
-      if (name) choose(name);
+      const datum = (item && item.datum) || {};
+      const name = datum.speaker || datum.row;
+      if (name && Object.hasOwn(people, name)) choose(name);
     });
     box.dataset.drawn = "yes";
   }
