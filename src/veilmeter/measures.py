@@ -118,6 +118,12 @@ MEASURES: dict[str, Measure] = {
         Measure("top1", "Top-1", "percent", "lower",
                 "After inversion, the share of anonymized recordings whose nearest clear recording is by the same "
                 "speaker.", _CHAMPION),
+        Measure("top1_clear", "Top-1 (clear to restored)", "percent", "lower",
+                "The share of clear recordings whose nearest restored recording is by the same speaker: the direction "
+                "of the paper's table.", _CHAMPION),
+        Measure("top_k", "Top-k", "percent", "lower",
+                "After inversion, the share of anonymized recordings with the right speaker among the k nearest clear "
+                "recordings.", _CHAMPION),
         Measure("inference", "attribute inference", "percent", "lower",
                 "How often an attribute (gender, accent) is guessed right from protected speech, balanced over its "
                 "values.", "Opinion 05/2014"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
@@ -13,7 +14,15 @@ from veilmeter.errors import InputError
 from veilmeter.inversion.maps import EVERYBODY, Alignment, Floats, InversionMap, attribute
 from veilmeter.inversion.preprocessing import fit_preprocessing
 from veilmeter.inversion.procrustes import procrustes
-from veilmeter.inversion.wasserstein import Matching, Schedule, wasserstein_procrustes
+from veilmeter.inversion.wasserstein import (
+    INITIAL_POINTS,
+    Matching,
+    Schedule,
+    checked_sets,
+    initial_rotation,
+    mutual_refinement,
+    wasserstein_procrustes,
+)
 
 Method = Literal["procrustes", "wasserstein"]
 
@@ -22,7 +31,8 @@ Method = Literal["procrustes", "wasserstein"]
 class Settings:
     """How the attack learns. `by` names an attribute (gender): one map for each of its values.
 
-    `procrustes` knows which anonymized training vector belongs to which clear one, `wasserstein` does not.
+    `procrustes` knows which anonymized training vector belongs to which clear one, `wasserstein` does not. `rounds`
+    sharpen the map on vectors that are each other's nearest; supervised, on all training vectors, paired or not.
     """
 
     method: Method = "procrustes"
@@ -33,6 +43,7 @@ class Settings:
     seed: int = 0
     matching: Matching = "assignment"
     schedule: Schedule | None = None
+    rounds: int = 0
 
     def __post_init__(self) -> None:
         if self.method not in get_args(Method):
@@ -77,25 +88,43 @@ def attack(
 
 def learn(clear: Embeddings, anonymized: Embeddings, settings: Settings) -> InversionMap:
     """The map from anonymized to clear embeddings. Supervised: pairs are utterances with the same id in both."""
-    facts: dict[str, Any] = {k: v for k, v in asdict(settings).items() if k not in ("schedule", "by")}
-    if not settings.by:
-        one, found = _align(clear, anonymized, settings)
-        return InversionMap({EVERYBODY: one}, "", facts | {"learnt": {EVERYBODY: found}})
-    values, other = attribute(clear, settings.by), attribute(anonymized, settings.by)
-    if set(values) != set(other):
-        raise InputError(
-            f"the clear training set has {settings.by} {_listed(values)}, the anonymized one {_listed(other)}",
-            path=anonymized.source or None,
-        )
-    alignments, learnt = {}, {}
-    for value in sorted(set(values)):
-        alignments[value], learnt[value] = _align(
-            clear.take(values == value), anonymized.take(other == value), settings
-        )
-    return InversionMap(alignments, settings.by, facts | {"learnt": learnt})
+    return learn_seeds(clear, anonymized, settings, [settings.seed])[0]
 
 
-def _align(clear: Embeddings, anonymized: Embeddings, settings: Settings) -> tuple[Alignment, dict[str, Any]]:
+def learn_seeds(
+    clear: Embeddings, anonymized: Embeddings, settings: Settings, seeds: Sequence[int]
+) -> list[InversionMap]:
+    """One map a seed; what does not depend on the seed is computed once."""
+    parts: dict[str, tuple[Embeddings, Embeddings]] = {EVERYBODY: (clear, anonymized)}
+    if settings.by:
+        values, other = attribute(clear, settings.by), attribute(anonymized, settings.by)
+        if set(values) != set(other):
+            raise InputError(
+                f"the clear training set has {settings.by} {_listed(values)}, the anonymized one {_listed(other)}",
+                path=anonymized.source or None,
+            )
+        parts = {value: (clear.take(values == value), anonymized.take(other == value)) for value in sorted(set(values))}
+    learnt = {group: _align(*sides, settings, seeds) for group, sides in parts.items()}
+    facts = {k: v for k, v in asdict(settings).items() if k not in ("schedule", "by")}
+    return [
+        InversionMap(
+            {group: found[number][0] for group, found in learnt.items()},
+            settings.by,
+            facts | {"seed": seed, "learnt": {group: found[number][1] for group, found in learnt.items()}},
+        )
+        for number, seed in enumerate(seeds)
+    ]
+
+
+def objective(learnt: InversionMap) -> float:
+    """How well the sets match after an unsupervised map, known without labels (lower is better)."""
+    return float(sum(one.get("objective", 0.0) for one in learnt.facts["learnt"].values()))
+
+
+def _align(
+    clear: Embeddings, anonymized: Embeddings, settings: Settings, seeds: Sequence[int]
+) -> list[tuple[Alignment, dict[str, Any]]]:
+    every_clear, every_anonymized = clear, anonymized
     if settings.supervised:
         clear, anonymized = paired(clear, anonymized)
     before = fit_preprocessing(clear.vectors, pca=settings.pca, center=settings.center)
@@ -108,23 +137,45 @@ def _align(clear: Embeddings, anonymized: Embeddings, settings: Settings) -> tup
         )
     x, y = before.apply(clear.vectors), after.apply(anonymized.vectors)
     facts: dict[str, Any] = {"clear": len(x), "anonymized": len(y), "dimension": before.components}
-    rotation, more = _rotation(x, y, settings)
-    return Alignment(before, after, rotation), facts | more
+    if settings.supervised:
+        _some_difference(x, y)
+        rotation = procrustes(y, x, reflections=settings.reflections)
+        if settings.rounds:
+            rotation = mutual_refinement(
+                after.apply(every_anonymized.vectors),
+                before.apply(every_clear.vectors),
+                rotation,
+                rounds=settings.rounds,
+                reflections=settings.reflections,
+            )
+        return [(Alignment(before, after, rotation), facts)] * len(seeds)
+    return [
+        (Alignment(before, after, rotation), facts | more) for rotation, more in _unsupervised(x, y, settings, seeds)
+    ]
 
 
-def _rotation(clear: Floats, anonymized: Floats, settings: Settings) -> tuple[Floats, dict[str, Any]]:
-    if settings.method == "procrustes":
-        _some_difference(clear, anonymized)
-        return procrustes(anonymized, clear, reflections=settings.reflections), {}
-    found = wasserstein_procrustes(
-        clear,
-        anonymized,
-        seed=settings.seed,
-        matching=settings.matching,
-        reflections=settings.reflections,
-        schedule=settings.schedule,
-    )
-    return found.rotation.T, {"objective": found.objective, "history": list(found.history)}
+def _unsupervised(
+    clear: Floats, anonymized: Floats, settings: Settings, seeds: Sequence[int]
+) -> list[tuple[Floats, dict[str, Any]]]:
+    x, y = checked_sets(clear, anonymized)
+    plan = settings.schedule or Schedule()
+    shared = None
+    if max(len(x), len(y)) <= INITIAL_POINTS:
+        shared = initial_rotation(x, y, steps=plan.initial_steps, regularization=plan.regularization)
+    found = [
+        wasserstein_procrustes(
+            x,
+            y,
+            seed=seed,
+            matching=settings.matching,
+            reflections=settings.reflections,
+            schedule=plan,
+            initial=shared,
+            rounds=settings.rounds,
+        )
+        for seed in seeds
+    ]
+    return [(one.rotation.T, {"objective": one.objective, "history": list(one.history)}) for one in found]
 
 
 def paired(clear: Embeddings, anonymized: Embeddings) -> tuple[Embeddings, Embeddings]:

@@ -138,6 +138,12 @@ class InversionMap:
             np.savez(handle, allow_pickle=False, **arrays)
 
 
+def identity_map(dimension: int) -> InversionMap:
+    """No inversion at all: vectors of length 1 as they are, to say what an attacker gets without a map."""
+    nothing = Preprocessing(np.zeros(0), np.zeros((0, 0)), dimension)
+    return InversionMap({EVERYBODY: Alignment(nothing, nothing, np.eye(dimension))}, "", {"method": "none"})
+
+
 def load_map(path: str | Path) -> InversionMap:
     """A map that `InversionMap.save` wrote. Files are not trusted: no pickle, and every array is checked."""
     try:
