@@ -7,7 +7,7 @@ EERs in percent over pairs of different utterances, scored by the cosine of thei
 - ignorant: original enrolment, anonymized test
 - lazy-informed: both anonymized, each side with its own seed, so a speaker gets another pseudo-speaker
 - informed: as lazy-informed, but the attacker's back end (LDA with within-class normalisation) is trained on the
-  training corpus anonymized by the same system, every recording in three pieces with a voice of its own each
+  training corpus anonymized by the same system: three pieces of 3 s of every recording, each with a voice of its own
 - distinctness: both anonymized with one seed: small if voices that were different stay different
 - own voice: how often an output is closer to its pseudo-speaker's x-vector than to another speaker's pseudo-speaker's
   (chance: 50); and among pseudo-speakers of one gender
@@ -16,16 +16,19 @@ EERs in percent over pairs of different utterances, scored by the cosine of thei
 from __future__ import annotations
 
 import argparse
+import hashlib
+import itertools
 import sys
 import time
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.anonymizers.base import Anonymizer, NeedsCorpus, Samples, load_anonymizer
+from veilmeter.anonymizers.base import Anonymizer, Samples, load_anonymizer
 from veilmeter.anonymizers.xvector_pool import XvectorPool, world
 from veilmeter.audio import read_audio
 from veilmeter.backends.lda import LDA
@@ -34,10 +37,12 @@ from veilmeter.embeddings import unit
 from veilmeter.engine import Engine, open_engine, ordered
 from veilmeter.extractors import weights
 from veilmeter.extractors.base import load_extractor
+from veilmeter.files import whole_file
 from veilmeter.metrics.summary import measure_scores
 from veilmeter.scores import Scores
 
 PIECES = 3
+PIECE_SECONDS = 3.0
 ENROLMENT_SEED, TEST_SEED, TRAINING_SEED = 1, 2, 100
 MOS_SAMPLES = int(9.01 * world.RATE)
 
@@ -70,12 +75,23 @@ class Row:
     options: dict[str, Any] = field(default_factory=dict)
     warp: tuple[float, float] | None = None
 
+    @property
+    def random(self) -> bool:
+        return self.system in ("mcadams-random", "xvector-pool")
+
     def make(self, seed: int, corpus: Corpus, engine: Engine, model: str) -> Anonymizer:
         if self.warp is not None:
             return Control(*self.warp, seed=seed)
         options = self.options | ({"model": model} if model and self.system == "xvector-pool" else {})
         made = load_anonymizer(self.system, options | {"seed": seed})
-        return made.prepared(corpus, engine) if isinstance(made, NeedsCorpus) else made
+        if not isinstance(made, XvectorPool):
+            return made
+        if corpus.root not in _sources:  # the source speakers are the same for every row and seed
+            _sources[corpus.root] = made.prepared(corpus, engine).sources
+        return replace(made, sources=_sources[corpus.root])
+
+
+_sources: dict[Path, Any] = {}
 
 
 ROWS = {
@@ -96,25 +112,23 @@ ROWS = {
 
 @dataclass(frozen=True)
 class Job:
-    """One recording, or one piece of it, as the system leaves it."""
+    """One recording, or the piece from `start` to `stop` (seconds), as the system leaves it."""
 
     utterance: Utterance
     anonymizer: Anonymizer | None
-    piece: tuple[int, int] = (0, 1)
+    start: float = 0.0
+    stop: float | None = None
     mos: bool = False
 
 
-Heard = tuple[dict[str, NDArray[np.float32]], float]
-
-
-def hear(extractors: tuple[str, ...], job: Job) -> Heard:
-    """The embeddings of what a job gives, and its predicted quality."""
-    number, count = job.piece
-    samples: Samples = np.array_split(read_audio(job.utterance.path), count)[number]
+def hear(extractors: tuple[str, ...], job: Job) -> NDArray[np.float32]:
+    """The unit embeddings of what a job gives, one after the other, and last its predicted quality."""
+    samples = read_audio(job.utterance.path)
+    samples = samples[int(job.start * world.RATE) : None if job.stop is None else int(job.stop * world.RATE)]
     if job.anonymizer is not None:
         samples = job.anonymizer.anonymize(samples, job.anonymizer.parameters(job.utterance))
-    vectors = {name: unit(_extractor(name).embed(samples)) for name in extractors}
-    return vectors, predicted_mos(samples) if job.mos else float("nan")
+    vectors = [unit(_extractor(name).embed(samples)) for name in extractors]
+    return np.concatenate([*vectors, [predicted_mos(samples) if job.mos else np.nan]]).astype(np.float32)
 
 
 @lru_cache
@@ -157,7 +171,7 @@ def eer(enrolment: NDArray[Any], test: NDArray[Any], speakers: NDArray[Any]) -> 
 def own_voice(anonymizer: Anonymizer, corpus: Corpus, vectors: NDArray[Any]) -> str:
     """Percent of (output, other speaker) pairs in which the own pseudo-speaker is closer, all and within a gender."""
     if not isinstance(anonymizer, XvectorPool):
-        return "-"
+        return ""
     chosen = {u.speaker: anonymizer.parameters(u) for u in corpus}
     names = sorted(chosen)
     pool = anonymizer.chosen_pool
@@ -173,46 +187,80 @@ def own_voice(anonymizer: Anonymizer, corpus: Corpus, vectors: NDArray[Any]) -> 
     return f"{100 * closer[others].mean():.0f} / {100 * closer[alike].mean():.0f}"
 
 
-def measured(row: Row | None, test: Corpus, training: Corpus, engine: Engine, args: argparse.Namespace) -> list[str]:
+class Listener:
+    """Hears jobs on the engine and keeps what it heard in a folder, so that a stopped run goes on."""
+
+    def __init__(self, engine: Engine, extractors: list[str], keep: Path | None) -> None:
+        self.engine, self.extractors, self.keep = engine, tuple(extractors), keep
+        self.heard: dict[str, dict[str, NDArray[np.float32]]] = {}
+        self.sizes = {name: _extractor(name).dimension for name in extractors}
+
+    def hear(self, title: str, jobs: list[Job], extractors: tuple[str, ...] = ()) -> dict[str, NDArray[np.float32]]:
+        """By extractor the embeddings of all jobs; under "mos" their predicted quality."""
+        wanted = extractors or self.extractors
+        system = jobs[0].anonymizer
+        about = repr((title, wanted, system and (system.name, system.version), [job.utterance.id for job in jobs]))
+        if about in self.heard:
+            return self.heard[about]
+        kept = self.keep and self.keep / f"{title}-{hashlib.sha256(about.encode()).hexdigest()[:12]}.npy"
+        if kept and kept.is_file():
+            table = np.load(kept, allow_pickle=False)
+        else:
+            table = np.stack(ordered(self.engine, partial(hear, wanted), jobs))
+            if kept:
+                with whole_file(kept) as temporary, open(temporary, "wb") as handle:
+                    np.save(handle, table)
+        ends = np.cumsum([self.sizes[name] for name in wanted])
+        self.heard[about] = dict(zip((*wanted, "mos"), np.split(table, ends, axis=1), strict=True))
+        return self.heard[about]
+
+
+def measured(
+    key: str, row: Row | None, test: Corpus, training: Corpus, listener: Listener, args: argparse.Namespace
+) -> list[str]:
     """The cells of one row, for all extractors."""
-    extractors = tuple(args.extractor)
-    listen = partial(hear, extractors)
     speakers = np.array([u.speaker for u in test])
-    originals = ordered(engine, listen, [Job(u, None, mos=row is None) for u in test])
+    originals = listener.hear("original", [Job(u, None, mos=True) for u in test])
     if row is None:
-        cells = []
-        for name in extractors:
-            x = np.stack([vectors[name] for vectors, _ in originals])
-            cells += [eer(x, x, speakers), "-", "-", "-"]
-        return [*cells, "-", f"{np.mean([mos for _, mos in originals]):.2f}"]
-    made = {seed: row.make(seed, test, engine, args.model) for seed in (ENROLMENT_SEED, TEST_SEED)}
-    outputs = {
-        seed: ordered(engine, listen, [Job(u, system, mos=seed == TEST_SEED) for u in test])
+        cells = [[eer(originals[name], originals[name], speakers), "", "", ""] for name in args.extractor]
+        return [*itertools.chain(*cells), "", f"{originals['mos'].mean():.2f}"]
+    made = {seed: row.make(seed, test, listener.engine, args.model) for seed in (TEST_SEED, ENROLMENT_SEED)}
+    tested, enrolment = (
+        # A system without chance gives the same for every seed: heard once.
+        listener.hear(f"{key}-{seed if row.random else 0}", [Job(u, system, mos=True) for u in test])
         for seed, system in made.items()
-    }
-    jobs = []
-    for piece in range(PIECES if args.informed else 0):
-        system = row.make(TRAINING_SEED + piece, training, engine, args.model)
-        jobs += [Job(u, system, (piece, PIECES)) for u in training]
-    heard = ordered(engine, listen, jobs)
-    cells = []
-    for name in extractors:
-        original = np.stack([vectors[name] for vectors, _ in originals])
-        enrolment, tested = (np.stack([v[name] for v, _ in outputs[s]]) for s in (ENROLMENT_SEED, TEST_SEED))
-        informed = "-"
-        if jobs:
-            backend = LDA.fit(np.stack([v[name] for v, _ in heard]), [job.utterance.speaker for job in jobs])
-            informed = eer(backend.project(enrolment), backend.project(tested), speakers)
-        cells += [
-            eer(original, tested, speakers),
-            eer(enrolment, tested, speakers),
+    )
+    attacker = args.extractor[0]
+    projected: tuple[NDArray[Any], NDArray[Any]] | None = None
+    if args.informed:
+        jobs = []
+        for piece in range(PIECES):
+            system = row.make(TRAINING_SEED + piece, training, listener.engine, args.model)
+            start = piece * PIECE_SECONDS
+            jobs += [Job(u, system, start, start + PIECE_SECONDS) for u in training if _lasts(u, start + PIECE_SECONDS)]
+        heard = listener.hear(f"{key}-training", jobs, (attacker,))[attacker]
+        backend = LDA.fit(heard, [job.utterance.speaker for job in jobs])
+        projected = backend.project(enrolment[attacker]), backend.project(tested[attacker])
+    found: list[str] = []
+    for name in args.extractor:
+        informed = eer(*projected, speakers) if projected is not None and name == attacker else ""
+        found += [
+            eer(originals[name], tested[name], speakers),
+            eer(enrolment[name], tested[name], speakers),
             informed,
-            eer(tested, tested, speakers),
+            eer(tested[name], tested[name], speakers),
         ]
-        if name == "campplus":
-            preference = own_voice(made[TEST_SEED], test, tested)
-    quality = f"{np.mean([mos for _, mos in outputs[TEST_SEED]]):.2f}"
-    return [*cells, preference if "campplus" in extractors else "-", quality]
+    preference = own_voice(made[TEST_SEED], test, tested["campplus"]) if "campplus" in tested else ""
+    return [*found, preference, f"{tested['mos'].mean():.2f}"]
+
+
+@cache
+def _seconds(path: Path) -> float:
+    return len(read_audio(path)) / world.RATE
+
+
+def _lasts(utterance: Utterance, seconds: float) -> bool:
+    return _seconds(utterance.path) >= seconds
 
 
 def main() -> None:
@@ -224,25 +272,21 @@ def main() -> None:
     parser.add_argument("--model", default="", help="an xvector-pool model other than the shipped one")
     parser.add_argument("--no-informed", dest="informed", action="store_false", help="leave out the informed attacker")
     parser.add_argument("--jobs", type=int, default=None)
+    parser.add_argument("--keep", type=Path, help="a folder for embeddings, so that a stopped run goes on")
     args = parser.parse_args()
     args.extractor = args.extractor or ["campplus", "ge2e"]
     test, training = read_corpus(args.test), read_corpus(args.training)
-    for name in args.extractor:
-        load_extractor(name)  # fetched once, before several processes ask for it
-    weights.fetch(weights.DNSMOS)
+    weights.fetch(weights.DNSMOS)  # once, before several processes ask for it
     engine = open_engine(args.jobs)
     columns = ["ignorant", "lazy-informed", "informed", "distinctness"]
-    head = [
-        "system",
-        *(f"{name}: {c}" for name in args.extractor for c in columns),
-        "own voice %, all / same gender",
-        "DNSMOS",
-    ]
+    head = ["system", *(f"{name}: {column}" for name in args.extractor for column in columns)]
+    head += ["own voice, all / same gender", "DNSMOS"]
     print("| " + " | ".join(head) + " |\n|---|" + "---:|" * (len(head) - 1), flush=True)
     try:
+        listener = Listener(engine, args.extractor, args.keep)
         for key in args.row or ["original", *ROWS]:
             start = time.monotonic()
-            cells = measured(ROWS.get(key), test, training, engine, args)
+            cells = measured(key, ROWS.get(key), test, training, listener, args)
             label = ROWS[key].label if key in ROWS else "original"
             print("| " + " | ".join([label, *cells]) + " |", flush=True)
             print(f"{key}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)

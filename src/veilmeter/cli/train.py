@@ -28,6 +28,7 @@ def command(
     offline: Annotated[
         bool, typer.Option("--offline", help="Fetch nothing, not even the extractor's weights.")
     ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")] = False,
 ) -> None:
     """Train an anonymizer's model: features of every utterance, then the network, then model.safetensors in OUT.
 
@@ -36,31 +37,32 @@ def command(
     """
     if system not in SYSTEMS:
         raise InputError(f"{system!r} can't be trained", fix=f"choose {', '.join(SYSTEMS)}")
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from contextlib import ExitStack
 
     from veilmeter.anonymizers.xvector_pool import card
     from veilmeter.anonymizers.xvector_pool.training import MODEL, Settings, train
     from veilmeter.cli.output import clean
+    from veilmeter.cli.progress import Progress, shown
     from veilmeter.corpus import read_corpus
     from veilmeter.engine import open_engine
 
     settings = Settings(seed=seed, steps=steps, voices_per_gender=voices, bottleneck=bottleneck)
     found = read_corpus(corpus, layout)
-    errors = Console(stderr=True)
     engine = open_engine(jobs)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    bars: dict[str, Progress] = {}
+    units = {"features": "utterances", "network": "steps"}
+    on_screen = ExitStack()
+
+    def tell(step: str, done: int, total: int, remark: str) -> None:
+        if step not in bars:
+            on_screen.close()  # one bar at a time
+            bars[step] = on_screen.enter_context(shown(step, unit=units[step], quiet=quiet))
+        bars[step](done, total)
+
     try:
-        with Progress(*columns, TextColumn("{task.fields[remark]}"), console=errors) as bars:
-            tasks = {name: bars.add_task(name, total=None, remark="") for name in ("features", "network")}
-
-            def tell(step: str, done: int, total: int, remark: str) -> None:
-                bars.update(tasks[step], completed=done, total=total, remark=remark)
-
-            model = train(
-                found, out, settings, engine=engine, offline=offline, progress=tell, notes={"license": license}
-            )
+        model = train(found, out, settings, engine=engine, offline=offline, progress=tell, notes={"license": license})
     finally:
+        on_screen.close()
         engine.close()
     card.write(model, out / card.NAME)
     print(clean(f"{out / MODEL}: {model.card['parameters']:,} parameters, loss {model.card['loss']}"))
