@@ -121,13 +121,19 @@ def _print_table(page: Page) -> None:
     console.print(Text(clean(page.title), style="bold"))
     for heading, rows in page.grouped():
         table = Table(title=escape(clean(heading)) or None, title_justify="left", box=None, pad_edge=False)
+        cells = [_cells(one) for one in rows]
         for number, column in enumerate(COLUMNS):
+            # on a narrow terminal the words give way, never the numbers
+            wide = max(len(row[number]) for row in [COLUMNS, *cells]) if 1 <= number <= 4 else None
             table.add_column(
-                column, justify="right" if number in (1, 3) else "left", header_style="dim", no_wrap=number < 5
+                column,
+                justify="right" if number in (1, 3) else "left",
+                header_style="dim",
+                no_wrap=1 <= number < 5,
+                min_width=wide,
             )
-        for one in rows:
-            inside = one.inside_null
-            table.add_row(*(Text(cell) for cell in _cells(one)), style="dim" if inside else None)
+        for one, row in zip(rows, cells, strict=True):
+            table.add_row(*(Text(cell) for cell in row), style="dim" if one.inside_null else None)
         console.print()
         console.print(table)
     for warning in page.warnings:

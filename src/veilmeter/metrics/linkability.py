@@ -153,7 +153,7 @@ class Linkability:
             better=entry.better,
             interval=self.interval(speakers) if intervals else None,
             null=1 / speakers,
-            method="exact over all choices of impostors",
+            method="exact",
             n={
                 "speakers": int(np.count_nonzero(self.counts)),
                 "conversations": len(self.better),

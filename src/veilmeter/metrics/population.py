@@ -76,10 +76,7 @@ class BackTest:
         return self.speakers / self.fitted
 
     def __str__(self) -> str:
-        return (
-            f"back-test: fitted among {self.fitted:,}, predicted {self.predicted:.3f} among {self.speakers:,}, "
-            f"measured {self.measured:.3f}"
-        )
+        return f"back-test {self.predicted:.3f} for {self.measured:.3f}, {self.fitted:,} to {self.speakers:,}"
 
     def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("fitted", "speakers", "predicted", "measured", "error")}
@@ -197,14 +194,17 @@ def population_linkability(
     """
     tested = back_test(link, seed=seed)
     for population in populations:
-        if population < 2:
-            raise InputError(f"a population of {population:,} makes no sense", fix="give 2 or more")
+        if population < link.largest:
+            raise InputError(
+                f"a population of {population:,} is smaller than the {link.largest:,} enrolled",
+                fix="Linkability among so many is measured, not extrapolated",
+            )
     sizes = np.asarray(populations, float)
     people = int(np.count_nonzero(link.counts))
     clear = not link.better.any()
     models = fit_both(link.better, link.impostors, link.weights)
     values = np.array([model.linkability(sizes) for model in models])
-    low = high = middle = expit(_logit(values).mean(axis=0))
+    low = high = middle = np.minimum(expit(_logit(values).mean(axis=0)), link.value(link.largest))
     if intervals:
         # The back-test goes up by a factor of 20 (or less); its error grows with the logarithm of the factor.
         reach = np.maximum(1.0, np.log(np.maximum(sizes / link.largest, 1.0)) / np.log(tested.factor))
@@ -213,7 +213,8 @@ def population_linkability(
         ends = np.array([[percentile(side[:, :, j]) for j in range(len(sizes))]
                          for side in (guesses - widening, guesses + widening)])  # fmt: skip
         low = np.minimum(expit(ends[0, :, 0]), middle)
-        high = np.maximum(expit(ends[1, :, 1]), middle)
+        # more people never make it easier: what was measured among fewer is an upper bound
+        high = np.maximum(np.minimum(expit(ends[1, :, 1]), link.interval(link.largest)[1]), middle)
     if clear:  # nobody was ever beaten: 3 of n K comparisons is the rule of three's bound
         middle = np.ones(len(sizes))
         low, high = np.maximum(0.0, 1 - 3 * (sizes - 1) / (people * link.impostors)), np.ones(len(sizes))
@@ -227,7 +228,7 @@ def population_linkability(
             value=float(middle[j]),
             interval=(float(low[j]), float(high[j])) if intervals else None,
             null=1 / population,
-            method=f"model-dependent: Beta-binomial; {tested}",
+            method=f"model-dependent; {tested}",
             n={"speakers": people, "impostors": link.impostors},
             at={"speakers": int(population), "length": link.length},
             extra={

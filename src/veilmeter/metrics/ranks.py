@@ -48,7 +48,7 @@ def match_curve(
         found.append(
             _estimate(
                 "cmc", link, value, logit_t(value, *clustered_error(each, np.arange(people))) if intervals else None,
-                null=k / n, method="exact over all choices of impostors", at={"k": k, "speakers": n},
+                null=k / n, method="exact", at={"k": k, "speakers": n},
             )
         )  # fmt: skip
     return found
@@ -100,7 +100,7 @@ def disclosure(link: Linkability, *, intervals: bool = True, seed: int = 0) -> d
                     null_range=tuple(np.quantile(uniform[:, which], [0.05, 0.95]).tolist())
                     if name == HISTOGRAM
                     else None,
-                    method="Beta-binomial model of the ranks" if name == MODEL else "histogram of the ranks",
+                    method="Beta-binomial" if name == MODEL else "histogram",
                     at={"speakers": n, "model": name},
                 )
             )
@@ -146,7 +146,7 @@ class IdentityTpr:
         entry = measure("identity_tpr@fpr")
         return Estimate(
             name=f"identity_tpr@fpr={fpr:g}",
-            label=f"{entry.label} ({fpr:g})",
+            label=entry.label,
             unit=entry.unit,
             better=entry.better,
             value=value,

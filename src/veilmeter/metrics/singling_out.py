@@ -83,7 +83,7 @@ class SinglingOut:
             self.stand_ins,
             intervals,
             null=self.chance(speakers),
-            method=f"{self.control_kind}, {self._method}",
+            method=self.control_kind,
             extra={"paper_chance": PAPER_CHANCE},
         )
 
@@ -101,7 +101,7 @@ class SinglingOut:
                 low, high = clustered_t(influence - influence.mean() + value, self.stand_ins)
                 interval = (max(-1.0, min(low, 1.0)), max(-1.0, min(1.0, high)))
         return self._estimate(
-            "residual_risk", speakers, value, interval, null=0.0, method=f"against {self.control_kind}, paired"
+            "residual_risk", speakers, value, interval, null=0.0, method=f"against {self.control_kind}"
         )
 
     def hit_share(self, speakers: int, *, intervals: bool = True) -> Estimate:
@@ -121,7 +121,7 @@ class SinglingOut:
             value,
             interval,
             null=1 / speakers,
-            method="of all isolations",
+            method=self._method,
             extra={"isolations": int(total)},
         )
 
@@ -142,7 +142,7 @@ class SinglingOut:
 
     @property
     def _method(self) -> str:
-        return f"{self.rule} rule, {self.draws} draws x {self.folds} folds"
+        return f"{self.rule} rule"
 
     def _column(self, speakers: int) -> int:
         if speakers not in self.sizes:

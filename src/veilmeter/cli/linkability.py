@@ -1,0 +1,212 @@
+"""`veilmeter linkability`: can protected recordings be linked to the right person among N' enrolled ones?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from veilmeter.cli.lists import Lists
+from veilmeter.errors import InputError
+
+if TYPE_CHECKING:
+    from veilmeter.estimate import Estimate
+    from veilmeter.metrics.linkability import Linkability
+
+COMMAND_CLASS = Lists
+CURVES, MORE, OUTPUT = "Curve", "More measures", "Output"
+
+
+def command(
+    enrol: Annotated[
+        Path,
+        typer.Option(metavar="FILE_OR_FOLDER", help="Embeddings of the people the attacker knows; all utterances of a "
+                     "speaker are averaged.", show_default=False),
+    ],
+    test: Annotated[
+        Path,
+        typer.Option(metavar="FILE_OR_FOLDER", help="Embeddings of the protected recordings, of the same extractor.",
+                     show_default=False),
+    ],
+    speakers: Annotated[
+        list[str] | None,
+        typer.Option(metavar="N", help="Linkability among so many enrolled people; several, or with commas. Default: "
+                     "round numbers up to all.", rich_help_panel=CURVES, show_default=False),
+    ] = None,
+    length: Annotated[
+        list[str] | None,
+        typer.Option(metavar="L", help="Utterances in a test conversation; several, or with commas. Default: 1.",
+                     rich_help_panel=CURVES, show_default=False),
+    ] = None,
+    conversations: Annotated[
+        int | None,
+        typer.Option(help="At most so many conversations of a test speaker, drawn at random. Default: all.", min=1,
+                     rich_help_panel=CURVES, show_default=False),
+    ] = None,
+    population: Annotated[
+        list[str] | None,
+        typer.Option(metavar="N", help="Extrapolate to a population of this size (1e6), with a back-test.",
+                     rich_help_panel=MORE, show_default=False),
+    ] = None,
+    ranks: Annotated[
+        bool,
+        typer.Option("--ranks", help="Cumulative match curve, what ranks disclose, and TPR at low FPR a person.",
+                     rich_help_panel=MORE),
+    ] = False,
+    attribute: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Also for an attacker who knows this of the target, such as gender.",
+                     rich_help_panel=MORE, show_default=False),
+    ] = None,
+    per_speaker: Annotated[
+        bool, typer.Option("--per-speaker", help="Linkability of each test speaker.", rich_help_panel=MORE)
+    ] = False,
+    name: Annotated[str, typer.Option(help="What to call this attacker in figures.", rich_help_panel=OUTPUT)] = "",
+    beside: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=FILE", help="JSON of an earlier run with another attacker, drawn beside it.",
+                     rich_help_panel=OUTPUT, show_default=False),
+    ] = None,
+    no_intervals: Annotated[bool, typer.Option("--no-intervals", help="Values only, quickly.")] = False,
+    seed: Annotated[int, typer.Option(help="Of everything drawn at random.", min=0)] = 0,
+    figures: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write the curves as SVG, PNG and PDF.", rich_help_panel=OUTPUT)
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=OUTPUT)] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.", rich_help_panel=OUTPUT)] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.", rich_help_panel=OUTPUT)] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table.", rich_help_panel=OUTPUT)] = False,
+) -> None:  # fmt: skip
+    """Can a protected recording be linked to the right person among N' enrolled people?
+
+    Exact over all choices of impostors, for every N' from one pass over the scores. A tie is a failure of the attacker.
+    Values are fractions between 0 and 1; intervals are 95 %, over speakers; chance is 1/N'.
+
+    Examples:
+
+        veilmeter linkability --enrol enrolls.npz --test trials_anon.npz --speakers 20,100,1000 --length 1,3
+
+        veilmeter linkability --enrol xvect_enrolls --test xvect_trials_anon --population 1e6 --ranks --figures out
+    """
+    from veilmeter.cli import legal
+    from veilmeter.cli.output import Page, chosen_form, emit
+    from veilmeter.metrics.linkability import linkability
+    from veilmeter.metrics.one_minus_eer import one_minus_eer
+
+    form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
+    wanted = legal.numbers(speakers, "--speakers", least=1)
+    lengths = legal.numbers(length, "--length") or [1]
+    sizes = legal.numbers(population, "--population", least=2)
+    inputs: dict[str, Any] = {}
+    people, said = legal.read(enrol, "enrol", inputs), legal.read(test, "test", inputs)
+    warnings = legal.doubts(people, said)
+    largest = len(people.names)
+    if wanted and wanted[-1] > largest:
+        raise InputError(
+            f"--speakers {wanted[-1]}: only {largest} people are enrolled", path=enrol, fix=f"give at most {largest}"
+        )
+    steps = wanted or legal.ladder(largest)
+    found: dict[str, list[Estimate]] = {}
+    options: dict[str, Any] = {"most": conversations, "seed": seed}
+    with legal.later("scoring") as progress:
+        for one in lengths:
+            link = linkability(people, said, length=one, progress=progress, **options)
+            warnings += legal.dropped(_short(link, people.names, said.names), one, one)
+            points = {"linkability": link.estimates(steps, intervals=not no_intervals)}
+            points["one_minus_eer"] = one_minus_eer(
+                people, said, steps, length=one, intervals=not no_intervals, **options
+            )
+            if sizes:
+                from veilmeter.metrics.population import population_linkability
+
+                points["population_linkability"] = population_linkability(
+                    link, sizes, intervals=not no_intervals, seed=seed
+                )
+            if ranks:
+                from veilmeter.metrics.ranks import identity_tpr, rank_estimates
+
+                points |= rank_estimates(link, intervals=not no_intervals, seed=seed)
+                tpr = identity_tpr(people, said, length=one, **options)
+                points["identity_tpr"] = tpr.estimates(intervals=not no_intervals)
+            for column in attribute or []:
+                from veilmeter.metrics.side_information import informed_linkability
+
+                knowing = informed_linkability(people, said, column, length=one, progress=progress, **options)
+                points.setdefault("linkability_knowing", []).extend(
+                    knowing.estimates(steps, intervals=not no_intervals)
+                )
+            if per_speaker:
+                points["linkability_per_speaker"] = _each(link, steps[-1])
+            for key, curve in points.items():
+                found.setdefault(key, []).extend(curve)
+    made = legal.draw(figures, found, name or test.name, beside)
+    page = Page(
+        title=f"{test}: {len(said.names):,} speakers, {largest:,} enrolled ({enrol})",
+        estimates=found,
+        inputs=inputs | {"seed": seed, "conversations": conversations},
+        warnings=warnings,
+        notes=_notes(found, no_intervals, made),
+        sections=SECTIONS,
+        more={"figures": [str(path) for path in made]} if made else {},
+    )
+    emit(page, form)
+
+
+SECTIONS = {
+    "Is a recording linked to the right person?": ["linkability"],
+    "... by an attacker who knows more": ["linkability_knowing"],
+    "In a population (a model's extrapolation)": ["population_linkability"],
+    "Where does the right person rank?": ["cmc", "rank_disclosure", "rank_disclosure_worst", "identity_tpr"],
+    "Verification, for comparison": ["one_minus_eer"],
+    "For whom is protection weakest?": ["linkability_per_speaker"],
+}
+
+
+def _each(link: Linkability, speakers: int) -> list[Estimate]:
+    """Of each test speaker, the most exposed first."""
+    from veilmeter.estimate import Estimate
+    from veilmeter.measures import measure
+
+    entry = measure("linkability")
+    values = link.per_speaker(speakers)
+    order = sorted(range(len(values)), key=lambda i: (-values[i], link.names[i]))
+    return [
+        Estimate(
+            name="linkability_per_speaker",
+            label=entry.label,
+            unit=entry.unit,
+            better=entry.better,
+            value=float(values[i]),
+            null=1 / speakers,
+            n={"conversations": int(link.counts[i])},
+            at={"speaker": link.names[i], "speakers": speakers, "length": link.length},
+        )
+        for i in order
+    ]
+
+
+def _short(link: Linkability, enrolled: tuple[str, ...], tested: tuple[str, ...]) -> list[str]:
+    used, known = set(link.names), set(enrolled)
+    return [one for one in tested if one not in used and one in known]
+
+
+def _notes(found: dict[str, list[Estimate]], no_intervals: bool, made: list[Path]) -> list[str]:
+    notes = []
+    if not no_intervals:
+        notes.append("95 % intervals over speakers, in both roles where few are enrolled; safer: ↓ lower.")
+    if "population_linkability" in found:
+        notes.append(
+            "Population: a model fitted to the measured ranks, not a measurement. Its interval is the envelope of two "
+            "models, widened by what the back-test missed: fitted to a gallery 20 times smaller, it had to predict what "
+            "was measured."
+        )
+    for one in found.get("linkability_knowing", []):
+        low, high = one.extra["gain_interval"]
+        notes.append(
+            f"Knowing {one.at['knows']} adds {one.extra['gain']:+.3f} [{low:+.3f}, {high:+.3f}] among "
+            f"{one.at['speakers']} (length {one.at['length']})."
+        )
+    if made:
+        notes.append("Figures: " + ", ".join(str(path) for path in made if path.suffix == ".svg") + " (and PNG, PDF)")
+    return notes

@@ -1,0 +1,78 @@
+"""1-EER beside the legal measures, as in figure 1 of Vauquier et al. 2025: the same people, models and conversations.
+
+A verification trial compares two voices, however many people are enrolled, so 1-EER does not depend on that number:
+one value stands for the whole curve. This is what the paper holds against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from veilmeter.embeddings import Embeddings
+from veilmeter.errors import InputError
+from veilmeter.estimate import Estimate
+from veilmeter.measures import measure
+from veilmeter.metrics.conversations import conversations, models
+from veilmeter.metrics.summary import measure_scores
+from veilmeter.scores import Scores
+
+TRIALS = 200_000  # impostor trials are drawn at random beyond this many
+RESAMPLES = 200
+
+
+def one_minus_eer(
+    enrol: Embeddings,
+    test: Embeddings,
+    speakers: Sequence[int],
+    *,
+    length: int = 1,
+    most: int | None = None,
+    intervals: bool = True,
+    seed: int = 0,
+) -> list[Estimate]:
+    """1-EER (ROCCH) of test conversations against enrolment models, as a fraction, for every number of speakers."""
+    people = models(enrol)
+    code = {name: number for number, name in enumerate(people.names)}
+    said = conversations(test, length, most=most, seed=seed)
+    right = np.array([code.get(name, -1) for name in said.names])[said.speakers]
+    own = np.flatnonzero(right >= 0)
+    if len(own) == 0 or len(people) < 2:
+        raise InputError("verification needs a test speaker who is enrolled, and somebody else")
+    targets = np.einsum("ij,ij->i", said.vectors[own], people.vectors[right[own]], dtype=np.float64)
+    if len(said) * len(people) <= TRIALS:
+        tests, against = (grid.ravel() for grid in np.indices((len(said), len(people))))
+    else:
+        rng = np.random.default_rng([seed, 7])
+        tests, against = rng.integers(len(said), size=TRIALS), rng.integers(len(people), size=TRIALS)
+    other = right[tests] != against
+    tests, against = tests[other], against[other]
+    impostors = np.concatenate(
+        [
+            np.einsum("ij,ij->i", said.vectors[tests[a : a + 65536]], people.vectors[against[a : a + 65536]])
+            for a in range(0, len(tests), 65536)
+        ]
+    )
+    enrolled, spoken = np.array(people.names, object), np.array(said.names, object)[said.speakers]
+    scores = Scores.from_arrays(
+        targets,
+        impostors,
+        target_speakers=(enrolled[right[own]], spoken[own]),
+        impostor_speakers=(enrolled[against], spoken[tests]),
+    )
+    eer = measure_scores(scores, intervals=intervals, resamples=RESAMPLES, seed=seed)["eer"]
+    assert isinstance(eer, Estimate)
+    entry = measure("one_minus_eer")
+    turned = eer.with_(
+        name=entry.name,
+        label=entry.label,
+        unit=entry.unit,
+        better=entry.better,
+        value=1 - eer.value / 100,
+        interval=None if eer.interval is None else (1 - eer.interval[1] / 100, 1 - eer.interval[0] / 100),
+        null=0.5 if eer.null is None else 1 - eer.null / 100,
+        null_range=None if eer.null_range is None else (1 - eer.null_range[1] / 100, 1 - eer.null_range[0] / 100),
+        method="ROCCH",
+    )
+    return [turned.with_(at={"speakers": n, "length": length}) for n in speakers]
