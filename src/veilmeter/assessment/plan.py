@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from veilmeter.assessment.attack import Recipe
 from veilmeter.assessment.material import Material, Pairing, content_digest, pair
-from veilmeter.assessment.measuring import Job
+from veilmeter.assessment.measuring import Job, Undo
 from veilmeter.assessment.pieces import (
     Piece,
     attacker_piece,
@@ -28,6 +30,8 @@ from veilmeter.errors import InputError
 from veilmeter.files import sha256
 
 LEAST_SPEAKERS = 6  # for cross-validation
+LEAST_PAIRS = 5
+MOST_UNPAIRED = 2000  # its cost grows with the square of their number
 NOT_OF_A_PERSON = ("session", "duration", "text", "path", "part")
 
 
@@ -96,9 +100,11 @@ def _job(
     enrol = sides[one.enrolment].of_utterances(protocol.enrolment)
     test = sides[one.trials].of_utterances(protocol.trials)
     trained_on = ""
+    undo: Undo | None = None
     if one.inversion != "none":
-        test, trained_on = restore(one, inputs.pairing, protocol, settings)
+        undo = _undo(one, inputs.pairing, protocol, settings)
         recipe = Recipe()
+        trained_on = f"{len(undo.clear)} enrolment recordings, clear and anonymized"
     elif one.adapted and one.name not in inputs.own and options.plda is None:
         recipe, trained_on = _adapted(one, options, inputs, protocol, settings, plan)
     else:
@@ -125,6 +131,7 @@ def _job(
         intervals=settings.intervals,
         resamples=settings.resamples,
         seed=settings.seed,
+        undo=undo,
     )
     about = one.to_json() | {"trained_on": trained_on or "nothing of this assessment"}
     return job, about
@@ -166,9 +173,18 @@ def _adapted(
     return Recipe(kind, options, used, plan.folds, settings.seed), said
 
 
-def restore(one: Attacker, pairing: Pairing, protocol: Protocol, settings: Settings) -> tuple[Embeddings, str]:
-    """The trials after the learnt map; filled in by the inversion module."""
-    raise NotPossibleError("not available")
+def _undo(one: Attacker, pairing: Pairing, protocol: Protocol, settings: Settings) -> Undo:
+    """The attacker runs the system on the speech that people are known by, as in Champion et al. 2021."""
+    known = list(protocol.enrolment)
+    if one.inversion == "wasserstein" and len(known) > MOST_UNPAIRED:
+        rng = np.random.default_rng([settings.seed, 11])
+        known = [known[i] for i in np.sort(rng.choice(len(known), MOST_UNPAIRED, replace=False))]
+    clear, protected = pairing.original.of_utterances(known), pairing.anonymized.of_utterances(known)
+    if clear.dimension != protected.dimension:
+        raise NotPossibleError("clear and anonymized vectors differ in dimension")
+    if len(known) < LEAST_PAIRS:
+        raise NotPossibleError(f"{len(known)} recordings are too few to learn a rotation from")
+    return Undo(clear, protected, one.inversion, settings.seed)
 
 
 def all_pieces(
@@ -312,6 +328,7 @@ def depends_of(
         "intervals": job.intervals,
         "resamples": job.resamples,
         "seed": job.seed,
+        "undo": None if job.undo is None else [content_digest(job.undo.clear), content_digest(job.undo.anonymized)],
         "recipe": [job.recipe.kind, job.recipe.folds, job.recipe.seed],
         "options": settings.to_json()["attackers"].get(job.name),
     }

@@ -284,18 +284,28 @@ class _Run:
         if "similarity" in done:
             people.add_similarity(results["speakers"], done["similarity"][0])
         results["unprotected"] = people.unprotected(results["speakers"], list(attacks))
-        for name in plan.jobs:
-            self.warnings += [f"{name}: {text}" for text in done[f"attacker-{name}"][0]["warnings"]]
+        said = {name: done[f"attacker-{name}"][0]["warnings"] for name in plan.jobs}
+        for name, texts in said.items():
+            # What holds for every attacker is said once.
+            common = [text for text in texts if all(text in others for others in said.values())]
+            self.warnings += common + [f"{name}: {text}" for text in texts if text not in common]
         results["warnings"] = list(dict.fromkeys(self.warnings))
-        self.tables(plan, done)
+        self.tables(plan, done, rows, genders)
         return plain(results)  # type: ignore[no-any-return]
 
-    def tables(self, plan: Plan, done: Mapping[str, Result]) -> None:
+    def tables(
+        self,
+        plan: Plan,
+        done: Mapping[str, Result],
+        rows: Mapping[str, Sequence[Mapping[str, Any]]],
+        genders: Mapping[str, str],
+    ) -> None:
         if self.folder is None:
             return
-        from veilmeter.assessment.tables import write_matrices, write_scores
+        from veilmeter.assessment.tables import write_matrices, write_scores, write_speakers
 
         folder = self.folder / "tables"
+        write_speakers(folder / "speakers.parquet", rows, genders)
         for name, job in plan.jobs.items():
             write_scores(folder / f"scores-{name}.parquet", job, done[f"attacker-{name}"][1]["scores"])
         if "similarity" in done:
@@ -327,9 +337,6 @@ class _Run:
 
     def finish(self, results: dict[str, Any]) -> Assessment:
         if self.folder is not None:
-            from veilmeter.assessment.tables import write_speakers
-
-            write_speakers(self.folder / "tables" / "speakers.parquet", results["speakers"])
             write_json(self.folder / "results.json", results)
             self.stage("done")
             write_json(

@@ -41,28 +41,25 @@ def write_scores(path: Path, job: Job, scores: Any) -> None:
         {
             "enrolment_speaker": pa.array(enrolled[rows].tolist()).dictionary_encode(),
             "utterance": pa.array(utterances.tolist()).dictionary_encode(),
+            "trial_speaker": pa.array(job.test.speakers[order][columns].tolist()).dictionary_encode(),
             "target": enrolled[rows] == job.test.speakers[order][columns],
             "score": scores[rows, columns],
         },
     )
 
 
-def write_speakers(path: Path, speakers: Sequence[Mapping[str, Any]]) -> None:
-    """One row a speaker and attacker."""
-    rows = [
-        (
-            row["speaker"],
-            row["gender"],
-            attacker,
-            one["value"],
-            *one["interval"],
-            one["n"]["conversations"],
-            one["speakers"],
-        )
-        for row in speakers
-        for attacker, one in row["by_attacker"].items()
-    ]
-    names = ("speaker", "gender", "attacker", "linked", "low", "high", "recordings", "among")
+def write_speakers(path: Path, people: Mapping[str, Sequence[Mapping[str, Any]]], genders: Mapping[str, str]) -> None:
+    """One row a speaker, attacker and conversation length: how often they are linked among all enrolled."""
+    from veilmeter.intervals import wilson
+
+    rows = []
+    for attacker, found in people.items():
+        for one in found:
+            n = int(one["conversations"])
+            low, high = wilson(float(one["linked"]) * n, n)
+            mark = (one["speaker"], genders.get(one["speaker"], ""), attacker, one["length"])
+            rows.append((*mark, one["linked"], low, high, n, one["among"]))
+    names = ("speaker", "gender", "attacker", "length", "linked", "low", "high", "conversations", "among")
     write_table(path, {name: [row[i] for row in rows] for i, name in enumerate(names)})
 
 

@@ -121,8 +121,7 @@ def enough_speakers(linking: Mapping[str, Any] | None, precision: float) -> Chec
         return Check(name, None, None, "No rate of linking with an interval was measured.", precision, errs)
     value, (low, high) = float(linking["value"]), linking["interval"]
     speakers = int(linking["n"]["speakers"])
-    # The end that would be worse for people; where nobody was missed, the other end says how sure that is.
-    reach = max(high - value, 0.0) if high > value else value - low
+    reach = max(high - value, value - low)
     needed = speakers_needed(speakers, reach, precision)
     shown = f"{100 * value:.0f} [{100 * low:.0f}, {100 * high:.0f}] of 100"
     if reach > precision:
@@ -163,7 +162,10 @@ def other_sessions(share: float | None) -> Check:
     if share is None:
         return Check(name, None, None, "The sessions of the recordings are not known.", MOST_SAME_SESSION, errs)
     if share > MOST_SAME_SESSION:
-        said = f"{100 * share:.0f} % of the trial recordings share a session with their speaker's enrolment."
+        said = (
+            f"{100 * share:.0f} % of the trial recordings share a session with their speaker's enrolment: a room or a "
+            "microphone may be recognised instead of a voice."
+        )
         return Check(name, False, share, said, MOST_SAME_SESSION, errs)
     said = f"{100 * share:.0f} % of the trial recordings share a session with their speaker's enrolment."
     return Check(name, True, share, said, MOST_SAME_SESSION, errs)

@@ -1,0 +1,41 @@
+"""`veilmeter compare`: systems side by side, with differences paired by speaker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    runs: Annotated[list[Path], typer.Argument(help="Folders that `assess --out` wrote; the first is the baseline.")],
+    resamples: Annotated[int, typer.Option("--resamples", help="Of the intervals.", min=10)] = 1000,
+    seed: Annotated[int, typer.Option("--seed", help="Of the intervals.", min=0)] = 0,
+    json: Annotated[bool, typer.Option("--json", help="JSON.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="CSV.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="A Markdown table.")] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="A LaTeX table.")] = False,
+) -> None:
+    """Compare runs: every measure of every attacker that all of them have, and the differences to the first run.
+
+    A difference whose interval contains 0 may be chance.
+    """
+    from veilmeter.cli.output import Page, chosen_form, emit
+    from veilmeter.comparing import compare
+
+    form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
+    found = compare(runs, resamples=resamples, seed=seed)
+    estimates = {title: [*values, *found.differences[title]] for title, values in found.values.items()}
+    sections = {title: [title] for title in estimates}
+    names = [run.name for run in found.runs]
+    page = Page(
+        title=f"{' and '.join(names[1:])} against {names[0]}",
+        estimates=estimates,
+        inputs={run.name: str(run.folder) for run in found.runs},
+        warnings=found.warnings,
+        notes=["Differences are to the first run. One whose interval contains 0 may be chance."],
+        sections=sections,
+        more={"differences": {title: [one.to_json() for one in ones] for title, ones in found.differences.items()}},
+    )
+    emit(page, form)
