@@ -139,7 +139,7 @@ def pav(targets: ArrayLike, impostors: ArrayLike, *, laplace: bool = False, pres
     t, n = checked(targets, "target"), checked(impostors, "impostor")
     if not presorted:
         t, n = np.sort(t), np.sort(n)
-    found = pool(group(t, n), float(len(t)), float(len(n)))
+    found = pav_of_runs(runs(t, n), t, n)
     return found.with_laplace() if laplace else found
 
 
@@ -207,33 +207,87 @@ def group(targets: Floats, impostors: Floats) -> Groups:
 
 def _cut(few: Floats, many: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Lower and upper edge of the groups, and how many of `few` and of `many` lie in each."""
-    new = np.empty(len(few), bool)
-    new[0] = True
-    np.not_equal(few[1:], few[:-1], out=new[1:])
-    starts = np.flatnonzero(new)
+    starts = np.flatnonzero(np.concatenate([[True], few[1:] != few[:-1]]))
     distinct = few[starts]
     k = len(distinct)
-    left = np.searchsorted(many, distinct, side="left")
-    # Ties between the classes are rare: look for the right end only where the next score is the same one.
-    right = left.copy()
-    tied = np.flatnonzero(many[np.minimum(left, len(many) - 1)] == distinct)
-    tied = tied[left[tied] < len(many)]
-    right[tied] = np.searchsorted(many, distinct[tied], side="right")
-    before = np.empty(k + 1, np.intp)  # where the run of `many` before each distinct score starts
-    before[0], before[1:] = 0, right
+    left, right = (np.searchsorted(many, distinct, side=side) for side in ("left", "right"))
+    before = np.concatenate([[0], right])  # where the run of `many` before each distinct score starts
     after = np.append(left, len(many))
-    counts_few = np.zeros(2 * k + 1)
+    lower, upper, counts_few, counts_many = np.empty((4, 2 * k + 1))
+    counts_few[0::2] = 0
     counts_few[1::2] = np.diff(np.append(starts, len(few)))
-    counts_many = np.empty(2 * k + 1)
     counts_many[0::2] = after - before
     counts_many[1::2] = right - left
-    lower = np.empty(2 * k + 1)
-    upper = np.empty(2 * k + 1)
     lower[1::2] = upper[1::2] = distinct
     lower[0::2] = many[np.minimum(before, len(many) - 1)]
     upper[0::2] = many[np.maximum(after - 1, 0)]
     kept = counts_few + counts_many > 0
     return lower[kept], upper[kept], counts_few[kept], counts_many[kept]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Runs:
+    """Sorted scores as counts: at each step up, so many of the rarer class at one place and of the other before it.
+
+    `few[j]` scores of the rarer class follow `many[j]` of the other one; `many` has one entry more, for the last.
+    Without ties between the classes, `few[j]` is a run that no score of the other class interrupts. With ties, each
+    distinct score of the rarer class has its own entry, and `tied[j]` of the other class are equal to it.
+    """
+
+    few: Floats
+    many: Floats
+    tied: Floats | None
+    few_are_targets: bool
+
+    def pooled(self, *, flipped: bool = False) -> tuple[Floats, Floats]:
+        """Targets and impostors of each block of the isotonic regression, rising with the score (or falling)."""
+        rising = self.few_are_targets != flipped  # whether the share of the rarer class is to rise with the score
+        if self.tied is not None:
+            few, many = np.zeros(2 * len(self.few) + 1), np.empty(2 * len(self.few) + 1)
+            few[1::2], many[0::2], many[1::2] = self.few, self.many, self.tied
+        elif rising:
+            # A run of the rarer class with others right above violates the order whatever follows: one group at once.
+            few, many = np.concatenate([[0.0], self.few]), self.many
+        else:
+            few, many = np.append(self.few, 0.0), self.many
+        filled = few + many > 0
+        if not filled.all():
+            few, many = few[filled], many[filled]
+        share, other = (few, many) if rising else (many, few)
+        starts = _pool(share, other)
+        few, many = np.add.reduceat(few, starts), np.add.reduceat(many, starts)
+        return (few, many) if self.few_are_targets else (many, few)
+
+
+def runs(targets: Floats, impostors: Floats) -> Runs:
+    """The runs of two sorted arrays. Memory is a fraction of theirs unless the classes are of one size."""
+    few_are_targets = len(targets) <= len(impostors)
+    few, many = (targets, impostors) if few_are_targets else (impostors, targets)
+    left = np.searchsorted(many, few, side="left")
+    if not (many[np.minimum(left, len(many) - 1)] == few).any():
+        starts = np.flatnonzero(np.concatenate([[True], left[1:] != left[:-1]]))
+        at = left[starts]
+        del left
+        follows = np.diff(at, prepend=0, append=len(many)).astype(np.float64)
+        return Runs(np.diff(starts, append=len(few)).astype(np.float64), follows, None, few_are_targets)
+    starts = np.flatnonzero(np.concatenate([[True], few[1:] != few[:-1]]))
+    left = left[starts]
+    right = np.searchsorted(many, few[starts], side="right")
+    follows = (np.append(left, len(many)) - np.concatenate([[0], right])).astype(np.float64)
+    sizes = np.diff(starts, append=len(few)).astype(np.float64)
+    return Runs(sizes, follows, (right - left).astype(np.float64), few_are_targets)
+
+
+def pav_of_runs(found: Runs, targets: Floats, impostors: Floats) -> Pav:
+    """The blocks with their edges, which the counts locate in the sorted scores."""
+    t, n = found.pooled()
+    lowest, highest = [], []
+    for counts, ordered in ((t, targets), (n, impostors)):
+        end = np.cumsum(counts).astype(np.intp)
+        first = np.minimum(end - counts.astype(np.intp), len(ordered) - 1)
+        lowest.append(np.where(counts > 0, ordered[first], np.inf))
+        highest.append(np.where(counts > 0, ordered[np.maximum(end - 1, 0)], -np.inf))
+    return Pav(np.minimum(*lowest), np.maximum(*highest), t, n, float(len(targets)), float(len(impostors)))
 
 
 def pool(groups: Groups, total_targets: float, total_impostors: float) -> Pav:
@@ -253,12 +307,11 @@ def pool(groups: Groups, total_targets: float, total_impostors: float) -> Pav:
 def _pool(targets: Floats, impostors: Floats) -> NDArray[np.intp]:
     """The first group of each block of the weighted isotonic regression of the groups' shares of targets."""
     total = targets + impostors
-    found: NDArray[np.intp] = pool_starts(targets / total, total)
-    return found
+    return pool_starts(targets / total, total)
 
 
 def pool_starts(values: Floats, weights: Floats) -> NDArray[np.intp]:
-    """Where the blocks of the weighted isotonic regression start. Equal neighbours are pooled."""
+    """Where the blocks of the weighted isotonic regression start; equal neighbours are pooled. Overwrites its input."""
     return _regression()(values, weights)
 
 
@@ -279,8 +332,7 @@ def _regression() -> Callable[[Floats, Floats], NDArray[np.intp]]:
         core = _compiled_core()
 
         def quick(values: Floats, weights: Floats) -> NDArray[np.intp]:
-            x, w = np.array(values, np.float64), np.array(weights, np.float64)
-            found = core(x, w, np.full(len(x) + 1, -1, np.intp))
+            found = core(values, weights, np.full(len(values) + 1, -1, np.intp))
             return np.asarray(found[2][: found[3]], np.intp)
 
         tried = quick(np.array([0.0, 0.7, 0.2, 0.2, 0.9, 0.9]), np.array([1.0, 2.0, 1.0, 3.0, 1.0, 1.0]))

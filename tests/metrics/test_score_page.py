@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from veilmeter.calibration import group
 from veilmeter.errors import InputError
 from veilmeter.estimate import Estimate
 from veilmeter.intervals import t_quantile
@@ -162,7 +163,7 @@ def test_weights_are_repeated_trials(t: list[float], n: list[float], seed: int) 
     scores = Scores.from_arrays(t, n)
     data = prepare(scores.targets, scores.impostors)
     edges = verification.d_sys_edges(data.targets, data.impostors)
-    place = resampling.layout(scores, data.groups, edges)
+    place = resampling.layout(scores, group(data.targets, data.impostors), edges)
     wt, wn = rng.integers(0, 3, len(t)), rng.integers(0, 3, len(n))
     wt[0], wn[0] = 1, 1
     for method in ("rocch", "interpolated"):
@@ -179,13 +180,19 @@ def test_weights_are_repeated_trials(t: list[float], n: list[float], seed: int) 
 def test_people_are_drawn_with_their_trials_on_both_sides() -> None:
     scores = correlated(np.random.default_rng(1), 5, 2, 1.0)
     data = prepare(scores.targets, scores.impostors)
-    place = resampling.layout(scores, data.groups, verification.d_sys_edges(data.targets, data.impostors))
+    place = resampling.layout(
+        scores, group(data.targets, data.impostors), verification.d_sys_edges(data.targets, data.impostors)
+    )
     drawn = np.array([[2.0], [0.0], [1.0], [1.0], [1.0]])
     wt, wn = (resampling.by_person(cells, drawn) for cells in (place.target_cells, place.impostor_cells))
     assert wt.sum() == 2 * 5  # a target trial counts as often as its person, not squared
     assert wn.sum() == 2 * (5 * 5 - (4 + 0 + 1 + 1 + 1))
-    same = resampling.replicates(scores, data.groups, np.linspace(-9, 9, 5), resamples=60, seed=3)
-    again = resampling.replicates(scores, data.groups, np.linspace(-9, 9, 5), resamples=60, seed=3)
+    same = resampling.replicates(
+        scores, group(data.targets, data.impostors), np.linspace(-9, 9, 5), resamples=60, seed=3
+    )
+    again = resampling.replicates(
+        scores, group(data.targets, data.impostors), np.linspace(-9, 9, 5), resamples=60, seed=3
+    )
     assert (same.samples["d_ece"] == again.samples["d_ece"]).all()
     assert same.clusters == 5
 

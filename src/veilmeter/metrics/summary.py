@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.calibration import Groups, Pav, group, pool
+from veilmeter.calibration import Pav, group, pav_of_runs, runs
 from veilmeter.estimate import Estimate
 from veilmeter.measures import measure
 from veilmeter.metrics import resampling, verification, zebra
@@ -45,7 +45,6 @@ class Measured:
 
     targets: Floats
     impostors: Floats
-    groups: Groups
     pav: Pav
     flipped_d_ece: float
 
@@ -53,11 +52,8 @@ class Measured:
 def prepare(targets: Floats, impostors: Floats) -> Measured:
     """Sort, group and calibrate once, in both orientations."""
     t, n = np.sort(targets), np.sort(impostors)
-    groups = group(t, n)
-    flipped = pool(
-        Groups(-groups.upper[::-1], -groups.lower[::-1], groups.targets[::-1], groups.impostors[::-1]), len(t), len(n)
-    )
-    return Measured(t, n, groups, pool(groups, len(t), len(n)), zebra.d_ece_of_pav(flipped))
+    found = runs(t, n)
+    return Measured(t, n, pav_of_runs(found, t, n), zebra.d_ece_of_counts(*found.pooled(flipped=True)))
 
 
 def values(data: Measured, eer_method: str = "rocch") -> dict[str, float]:
@@ -115,7 +111,8 @@ def replicates_of(
     eer_method: str = "rocch",
 ) -> Replicates:
     edges = verification.d_sys_edges(data.targets, data.impostors)
-    return resampling.replicates(scores, data.groups, edges, resamples=resamples, seed=seed, eer_method=eer_method)
+    groups = group(data.targets, data.impostors)
+    return resampling.replicates(scores, groups, edges, resamples=resamples, seed=seed, eer_method=eer_method)
 
 
 def method_of(name: str, eer_method: str) -> str:

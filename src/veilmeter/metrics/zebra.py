@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilmeter.calibration import Calibration, Pav, checked, logistic, pav, softplus
+from veilmeter.calibration import Calibration, Pav, checked, logistic, pav, pav_of_runs, runs, softplus
 from veilmeter.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -84,10 +84,11 @@ def zebra(targets: ArrayLike, impostors: ArrayLike) -> Zebra:
     (0.7213, 'A', False)
     """
     t, n = np.sort(checked(targets, "target")), np.sort(checked(impostors, "impostor"))
-    blocks = pav(t, n, presorted=True)
+    found = runs(t, n)
+    blocks = pav_of_runs(found, t, n)
     worst = l_w_of_pav(blocks)
-    flipped = pav(-t[::-1], -n[::-1], presorted=True)
-    return Zebra(d_ece_of_pav(blocks), worst, tag(worst), d_ece_of_pav(flipped))
+    flipped = d_ece_of_counts(*found.pooled(flipped=True))
+    return Zebra(d_ece_of_pav(blocks), worst, tag(worst), flipped)
 
 
 def d_ece(target_llrs: ArrayLike, impostor_llrs: ArrayLike) -> float:
@@ -99,12 +100,17 @@ def d_ece(target_llrs: ArrayLike, impostor_llrs: ArrayLike) -> float:
 
 def d_ece_of_pav(blocks: Pav) -> float:
     """D_ECE from the blocks of the oracle calibration (without Laplace), in bit."""
-    # An infinite ratio is at most multiplied by a count of 0 on its bad side.
-    up = blocks.targets > 0
-    down = blocks.impostors > 0
-    total = np.sum(z(blocks.llrs[up]) * blocks.targets[up]) / blocks.total_targets
-    total += np.sum(z(-blocks.llrs[down]) * blocks.impostors[down]) / blocks.total_impostors
-    return max(0.0, float(total / (2 * np.log(2))))
+    return d_ece_of_counts(blocks.targets, blocks.impostors)
+
+
+def d_ece_of_counts(targets: Floats, impostors: Floats) -> float:
+    """D_ECE of blocks with these counts, in whichever order, in bit."""
+    t, n = targets / targets.sum(), impostors / impostors.sum()
+    up, down = t > 0, n > 0  # an infinite ratio weighs nothing on its bad side
+    with np.errstate(divide="ignore"):
+        llrs = np.log(t) - np.log(n)
+    total = float(z(llrs[up]) @ t[up] + z(-llrs[down]) @ n[down])
+    return max(0.0, total / (2 * float(np.log(2))))
 
 
 def l_w_of_pav(blocks: Pav) -> float:
