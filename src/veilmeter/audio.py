@@ -13,7 +13,7 @@ import struct
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -118,7 +118,7 @@ def read_recording(path: str | Path, *, max_seconds: float = LONGEST_SECONDS, al
         if _riff_cut_short(handle):
             raise _bad("truncated", path)
         try:
-            with soundfile.SoundFile(handle) as sound:
+            with soundfile.SoundFile(handle.fileno(), closefd=False) as sound:
                 found = _decode(sound, soxr, path, max_seconds)
         except soundfile.LibsndfileError as error:
             raise _bad("unreadable", path, detail=str(error.error_string).strip().rstrip(".")) from None
@@ -169,7 +169,7 @@ def write_audio(path: str | Path, samples: ArrayLike, rate: int = RATE) -> None:
         temporary.write_bytes(memory.getbuffer())
 
 
-def _open(path: str | Path) -> BinaryIO:
+def _open(path: str | Path) -> io.FileIO:
     """The file if it is a regular one: opening a pipe or a device would wait, or never end."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
@@ -184,7 +184,7 @@ def _open(path: str | Path) -> BinaryIO:
     if status.st_size == 0:
         os.close(handle)
         raise _bad("empty", path)
-    return os.fdopen(handle, "rb")
+    return os.fdopen(handle, "rb", buffering=0)  # libsndfile gets the same handle: no reading ahead
 
 
 def _decode(sound: Any, soxr: Any, path: str | Path, max_seconds: float) -> Recording:
@@ -240,7 +240,7 @@ def _flat_at_full_scale(values: NDArray[np.float32]) -> int:
     return int(run.sum(axis=0).max())
 
 
-def _riff_cut_short(handle: BinaryIO) -> bool:
+def _riff_cut_short(handle: io.FileIO) -> bool:
     """Whether a WAV file's data chunk is longer than the file: libsndfile reads what is left and says nothing."""
     try:
         size = os.fstat(handle.fileno()).st_size

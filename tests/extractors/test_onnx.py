@@ -20,7 +20,6 @@ from veilmeter.extractors.onnx import OnnxExtractor, campplus_graph_file, load_c
 onnx = pytest.importorskip("onnx")
 torch = pytest.importorskip("torch")
 pytest.importorskip("onnxruntime")
-pytest.importorskip("kaldi_native_fbank")
 
 Make = Callable[..., NDArray[np.float32]]
 
@@ -161,13 +160,3 @@ def test_what_is_no_model_is_an_error(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "m.onnx").write_bytes(data)
     with pytest.raises(InputError):
         load_onnx(tmp_path / "m.onnx")
-
-
-def test_features_are_level_free_and_need_a_tenth_of_a_second(speechlike: Make) -> None:
-    samples = speechlike(1.0, 1)
-    features = fbank(samples)
-    assert features.shape == (98, 80)
-    np.testing.assert_allclose(features.mean(axis=0), 0, atol=1e-4)
-    np.testing.assert_allclose(fbank(samples, scale=32768), features, atol=1e-3)
-    with pytest.raises(InputError, match=r"0\.1 s"):
-        fbank(samples[:1000])

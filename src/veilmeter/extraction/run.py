@@ -168,6 +168,8 @@ class _Run:
 
     def _write_part(self, number: int) -> None:
         self.store.write_part(number, self.plan, self.records, self.kept)
+        for utterance in self.plan.part(number):
+            self.kept.pop(utterance.id, None)  # a million vectors need not stay in memory
 
     def _problems(self) -> Iterator[Problem]:
         for utterance in self.corpus:

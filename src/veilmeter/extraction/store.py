@@ -40,11 +40,12 @@ _RESERVED = ("utterance", "speaker", "duration", "vector", "gender", "session")
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A vector that an earlier run left behind: its record, and the file and row where it is."""
+    """A vector that is safe on disk: its record, the file and row where it is, and while it is new also itself."""
 
     record: Record
     file: Path
     row: int
+    vector: NDArray[np.float32] | None = None
 
 
 class Store:
@@ -88,7 +89,7 @@ class Store:
         columns = {f.name: [str(getattr(r, f.name)) for r in records] for f in fields(Record) if f.name != "utterance"}
         parquet.write_shard(path, vectors, columns, self.fingerprint)
         self._needed[path] = set(names)
-        return [Kept(record, path, row) for row, record in enumerate(records)]
+        return [Kept(record, path, row, vector) for row, (record, vector) in enumerate(results)]
 
     def write_part(self, number: int, plan: Plan, records: Mapping[str, Record], kept: Mapping[str, Kept]) -> None:
         """Write a part of which every recording is done, unless just this part is there already."""
@@ -243,9 +244,14 @@ def _journal_records(shard: parquet.Shard) -> list[Record]:
 def _gather(kept: Sequence[Kept]) -> NDArray[np.float32]:
     """The vectors in this order, each file read once."""
     by_file: dict[Path, list[tuple[int, int]]] = {}
-    for position, one in enumerate(kept):
-        by_file.setdefault(one.file, []).append((position, one.row))
     table: NDArray[np.float32] | None = None
+    for position, one in enumerate(kept):
+        if one.vector is None:
+            by_file.setdefault(one.file, []).append((position, one.row))
+            continue
+        if table is None:
+            table = np.empty((len(kept), len(one.vector)), np.float32)
+        table[position] = one.vector
     for file, places in by_file.items():
         shards, problems = parquet.open_shards(file)
         if not shards:
