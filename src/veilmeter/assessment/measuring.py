@@ -21,6 +21,7 @@ from veilmeter.measures import measure
 from veilmeter.metrics.conversations import conversations
 from veilmeter.metrics.linkability import Linkability
 from veilmeter.metrics.population import population_linkability
+from veilmeter.metrics.ranks import rank_estimates
 from veilmeter.metrics.summary import measure_scores
 from veilmeter.metrics.zebra import ece_profile
 from veilmeter.scores import Scores
@@ -210,6 +211,12 @@ def estimates_of(job: Job, matrices: dict[int, Matrix], scorer: Scorer | None) -
             for one in link.estimates(curve_sizes(job.sizes, link.largest), intervals=job.intervals)
         ]
         out["one_minus_eer"] = [one_minus_eer(m, job) for m in matrices.values()]
+    if "ranks" in job.measures and scorer is not None:
+        for link in links.values():
+            for name, points in rank_estimates(link, intervals=job.intervals, seed=job.seed).items():
+                curve = out.setdefault(name, [])
+                assert isinstance(curve, list)
+                curve.extend(points)
     if "population" in job.measures and job.population and scorer is not None:
         out["population_linkability"] = [one for link in links.values() for one in extrapolated(link, job)]
     return {name: _plain(one) for name, one in out.items()}

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from veilmeter.assessment.attack import Recipe
+from veilmeter.assessment.inverting import Known, curve_piece, inversion_piece
 from veilmeter.assessment.material import Material, Pairing, content_digest, pair
 from veilmeter.assessment.measuring import Job, Undo
 from veilmeter.assessment.pieces import (
@@ -223,6 +224,8 @@ def all_pieces(
                     {"files": files, "common": common, "by": sorted(job.groups)},
                 )
             )
+    if settings.wants("inversion") and clear.dimension == protected.dimension:
+        pieces += _inversions(inputs, protocol, settings)
     needed = ("original", "ignorant", "lazy-informed")
     if settings.wants("scores") and all(name in plan.jobs for name in needed):
         jobs = {name: plan.jobs[name] for name in needed}
@@ -239,6 +242,33 @@ def all_pieces(
     if again is not None:
         pieces.append(_runs(plan, pairing, again, protocol, settings, digests))
     return pieces
+
+
+def _inversions(inputs: Inputs, protocol: Protocol, settings: Settings) -> list[Piece]:
+    enrolment, trials = list(protocol.enrolment), list(protocol.trials)
+
+    def known(clear: Embeddings, protected: Embeddings) -> Known:
+        parts = [side.of_utterances(ids) for ids in (enrolment, trials) for side in (clear, protected)]
+        return Known(*parts)
+
+    own = {
+        name: known(inputs.pairing.original, pairing.anonymized)
+        for name, pairing in inputs.own.items()
+        if ATTACKERS[name].adapted
+    }
+    base = known(inputs.pairing.original, inputs.pairing.anonymized)
+    if len(enrolment) < LEAST_PAIRS:
+        return []
+    depends = {
+        "sets": [content_digest(side) for one in (base, *own.values()) for side in vars(one).values()],
+        "names": list(own),
+        "seed": settings.seed,
+        "intervals": settings.intervals,
+    }
+    return [
+        Piece("inversion", inversion_piece, (base, own, settings.intervals, settings.seed), depends),
+        Piece("inversion-curve", curve_piece, (base, settings.seed), depends),
+    ]
 
 
 def _runs(

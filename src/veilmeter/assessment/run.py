@@ -275,6 +275,8 @@ class _Run:
         for part in ("similarity", "zebra", "inversion", "inference", "runs"):
             if part in done:
                 results[part] = {key: value for key, value in done[part][0].items() if key not in ("names", "deid")}
+        if "inversion" in results and "inversion-curve" in done:
+            results["inversion"] |= done["inversion-curve"][0]
         results["worst_case"] = worst_case(results)
         results["trust"] = [check.to_json() for check in self.checks(results, materials, pairing, protocol)]
         results["verdict"] = verdict(results, plan.not_tested)
