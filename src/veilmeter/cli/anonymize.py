@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,9 @@ from veilmeter.errors import InputError
 
 if TYPE_CHECKING:
     from veilmeter.anonymizing import Anonymized
+
+STOPPED = 130
+"""The exit code after Ctrl-C or SIGTERM."""
 
 
 def command(
@@ -97,7 +101,6 @@ def command(
     from veilmeter.corpus import read_corpus
     from veilmeter.engine import open_engine
 
-    _stop_when_asked()
     given = {
         "alpha": alpha, "alpha_range": alpha_range, "per": per, "command": command_line, "timeout": timeout,
         "furthest": furthest, "drawn": drawn, "gender": gender, "distance": distance, "model": model,
@@ -116,6 +119,9 @@ def command(
                 audio=format, engine=engine, manifest=manifest, overwrite=overwrite, source=corpus,
                 max_seconds=max_seconds, strict=strict, progress=progress,
             )  # fmt: skip
+    except KeyboardInterrupt:  # typer would end in silence
+        print("stopped; what was done is kept, the same command goes on from there", file=sys.stderr)
+        raise typer.Exit(STOPPED) from None
     finally:
         engine.close()
     if json:
@@ -128,17 +134,6 @@ def command(
         raise InputError("not one recording could be anonymized", path=corpus)
     if done.failed:
         raise typer.Exit(LEFT_OUT)
-
-
-def _stop_when_asked() -> None:
-    """SIGTERM ends the run as Ctrl-C does: in order."""
-    import signal
-    from types import FrameType
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, stop)
 
 
 def _more(pairs: list[str]) -> dict[str, Any]:
