@@ -69,9 +69,23 @@ def save_figures(
         write_text(make_folder(folder) / f"{figure.id}.csv", _csv(figure.spec))
 
 
+def _tables(node: Any) -> list[list[dict[str, Any]]]:
+    """Every table of data in a specification, in the order in which it stands there."""
+    if isinstance(node, list):
+        return [table for part in node for table in _tables(part)]
+    if not isinstance(node, dict):
+        return []
+    own = [
+        *node.get("datasets", {}).values(),
+        node.get("data", {}).get("values") if isinstance(node.get("data"), dict) else None,
+    ]
+    below = [table for key, part in node.items() if key not in ("datasets", "data") for table in _tables(part)]
+    return [rows for rows in own if isinstance(rows, list) and rows] + below
+
+
 def _csv(spec: Mapping[str, Any]) -> str:
     out = io.StringIO()
-    for rows in spec.get("datasets", {}).values():
+    for rows in _tables(spec):
         keys = list(dict.fromkeys(key for row in rows for key in row))
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(keys)

@@ -69,7 +69,7 @@ def render(results: Mapping[str, Any], matrices: Any, options: Options) -> str:
     figures += people["figures"]
     trust = view.trust(results)
     cards = view.cards(results)
-    verdict = {"headline": "", "trustworthy": False, "sentences": [], "not_tested": []} | dict(results["verdict"])
+    verdict: dict[str, Any] = {"headline": "", "trustworthy": False, "sentences": [], "not_tested": []} | dict(results["verdict"])
     on_cards = {card["sentence"] for card in cards}
     verdict["sentences"] = [sentence for sentence in verdict["sentences"] if sentence not in on_cards]
     environment = Environment(

@@ -117,7 +117,7 @@
     search.addEventListener("input", () => {
       const words = search.value.toLowerCase();
       let shown = 0;
-      for (const row of body.rows) { const hit = row.textContent.toLowerCase().includes(words); row.hidden = !hit; shown += hit; }
+      for (const row of body.rows) { const hit = [...row.cells].some((one) => one.textContent.toLowerCase().includes(words)); row.hidden = !hit; shown += hit; }
       count.textContent = `${shown} of ${body.rows.length} shown`;
     });
   }
@@ -128,9 +128,13 @@
     if (typeof value === "string" && /^[=+\-@\t\r]/.test(text)) text = "'" + text;
     return /[",\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
   };
+  function tables(node) {
+    if (!node || typeof node !== "object") return [];
+    const own = [...Object.values(node.datasets || {}), node.data && node.data.values].filter((rows) => Array.isArray(rows) && rows.length);
+    return own.concat(Object.entries(node).flatMap(([key, part]) => (key === "datasets" || key === "data" ? [] : tables(part))));
+  }
   function csvOf(id) {
-    const sets = Object.values(specs[id].datasets || {}).filter((rows) => Array.isArray(rows) && rows.length);
-    return sets.map((rows) => {
+    return tables(specs[id]).map((rows) => {
       const keys = [...new Set(rows.flatMap((row) => Object.keys(row)))];
       return [keys.join(","), ...rows.map((row) => keys.map((key) => cell(row[key])).join(","))].join("\n");
     }).join("\n\n") + "\n";

@@ -1,0 +1,92 @@
+"""Runs to report on: made by the real assessment from simulated embeddings."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from veilmeter.assessment import assess
+from veilmeter.embeddings import Embeddings
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "../../x",
+    "n" * 300,
+    "\U0001f600\U0001f680",
+    "\u202e\u0645\u062a\u0643\u0644\u0645",
+    "=cmd|' /C calc'!A0",
+    '"><img src=x onerror=alert(1)>',
+    "a\x1b[31mred",
+)
+
+
+def simulated(
+    names: list[str], *, utterances: int = 6, dimension: int = 24, kept: float = 0.6, seed: int = 0
+) -> list[Embeddings]:
+    """Original and protected vectors: a voice each, of which a share is kept."""
+    rng = np.random.default_rng(seed)
+    voices = rng.standard_normal((len(names), dimension))
+    other = rng.standard_normal((len(names), dimension))
+    ids = [f"u{number}" for number in range(len(names) * utterances)]
+    speakers = [name for name in names for _ in range(utterances)]
+    genders = ["fm"[number % 2] for number in range(len(names)) for _ in range(utterances)]
+    sessions = [f"s{number % 2}" for number in range(len(ids))]
+    made = []
+    for base in (voices, kept * voices + (1 - kept) * other):
+        vectors = np.repeat(base, utterances, 0) + 0.7 * rng.standard_normal((len(ids), dimension))
+        made.append(Embeddings(vectors, ids, speakers, {"gender": genders, "session": sessions}))
+    return made
+
+
+@pytest.fixture(scope="session")
+def make_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    def make(names: list[str], **options: Any) -> Path:
+        folder = tmp_path_factory.mktemp("run")
+        original, protected = simulated(names)
+        chosen = {
+            "lengths": [1, 3],
+            "resamples": 50,
+            "measures": ["scores", "similarity", "linkability", "singling-out"],
+        }
+        assess(original, protected, out=folder, title="Simulated voices", **{**chosen, **options})
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def run(make_run: Callable[..., Path]) -> Path:
+    return make_run([f"speaker{number:02d}" for number in range(14)])
+
+
+@pytest.fixture(scope="session")
+def hostile_run(make_run: Callable[..., Path]) -> Path:
+    return make_run([*HOSTILE, "plain1", "plain2", "plain3", "plain4"])
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """The system's Chromium, which `make test` installs."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    path = next(
+        (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+    )
+    if path is None:
+        pytest.skip("there is no Chromium on this machine")
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(
+            executable_path=path,
+            args=[
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-background-networking",
+                "--autoplay-policy=no-user-gesture-required",
+            ],
+        )
+        yield started
+        started.close()

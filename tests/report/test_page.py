@@ -1,0 +1,192 @@
+"""The page as a browser shows it: whole, quiet, linked, and harmless whatever the ids are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.report.conftest import HOSTILE
+
+from veilmeter.report import write_report
+
+pytestmark = pytest.mark.browser
+
+
+class Opened:
+    """A page with everything it said and asked for."""
+
+    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
+        self.context = browser.new_context(**{"viewport": {"width": 1200, "height": 900}, **options})
+        self.page = self.context.new_page()
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
+        self.page.on("dialog", lambda dialog: (self.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_selector("html[data-ready]", timeout=60_000)
+
+    def __enter__(self) -> Opened:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.context.close()
+
+
+@pytest.fixture(scope="module")
+def report(run: Path) -> Path:
+    return write_report(run, threshold=0.09)
+
+
+def test_nothing_is_loaded_and_nothing_complains(browser: Any, report: Path) -> None:
+    with Opened(browser, report) as opened:
+        assert opened.said == []
+        assert [url for url in opened.asked if not url.startswith(("data:", report.as_uri()))] == []
+
+
+def test_every_section_and_figure_is_drawn(browser: Any, report: Path) -> None:
+    with Opened(browser, report) as opened:
+        page = opened.page
+        for section in (
+            "verdict",
+            "linking",
+            "singling_out",
+            "disclosure",
+            "similarity",
+            "verification",
+            "people",
+            "method",
+            "annex",
+        ):
+            assert page.locator(f"section#{section} h2").is_visible(), section
+        charts = page.locator(".chart")
+        assert charts.count() >= 6
+        for number in range(charts.count()):
+            assert charts.nth(number).locator("svg").count() == 1
+            assert charts.nth(number).get_attribute("aria-label")
+            box = charts.nth(number).locator("svg").bounding_box()
+            assert box["width"] > 200
+            assert box["height"] > 150
+        captions = page.locator("figcaption").all_inner_texts()
+        assert all(len(caption) > 60 for caption in captions)
+
+
+def test_choosing_in_the_zoo_marks_matrix_and_table(browser: Any, report: Path) -> None:
+    with Opened(browser, report) as opened:
+        page = opened.page
+        page.locator("#figure-zoo path[aria-roledescription]").first.click()
+        row = page.locator("#people-table tr.chosen")
+        assert row.count() == 1
+        name = row.get_attribute("data-speaker")
+        assert name in page.locator("#chosen").inner_text()
+        framed = page.locator("#figure-matrix svg path[stroke='#D55E00']")
+        page.wait_for_timeout(300)
+        assert framed.count() > 20
+        page.locator(f"#people-table tr[data-speaker='{name}']").press("Enter")
+        assert page.locator("#people-table tr.chosen").count() == 0
+
+
+def test_the_table_sorts_and_searches_by_keyboard(browser: Any, report: Path) -> None:
+    with Opened(browser, report) as opened:
+        page = opened.page
+
+        def first_column() -> list[str]:
+            return page.locator("#people-table tbody tr:not([hidden]) td:first-child").all_inner_texts()
+
+        head = page.locator("#people-table th").first
+        head.press("Enter")
+        assert first_column() == sorted(first_column())
+        head.press("Enter")
+        assert first_column() == sorted(first_column(), reverse=True)
+        page.locator("#people-table th", has_text="highest risk").click()
+        risks = [float(text) for text in page.locator("#people-table tbody td:nth-child(2)").all_inner_texts()]
+        assert risks == sorted(risks)
+        page.fill("#people-search", first_column()[0])
+        assert len(first_column()) == 1
+
+
+def test_every_figure_gives_its_data(browser: Any, report: Path) -> None:
+    with Opened(browser, report) as opened:
+        page = opened.page
+        for button in page.locator("button[data-csv]").all():
+            with page.expect_download() as download:
+                button.click()
+            lines = Path(download.value.path()).read_text().splitlines()
+            assert len(lines) > 5
+            assert "," in lines[0]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_a_phone_and_the_dark(browser: Any, report: Path, scheme: str) -> None:
+    with Opened(browser, report, viewport={"width": 390, "height": 844}, color_scheme=scheme) as opened:
+        page = opened.page
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        colors = page.evaluate(
+            "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
+        )
+        assert colors[0] != colors[1]
+        ink = [int(part) for part in colors[0][4:-1].split(",")]
+        assert (sum(ink) > 380) == (scheme == "dark")
+
+
+def test_print_cuts_no_figure(browser: Any, report: Path) -> None:
+    with Opened(browser, report) as opened:
+        opened.page.emulate_media(media="print")
+        widths = opened.page.evaluate(
+            "[...document.querySelectorAll('figure')].map(f => [f.clientWidth, f.querySelector('svg').getBoundingClientRect().width])"
+        )
+        assert all(drawn <= room + 1 for room, drawn in widths)
+        printed = opened.page.pdf(format="A4")
+        assert printed[:5] == b"%PDF-"
+        assert opened.page.evaluate(
+            "[...document.querySelectorAll('figure')].every(f => getComputedStyle(f).breakInside === 'avoid')"
+        )
+
+
+@pytest.mark.parametrize("show_ids", [False, True])
+def test_hostile_ids_are_text_and_nothing_else(browser: Any, hostile_run: Path, tmp_path: Path, show_ids: bool) -> None:
+    path = write_report(hostile_run, tmp_path / "report.html", show_ids=show_ids)
+    text = path.read_text(encoding="utf-8")
+    with Opened(browser, path) as opened:
+        assert opened.said == []
+        names = opened.page.locator("#people-table tbody td:first-child").all_text_contents()
+        assert opened.page.evaluate("document.documentElement.scrollWidth") <= 1200
+        opened.page.locator("#people-table tbody tr").first.click()
+        assert opened.page.locator("#people-table tr.chosen").count() == 1
+    if show_ids:
+        assert set(HOSTILE) & set(names)
+        assert "<script>alert(1)</script>" in names
+    else:
+        assert all(name.startswith("P") for name in names)
+        for name in HOSTILE:
+            assert name not in text
+
+
+def test_sound_plays_where_it_was_allowed(browser: Any, tmp_path: Path, run: Path) -> None:
+    soundfile = pytest.importorskip("soundfile")
+    import numpy as np
+
+    from veilmeter.report import run as run_module
+    from veilmeter.report.html import Options, render
+
+    tone = tmp_path / "tone.wav"
+    soundfile.write(tone, 0.1 * np.sin(np.arange(16_000) / 10), 16_000)
+    loaded, names = run_module.renamed(run_module.load_run(run))
+    pair = {side: run_module._data_uri(tone) for side in ("original", "anonymized")}
+    first = loaded.results["speakers"][0]["speaker"]
+    path = tmp_path / "sound.html"
+    path.write_text(render(loaded.results, loaded.matrices, Options(audio={first: [pair]})), encoding="utf-8")
+    with Opened(browser, path) as opened:
+        page = opened.page
+        page.locator("#people-table tbody tr").first.click()
+        sounds = page.locator("#chosen audio")
+        assert sounds.count() == 2
+        played = sounds.first.evaluate(
+            "async a => { await a.play(); await new Promise(r => setTimeout(r, 400)); return [a.duration, a.currentTime, a.error]; }"
+        )
+        assert played[0] == pytest.approx(1.0, abs=0.2)
+        assert played[1] > 0
+        assert played[2] is None
+    assert names
