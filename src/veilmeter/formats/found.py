@@ -73,10 +73,16 @@ def judge(found: Found) -> Loaded:
         path, line = found.places[row] if found.places is not None else (str(found.path), None)
         problems.append(Problem(kind, what, path, line, fix))
 
+    texts = (found.utterances, found.speakers, *found.attributes.values())
+    if not all(_sound(column) for column in texts) or "" in found.utterances:
+        for row in range(n):
+            if not found.utterances[row] or not _sound([column[row] for column in texts]):
+                what = f"the id or another text of utterance {row + 1} is empty or no Unicode text"
+                leave_out(row, "bad-id", what, "write the file anew with ids in UTF-8")
     dimension = _usual_length(found.vectors)
     if isinstance(found.vectors, list | tuple):
         for row, vector in enumerate(found.vectors):
-            if len(vector) != dimension:
+            if len(vector) != dimension and keep[row]:
                 what = f"the vector of {found.utterances[row]!r} has {len(vector)} numbers, most have {dimension}"
                 leave_out(row, "differing-length", what, "extract it again with the same extractor")
     seen: set[str] = set()
@@ -124,6 +130,15 @@ def _raise_or(found: Found, what: str, problems: Sequence[Problem] = ()) -> None
     if first is None:
         raise InputError(what, path=found.path)
     raise InputError(f"{what}; {first.what}", path=first.path, line=first.line, fix=first.fix or None)
+
+
+def _sound(texts: Sequence[str]) -> bool:
+    """Whether it can be written: broken files give strings with halves of characters."""
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _usual_length(vectors: Vectors) -> int:

@@ -33,7 +33,8 @@ def read_h5(path: Path) -> Found:
             return
         try:
             vector = _vector(item)
-            facts = {key: text for key in item.attrs if (text := _text(item.attrs[key])) is not None}
+            keys = [key for key in item.attrs if isinstance(key, str)]
+            facts = {key: text for key in keys if (text := _text(item.attrs[key])) is not None}
         except (OSError, ValueError, TypeError, RuntimeError, KeyError, UnicodeError, MemoryError) as error:
             what = f"the dataset {name!r} can't be used: {error}"
             problems.append(Problem("bad-vector", what, str(path), fix="write it anew"))

@@ -22,7 +22,7 @@ from veilmeter.files import make_folder, whole_file
 from veilmeter.formats.found import Found
 
 METADATA_KEY = b"veilmeter"
-ROW_GROUP = 16384
+ROW_GROUP = 4096  # rows decoded at a time; with 256 numbers each, some megabytes
 _RESERVED = ("utterance", "speaker", "duration", "vector")
 # Above this many bytes of vectors a store is put into a memory map instead of into memory.
 MAP_ABOVE = 1 << 29
@@ -137,11 +137,11 @@ def read_columns(shard: Shard, names: Sequence[str]) -> dict[str, list[str]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    missing = [name for name in names if name not in shard.columns]
+    if missing:
+        raise InputError(f"there is no column {missing[0]!r}", path=shard.path)
     with _arrow_errors(shard.path):
         table = pq.read_table(shard.path, columns=list(names), page_checksum_verification=True)
-        missing = [name for name in names if name not in table.column_names]
-        if missing:
-            raise InputError(f"there is no column {missing[0]!r}", path=shard.path)
         return {name: _texts(table.column(name).cast(pa.string())) for name in names}
 
 
@@ -151,9 +151,9 @@ def read_vectors(shard: Shard) -> Iterator[NDArray[np.float32]]:
 
     with (
         _arrow_errors(shard.path),
-        pq.ParquetFile(shard.path, page_checksum_verification=True, memory_map=True) as opened,
+        pq.ParquetFile(shard.path, page_checksum_verification=True, pre_buffer=False) as opened,
     ):
-        for batch in opened.iter_batches(batch_size=ROW_GROUP, columns=["vector"]):
+        for batch in opened.iter_batches(batch_size=ROW_GROUP, columns=["vector"], use_threads=False):
             column = batch.column(0)
             if column.null_count:
                 raise InputError("some rows have no vector", path=shard.path)
@@ -165,8 +165,8 @@ def read_store(path: str | Path, *, memory_map: bool | None = None) -> Found:
     """All shards as one. Corrupt ones are skipped and named.
 
     With `memory_map` (by default above half a gigabyte of vectors) the vectors are put one row group after the other
-    into a temporary file that is mapped, so that a million of them needs little memory; the file has no name any more
-    and vanishes with the array.
+    into a temporary file (where TMPDIR says) that is mapped, so that a million of them needs little memory; the file
+    has no name any more and vanishes with the array.
     """
     root = Path(path)
     shards, problems = open_shards(root)
