@@ -20,10 +20,8 @@ from functools import lru_cache
 from pathlib import Path
 from statistics import fmean, stdev
 
-import numpy as np
-
 from veilmeter import inversion
-from veilmeter.embeddings import Embeddings
+from veilmeter.embeddings import Embeddings, joined
 from veilmeter.engine import open_engine, ordered
 from veilmeter.errors import VeilmeterError
 from veilmeter.formats.vectors import read_embeddings
@@ -93,14 +91,7 @@ def vectors(data: str, extractor: str, part: str) -> Embeddings:
 
 def both_genders(data: str, extractor: str, suffix: str) -> Embeddings:
     """The trials of both genders in one set."""
-    f, m = (vectors(data, extractor, f"trials_{gender}{suffix}") for gender in "fm")
-    return Embeddings(
-        np.concatenate([f.vectors, m.vectors]),
-        [*f.utterances, *m.utterances],
-        [*f.speakers, *m.speakers],
-        {"gender": [*f.attributes["gender"], *m.attributes["gender"]]},
-        source=f.source,
-    )
+    return joined([vectors(data, extractor, f"trials_{gender}{suffix}") for gender in "fm"])
 
 
 @dataclass(frozen=True)

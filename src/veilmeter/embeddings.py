@@ -146,6 +146,25 @@ class Embeddings:
         return Embeddings(vectors, self.utterances, self.speakers, self.attributes, self.durations, self.source)
 
 
+def joined(parts: Sequence[Embeddings]) -> Embeddings:
+    """Several sets as one; attributes that not every part has are left out."""
+    if len({part.dimension for part in parts}) > 1:
+        raise InputError(
+            f"vectors of {', '.join(str(part.dimension) for part in parts)} dimensions can't be one set",
+            path=parts[-1].source or None,
+        )
+    common = [key for key in parts[0].attributes if all(key in part.attributes for part in parts)]
+    durations = [part.durations for part in parts if part.durations is not None]
+    return Embeddings(
+        np.concatenate([part.vectors for part in parts]),
+        np.concatenate([part.utterances for part in parts]),
+        np.concatenate([part.speakers for part in parts]),
+        {key: np.concatenate([part.attributes[key] for part in parts]) for key in common},
+        np.concatenate(durations) if len(durations) == len(parts) else None,
+        ", ".join(part.source for part in parts if part.source),
+    )
+
+
 def unit(vectors: ArrayLike) -> NDArray[np.float32]:
     """Rows scaled to length 1."""
     x = np.asarray(vectors, np.float32)

@@ -86,13 +86,24 @@ def attack(
     return Attack(learnt, learnt.restore(anonymized_trials))
 
 
-def learn(clear: Embeddings, anonymized: Embeddings, settings: Settings) -> InversionMap:
-    """The map from anonymized to clear embeddings. Supervised: pairs are utterances with the same id in both."""
-    return learn_seeds(clear, anonymized, settings, [settings.seed])[0]
+def learn(
+    clear: Embeddings, anonymized: Embeddings, settings: Settings, *, pairs: Sequence[str] | None = None
+) -> InversionMap:
+    """The map from anonymized to clear embeddings. Supervised: pairs are utterances with the same id in both.
+
+    With `pairs` only these utterances are known as pairs; the other vectors still serve to fit the preprocessing and,
+    with `settings.rounds`, to sharpen the map.
+    """
+    return learn_seeds(clear, anonymized, settings, [settings.seed], pairs=pairs)[0]
 
 
 def learn_seeds(
-    clear: Embeddings, anonymized: Embeddings, settings: Settings, seeds: Sequence[int]
+    clear: Embeddings,
+    anonymized: Embeddings,
+    settings: Settings,
+    seeds: Sequence[int],
+    *,
+    pairs: Sequence[str] | None = None,
 ) -> list[InversionMap]:
     """One map a seed; what does not depend on the seed is computed once."""
     parts: dict[str, tuple[Embeddings, Embeddings]] = {EVERYBODY: (clear, anonymized)}
@@ -104,7 +115,7 @@ def learn_seeds(
                 path=anonymized.source or None,
             )
         parts = {value: (clear.take(values == value), anonymized.take(other == value)) for value in sorted(set(values))}
-    learnt = {group: _align(*sides, settings, seeds) for group, sides in parts.items()}
+    learnt = {group: _align(*sides, settings, seeds, pairs) for group, sides in parts.items()}
     facts = {k: v for k, v in asdict(settings).items() if k not in ("schedule", "by")}
     return [
         InversionMap(
@@ -122,10 +133,14 @@ def objective(learnt: InversionMap) -> float:
 
 
 def _align(
-    clear: Embeddings, anonymized: Embeddings, settings: Settings, seeds: Sequence[int]
+    clear: Embeddings,
+    anonymized: Embeddings,
+    settings: Settings,
+    seeds: Sequence[int],
+    pairs: Sequence[str] | None,
 ) -> list[tuple[Alignment, dict[str, Any]]]:
     every_clear, every_anonymized = clear, anonymized
-    if settings.supervised:
+    if settings.supervised and pairs is None:
         clear, anonymized = paired(clear, anonymized)
     before = fit_preprocessing(clear.vectors, pca=settings.pca, center=settings.center)
     after = fit_preprocessing(anonymized.vectors, pca=settings.pca, center=settings.center)
@@ -135,6 +150,9 @@ def _align(
             "no rotation leads from one to the other",
             fix="use PCA to the same dimension on both sides (--pca 70), or extractors of one dimension",
         )
+    if settings.supervised and pairs is not None:
+        wanted = set(pairs)
+        clear, anonymized = paired(clear.take(np.array([u in wanted for u in clear.utterances])), anonymized)
     x, y = before.apply(clear.vectors), after.apply(anonymized.vectors)
     facts: dict[str, Any] = {"clear": len(x), "anonymized": len(y), "dimension": before.components}
     if settings.supervised:

@@ -22,7 +22,7 @@ from veilmeter.metrics.summary import measure_scores
 from veilmeter.metrics.verification import eer
 from veilmeter.scores import Scores
 
-TOP = (1, 5, 10)
+TOP = (5, 10, 20)
 BLOCK = 2048
 
 
@@ -79,7 +79,7 @@ class Identification:
             better=about.better,
             interval=None if low_high is None else (100 * low_high[0], 100 * low_high[1]),
             null=self.chance(k),
-            method="nearest neighbor, speaker-clustered t",
+            method="nearest neighbor",
             n={"utterances": len(self.nearer), "speakers": len(self.per_speaker)},
             at=at or {},
         )

@@ -147,20 +147,26 @@ def refine(
     for _ in range(plan.epochs):
         if steps == 0 or batch >= smaller:
             break
-        for _ in range(steps):
-            xs = x[rng.permutation(len(x))[:batch]]
-            ys = y[rng.permutation(len(y))[:batch]]
-            pulled = sinkhorn(-(xs @ rotation) @ ys.T, plan.regularization) @ ys
-            pulled *= plan.rate / batch
-            if plan.full_svd:
-                rotation = nearest_orthogonal(rotation + xs.T @ pulled)
-            else:
-                rotation = polar_step(rotation, xs, pulled)
+        rotation = stochastic_steps(x, y, rotation, rng, plan, batch, steps)
         # Rounding adds up over low-rank steps; once an epoch the matrix is made orthogonal again.
         rotation = nearest_orthogonal(rotation)
         batch, steps = 2 * batch, steps // 2
         history.append(transport_cost(x, y, rotation, plan.final_regularization))
     return rotation, history
+
+
+def stochastic_steps(
+    x: Floats, y: Floats, rotation: Floats, rng: np.random.RandomState, plan: Schedule, batch: int, steps: int
+) -> Floats:
+    """One epoch's steps."""
+    for _ in range(steps):
+        xs = x[rng.permutation(len(x))[:batch]]
+        ys = y[rng.permutation(len(y))[:batch]]
+        pulled = sinkhorn(-(xs @ rotation) @ ys.T, plan.regularization) @ ys
+        pulled *= plan.rate / batch
+        stepped = nearest_orthogonal(rotation + xs.T @ pulled) if plan.full_svd else None
+        rotation = polar_step(rotation, xs, pulled) if stepped is None else stepped
+    return rotation
 
 
 def transport_cost(x: Floats, y: Floats, rotation: Floats, regularization: float = 0.025) -> float:

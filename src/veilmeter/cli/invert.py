@@ -1,0 +1,433 @@
+"""`veilmeter invert`: can the anonymizer be undone by a rotation of the embeddings?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from veilmeter.errors import InputError
+
+if TYPE_CHECKING:
+    from veilmeter.embeddings import Embeddings
+    from veilmeter.engine import Engine
+    from veilmeter.estimate import Estimate
+    from veilmeter.inversion import Evaluation, InversionMap, Settings
+
+OUTPUT, ATTACK, MORE = "Output", "Attack", "What the attack needs"
+SOURCE = "FILE_OR_FOLDER"
+
+
+def command(
+    clear_train: Annotated[
+        Path | None,
+        typer.Option(metavar=SOURCE, help="Clear embeddings that the attacker has: an x-vector folder with meta/, "
+                     "ark/scp, npz, h5 or Parquet.", show_default=False),
+    ] = None,
+    anonymized_train: Annotated[
+        Path | None,
+        typer.Option(metavar=SOURCE, help="The same utterances anonymized (any order; other sets with --method "
+                     "wasserstein).", show_default=False),
+    ] = None,
+    clear_trials: Annotated[
+        list[Path] | None,
+        typer.Option(metavar=SOURCE, help="Clear embeddings of the attacked utterances, for Top-1. Give it once a "
+                     "part.", show_default=False),
+    ] = None,
+    anonymized_trials: Annotated[
+        list[Path] | None,
+        typer.Option(metavar=SOURCE, help="The attacked anonymized embeddings. Give it once a part.",
+                     show_default=False),
+    ] = None,
+    enrol: Annotated[
+        Path | None,
+        typer.Option(metavar=SOURCE, help="Clear enrolment embeddings, for EER and Linkability. Default: the clear "
+                     "training set.", show_default=False),
+    ] = None,
+    trials: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="KEY", help="Trial key (enrolment speaker, utterance, target or nontarget). Default: "
+                     "everybody with everybody, within gender.", show_default=False),
+    ] = None,
+    method: Annotated[
+        str, typer.Option(help="procrustes (pairs are known) or wasserstein (they are not).", rich_help_panel=ATTACK)
+    ] = "procrustes",
+    pca: Annotated[
+        int | None, typer.Option(metavar="N", help="Reduce both sides to N dimensions first (paper: 70).", min=1,
+                                 rich_help_panel=ATTACK, show_default=False)
+    ] = None,
+    center: Annotated[
+        bool, typer.Option("--center", help="Subtract each side's mean (PCA does).", rich_help_panel=ATTACK)
+    ] = False,
+    by_gender: Annotated[
+        bool, typer.Option("--by-gender", help="One rotation a gender.", rich_help_panel=ATTACK)
+    ] = False,
+    no_reflections: Annotated[
+        bool, typer.Option("--no-reflections", help="Rotations only (det = +1).", rich_help_panel=ATTACK)
+    ] = False,
+    oracle: Annotated[
+        bool, typer.Option("--oracle", help="Learn on the trials themselves: the upper bound for any rotation.",
+                           rich_help_panel=ATTACK)
+    ] = False,
+    refine: Annotated[
+        int, typer.Option(metavar="ROUNDS", help="Sharpen the map on mutual nearest neighbors.", min=0,
+                          rich_help_panel=ATTACK)
+    ] = 0,
+    seeds: Annotated[
+        int, typer.Option(help="Runs of a method that depends on chance; the one that matches best without labels is "
+                          "reported, and the spread of all.", min=1, rich_help_panel=ATTACK)
+    ] = 1,
+    load_map: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Apply a map that was learnt before, on another run of the "
+                                  "anonymizer say, instead of learning one.", rich_help_panel=ATTACK,
+                                  show_default=False)
+    ] = None,
+    save_map: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep the learnt map (.npz, no code in it).",
+                                  rich_help_panel=OUTPUT, show_default=False)
+    ] = None,
+    learning_curve: Annotated[
+        bool, typer.Option("--learning-curve", help="Top-1 against the number of known pairs, 5 to all.",
+                           rich_help_panel=MORE)
+    ] = False,
+    label_noise: Annotated[
+        bool, typer.Option("--label-noise", help="Top-1 against the share of wrong pairs.", rich_help_panel=MORE)
+    ] = False,
+    repeats: Annotated[
+        int, typer.Option(help="Random draws a point of these curves.", min=1, rich_help_panel=MORE)
+    ] = 5,
+    shuffles: Annotated[
+        int, typer.Option(help="Attacks with all pairs shuffled, which give the level of chance; 0 for none.", min=0,
+                          rich_help_panel=MORE)
+    ] = 20,
+    anonymized_again: Annotated[
+        list[Path] | None,
+        typer.Option(metavar=SOURCE, help="The trials from another run of the anonymizer: does the map carry over?",
+                     rich_help_panel=MORE, show_default=False),
+    ] = None,
+    eer_method: Annotated[str, typer.Option(help="rocch, roc or interpolated.", rich_help_panel=OUTPUT)] = "rocch",
+    fold_eer: Annotated[
+        bool, typer.Option("--fold-eer", help="Turn an EER above 50 % back below it, as paper 002 does.",
+                           rich_help_panel=OUTPUT)
+    ] = False,
+    per_speaker: Annotated[
+        bool, typer.Option("--per-speaker", help="Show every speaker's Top-1.", rich_help_panel=OUTPUT)
+    ] = False,
+    no_intervals: Annotated[
+        bool, typer.Option("--no-intervals", help="Values only, quickly.", rich_help_panel=OUTPUT)
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Of everything random.", min=0)] = 0,
+    jobs: Annotated[
+        int | None, typer.Option(help="Processes; all cores by default. Results do not depend on it.", min=1)
+    ] = None,
+    cluster: Annotated[str | None, typer.Option(help="A Dask cluster instead.", show_default=False)] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the projection before and after, the speakers and the curves as SVG, "
+                     "PNG and PDF.", rich_help_panel=OUTPUT, show_default=False),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=OUTPUT)] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.", rich_help_panel=OUTPUT)] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.", rich_help_panel=OUTPUT)] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table.", rich_help_panel=OUTPUT)] = False,
+) -> None:  # fmt: skip
+    """Undo the anonymizer in the space of embeddings (Champion et al. 2021), and say how much that gives away.
+
+    An attacker who has clear and anonymized speech learns a rotation between the two and turns the trials back.
+
+    Examples:
+
+        veilmeter invert --clear-train enrolls --anonymized-train enrolls_anon --clear-trials trials_f
+        --anonymized-trials trials_f_anon --pca 70 --by-gender
+
+        veilmeter invert ... --learning-curve --label-noise --figures figures --save-map map.npz
+    """
+    from veilmeter import inversion
+    from veilmeter.cli.output import Page, chosen_form, emit
+    from veilmeter.engine import open_engine
+
+    output = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
+    reader = _Reader()
+    attacked = reader.read("anonymized trials", anonymized_trials, "--anonymized-trials")
+    clear = reader.maybe("clear trials", clear_trials)
+    again = reader.maybe("anonymized again", anonymized_again)
+    known_clear = reader.maybe("clear training", [clear_train] if clear_train else None)
+    known_anonymized = reader.maybe("anonymized training", [anonymized_train] if anonymized_train else None)
+    enrolled = reader.maybe("enrolment", [enrol] if enrol else None) or known_clear
+    if oracle:
+        known_clear, known_anonymized = clear, attacked
+    settings = inversion.Settings(
+        method=method,  # type: ignore[arg-type]
+        pca=pca,
+        center=center,
+        by="gender" if by_gender else "",
+        reflections=not no_reflections,
+        seed=seed,
+        rounds=refine,
+    )
+    key = _key(trials)
+    engine = open_engine(jobs, cluster)
+    try:
+        maps = _maps(load_map, known_clear, known_anonymized, settings, seeds, engine, oracle)
+        best = min(maps, key=inversion.objective) if load_map is None else maps[0]
+        evaluation = inversion.evaluate(best, attacked, clear, enrolled)
+        measured = {"intervals": not no_intervals, "seed": seed, "eer_method": eer_method, "fold": fold_eer}
+        estimates: dict[str, Any] = dict(evaluation.estimates(key, **measured))  # type: ignore[arg-type]
+        more: dict[str, Any] = {}
+        if clear is not None:
+            more["per_speaker"] = evaluation.per_speaker()
+            _before(estimates, attacked, clear, not no_intervals)
+        if again is not None:
+            carried = inversion.evaluate(best, again, clear, enrolled).estimates(key, **measured)  # type: ignore[arg-type]
+            estimates |= {f"{name}_again": _renamed(found) for name, found in carried.items() if name in AGAIN}
+        if len(maps) > 1:
+            more["seeds"] = _spread(maps, attacked, clear, enrolled, key, seed, eer_method, fold_eer)
+        pairs = None
+        if load_map is None and clear is not None and known_clear is not None and known_anonymized is not None:
+            pairs = _experiment(known_clear, known_anonymized, clear, attacked, settings)
+        if (learning_curve or label_noise) and (pairs is None or not settings.supervised):
+            raise InputError(
+                "these curves need known pairs and clear trials", fix="give --clear-trials and --method procrustes"
+            )
+        if pairs is not None and settings.supervised:
+            _needs(estimates, pairs, learning_curve, label_noise, repeats, 0 if oracle else shuffles, seed, engine)
+    finally:
+        engine.close()
+    if save_map is not None:
+        best.save(save_map)
+    files = []
+    if figures is not None:
+        from veilmeter.report.figures.inversion import save_all
+
+        files = save_all(evaluation, estimates, attacked, figures)
+    more |= {"map": dict(best.facts)} | ({"figures": [str(file) for file in files]} if files else {})
+    if "seeds" in more:
+        reader.warnings.append(_seed_note(more["seeds"]))
+    page = Page(
+        title=_title(best, evaluation, oracle),
+        estimates=estimates,
+        inputs=reader.inputs | {"method": method, "pca": pca, "by_gender": by_gender, "oracle": oracle, "seed": seed},
+        warnings=reader.warnings + _doubts(estimates, settings, oracle),
+        notes=_notes(evaluation, clear is not None, per_speaker, files, save_map),
+        sections=SECTIONS,
+        more=more,
+    )
+    emit(page, output)
+
+
+AGAIN = ("eer", "top1", "top1_clear")
+SECTIONS = {
+    "Whose is this anonymized recording?": ["top1", "top_k", "top1_clear", "top1_before"],
+    "Restored trials against enrolments": ["eer", "d_ece", "l_w", "linkability"],
+    "The same map on another run of the anonymizer": [f"{name}_again" for name in AGAIN],
+    "How many pairs does it need?": ["learning_curve"],
+    "How many of them may be wrong?": ["label_noise"],
+}
+
+
+class _Reader:
+    """Reads the inputs, and remembers what was read and what was odd."""
+
+    def __init__(self) -> None:
+        self.inputs: dict[str, Any] = {}
+        self.warnings: list[str] = []
+
+    def read(self, name: str, paths: list[Path] | None, option: str) -> Embeddings:
+        found = self.maybe(name, paths)
+        if found is None:
+            raise InputError(f"the {name} are needed", fix=f"give {option}")
+        return found
+
+    def maybe(self, name: str, paths: list[Path] | None) -> Embeddings | None:
+        from veilmeter.embeddings import joined
+        from veilmeter.files import sha256
+        from veilmeter.formats.vectors import load_embeddings
+
+        if not paths:
+            return None
+        parts = []
+        for path in paths:
+            loaded = load_embeddings(path)
+            self.warnings += loaded.warnings()
+            parts.append(loaded.embeddings)
+        found = parts[0] if len(parts) == 1 else joined(parts)
+        self.inputs[name] = [
+            {"path": str(path), "sha256": sha256(path), "utterances": len(part), "speakers": len(part.names)}
+            for path, part in zip(paths, parts, strict=True)
+        ]
+        return found
+
+
+def _key(paths: list[Path] | None) -> dict[tuple[str, str], bool] | None:
+    if not paths:
+        return None
+    from veilmeter.formats.columns import Codes
+    from veilmeter.formats.trials import read_trials
+
+    found: dict[tuple[str, str], bool] = {}
+    for path in paths:
+        codes = Codes()
+        table = read_trials(path, codes=codes)
+        names = codes.names()
+        for a, b, target in zip(table.enrol, table.test, table.is_target, strict=True):
+            found[names[a], names[b]] = bool(target)
+    return found
+
+
+def _maps(
+    stored: Path | None,
+    clear: Embeddings | None,
+    anonymized: Embeddings | None,
+    settings: Settings,
+    seeds: int,
+    engine: Engine,
+    oracle: bool,
+) -> list[InversionMap]:
+    from veilmeter import inversion
+    from veilmeter.engine import ordered
+
+    if stored is not None:
+        return [inversion.load_map(stored)]
+    if clear is None or anonymized is None:
+        wanted = "--clear-trials" if oracle else "--clear-train and --anonymized-train"
+        raise InputError("there is nothing to learn the map from", fix=f"give {wanted}, or --load-map")
+    chosen = [settings.seed + number for number in range(1 if settings.supervised else seeds)]
+    # A piece a process computes once what does not depend on the seed; the pieces do not change the results.
+    size = -(-len(chosen) // min(engine.workers, len(chosen)))
+    pieces = [
+        (clear, anonymized, settings, tuple(chosen[start : start + size])) for start in range(0, len(chosen), size)
+    ]
+    return [one for found in ordered(engine, _learn, pieces) for one in found]
+
+
+def _learn(piece: tuple[Embeddings, Embeddings, Settings, tuple[int, ...]]) -> list[InversionMap]:
+    from veilmeter import inversion
+
+    return inversion.learn_seeds(*piece)
+
+
+def _before(estimates: dict[str, Any], attacked: Embeddings, clear: Embeddings, intervals: bool) -> None:
+    """Top-1 without any map, where the two sides can be compared at all."""
+    from veilmeter import inversion
+
+    if attacked.dimension != clear.dimension:
+        return
+    plain = inversion.evaluate(inversion.identity_map(clear.dimension), attacked, clear)
+    estimates["top1_before"] = [
+        group.whose.estimate("top1", intervals=intervals, at=plain.at(group)).with_(
+            name="top1_before", label="Top-1 before inversion"
+        )
+        for group in plain.groups
+    ]
+
+
+def _renamed(found: list[Estimate]) -> list[Estimate]:
+    return [one.with_(name=f"{one.name}_again", label=f"{one.label}, other run") for one in found]
+
+
+def _spread(
+    maps: list[InversionMap],
+    attacked: Embeddings,
+    clear: Embeddings | None,
+    enrolled: Embeddings | None,
+    key: dict[tuple[str, str], bool] | None,
+    seed: int,
+    eer_method: str,
+    fold: bool,
+) -> list[dict[str, Any]]:
+    """EER and Top-1 of every seed, with the objective that the attacker sees."""
+    from veilmeter import inversion
+
+    rows = []
+    for number, one in enumerate(maps):
+        found = inversion.evaluate(one, attacked, clear, enrolled)
+        row: dict[str, Any] = {"seed": seed + number, "objective": inversion.objective(one)}
+        row["eer"] = found.eer(key, method=eer_method, fold=fold)
+        if clear is not None:
+            row["top1"] = {group: value[0] for group, value in found.top1().items()}
+            row["top1_clear"] = {group: value[1] for group, value in found.top1().items()}
+        rows.append(row)
+    return rows
+
+
+def _seed_note(rows: list[dict[str, Any]]) -> str:
+    parts = []
+    for name, label in (("eer", "EER"), ("top1", "Top-1")):
+        for group in rows[0].get(name, {}):
+            values = [row[name][group] for row in rows]
+            mean = sum(values) / len(values)
+            parts.append(f"{label}{' ' + group if group else ''} {mean:.1f} ({min(values):.1f} to {max(values):.1f})")
+    return f"the attack depends on chance; over {len(rows)} seeds: " + ", ".join(parts)
+
+
+def _experiment(
+    clear_train: Embeddings, anonymized_train: Embeddings, clear: Embeddings, attacked: Embeddings, settings: Settings
+) -> Any:
+    from veilmeter.inversion.needs import Experiment
+
+    return Experiment(clear_train, anonymized_train, clear, attacked, settings)
+
+
+def _needs(
+    estimates: dict[str, Any],
+    experiment: Any,
+    curve: bool,
+    noise: bool,
+    repeats: int,
+    shuffles: int,
+    seed: int,
+    engine: Engine,
+) -> None:
+    from veilmeter.inversion import needs
+
+    if shuffles:
+        nulls = needs.permutation_null(experiment, shuffles=shuffles, seed=seed, engine=engine)
+        for name in ("top1", "top1_clear"):
+            estimates[name] = [_with_null(one, nulls) for one in estimates[name]]
+    if curve:
+        estimates["learning_curve"] = needs.learning_curve(experiment, repeats=repeats, seed=seed, engine=engine)[
+            "top1"
+        ]
+    if noise:
+        estimates["label_noise"] = needs.label_noise(experiment, repeats=repeats, seed=seed, engine=engine)["top1"]
+
+
+def _with_null(one: Estimate, nulls: dict[str, tuple[float, tuple[float, float]]]) -> Estimate:
+    """Chance as attacks with shuffled pairs give it, beside what blind guessing would."""
+    group = next(iter(one.at.values()), "")
+    mean, span = nulls[f"{one.name}@{group}" if group else one.name]
+    return one.with_(null=mean, null_range=span, extra={**one.extra, "blind_guess": one.null})
+
+
+def _title(learnt: InversionMap, evaluation: Evaluation, oracle: bool) -> str:
+    how = learnt.facts.get("method", "stored map")
+    trials = sum(len(group.restored) for group in evaluation.groups)
+    return f"Inversion by {how}{' (oracle)' if oracle else ''}: {trials} anonymized trials turned back"
+
+
+def _doubts(estimates: dict[str, Any], settings: Settings, oracle: bool) -> list[str]:
+    said = []
+    if oracle:
+        said.append("the map was learnt on the attacked trials themselves: an upper bound, not an attack")
+    inside = [one for one in estimates.get("top1", []) if one.inside_null]
+    if inside and settings.supervised and not oracle:
+        said.append(
+            "Top-1 is no better than with shuffled pairs: either the anonymizer resists this attack, or the pairs are "
+            "wrong (check that utterance ids mean the same recording in both training sets)"
+        )
+    return said
+
+
+def _notes(evaluation: Evaluation, clear: bool, per_speaker: bool, files: list[Path], saved: Path | None) -> list[str]:
+    notes = []
+    if clear and per_speaker:
+        rows = evaluation.per_speaker()
+        notes.append("Top-1 by speaker: " + ", ".join(f"{row['speaker']} {row['top1']:.0f} %" for row in rows))
+    if not clear:
+        notes.append("Top-1 needs the clear trials: give --clear-trials.")
+    if saved is not None:
+        notes.append(f"The map is in {saved}; apply it with --load-map.")
+    if files:
+        notes.append(f"{len(files)} figures are in {files[0].parent}.")
+    return notes
