@@ -65,10 +65,12 @@ def quadrants(similarities: Mapping[Kind, Floats], names: Sequence[str], *, most
     charts: dict[str, Any] = {}
     for kind, table in tables.items():
         rows, columns = np.indices(table.shape)
-        values = [
-            {"row": labels[i], "column": labels[j], "similarity": round(float(table[i, j]), 4)}
-            for i, j in zip(rows.ravel(), columns.ravel(), strict=True)
-        ]
+        # Columns instead of thousands of rows: Altair would look at each row for seconds.
+        values = {
+            "row": [labels[i] for i in rows.ravel()],
+            "column": [labels[j] for j in columns.ravel()],
+            "similarity": [round(float(value), 4) for value in table.ravel()],
+        }
         left, below = kind in ("OO", "PO"), kind in ("PO", "PP")
         axis: dict[str, Any] = {
             "ticks": False,
@@ -81,7 +83,8 @@ def quadrants(similarities: Mapping[Kind, Floats], names: Sequence[str], *, most
         down = alt.Axis(labels=named and left, title=_side(kind[0], groups) if left else None,
                         labelOverlap=False, **axis)  # fmt: skip
         charts[kind] = (
-            alt.Chart(_data(values), width=size, height=size, title=TITLES[kind])
+            alt.Chart(_data([values]), width=size, height=size, title=TITLES[kind])
+            .transform_flatten(list(values))
             .mark_rect()
             .encode(
                 x=alt.X("column:N", sort=labels, axis=across),
