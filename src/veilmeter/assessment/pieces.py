@@ -71,15 +71,8 @@ def values_of(found: Found) -> Values:
     }
 
 
-def scores_piece(
-    files: Sequence[str],
-    keys: Sequence[str],
-    groups: Mapping[str, Mapping[str, str]],
-    intervals: bool,
-    resamples: int,
-    seed: int,
-) -> Result:
-    """Scores of another system, measured as they are, all files together and within each group."""
+def read_all(files: Sequence[str], keys: Sequence[str]) -> Scores:
+    """Score files with their keys (one for each, or one for all) as one set."""
     from veilmeter.scores import read_scores
 
     if len(keys) not in (0, 1, len(files)):
@@ -88,12 +81,15 @@ def scores_piece(
     if len(matched) == 1:
         matched = matched * len(files)
     parts = [read_scores(file, key) for file, key in zip(files, matched, strict=True)]
-    scores = parts[0] if len(parts) == 1 else merge_scores(parts)
+    return parts[0] if len(parts) == 1 else merge_scores(parts)
 
-    def measured(part: Scores) -> Values:
-        return plain_estimates(measure_scores(part, intervals=intervals, resamples=resamples, seed=seed))
 
-    by: Values = {}
+Groups = Mapping[str, Mapping[str, str]]
+
+
+def split(scores: Scores, groups: Groups) -> dict[str, dict[str, Scores]]:
+    """The trials of enrolled people of each group, where both classes are left."""
+    by: dict[str, dict[str, Scores]] = {}
     for attribute, values in groups.items():
         by[attribute] = {}
         for value in sorted({v for v in values.values() if v}):
@@ -102,7 +98,23 @@ def scores_piece(
             inside = np.array([values.get(name) == value for name in scores.names], dtype=bool)
             rows = np.flatnonzero(inside[scores.enrol_speaker])
             if len(rows) and scores.is_target[rows].any() and not scores.is_target[rows].all():
-                by[attribute][value] = {"estimates": measured(scores.take(rows))}
+                by[attribute][value] = scores.take(rows)
+    return by
+
+
+def scores_piece(
+    files: Sequence[str], keys: Sequence[str], groups: Groups, intervals: bool, resamples: int, seed: int
+) -> Result:
+    """Scores of another system, measured as they are, all files together and within each group."""
+    scores = read_all(files, keys)
+
+    def measured(part: Scores) -> Values:
+        return plain_estimates(measure_scores(part, intervals=intervals, resamples=resamples, seed=seed))
+
+    by = {
+        attribute: {value: {"estimates": measured(part)} for value, part in parts.items()}
+        for attribute, parts in split(scores, groups).items()
+    }
     return {
         "estimates": measured(scores),
         "by": by,
@@ -127,29 +139,37 @@ def merge_scores(parts: Sequence[Scores]) -> Scores:
     return Scores(values, is_target, enrol, test, names_all, parts[0].source, parts[0].speakers_from)
 
 
-def score_sets_piece(jobs: Mapping[str, Job], intervals: bool, resamples: int, seed: int) -> Result:
-    """Eq. 17-20 of Noé et al. 2022 from original-original, original-protected and protected-protected scores."""
-    sets = {}
-    for name, job in jobs.items():
-        matrix = make_matrix(job, job.recipe.scorer(job.enrol, job.test), 1)
-        if matrix is None:
-            raise InputError("there are no single trials")
-        sets[name] = matrix
+def score_sets_piece(
+    sets: Mapping[str, Job | tuple[Sequence[str], Sequence[str]]],
+    groups: Groups,
+    intervals: bool,
+    resamples: int,
+    seed: int,
+) -> Result:
+    """Eq. 17-20 of Noé et al. 2022 from original-original, original-protected and protected-protected scores: those of
+    the jobs, or where all three were given as files, those."""
+    scores = {}
+    for name, one in sets.items():
+        if isinstance(one, Job):
+            matrix = make_matrix(one, one.recipe.scorer(one.enrol, one.test), 1)
+            if matrix is None:
+                raise InputError("there are no single trials")
+            scores[name] = matrix.to_scores()
+        else:
+            scores[name] = read_all(*one)
 
-    def found(parts: Mapping[str, Any]) -> Values:
-        oo, op, pp = (parts[name].to_scores() for name in ("original", "ignorant", "lazy-informed"))
-        return plain_estimates(compared(oo, op, pp, intervals=intervals, resamples=resamples, seed=seed))
+    def found(parts: Sequence[Scores]) -> Values:
+        return plain_estimates(compared(*parts, intervals=intervals, resamples=resamples, seed=seed))
 
-    groups = next(iter(jobs.values())).groups
+    order = ("original", "ignorant", "lazy-informed")
+    parts = {name: split(scores[name], groups) for name in order}
     by: Values = {}
-    for attribute, values in groups.items():
-        by[attribute] = {}
-        for value in sorted({v for v in values.values() if v}):
-            names = {name for name, v in values.items() if v == value}
-            parts = {name: matrix.part(names) for name, matrix in sets.items()}
-            if all(part is not None for part in parts.values()):
-                by[attribute][value] = {"estimates": found(parts)}
-    return {"estimates": found(sets), "by": by}, {}
+    for attribute in groups:
+        shared = set.intersection(*(set(parts[name][attribute]) for name in order))
+        by[attribute] = {
+            value: {"estimates": found([parts[name][attribute][value] for name in order])} for value in sorted(shared)
+        }
+    return {"estimates": found([scores[name] for name in order]), "by": by}, {}
 
 
 def similarity_piece(

@@ -228,9 +228,15 @@ def all_pieces(
         pieces += _inversions(inputs, protocol, settings)
     needed = ("original", "ignorant", "lazy-informed")
     if settings.wants("scores") and all(name in plan.jobs for name in needed):
-        jobs = {name: plan.jobs[name] for name in needed}
-        arguments = (jobs, settings.intervals, settings.resamples, settings.seed)
-        pieces.append(Piece("zebra", score_sets_piece, arguments, {"sets": [digests[name] for name in needed]}))
+        given = {name: settings.attackers[name] for name in needed if name in settings.attackers}
+        if len(given) == len(needed) and all(one.scores for one in given.values()):
+            sets: dict[str, Any] = {name: (one.scores, one.trials or tuple(keys)) for name, one in given.items()}
+        else:
+            sets = {name: plan.jobs[name] for name in needed}
+        common = (settings.intervals, settings.resamples, settings.seed)
+        groups = next(iter(plan.jobs.values())).groups
+        depends = {"sets": [digests[name] for name in needed], "given": len(given), "common": common}
+        pieces.append(Piece("zebra", score_sets_piece, (sets, groups, *common), depends))
     attributes = settings.attributes
     if attributes is None:
         attributes = tuple(name for name in pairing.original.attributes if name not in NOT_OF_A_PERSON)
