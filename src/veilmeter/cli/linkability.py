@@ -198,8 +198,8 @@ def _notes(found: dict[str, list[Estimate]], no_intervals: bool, made: list[Path
     if "population_linkability" in found:
         notes.append(
             "Population: a model fitted to the measured ranks, not a measurement. Its interval is the envelope of two "
-            "models, widened by what the back-test missed: fitted to a gallery 20 times smaller, it had to predict what "
-            "was measured."
+            "models, widened by what the back-test missed: fitted to a gallery 20 times smaller, the model had to "
+            "predict what was measured."
         )
     for one in found.get("linkability_knowing", []):
         low, high = one.extra["gain_interval"]

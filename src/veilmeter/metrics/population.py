@@ -205,7 +205,7 @@ def population_linkability(
     models = fit_both(link.better, link.impostors, link.weights)
     values = np.array([model.linkability(sizes) for model in models])
     low = high = middle = np.minimum(expit(_logit(values).mean(axis=0)), link.value(link.largest))
-    if intervals:
+    if intervals and not clear:
         # The back-test goes up by a factor of 20 (or less); its error grows with the logarithm of the factor.
         reach = np.maximum(1.0, np.log(np.maximum(sizes / link.largest, 1.0)) / np.log(tested.factor))
         guesses, errors = _bootstrap(link, models, sizes, resamples, seed)

@@ -1,0 +1,174 @@
+"""`veilmeter linkability` and `veilmeter singling-out`, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from veilmeter.embeddings import Embeddings
+from veilmeter.formats.vectors import write_embeddings
+
+
+def run(*words):
+    return subprocess.run(
+        [sys.executable, "-m", "veilmeter.cli.main", *map(str, words)], capture_output=True, text=True, check=False
+    )
+
+
+def found(*words):
+    done = run(*words, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def voices():
+    rng = np.random.default_rng(20250003)
+    mu = rng.standard_normal((60, 16))
+    return mu[:, None, :] + 1.5 * rng.standard_normal((60, 12, 16))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    root = tmp_path_factory.mktemp("legal")
+    x = voices()
+    parts = {
+        "enrol": (range(60), range(10)),
+        "test1": (range(30), [10]),
+        "test2": (range(30), [10, 11]),
+        "predicates": (range(20), [10, 11]),
+        "said": (range(60), range(10)),
+    }
+    for name, (people, utterances) in parts.items():
+        rows = [(s, u) for s in people for u in utterances]
+        gender = ["fm"[s % 2] for s, _ in rows]
+        e = Embeddings(
+            [x[s, u] for s, u in rows], [f"{s}-{u}" for s, u in rows], [f"s{s}" for s, _ in rows], {"gender": gender}
+        )
+        write_embeddings(e, root / f"{name}.npz")
+    return root
+
+
+def test_the_references_linkability(folder, reference):
+    wanted = reference["legal"]["linkability"]
+    for length in (1, 2):
+        page = found(
+            "linkability", "--enrol", folder / "enrol.npz", "--test", folder / f"test{length}.npz",
+            "--speakers", "2,5", "--speakers", "10", "20", "40,60", "--length", length,
+        )  # fmt: skip
+        curve = page["estimates"]["linkability"]
+        assert {str(one["speakers"]): one["value"] for one in curve} == pytest.approx(wanted[f"L{length}"], abs=1e-12)
+        assert all(one["length"] == length and one["unit"] == "probability" for one in curve)
+        assert all(one["interval"][0] <= one["value"] <= one["interval"][1] for one in curve)
+        assert page["warnings"] == []
+        eer = page["estimates"]["one_minus_eer"]
+        assert [one["speakers"] for one in eer] == [2, 5, 10, 20, 40, 60]
+        assert 0.8 < eer[0]["value"] < 1
+
+
+def test_the_references_singling_out(folder):
+    page = found(
+        "singling-out", "--enrol", folder / "predicates.npz", "--test", folder / "said.npz", "--speakers", "20,60"
+    )
+    names = {"singling_out", "control", "residual_risk", "hit_share", "one_minus_eer"}
+    assert names <= set(page["estimates"])
+    for name in names:
+        assert [(one["speakers"], one["length"]) for one in page["estimates"][name]] == [(20, 1), (60, 1)]
+    everybody = page["estimates"]["singling_out"][1]
+    assert everybody["value"] == pytest.approx(81 / 200)
+    assert everybody["null"] == pytest.approx(0.3496, abs=1e-4)
+    assert everybody["paper_chance"] == pytest.approx(0.3679, abs=1e-4)
+    assert page["estimates"]["singling_out"][0]["value"] == pytest.approx(0.4269, abs=0.05)
+
+
+def test_lengths_attributes_population_ranks_people_and_figures(folder, tmp_path):
+    page = found(
+        "linkability", "--enrol", folder / "enrol.npz", "--test", folder / "test2.npz", "--length", "1,2",
+        "--population", "1e6,1e8", "--ranks", "--attribute", "gender", "--per-speaker", "--figures", tmp_path,
+    )  # fmt: skip
+    e = page["estimates"]
+    assert [(one["speakers"], one["length"]) for one in e["linkability"]] == [
+        (20, 1), (50, 1), (60, 1), (20, 2), (50, 2), (60, 2),
+    ]  # fmt: skip
+    assert [one["speakers"] for one in e["population_linkability"]] == [10**6, 10**8] * 2
+    assert all("back_test" in one and one["model_dependent"] for one in e["population_linkability"])
+    knowing = {(one["speakers"], one["length"]): one for one in e["linkability_knowing"]}
+    assert all(knowing[one["speakers"], one["length"]]["value"] >= one["value"] for one in e["linkability"])
+    assert {"cmc", "rank_disclosure", "rank_disclosure_worst", "identity_tpr"} <= set(e)
+    each = [one for one in e["linkability_per_speaker"] if one["length"] == 1]
+    assert len(each) == 30
+    last = next(one for one in e["linkability"] if (one["speakers"], one["length"]) == (60, 1))
+    assert np.mean([one["value"] for one in each]) == pytest.approx(last["value"])
+    for name in ("legal", "population", "ranks"):
+        for suffix in ("svg", "png", "pdf"):
+            assert (tmp_path / f"{name}.{suffix}").stat().st_size > 1000
+
+
+def test_singling_out_with_more_knowledge_beside_another_attacker(folder, tmp_path):
+    words = ["singling-out", "--enrol", folder / "predicates.npz", "--test", folder / "said.npz", "--speakers", "20"]
+    earlier = tmp_path / "ignorant.json"
+    earlier.write_text(run(*words, "--json", "--no-intervals").stdout)
+    page = found(
+        *words, "--length", "1,3", "--rule", "balanced", "--attribute", "gender", "--per-speaker",
+        "--figures", tmp_path / "f", "--name", "informed", "--beside", f"ignorant={earlier}",
+    )  # fmt: skip
+    e = page["estimates"]
+    assert {"singling_out_knowing", "residual_risk_knowing", "singling_out_per_speaker"} <= set(e)
+    assert all(one["method"] == "balanced rule" for one in e["singling_out"])
+    svg = (tmp_path / "f" / "legal.svg").read_text()
+    assert "ignorant" in svg
+    assert "informed" in svg
+
+
+def test_the_table_shows_its_numbers_on_a_narrow_terminal(folder):
+    done = run("linkability", "--enrol", folder / "enrol.npz", "--test", folder / "test1.npz", "--population", "1e6")
+    assert done.returncode == 0
+    assert "…" not in done.stdout
+    assert "back-test" in done.stdout.replace("\n", " ")
+    assert "0.300" in done.stdout
+
+
+def test_voiceprivacy_folders(vpc2020):
+    root = vpc2020 / "extractor-original"
+    page = found(
+        "singling-out", "--enrol", root / "xvect_libri_test_enrolls_anon", "--test",
+        root / "xvect_libri_test_trials_f_anon", "--speakers", "10,20", "--length", "1,3,30",
+    )  # fmt: skip
+    assert [(one["speakers"], one["length"]) for one in page["estimates"]["singling_out"]] == [
+        (10, 1), (20, 1), (10, 3), (20, 3),
+    ]  # fmt: skip
+    assert any("length 30" in said for said in page["warnings"])
+    assert any("4 test speakers are not enrolled" in said for said in page["warnings"])
+
+
+def test_the_same_recordings_on_both_sides_are_a_trap(folder):
+    page = found("linkability", "--enrol", folder / "enrol.npz", "--test", folder / "said.npz", "--speakers", "10")
+    assert any("600 utterances are the same recording" in said for said in page["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["linkability", "--speakers", "61"], "give at most 60"),
+        (["linkability", "--speakers", "many"], "not a number"),
+        (["linkability", "--speakers", "2.5"], "makes no sense"),
+        (["linkability", "--length", "0"], "makes no sense"),
+        (["linkability", "--length", "11"], "largest possible length is 10"),
+        (["linkability", "--attribute", "accent"], "there are: gender"),
+        (["linkability", "--population", "10"], "measured, not extrapolated"),
+        (["linkability", "--json", "--csv"], "exclude each other"),
+        (["linkability", "--beside", "x"], "--figures"),
+        (["singling-out", "--speakers", "61"], "give at most 60"),
+        (["singling-out", "--speakers", "1"], "makes no sense"),
+        (["singling-out", "--rule", "fair"], "choose paper or balanced"),
+        (["singling-out", "--length", "6"], "give shorter lengths"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_code_2(folder, words, said):
+    done = run(words[0], "--enrol", folder / "enrol.npz", "--test", folder / "said.npz", *words[1:])
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
