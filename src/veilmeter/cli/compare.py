@@ -12,6 +12,9 @@ def command(
     runs: Annotated[list[Path], typer.Argument(help="Folders that `assess --out` wrote; the first is the baseline.")],
     resamples: Annotated[int, typer.Option("--resamples", help="Of the intervals.", min=10)] = 1000,
     seed: Annotated[int, typer.Option("--seed", help="Of the intervals.", min=0)] = 0,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Also write a page that shows the systems side by side.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="CSV.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="A Markdown table.")] = False,
@@ -39,3 +42,11 @@ def command(
         more={"differences": {title: [one.to_json() for one in ones] for title, ones in found.differences.items()}},
     )
     emit(page, form)
+    if report is not None:
+        import sys
+
+        from veilmeter.files import write_text
+        from veilmeter.report.compare import render_comparison
+
+        write_text(report, render_comparison(found, report.parent))
+        print(f"Report: {report}", file=sys.stderr)

@@ -35,6 +35,7 @@ class Figure:
     @property
     def spec(self) -> dict[str, Any]:
         made: dict[str, Any] = plain(json.loads(style.styled(self.chart).to_json()))
+        made.get("config", {}).pop("background", None)  # the page's own shows through
         return made
 
 
@@ -46,6 +47,7 @@ def criterion_figures(
         "linking": lambda: [_curves(results, "linkability", threshold)],
         "singling_out": lambda: [_curves(results, "singling_out", None)],
         "disclosure": lambda: [_profiles(results)],
+        "inversion": lambda: [_learning_curve(results)],
         "verification": lambda: [_det(results)],
     }
     found = makers[section]() if section in makers else []
@@ -401,3 +403,63 @@ def _zoo(results: Results) -> Figure | None:
         f"Zoo plot of {len(rows)} speakers: {said}.",
         chart,
     )
+
+
+def _learning_curve(results: Results) -> Figure | None:
+    from veilmeter.report.figures.inversion import curve
+
+    points = view.listed("top1", (results.get("inversion") or {}).get("learning_curve", []))
+    if len(points) < 2:
+        return None
+    best = max(points, key=lambda one: one.value)
+    return Figure(
+        "learning-curve",
+        "What undoing it takes",
+        "How many recordings the attacker must know in both forms (left to right) to undo the anonymizer for the others. A line "
+        "that stays at chance is good; one that rises early means that a few known pairs suffice.",
+        f"Top-1 after inversion against the number of known pairs; highest {best.value:.1f} % with {best.at.get('pairs')} pairs.",
+        curve(points, "pairs", title="recordings known in both forms", logarithmic=True).properties(
+            width=700, height=280, title=""
+        ),
+    )
+
+
+def systems_figures(systems: Mapping[str, Results]) -> list[Figure]:
+    """Several systems in one figure each: the worst attacker's Linkability, and DeID against G_VD."""
+    from veilmeter.report.figures.similarity import scatter
+
+    made = []
+    worst = {
+        name: {"estimates": results["attackers"][case["attacker"]]["estimates"]}
+        for name, results in systems.items()
+        if (case := results.get("worst_case", {}).get("linking")) and case["attacker"] in results["attackers"]
+    }
+    linked = _curves({"attackers": worst}, "linkability", None)
+    if linked is not None:
+        made.append(
+            Figure(
+                linked.id,
+                "Linkability by the strongest attacker",
+                "Each line is a system under the attacker who links most. Lines near the dashed one, what guessing achieves, are good.",
+                linked.alt.replace("attacker", "system"),
+                linked.chart,
+            )
+        )
+    points = []
+    for name, results in systems.items():
+        found = results.get("similarity", {}).get("estimates", {})
+        if "deid" in found and "g_vd" in found:
+            points.append((name, view.estimate("deid", found["deid"]), view.estimate("g_vd", found["g_vd"])))
+    if len(points) > 1:
+        said = "; ".join(f"{name}: DeID {d.value:.1f} %, G_VD {g.value:.1f} dB" for name, d, g in points)
+        made.append(
+            Figure(
+                "deid-gvd",
+                "Protection against distinctness",
+                "To the right people are better hidden, further up the anonymized voices stay more distinct from each other. Which of the "
+                "two matters depends on the use.",
+                said + ".",
+                scatter(points),
+            )
+        )
+    return made

@@ -41,9 +41,6 @@ class Options:
 
 def render(results: Mapping[str, Any], matrices: Any, options: Options) -> str:
     """The page's text. `results` already speaks of pseudonyms if it should; `matrices` as `charts.Matrices` or None."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
     limit = view.threshold_sentence(results, options.threshold)
     criteria = []
     figures: list[Figure] = []
@@ -69,13 +66,15 @@ def render(results: Mapping[str, Any], matrices: Any, options: Options) -> str:
     figures += people["figures"]
     trust = view.trust(results)
     cards = view.cards(results)
-    verdict: dict[str, Any] = {"headline": "", "trustworthy": False, "sentences": [], "not_tested": []} | dict(results["verdict"])
+    verdict: dict[str, Any] = {"headline": "", "trustworthy": False, "sentences": [], "not_tested": []} | dict(
+        results["verdict"]
+    )
     on_cards = {card["sentence"] for card in cards}
     verdict["sentences"] = [sentence for sentence in verdict["sentences"] if sentence not in on_cards]
-    environment = Environment(
-        loader=PackageLoader("veilmeter.report", "page"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    return environment.get_template("report.html.j2").render(
+    return page(
+        "report.html.j2",
+        figures,
+        _people_data(results, options),
         title=results.get("title", "Assessment of anonymized speech"),
         created=options.created,
         version=results.get("version", ""),
@@ -102,11 +101,24 @@ def render(results: Mapping[str, Any], matrices: Any, options: Options) -> str:
         parameters=view.parameters(results),
         glossary=GLOSSARY,
         annex=annex(results, limit),
+    )
+
+
+def page(template: str, drawn: Sequence[Figure], chosen: Mapping[str, Any], /, **words: Any) -> str:
+    """A template of this package with its style, its script, Vega, and the figures' data inside."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("veilmeter.report", "page"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    return environment.get_template(template).render(
+        **words,
         css=Markup(_page_file("report.css")),
         javascript=Markup(_page_file("report.js")),
         vega=Markup(_vega()),
-        figure_data=Markup(_script_json({f"figure-{f.id}": f.spec for f in figures})),
-        people_data=Markup(_script_json(_people_data(results, options))),
+        figure_data=Markup(_script_json({f"figure-{f.id}": f.spec for f in drawn})),
+        people_data=Markup(_script_json(chosen)),
     )
 
 

@@ -59,8 +59,8 @@ def rows(results: Results, names: Sequence[str]) -> list[dict[str, str]]:
 
 
 def _ends(curve: list[Estimate]) -> list[Estimate]:
-    """The first and the last point of a curve for each conversation length."""
-    if len(curve) <= 2:
+    """The first and the last point of a curve over the number of people, for each conversation length."""
+    if len(curve) <= 2 or any("speakers" not in one.at for one in curve):
         return curve
     by_length: dict[Any, list[Estimate]] = {}
     for one in curve:

@@ -55,7 +55,7 @@ def projection(evaluation: Evaluation, anonymized: Embeddings, *, most: int = MO
             values = [row for row in rows if row["group"] == name and row["moment"] == moment]
             label = titles[moment] + ("" if name == "all" else f" ({name})")
             row_panels.append(
-                alt.Chart(alt.Data(values=values))
+                alt.Chart(_values(values))
                 .mark_point(size=28, strokeWidth=1.4, opacity=0.75)
                 .encode(
                     x=alt.X("x:Q", title="first direction between clear speakers").scale(zero=False),
@@ -83,7 +83,7 @@ def speakers(evaluation: Evaluation) -> Any:
         height = max(120, 15 * len(values)) if len(values) <= 60 else 900
         axis = alt.Axis(labels=len(values) <= 60, ticks=False)
         bars = (
-            alt.Chart(alt.Data(values=values))
+            alt.Chart(_values(values))
             .mark_bar(color=PURPLE, height={"band": 0.75})
             .encode(
                 x=alt.X("top1:Q", title="Top-1 (%)").scale(domain=[0, 100]),
@@ -92,7 +92,7 @@ def speakers(evaluation: Evaluation) -> Any:
             )
         )
         rule = (
-            alt.Chart(alt.Data(values=[{"chance": round(group.whose.chance(), 2)}]))
+            alt.Chart(_values([{"chance": round(group.whose.chance(), 2)}]))
             .mark_rule(color=GRAY, strokeDash=[5, 4], strokeWidth=1.5)
             .encode(x="chance:Q")
         )
@@ -105,9 +105,9 @@ def curve(estimates: Sequence[Estimate], parameter: str, *, title: str, logarith
     """Top-1 against what the attacker has, the mean of several draws with their range as a band; chance dashed."""
     import altair as alt
 
-    values = [
+    values: list[dict[str, Any]] = [
         {
-            "x": one.at[parameter],
+            "x": float(one.at[parameter]),
             "top1": round(one.value, 3),
             "low": round(float(one.extra.get("lowest", one.value)), 3),
             "high": round(float(one.extra.get("highest", one.value)), 3),
@@ -117,9 +117,9 @@ def curve(estimates: Sequence[Estimate], parameter: str, *, title: str, logarith
     ]
     groups = list(dict.fromkeys(value["group"] for value in values))
     colors = [PURPLE] if len(groups) == 1 else [RED, BLUE, PURPLE][: len(groups)]
-    scale = alt.Scale(type="log") if logarithmic else alt.Scale()
-    shown = sorted({value["x"] for value in values})
-    base = alt.Chart(alt.Data(values=values)).encode(
+    scale = alt.Scale(type="log", nice=False, padding=12) if logarithmic else alt.Scale()
+    shown = sorted({float(value["x"]) for value in values})
+    base = alt.Chart(_values(values)).encode(
         x=alt.X("x:Q", title=title, scale=scale, axis=alt.Axis(values=shown, labelOverlap="greedy")),
         color=alt.Color("group:N", title="gender").scale(domain=groups, range=colors)
         if len(groups) > 1
@@ -129,9 +129,14 @@ def curve(estimates: Sequence[Estimate], parameter: str, *, title: str, logarith
     line = base.mark_line(point=alt.OverlayMarkDef(size=34, filled=True), strokeWidth=2.2).encode(
         y="top1:Q", tooltip=[alt.Tooltip("x:Q", title=title), "top1:Q", "low:Q", "high:Q"]
     )
-    return styled(
-        (band + line).properties(width=420, height=260, title="Top-1 after inversion: mean and range of draws")
+    chance = sorted({round(one.null, 2) for one in estimates if one.null is not None})
+    rule = (
+        alt.Chart(_values([{"chance": level} for level in chance]))
+        .mark_rule(color=GRAY, strokeDash=[5, 4])
+        .encode(y="chance:Q")
     )
+    layers = alt.layer(band, line, rule) if chance else alt.layer(band, line)
+    return styled(layers.properties(width=420, height=260, title="Top-1 after inversion: mean and range of draws"))
 
 
 def save_all(
@@ -174,3 +179,9 @@ def _unrotated(raw: Embeddings, dimension: int) -> Any:
             return None
         x = x @ vt[:dimension].T
     return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def _values(rows: list[dict[str, Any]]) -> Any:
+    import altair as alt
+
+    return alt.InlineData(values=rows)

@@ -30,8 +30,8 @@ ATTACKER_COLORS = {
     "lazy-informed": SKY,
     "semi-informed": ORANGE,
     "informed": RED,
-    "inversion": PURPLE,
-    "inversion-unsupervised": BLUE,
+    "procrustes": PURPLE,
+    "wasserstein-procrustes": BLUE,
 }
 PALETTE = [BLUE, RED, GREEN, ORANGE, PURPLE, SKY, GRAY, YELLOW]
 FONT = "Inter, system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
