@@ -162,6 +162,14 @@ def test_utt2spk_beside_the_key_is_used(write) -> None:  # type: ignore[no-untyp
         read_scores(write("s", SCORES), write("k", KEY), utt2spk=write("other", b"q q\n"))
 
 
+def test_an_utt2spk_that_does_not_fit_is_left_aside(write) -> None:  # type: ignore[no-untyped-def]
+    for content in (b"q q\n", b"one two three\n", b"\0"):
+        write("utt2spk", content)
+        found, remarks = read_with_remarks(write("s", SCORES), write("k", KEY))
+        assert found.speakers_from == "target trials"
+        assert any("left aside" in remark for remark in remarks)
+
+
 def test_pieces_give_what_the_whole_gives(write) -> None:  # type: ignore[no-untyped-def]
     lines = b"".join(b"s%d u%d %d\n" % (i % 7, i, i) for i in range(500)) + b"\n\nlast one 1"
     path = write("s", lines)

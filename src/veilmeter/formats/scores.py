@@ -67,9 +67,7 @@ def read_with_remarks(
     rows_of_scores, is_target = join(table, key, codes, notes, only_common=only_common)
     notes.raise_first()
     enrol, test = table.enrol[rows_of_scores], table.test[rows_of_scores]
-    beside = None if trials is None else Path(trials).parent / "utt2spk"
-    given = utt2spk if utt2spk is not None else beside if beside is not None and beside.is_file() else None
-    names, people, source = speakers(enrol, test, is_target, codes, given, notes)
+    names, people, source = _who(enrol, test, is_target, codes, utt2spk, trials, notes)
     notes.raise_first()
     found = Scores(table.values[rows_of_scores], is_target, people[enrol], people[test], names, str(path), source)
     return found, notes.remarks()
@@ -295,6 +293,29 @@ def _add_strangers(
             fix=fix,
             fatal=not only_common,
         )
+
+
+def _who(
+    enrol: NDArray[np.int32],
+    test: NDArray[np.int32],
+    is_target: NDArray[np.bool_],
+    codes: Codes,
+    utt2spk: str | Path | None,
+    trials: str | Path | None,
+    notes: Findings,
+) -> tuple[list[str], NDArray[np.int64], str]:
+    """`speakers` with the given utt2spk, or with the one beside the key if there is one that fits."""
+    beside = None if trials is None else Path(trials).parent / "utt2spk"
+    if utt2spk is None and beside is not None and beside.is_file():
+        doubts = Findings()
+        try:
+            found = speakers(enrol, test, is_target, codes, beside, doubts)
+            doubts.raise_first()
+        except InputError as error:
+            notes.add("utt2spk", f"left aside: {error.what}", beside, fatal=False)
+        else:
+            return found
+    return speakers(enrol, test, is_target, codes, utt2spk, notes)
 
 
 def speakers(
