@@ -17,7 +17,7 @@ def command(
     corpus: Annotated[Path, typer.Argument(help="A corpus of many speakers, in any layout that veilmeter knows.")],
     out: Annotated[Path, typer.Argument(help="The folder for the model; a stopped run goes on from what is there.")],
     layout: Annotated[str | None, typer.Option(help="The corpus's layout, if it is not recognised.")] = None,
-    steps: Annotated[int, typer.Option(help="Training steps of the network.", min=1)] = 2400,
+    steps: Annotated[int, typer.Option(help="Training steps of the network.", min=1)] = 1400,
     voices: Annotated[int, typer.Option(help="Voices to draw for the pool, for each gender.", min=1)] = 128,
     bottleneck: Annotated[
         int, typer.Option(help="Channels for what is said: more sound better and leak more of the speaker.", min=1)

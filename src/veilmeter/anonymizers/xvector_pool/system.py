@@ -52,8 +52,9 @@ class WorldSynthesizer:
         return self.model.version
 
     def speak(self, samples: Samples, xvector: Vector) -> Samples:
-        analysis = world.analyze(samples)
-        return world.synthesize(self.model.convert(analysis, self.model.speaker_code(xvector)))
+        code = self.model.speaker_code(xvector)
+        spoken = [world.synthesize(self.model.convert(world.analyze(b), code)) for b in world.blocks(samples)]
+        return np.concatenate(spoken)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ class Settings:
     """What decides the result, beside the corpus."""
 
     seed: int = 0
-    steps: int = 2400
+    steps: int = 1400
     batch: int = 12
     frames: int = 192
     learning_rate: float = 2e-3

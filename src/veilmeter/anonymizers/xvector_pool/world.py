@@ -26,6 +26,9 @@ F0_CEILING = 500.0
 HIGH_PASS_HZ = 75.0
 FFT = 1024
 PEAK = 0.99
+# The envelopes of an hour would take gigabytes, so long recordings are cut where it is quiet.
+BLOCK_SECONDS = 120.0
+CUT_SECONDS = 2.0
 
 Array = NDArray[np.float64]
 
@@ -61,6 +64,18 @@ class Analysis:
 
     def with_voice(self, f0: ArrayLike, cepstra: ArrayLike) -> Analysis:
         return replace(self, f0=np.asarray(f0, np.float64), cepstra=np.asarray(cepstra, np.float64))
+
+
+def blocks(samples: ArrayLike) -> list[NDArray[np.float32]]:
+    """A recording in blocks of about two minutes, each cut at the quietest place near its end."""
+    signal = np.asarray(samples, np.float32)
+    cuts = [0]
+    reach, window = int(CUT_SECONDS * RATE), RATE // 50
+    while len(signal) - cuts[-1] > (BLOCK_SECONDS + 2 * CUT_SECONDS) * RATE:
+        near = cuts[-1] + int(BLOCK_SECONDS * RATE) - reach
+        energy = np.convolve(signal[near : near + 2 * reach].astype(np.float64) ** 2, np.ones(window), "valid")
+        cuts.append(near + int(energy.argmin()) + window // 2)
+    return np.split(signal, cuts[1:])
 
 
 def analyze(samples: ArrayLike) -> Analysis:
