@@ -291,6 +291,17 @@ def test_links_are_followed_inside_and_not_outside(tmp_path: Path) -> None:
     assert {"carl/x", "bert/3"} <= {u.id for u in trusted}
 
 
+def test_names_that_are_no_utf8_or_composed_differently(tmp_path: Path) -> None:
+    put(tmp_path / "original", "anna/caf\u00e9.wav")
+    put(tmp_path / "protected", "anna/cafe\u0301.wav")
+    assert len(match(read_corpus(tmp_path / "original"), read_corpus(tmp_path / "protected"))) == 1
+    try:
+        put(tmp_path / "odd", os.fsdecode(b"anna/a\xff.wav"))
+    except OSError:
+        pytest.skip("this file system takes no such names")
+    assert [u.id for u in read_corpus(tmp_path / "odd")] == ["anna/a_"]
+
+
 def test_ambiguous_and_unknown_layouts(tmp_path: Path) -> None:
     kaldi(tmp_path / "both", "u1 wav/u1.wav\n")
     common_voice(tmp_path / "both", "c\ta_1.mp3\t\t\t\t\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -184,6 +185,13 @@ _HINT = "check the path, or name the layout with --layout " + "|".join(LAYOUTS)
 
 def recognise(root: Path) -> str:
     """The layout's name, by what is there."""
+    try:
+        return _recognise(root)
+    except (OSError, ValueError) as error:
+        raise InputError(f"the corpus can't be read: {getattr(error, 'strerror', None) or error}", path=root) from None
+
+
+def _recognise(root: Path) -> str:
     if root.is_file():
         if root.suffix.lower() in (".csv", ".tsv"):
             return "csv"
@@ -227,7 +235,8 @@ def clean_id(text: str) -> str:
     >>> clean_id("anna/first take")
     'anna/first_take'
     """
-    return "".join(c if c.isprintable() and not c.isspace() else "_" for c in text)
+    # Composed, as file systems differ in how they store accents, and an original must find its anonymized partner.
+    return "".join(c if c.isprintable() and not c.isspace() else "_" for c in unicodedata.normalize("NFC", text))
 
 
 def file_name(text: str) -> str:

@@ -87,7 +87,9 @@ def plain(value: Any) -> Any:
     >>> plain({"a": np.float32(0.5), "b": float("nan"), "c": (1, np.int64(2)), "d": float("inf")})
     {'a': 0.5, 'b': None, 'c': [1, 2], 'd': 'inf'}
     """
-    if isinstance(value, str | bool | int) or value is None:
+    if isinstance(value, str):  # names of files may hold bytes that are no UTF-8
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if isinstance(value, bool | int) or value is None:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None if math.isnan(value) else "inf" if value > 0 else "-inf"

@@ -348,6 +348,22 @@ def test_an_unfinished_store_is_not_taken_for_a_whole_one(tmp_path: Path, speech
     assert [problem.kind for problem in load_embeddings(tmp_path / "out").problems] == ["unfinished-store"]
 
 
+def test_names_that_are_no_utf8(tmp_path: Path, speechlike: Make, own: str) -> None:
+    fill(tmp_path / "corpus", speechlike, 1, 2)
+    try:
+        odd = os.fsdecode(os.fsencode(tmp_path / "corpus" / "s00") + b"/\xff.wav")
+        write_audio(odd, np.zeros(16000))
+    except OSError:
+        pytest.skip("this file system takes no such names")
+    command = [sys.executable, "-m", "veilmeter.cli.main", "embed", str(tmp_path / "corpus"), str(tmp_path / "out"),
+               "--extractor", own, "--jobs", "1"]  # fmt: skip
+    for form in ([], ["--json"]):
+        done = subprocess.run([*command, *form], capture_output=True, text=True, timeout=100, check=False)
+        assert "Traceback" not in done.stderr
+        assert done.returncode == 3
+    assert (tmp_path / "out" / "inputs.jsonl").read_text(encoding="utf-8").count("silent") == 1
+
+
 BAD = """
 import numpy as np
 def embed(samples):
