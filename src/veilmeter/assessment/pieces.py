@@ -24,18 +24,23 @@ from veilmeter.metrics.summary import measure_scores
 from veilmeter.metrics.zoo import zoo
 from veilmeter.scores import Scores, encode
 
+NOT_POSSIBLE = "not_possible"
 Values = dict[str, Any]
 Result = tuple[Values, dict[str, Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A piece of work: `depends` is everything that its result depends on, as JSON can say it."""
+    """A piece of work: `depends` is everything that its result depends on, as JSON can say it.
+
+    One that is not `needed` may turn out impossible with these voices; the run goes on and says so.
+    """
 
     name: str
     function: Callable[..., Result]
     arguments: tuple[Any, ...]
     depends: Mapping[str, Any] = field(default_factory=dict)
+    needed: bool = False
 
 
 def perform(piece: Piece) -> Result:
@@ -43,7 +48,12 @@ def perform(piece: Piece) -> Result:
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     with threadpool_limits(1):
-        return piece.function(*piece.arguments)
+        try:
+            return piece.function(*piece.arguments)
+        except InputError as error:
+            if piece.needed:
+                raise
+            return {NOT_POSSIBLE: str(error)}, {}
 
 
 def plain_estimates(found: Mapping[str, Estimate | list[Estimate]]) -> Values:

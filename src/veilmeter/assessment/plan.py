@@ -210,7 +210,7 @@ def all_pieces(
         pieces.append(Piece("similarity", similarity_piece, arguments, depends))
     digests = {name: depends_of(job, plan.about[name], settings, inputs.training) for name, job in plan.jobs.items()}
     for name, job in plan.jobs.items():
-        pieces.append(Piece(f"attacker-{name}", attacker_piece, (job,), digests[name]))
+        pieces.append(Piece(f"attacker-{name}", attacker_piece, (job,), digests[name], needed=name == "original"))
         options = settings.attackers.get(name)
         if options is not None and options.scores:
             own = options.trials or tuple(keys)
@@ -222,6 +222,7 @@ def all_pieces(
                     scores_piece,
                     (options.scores, own, job.groups, *common),
                     {"files": files, "common": common, "by": sorted(job.groups)},
+                    needed=True,
                 )
             )
     if settings.wants("inversion") and clear.dimension == protected.dimension:
@@ -313,7 +314,7 @@ def _runs(
     )
     first = {name: plan.jobs[name] for name in rerun}
     depends = {"again": content_digest(second.anonymized), "first": {name: digests[name] for name in first}}
-    return Piece("runs", runs_piece, (first, rerun, across), depends)
+    return Piece("runs", runs_piece, (first, rerun, across), depends, needed=True)
 
 
 def attackers_of(plan: Plan, done: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
@@ -321,6 +322,8 @@ def attackers_of(plan: Plan, done: Mapping[str, Any]) -> tuple[dict[str, Any], d
     attackers: dict[str, Any] = {}
     rows: dict[str, list[dict[str, Any]]] = {}
     for name in plan.jobs:
+        if f"attacker-{name}" not in done:
+            continue
         one = done[f"attacker-{name}"][0]
         entry = plan.about[name] | {key: one[key] for key in ("backend", "estimates", "by", "profile", "det", "ties")}
         given = done.get(f"scores-{name}")

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from veilmeter._version import __version__
 from veilmeter.assessment import people, trust
 from veilmeter.assessment.material import Material, Pairing, as_list, load, pair
-from veilmeter.assessment.pieces import Piece, Result, perform
+from veilmeter.assessment.pieces import NOT_POSSIBLE, Piece, Result, perform
 from veilmeter.assessment.plan import Inputs, Plan, all_pieces, attackers_of, make_plan, own_pairings
 from veilmeter.assessment.protocol import Protocol, lists_near, make_protocol
 from veilmeter.assessment.settings import PATHS, Settings, make_settings
 from veilmeter.assessment.stages import Stages, key_of
-from veilmeter.assessment.verdict import strongest, verdict, worst_case
+from veilmeter.assessment.verdict import verdict, worst_case
 from veilmeter.attackers import ATTACKERS
 from veilmeter.embeddings import Embeddings
 from veilmeter.engine import Engine, Here, open_engine
@@ -179,6 +179,10 @@ class _Run:
         again = materials.get("anonymized_again")
         pieces = all_pieces(plan, inputs, protocol, self.settings, keys, None if again is None else again.embeddings)
         done = self.perform(pieces)
+        for name in [name for name, (values, _) in done.items() if NOT_POSSIBLE in values]:
+            reason = done.pop(name)[0][NOT_POSSIBLE]
+            what = f"{name.removeprefix('attacker-')} attacker" if name.startswith("attacker-") else name
+            plan.not_tested.append(f"{what}: {reason}")
         results = self.assemble(materials, pairing, protocol, plan, done)
         return self.finish(results)
 
@@ -286,7 +290,7 @@ class _Run:
         if "similarity" in done:
             people.add_similarity(results["speakers"], done["similarity"][0])
         results["unprotected"] = people.unprotected(results["speakers"], list(attacks))
-        said = {name: done[f"attacker-{name}"][0]["warnings"] for name in plan.jobs}
+        said = {name: done[f"attacker-{name}"][0]["warnings"] for name in attackers}
         for name, texts in said.items():
             # What holds for every attacker is said once.
             common = [text for text in texts if all(text in others for others in said.values())]
@@ -308,7 +312,8 @@ class _Run:
 
         folder = self.folder / "tables"
         write_speakers(folder / "speakers.parquet", rows, genders)
-        for name, job in plan.jobs.items():
+        for name in rows:
+            job = plan.jobs[name]
             write_scores(folder / f"scores-{name}.parquet", job, done[f"attacker-{name}"][1]["scores"])
         if "similarity" in done:
             values, arrays = done["similarity"]
@@ -320,7 +325,6 @@ class _Run:
         estimates = {name: one["estimates"] for name, one in results["attackers"].items()}
         attacks = {name: one for name, one in estimates.items() if name != "original"}
         eers = {name: one["eer"] for name, one in attacks.items() if "eer" in one}
-        worst = strongest(results, "linkability")
         training = {
             role: material.embeddings.names for role, material in materials.items() if role.startswith("train_")
         }
@@ -329,7 +333,7 @@ class _Run:
                 trust.strong_on_original(estimates.get("original", {}).get("eer"), self.settings.weak_attacker),
                 trust.adapted_not_worse(eers, [name for name in eers if ATTACKERS[name].adapted]),
                 trust.not_identical(pairing.original, pairing.anonymized),
-                trust.enough_speakers(None if worst is None else worst[1], self.settings.precision),
+                trust.enough_speakers(results["worst_case"].get("linking"), self.settings.precision),
                 trust.training_disjoint(pairing.original.names, training),
                 trust.other_sessions(protocol.same_session),
                 trust.no_ties({name: results["attackers"][name]["ties"] for name in attacks}),

@@ -104,34 +104,45 @@ def not_identical(original: Embeddings, anonymized: Embeddings, same_audio: int 
     return Check(name, True, share, said, MOST_IDENTICAL, errs)
 
 
-def speakers_needed(speakers: int, above: float, precision: float) -> int:
-    """How many speakers would bring the upper end of an interval within `precision` of the value: the width falls with
-    the square root of their number.
+def speakers_needed(speakers: int, reach: float, margin: float) -> int:
+    """How many speakers would bring the end of an interval within `margin` of the value: its width falls with the
+    square root of their number.
 
     >>> speakers_needed(10, 0.3, 0.1)
     90
     """
-    return max(speakers, math.ceil(speakers * (above / precision) ** 2 - 1e-9))
+    return max(speakers, math.ceil(speakers * (reach / margin) ** 2 - 1e-9))
 
 
 def enough_speakers(linking: Mapping[str, Any] | None, precision: float) -> Check:
-    """The worst-case rate of linking must be known well enough to be claimed."""
-    name, errs = "enough speakers", "the true risk may be far from the figure"
-    if linking is None or linking.get("interval") is None:
+    """The claim that is made about linking must still hold at the end of the interval that speaks against it.
+
+    Claims are those of the verdict: a high risk must be high at the lower end too, a low one must stay within
+    `precision` of guessing at the upper end, and one in between must be known within `precision`.
+    """
+    name, errs = "enough speakers", "the claim may be wrong either way"
+    if linking is None or linking["estimate"].get("interval") is None:
         return Check(name, None, None, "No rate of linking with an interval was measured.", precision, errs)
-    value, (low, high) = float(linking["value"]), linking["interval"]
-    speakers = int(linking["n"]["speakers"])
-    reach = max(high - value, value - low)
-    needed = speakers_needed(speakers, reach, precision)
+    one = linking["estimate"]
+    value, (low, high) = float(one["value"]), (float(end) for end in one["interval"])
+    speakers, chance = int(one["n"]["speakers"]), float(one["null"])
+    if linking["level"] == "high":
+        claim, reach, margin = "people can be recognised", value - low, value - (chance + (1 - chance) / 3)
+    elif linking["level"] == "low":
+        claim, reach, margin = "linking is no better than guessing", high - value, chance + precision - value
+    else:
+        claim, reach, margin = "the risk lies in between", max(high - value, value - low), precision
+    margin = max(margin, precision / 4)  # a value at the very border of its claim needs many, not infinitely many
     shown = f"{100 * value:.0f} [{100 * low:.0f}, {100 * high:.0f}] of 100"
-    if reach > precision:
+    if reach > margin:
         said = (
-            f"With {speakers} speakers the rate of linking is known only as {shown}; to know it within "
-            f"{100 * precision:.0f} in 100, about {needed} speakers would be needed."
+            f"{speakers} speakers are too few to claim that {claim}: the rate of linking is known only as {shown}. "
+            "About "
+            f"{speakers_needed(speakers, reach, margin)} would be needed."
         )
-        return Check(name, False, reach, said, precision, errs)
-    said = f"{speakers} speakers give the rate of linking as {shown}, within {100 * precision:.0f} in 100."
-    return Check(name, True, reach, said, precision, errs)
+        return Check(name, False, reach, said, margin, errs)
+    said = f"{speakers} speakers are enough to claim that {claim}: the rate of linking is {shown}."
+    return Check(name, True, reach, said, margin, errs)
 
 
 def training_disjoint(assessed: Sequence[str], training: Mapping[str, Sequence[str]]) -> Check:
