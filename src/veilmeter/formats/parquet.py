@@ -172,7 +172,7 @@ def read_store(path: str | Path, *, memory_map: bool | None = None) -> Found:
     shards, problems = open_shards(root)
     if (root / ".unfinished").is_dir():
         what = "the extraction that writes this store has not finished"
-        problems.append(Problem("unfinished-store", what, str(root), fix="run the same `veilmeter embed` again"))
+        raise InputError(what, path=root, fix="run the same `veilmeter embed` again")
     if not shards:
         return Found(root, [], [], problems=problems)
     dimensions, counts = np.unique([s.dimension for s in shards], return_counts=True)
