@@ -385,12 +385,13 @@ def _needs(
         nulls = needs.permutation_null(experiment, shuffles=shuffles, seed=seed, engine=engine)
         for name in ("top1", "top1_clear"):
             estimates[name] = [_with_null(one, nulls) for one in estimates[name]]
+    blind = {next(iter(one.at.values()), ""): one.extra.get("blind_guess", one.null) for one in estimates["top1"]}
     if curve:
-        estimates["learning_curve"] = needs.learning_curve(experiment, repeats=repeats, seed=seed, engine=engine)[
-            "top1"
-        ]
+        found = needs.learning_curve(experiment, repeats=repeats, seed=seed, engine=engine)["top1"]
+        estimates["learning_curve"] = [one.with_(null=blind[one.at.get("gender", "")]) for one in found]
     if noise:
-        estimates["label_noise"] = needs.label_noise(experiment, repeats=repeats, seed=seed, engine=engine)["top1"]
+        found = needs.label_noise(experiment, repeats=repeats, seed=seed, engine=engine)["top1"]
+        estimates["label_noise"] = [one.with_(null=blind[one.at.get("gender", "")]) for one in found]
 
 
 def _with_null(one: Estimate, nulls: dict[str, tuple[float, tuple[float, float]]]) -> Estimate:
