@@ -214,3 +214,15 @@ def test_starting_is_light() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_streaming_gives_the_same_values(run, files: tuple[Path, Path]) -> None:  # type: ignore[no-untyped-def]
+    whole = json.loads(run("measure", files[0], "--trials", files[1], "--json", "--no-intervals")[1])
+    code, out, _ = run("measure", files[0], "--trials", files[1], "--json", "--stream")
+    assert code == 0
+    streamed = json.loads(out)
+    for name in ALWAYS:
+        assert streamed["estimates"][name]["value"] == pytest.approx(whole["estimates"][name]["value"], abs=1e-9)
+    code, _, err = run("measure", files[0], "--trials", files[1], "--stream", "--per-speaker")
+    assert code == 2
+    assert "--stream" in err

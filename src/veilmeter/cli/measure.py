@@ -10,6 +10,7 @@ import typer
 from veilmeter.errors import InputError
 
 if TYPE_CHECKING:
+    from veilmeter.cli.output import Page
     from veilmeter.estimate import Estimate
     from veilmeter.scores import Scores
 
@@ -66,6 +67,11 @@ def command(
     per_speaker: Annotated[
         bool, typer.Option("--per-speaker", help="ZEBRA and EER of each enrolled speaker: whom does protection fail?")
     ] = False,
+    stream: Annotated[
+        bool,
+        typer.Option("--stream", help="For files larger than memory: values only, exact, by way of files in the "
+                     "temporary folder (8 bytes a score). The key must have the same order.", rich_help_panel=SCORES),
+    ] = False,
     no_intervals: Annotated[bool, typer.Option("--no-intervals", help="Values only, quickly.")] = False,
     resamples: Annotated[int, typer.Option(help="Bootstrap resamples of the speakers.", min=50)] = 1000,
     seed: Annotated[int, typer.Option(help="Of the resamples and the null level.", min=0)] = 0,
@@ -109,6 +115,11 @@ def command(
     if calibration_trials is not None and calibrate_on is None:
         raise InputError("--calibration-trials without --calibrate-on", fix="give the scores of the second run too")
 
+    if stream:
+        if calibrate_on or original or per_speaker or figures or utt2spk or only_common or eer_method != "rocch":
+            raise InputError("--stream gives the plain measures only", fix="leave the other options out, or --stream")
+        emit(_streamed(main, trials, layout), form)
+        return
     warnings: list[str] = []
     inputs: dict[str, Any] = {}
 
@@ -157,6 +168,24 @@ def command(
     emit(page, form)
 
 
+def _streamed(path: Path, key: Path | None, layout: str | None) -> Page:
+    from veilmeter.cli.output import Page
+    from veilmeter.formats.score_stream import stream
+    from veilmeter.metrics.streaming import measure_stream
+    from veilmeter.metrics.summary import estimates_of_stream
+
+    estimates = estimates_of_stream(*measure_stream(stream(path, key, layout=layout)))
+    n = estimates["eer"].n
+    return Page(
+        title=f"{path}: {n['targets']:,} target and {n['impostors']:,} impostor trials",
+        estimates=estimates,
+        inputs={"scores": {"path": str(path), **n}} | ({} if key is None else {"trials": str(key)}),
+        warnings=_inverted(estimates["d_ece"]),
+        notes=["Streamed: values are exact; no intervals and no chance level; repeated pairs were not looked for."],
+        sections=SECTIONS,
+    )
+
+
 WORST = 10
 SECTIONS = {
     "Can the attacker tell speakers apart?": ["eer", "tpr@fpr=0.01", "tpr@fpr=0.001", "tpr@fpr=0.0001", "d_sys"],
@@ -189,18 +218,21 @@ def _title(path: Path, data: Scores) -> str:
 
 
 def _warnings(estimates: dict[str, Any], data: Scores) -> list[str]:
-    said = []
-    d_ece: Estimate = estimates["d_ece"]
-    flipped = float(d_ece.extra["flipped"])
-    bound = d_ece.null_range[1] if d_ece.null_range is not None else 0.0
-    if d_ece.extra["inverted"] and flipped > bound:
-        said.append(
-            f"inverted leakage: with their sign flipped the scores disclose {flipped:.4f} bit (D_ECE), more than as "
-            f"they are ({d_ece.value:.4f}). An attacker will flip it; are these distances instead of similarities?"
-        )
+    said = _inverted(estimates["d_ece"])
     if 0 < data.speaker_count < 10:
         said.append(f"only {data.speaker_count} speakers: the intervals are wide, and rough themselves")
     return said
+
+
+def _inverted(d_ece: Estimate) -> list[str]:
+    flipped = float(d_ece.extra["flipped"])
+    bound = d_ece.null_range[1] if d_ece.null_range is not None else 0.0
+    if d_ece.extra["inverted"] and flipped > bound:
+        return [
+            f"inverted leakage: with their sign flipped the scores disclose {flipped:.4f} bit (D_ECE), more than as "
+            f"they are ({d_ece.value:.4f}). An attacker will flip it; are these distances instead of similarities?"
+        ]
+    return []
 
 
 def _shortened(estimates: dict[str, Any]) -> tuple[dict[str, Any], int]:
@@ -216,7 +248,12 @@ def _notes(estimates: dict[str, Any], data: Scores, no_intervals: bool, cut: int
     if cut:
         notes.append(f"The {WORST} speakers with the highest D_ECE of {cut:,}; --json and --csv have all of them.")
     if not no_intervals:
-        who = f"speakers ({data.speakers_from})" if data.enrol_speaker is not None else "trials, as if independent"
+        alone = "; an utterance of nobody enrolled stands for itself" if data.speakers_from == "target trials" else ""
+        who = (
+            f"speakers (known from {data.speakers_from}{alone})"
+            if data.enrol_speaker is not None
+            else "trials, as if independent"
+        )
         notes.append(
             f"95 % intervals by bootstrap over {who}, corrected for bias; safer: ↑ higher, ↓ lower; dim: within the "
             "5-95 % range of what scores without information give."

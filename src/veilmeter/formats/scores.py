@@ -79,7 +79,7 @@ def read_score_table(path: str | Path, *, codes: Codes | None = None, findings: 
     notes = Findings() if findings is None else findings
     enrol, test, values, labels, lines = [], [], [], [], []
     for part in rows(path, (3, 4), "a score file", notes, size=PIECE):
-        numbers = _numbers(path, part, notes)
+        numbers = numbers_of(path, part, notes)
         good = np.isfinite(numbers)
         truth = None
         if len(part.columns) == 4:
@@ -118,7 +118,7 @@ def read_score_table(path: str | Path, *, codes: Codes | None = None, findings: 
     )
 
 
-def _numbers(path: str | Path, part: Rows, notes: Findings) -> NDArray[np.float64]:
+def numbers_of(path: str | Path, part: Rows, notes: Findings) -> NDArray[np.float64]:
     """The scores; what is no finite number becomes NaN and goes to the findings."""
     tokens = part.columns[2]
     try:

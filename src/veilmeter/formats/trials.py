@@ -62,7 +62,7 @@ def read_trials(
     lines: list[NDArray[Any]] = []
     for part in rows(path, (3,), "a trial key", notes, size=PIECE):
         if label_first is None:
-            label_first = _recognise(path, part)
+            label_first = label_column(path, part)
         column, a, b = (0, 1, 2) if label_first else (2, 0, 1)
         truth, good = labels_of(part.columns[column])
         if not good.all():
@@ -105,7 +105,7 @@ def labels_of(tokens: list[bytes]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]
     return np.fromiter((bool(seen[token]) for token in tokens), bool, len(tokens)), good
 
 
-def _recognise(path: str | Path, part: Rows) -> bool:
+def label_column(path: str | Path, part: Rows) -> bool:
     """Whether the label comes first."""
     shares = [float(labels_of(part.columns[column])[1].mean()) for column in (0, 2)]
     if shares[0] == shares[1] == 1.0:

@@ -103,6 +103,20 @@ def measure_scores(
     }  # fmt: skip
 
 
+def estimates_of_stream(found: dict[str, float], counts: dict[str, int], flipped: float) -> dict[str, Estimate]:
+    """The page of what `streaming.measure_stream` found: values without intervals."""
+    tag = zebra.tag(found["l_w"])
+    extras: dict[str, dict[str, Any]] = {
+        "l_w": {"tag": tag, "sentence": zebra.sentence(tag)},
+        "d_ece": {"flipped": flipped, "inverted": flipped > found["d_ece"]},
+    }
+    nobody = Scores.from_arrays([1.0], [0.0])
+    return {
+        name: made(name, value, nobody, method=method_of(name, "rocch"), extra=extras.get(name)).with_(n=counts)
+        for name, value in found.items()
+    }
+
+
 def replicates_of(
     scores: Scores,
     data: Measured,
