@@ -95,5 +95,5 @@ def test_a_full_disk_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(streaming._Class, "add", full)
-    with pytest.raises(VeilmeterError, match="No space left.*TMPDIR"):
+    with pytest.raises(VeilmeterError, match=r"No space left.*TMPDIR"):
         measure_stream([(np.array([1.0, 0.0]), np.array([True, False]))])
