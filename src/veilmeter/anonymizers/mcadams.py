@@ -31,7 +31,7 @@ RATE, FRAME, HOP, ORDER = 16_000, 320, 160, 20
 ENERGY_FLOOR = 1e-10
 
 # Where less than this is left, sums of products of samples are too coarse to go on with.
-PRECISE = 2e-4
+PRECISE = 1e-4
 
 # Angles this close to 0 or π count as real poles. The map is discontinuous there (a pair at π moves, a real pole
 # stays), and a double real pole comes out of any root finder as a pair some 1e-8 apart.
@@ -203,18 +203,29 @@ def burg(frames: Real) -> Real:
 def _lattice(frames: Real) -> Real:
     """Burg's predictors by his recursion on the prediction errors, a frame a row: exact down to ENERGY_FLOOR."""
     forward, backward = frames[:, 1:].copy(), frames[:, :-1].copy()
+    scratch = np.empty((2, *forward.shape))
     least = ENERGY_FLOOR * 2 * np.einsum("ft,ft->f", frames, frames)
+    error = np.einsum("ft,ft->f", forward, forward) + np.einsum("ft,ft->f", backward, backward)
+    summed = error.copy()
     a = np.zeros((len(frames), ORDER + 1))
     a[:, 0] = 1.0
     for i in range(ORDER):
-        error = np.einsum("ft,ft->f", forward, forward) + np.einsum("ft,ft->f", backward, backward)
         k = np.zeros(len(frames))
         np.divide(-2 * np.einsum("ft,ft->f", forward, backward), error, out=k, where=error > least)
         a[:, 1 : i + 2] += k[:, None] * a[:, i::-1]
-        change = k[:, None] * forward
-        forward += k[:, None] * backward
-        backward += change
+        change_f, change_b = scratch[:, :, i:]
+        np.multiply(backward, k[:, None], out=change_f)
+        np.multiply(forward, k[:, None], out=change_b)
+        forward += change_f
+        backward += change_b
+        # The errors' energy follows from k and the two samples that drop out; it is summed anew where it has fallen to
+        # a hundredth, before the difference gets coarse.
+        error = (1 - k * k) * error - forward[:, 0] ** 2 - backward[:, -1] ** 2
         forward, backward = forward[:, 1:], backward[:, :-1]
+        low = np.nonzero(error < 0.01 * summed)[0]
+        if len(low):
+            f, b = forward[low], backward[low]
+            summed[low] = error[low] = np.einsum("ft,ft->f", f, f) + np.einsum("ft,ft->f", b, b)
     return a
 
 
