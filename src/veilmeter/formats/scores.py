@@ -192,6 +192,9 @@ def join(
         hit = np.zeros(len(known), bool)
         inside = at < len(wanted)
         hit[inside] = wanted[order[at[inside]]] == known[inside]
+        if not hit.any():
+            _add_no_match(table, key, known, wanted, base, notes)
+            return kept[hit], np.empty(0, bool)
         _add_strangers(table, key, kept, hit, key_kept, wanted, known, base, codes, notes, only_common)
         found = kept[hit]
         truth = key.is_target[key_kept[order[at[hit]]]]
@@ -209,10 +212,6 @@ def join(
         kind = "target" if truth.all() else "nontarget"
         notes.add(
             "one-class", f"all {len(found):,} scored trials are {kind}", table.path, fix="both classes are needed"
-        )
-    elif not len(found):
-        notes.add(
-            "no-trials", "no pair is in both the score file and the key", table.path, fix=f"the key is {key.path}"
         )
     return found, truth
 
@@ -259,6 +258,23 @@ def _pair(names: list[bytes], pair: int, base: int) -> str:
     return f"{text(names[pair // base])[:60]} {text(names[pair % base])[:60]}"
 
 
+def _add_no_match(
+    table: ScoreTable,
+    key: TrialTable,
+    known: NDArray[np.int64],
+    wanted: NDArray[np.int64],
+    base: np.int64,
+    notes: Findings,
+) -> None:
+    swapped = np.isin(known % base * base + known // base, wanted).any()
+    notes.add(
+        "no-match",
+        f"none of the {len(known):,} pairs of ids is among the {len(wanted):,} trials of {key.path}",
+        table.path,
+        fix="the two ids are the other way round there" if swapped else "is this the key of these scores?",
+    )
+
+
 def _add_strangers(
     table: ScoreTable,
     key: TrialTable,
@@ -274,8 +290,6 @@ def _add_strangers(
 ) -> None:
     """Scores without a trial and trials without a score."""
     names = list(codes.known)
-    swapped = not hit.any() and len(known) and np.isin(known % base * base + known // base, wanted).any()
-    fix = "the two ids are the other way round in the key" if swapped else ONLY_COMMON
     lost = np.flatnonzero(~np.isin(wanted, known))
     extra = np.flatnonzero(~hit)
     for kind, what, path, lines, places, pairs in [
@@ -290,7 +304,7 @@ def _add_strangers(
             [int(lines[i]) for i in first],
             count=len(places),
             details=[_pair(names, int(pairs[i]), int(base)) for i in first],
-            fix=fix,
+            fix=ONLY_COMMON,
             fatal=not only_common,
         )
 

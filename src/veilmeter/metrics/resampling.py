@@ -339,8 +339,8 @@ def trial_means(scores: Scores, costs: Mapping[str, tuple[Floats, Floats]], *, r
 class Shape:
     """How a measure behaves under resampling: its range, whether it overfits, and where it can't be trusted.
 
-    `sure` are the ends of the range that a sample may reach by luck, where all resamples agree and none is to be
-    trusted.
+    `sure` are the ends of the range that a sample may reach by luck, where resamples agree and none is to be trusted:
+    Wilson's interval with the number of people stands in for them.
     """
 
     low: float = -np.inf
@@ -369,9 +369,10 @@ def interval(
     if clusters < 2 or len(fine) < max(2, len(samples) / 2) or not np.isfinite(value):
         return None
     bounded = np.isfinite(shape.low) and np.isfinite(shape.high)
-    if value in shape.sure and bounded and np.ptp(fine) == 0:
+    if bounded and any(np.isclose(value, end, rtol=1e-12, atol=1e-12) for end in shape.sure):
         span = (shape.high - shape.low) * wilson(0, clusters)[1]
-        return (value, value + span) if value == shape.low else (value - span, value)
+        at_low = value - shape.low < shape.high - value
+        return (value, value + span) if at_low else (value - span, value)
 
     def there(x: Floats | float) -> Floats:
         y = np.asarray(x, np.float64)
