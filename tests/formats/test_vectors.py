@@ -209,12 +209,32 @@ def valid() -> dict[str, bytes]:
     return made | {"text.ark": text, "a.scp": scp}
 
 
-@pytest.mark.parametrize("name", ["a.npz", "a.h5", "a.parquet", "a.ark", "text.ark", "a.scp"])
+@pytest.mark.parametrize("name", ["a.npz", "a.parquet", "a.ark", "text.ark", "a.scp"])
 @settings(max_examples=80)
 @given(data=st.data())
 def test_broken_files_give_errors_of_ours(
     tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
 ) -> None:
+    broken(tmp_path_factory.mktemp("fuzz"), name, data)
+
+
+@settings(max_examples=15)  # each is read in a process of its own
+@given(data=st.data())
+def test_broken_h5_files_give_errors_of_ours(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    broken(tmp_path_factory.mktemp("fuzz"), "a.h5", data)
+
+
+def test_a_crash_of_the_h5_library_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.h5").write_bytes(valid()["a.h5"])
+    crash = tmp_path / "crash"
+    crash.write_text("#!/bin/sh\nkill -SEGV $$\n")
+    crash.chmod(0o700)
+    monkeypatch.setattr("sys.executable", str(crash))
+    with pytest.raises(InputError, match="broke off \\(signal 11\\)"):
+        read_embeddings(tmp_path / "a.h5")
+
+
+def broken(folder: Path, name: str, data: st.DataObject) -> None:
     raw = bytearray(valid()[name])
     if data.draw(st.booleans(), "keep most"):
         for _ in range(data.draw(st.integers(1, 4))):
@@ -222,7 +242,6 @@ def test_broken_files_give_errors_of_ours(
         raw = raw[: data.draw(st.integers(1, len(raw)))] if data.draw(st.booleans(), "cut") else raw
     else:
         raw = bytearray(data.draw(st.binary(max_size=300)))
-    folder = tmp_path_factory.mktemp("fuzz")
     (folder / "utt2spk").write_text("u1 a\nu2 b\n")
     (folder / "a.ark").write_bytes(valid()["a.ark"])
     (folder / name).write_bytes(raw)

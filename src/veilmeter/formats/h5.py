@@ -1,10 +1,15 @@
 """Vectors in HDF5: one dataset an utterance id, its speaker and attributes as the dataset's attributes.
 
-Links that lead into other files are not followed.
+Links that lead into other files are not followed. The HDF5 library can be crashed by a broken file, and would take the
+whole run with it: files are read in a process of their own.
 """
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +23,45 @@ from veilmeter.formats.found import Found
 from veilmeter.formats.kaldi import with_meta
 
 _LONGEST = 1 << 20
+_BROKEN = (OSError, ValueError, TypeError, RuntimeError, KeyError, UnicodeError, MemoryError)
 
 
 def read_h5(path: Path) -> Found:
+    with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:
+        child = "import sys; from veilmeter.formats.h5 import unpack; unpack(sys.argv[1], sys.argv[2])"
+        command = [sys.executable, "-P", "-c", child, str(path), folder]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        made = Path(folder, "facts.json")
+        if not made.is_file():
+            how = f"signal {-done.returncode}" if done.returncode < 0 else f"code {done.returncode}"
+            raise InputError(f"this is no sound HDF5 file: its library broke off ({how})", path=path)
+        facts = json.loads(made.read_text())
+        if "error" in facts:
+            raise InputError(f"this is no sound HDF5 file: {facts['error']}", path=path)
+        flat = np.load(Path(folder, "vectors.npy"), allow_pickle=False)
+    vectors = np.split(flat, np.cumsum(facts["lengths"])[:-1]) if facts["lengths"] else []
+    problems = [Problem("bad-vector", what, str(path), fix="write it anew") for what in facts["problems"]]
+    found = Found(path, facts["ids"], vectors, problems=problems)
+    about: list[dict[str, str]] = facts["about"]
+    names = {key for one in about for key in one}
+    if "speaker" not in names:
+        return with_meta(found, path.parent)
+    found.speakers = [one.get("speaker", "") for one in about]
+    for name in sorted(names - {"speaker", "duration"}):
+        found.attributes[name] = [one.get(name, "") for one in about]
+    if "duration" in names:
+        found.durations = np.array([_number(one.get("duration", "")) for one in about])
+    return found
+
+
+def unpack(path: str, folder: str) -> None:
+    """What is in an HDF5 file as facts.json and vectors.npy in the folder; run in a process of its own."""
     import h5py
 
     ids: list[str] = []
     vectors: list[NDArray[np.float32]] = []
     about: list[dict[str, str]] = []
-    problems: list[Problem] = []
+    problems: list[str] = []
 
     def visit(name: str, item: Any) -> None:
         if not isinstance(item, h5py.Dataset):
@@ -35,29 +70,23 @@ def read_h5(path: Path) -> Found:
             vector = _vector(item)
             keys = [key for key in item.attrs if isinstance(key, str)]
             facts = {key: text for key in keys if (text := _text(item.attrs[key])) is not None}
-        except (OSError, ValueError, TypeError, RuntimeError, KeyError, UnicodeError, MemoryError) as error:
-            what = f"the dataset {name!r} can't be used: {error}"
-            problems.append(Problem("bad-vector", what, str(path), fix="write it anew"))
+        except _BROKEN as error:
+            problems.append(f"the dataset {name!r} can't be used: {error}")
             return
         ids.append(name)
         vectors.append(vector)
         about.append(facts)
 
+    lengths: list[int] = []
     try:
         with h5py.File(path, "r") as file:
             file.visititems(visit)  # does not follow soft and external links
-    except (OSError, ValueError, TypeError, RuntimeError, KeyError, UnicodeError, MemoryError) as error:
-        raise InputError(f"this is no sound HDF5 file: {error}", path=path) from None
-    found = Found(path, ids, vectors, problems=problems)
-    names = {key for facts in about for key in facts}
-    if "speaker" not in names:
-        return with_meta(found, path.parent)
-    found.speakers = [facts.get("speaker", "") for facts in about]
-    for name in sorted(names - {"speaker", "duration"}):
-        found.attributes[name] = [facts.get(name, "") for facts in about]
-    if "duration" in names:
-        found.durations = np.array([_number(facts.get("duration", "")) for facts in about])
-    return found
+        lengths = [len(vector) for vector in vectors]
+        np.save(Path(folder, "vectors.npy"), np.concatenate(vectors) if vectors else np.zeros(0, np.float32))
+        found: dict[str, Any] = {"ids": ids, "lengths": lengths, "about": about, "problems": problems}
+    except _BROKEN as error:
+        found = {"error": str(error)}
+    Path(folder, "facts.json").write_text(json.dumps(found))
 
 
 def _vector(dataset: Any) -> NDArray[np.float32]:
