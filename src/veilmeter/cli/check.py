@@ -65,10 +65,16 @@ def _check(path: Path, check, trials: Path | None, layout: str | None):  # type:
             return check_scores.check_scores(path, trials=trials, layout=layout)
         if kind == "trials":
             return check_scores.check_trials(path, layout=layout)
-    if path.is_dir() and layout is not None:
+    if path.is_dir():
+        from veilmeter.cli.progress import shown
         from veilmeter.formats import check_corpus
+        from veilmeter.formats.vectors import is_embeddings
 
-        return check_corpus.check(path, layout=layout)
+        if layout is not None or not is_embeddings(path):
+            with shown("reading", unit="recordings") as progress:
+                found = check_corpus.check(path, layout=layout, progress=progress)
+            if found is not None:
+                return found
     return check(path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from veilmeter.corpus import Corpus, read_corpus, recognise
 from veilmeter.engine import Engine, Here, Pool, cores
 from veilmeter.errors import InputError, Problem
 from veilmeter.formats.walk import sample
+
+Progress = Callable[[int, int], None]
 
 _FIRST = 3  # places named of each kind of problem
 _CHUNK = 16
@@ -31,12 +34,14 @@ class Heard:
     problem: Problem | None = None
 
 
-def check(path: Path, *, layout: str | None = None, engine: Engine | None = None) -> Checked | None:
+def check(
+    path: Path, *, layout: str | None = None, engine: Engine | None = None, progress: Progress | None = None
+) -> Checked | None:
     """The problems of a corpus with its counts; None if it is none."""
     if layout is None and not _is_corpus(path):
         return None
     corpus = read_corpus(path, layout)
-    heard = listen(corpus, engine)
+    heard = listen(corpus, engine, progress)
     usable = [one for one in heard if one.problem is None or not one.problem.fatal]
     problems = [*corpus.problems, *(one.problem for one in heard if one.problem)]
     facts = describe(corpus, heard, problems)
@@ -45,15 +50,19 @@ def check(path: Path, *, layout: str | None = None, engine: Engine | None = None
     return Checked("corpus", _summary(facts), grouped(problems), facts)
 
 
-def listen(corpus: Corpus, engine: Engine | None = None) -> list[Heard]:
-    """Read every recording, on all cores when there are many."""
+def listen(corpus: Corpus, engine: Engine | None = None, progress: Progress | None = None) -> list[Heard]:
+    """Read every recording, on all cores and telling the progress when there are many."""
     paths = [str(utterance.path) for utterance in corpus]
     chunks = [tuple(paths[start : start + _CHUNK]) for start in range(0, len(paths), _CHUNK)]
     own = None
     if engine is None:
         engine = own = Pool(cores()) if len(paths) > _WORTH_A_POOL and cores() > 1 else Here()
+    found: dict[int, list[Heard]] = {}
     try:
-        found = dict(engine.run(_listen, chunks))
+        for number, heard in engine.run(_listen, chunks):
+            found[number] = heard
+            if progress is not None and len(paths) > _WORTH_A_POOL:
+                progress(min(len(found) * _CHUNK, len(paths)), len(paths))
     finally:
         if own is not None:
             own.close()
