@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +12,6 @@ from veilmeter.errors import InputError
 if TYPE_CHECKING:
     from veilmeter.anonymizing import Anonymized
 
-STOPPED = 130
 """The exit code after Ctrl-C or SIGTERM."""
 
 
@@ -119,9 +117,6 @@ def command(
                 audio=format, engine=engine, manifest=manifest, overwrite=overwrite, source=corpus,
                 max_seconds=max_seconds, strict=strict, progress=progress,
             )  # fmt: skip
-    except KeyboardInterrupt:  # typer would end in silence
-        print("stopped; what was done is kept, the same command goes on from there", file=sys.stderr)
-        raise typer.Exit(STOPPED) from None
     finally:
         engine.close()
     if json:

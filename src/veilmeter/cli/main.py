@@ -86,6 +86,9 @@ def veilmeter(
     """Measure what a voice anonymizer still gives away: who can be recognised, by whom, and how surely."""
 
 
+STOPPED = 130
+
+
 def main() -> None:
     signal.signal(signal.SIGTERM, _stop)
     try:
@@ -93,9 +96,10 @@ def main() -> None:
     except VeilmeterError as error:
         print(f"error: {_printable(str(error))}", file=sys.stderr)
         raise SystemExit(2) from None
-    except KeyboardInterrupt:
-        print("stopped; what was done is kept, the same command goes on from there", file=sys.stderr)
-        raise SystemExit(130) from None
+    except SystemExit as leave:
+        if leave.code == STOPPED:  # typer turns Ctrl-C into this without a word
+            print("stopped; what was done is kept, the same command goes on from there", file=sys.stderr)
+        raise
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(141) from None
