@@ -151,7 +151,18 @@ def test_both_roles_jackknife_is_what_deleting_each_person_gives():
         person[g] = np.delete(link.per_speaker(size), g).mean()
     effect = person - person.mean() + (gallery - gallery.mean()) / np.sqrt(1 + 4 / 10)
     error = np.sqrt(11 / 12 * np.sum((effect - effect.mean()) ** 2))
+    assert error**2 > link.per_speaker(size).var(ddof=1) / 12
     assert link.interval(size) == pytest.approx(logit_t(link.value(size), error, 12), abs=1e-6)
+
+
+def test_a_voice_that_attracts_everybody_does_not_make_the_interval_narrow():
+    """Its own link and what it takes from the others cancel out, but it might not have been among the tested."""
+    beats = np.zeros((10, 20), bool)
+    beats[1:, 0] = True
+    link = Linkability(beats.sum(1), 19, np.arange(10), tuple(map(str, range(10))), 1, np.arange(10), beats)
+    low, high = link.interval(20)
+    assert low < 1 / 20
+    assert high > 0.4
 
 
 def test_intervals_at_the_ends_are_wilsons():

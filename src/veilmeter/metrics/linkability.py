@@ -121,8 +121,9 @@ class Linkability:
     def _variance(self, speakers: int) -> float:
         values = self.per_speaker(speakers)
         people = len(values)
+        one_role = float(np.var(values, ddof=1) / people)
         if self.beats is None or self.own is None or self.impostors < 2:
-            return float(np.var(values, ddof=1) / people)
+            return one_role
         # Delete each person in both roles: as a test speaker and as an impostor. Without person g, K and perhaps
         # r_i fall by one; where all K impostors are drawn, the spread is that of K-1 drawn.
         k = self.impostors - 1
@@ -137,11 +138,13 @@ class Linkability:
         person = np.zeros(len(gallery), dtype=bool)
         person[self.own] = True
         gallery[self.own[np.unique(self.speakers, return_index=True)[1]]] -= (values - values.mean()) / (people - 1)
-        return sum(
+        both_roles = sum(
             (len(role) - 1) / len(role) * float(np.sum((role - role.mean()) ** 2))
             for role in (gallery[person], gallery[~person])
             if len(role) > 1
         )
+        # Where one voice attracts everybody, its two roles cancel out; but it might not have been among the tested.
+        return max(one_role, both_roles)
 
     def estimate(self, speakers: int, *, intervals: bool = True) -> Estimate:
         entry = measure("linkability")
