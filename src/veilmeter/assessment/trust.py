@@ -211,7 +211,8 @@ def not_inverted(d_eces: Mapping[str, Mapping[str, Any]]) -> Check:
     worst = max(known, key=lambda attacker: float(known[attacker]["flipped"]))
     flipped = float(known[worst]["flipped"])
     noise = known[worst].get("null_range")
-    floor = float(noise[1]) if noise else 0.0
+    # Trials share speakers and several attackers are looked at: twice the 95th percentile of independent noise.
+    floor = 2 * float(noise[1]) if noise else 0.0
     if flipped > reported and flipped > floor:
         said = (
             f"The {worst} attacker's scores tell more when turned round ({flipped:.3f} bit) than the worst case as "

@@ -1,0 +1,8 @@
+"""The voices of these tests, found wherever pytest imports from."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

@@ -1,0 +1,100 @@
+"""Four caricatures of anonymizers, and the verdict a thoughtful expert would give each of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import synthetic_voices as voices
+
+from veilmeter.assessment import Assessment, assess
+
+FAST: dict[str, Any] = {
+    "resamples": 40,
+    "lengths": [1],
+    "measures": ["scores", "linkability", "singling-out", "similarity", "inversion", "inference"],
+}
+ORIGINAL = voices.original(60, 5, 16)
+
+
+@pytest.fixture(scope="module")
+def verdicts() -> dict[str, Assessment]:
+    systems = {
+        "copy": voices.copied,
+        "noise": voices.noise,
+        "one voice": voices.one_voice,
+        "permuted": voices.permuted,
+    }
+    return {name: assess(ORIGINAL, system(ORIGINAL), **FAST) for name, system in systems.items()}
+
+
+def levels(one: Assessment) -> dict[str, str]:
+    return {name: case["level"] for name, case in one.results["worst_case"].items()}
+
+
+def failed(one: Assessment) -> set[str]:
+    return {check["name"] for check in one.results["trust"] if check["passed"] is False}
+
+
+def test_a_copy_protects_nobody_and_is_found_out(verdicts: dict[str, Assessment]) -> None:
+    one = verdicts["copy"]
+    found = levels(one)
+    assert {found[name] for name in ("linking", "singling_out", "disclosure", "inversion")} == {"high"}
+    assert found["distinctiveness"] == "low"
+    assert one.headline.startswith("People can be recognised. Of 100 recordings, an ignorant attacker")
+    assert failed(one) == {"anonymized differs from original"}
+    assert not one.trustworthy
+    assert "were not anonymized" in one.results["verdict"]["distrust"][0]
+    assert len(one.results["unprotected"]["speakers"]) == 60
+
+
+def test_noise_gives_nothing_away_and_nothing_else(verdicts: dict[str, Assessment]) -> None:
+    one = verdicts["noise"]
+    found = levels(one)
+    assert {found[name] for name in ("linking", "singling_out", "disclosure", "inversion", "inference")} == {"low"}
+    assert found["distinctiveness"] == "high"
+    assert one.headline.startswith("None of the attackers that were run did clearly better than guessing.")
+    assert "little of a voice is left" in one.results["verdict"]["sentences"][-1]
+    assert one.trustworthy
+    assert one.results["unprotected"]["speakers"] == []
+
+
+def test_one_voice_for_everybody_links_nobody_but_nobody_can_be_told_apart(verdicts: dict[str, Assessment]) -> None:
+    one = verdicts["one voice"]
+    found = levels(one)
+    assert {found[name] for name in ("linking", "singling_out", "disclosure", "inversion")} == {"low"}
+    assert found["distinctiveness"] == "high"
+    assert "can hardly be told apart" in one.results["worst_case"]["distinctiveness"]["sentence"]
+
+
+def test_permuted_speakers_are_pseudonyms(verdicts: dict[str, Assessment]) -> None:
+    one = verdicts["permuted"]
+    found = levels(one)
+    assert found["linking"] == "high"
+    assert found["distinctiveness"] == "low"
+    assert one.results["worst_case"]["linking"]["attacker"] == "lazy-informed"
+    assert one.headline.startswith("People can be recognised. Of 100 recordings, a lazy-informed attacker")
+    assert any("one new voice for good" in sentence for sentence in one.results["verdict"]["sentences"])
+    # The ignorant attacker alone would have been reassuring: that is why the worst case counts.
+    assert one.results["attackers"]["ignorant"]["estimates"]["eer"]["value"] > 40
+    assert one.trustworthy
+
+
+def test_the_very_same_vector_for_everybody_is_doubted() -> None:
+    one = assess(ORIGINAL, voices.one_voice(ORIGINAL, spread=0), **FAST)
+    assert "scores without ties" in failed(one)
+    assert levels(one)["linking"] == "low"
+    eers = {name: entry["estimates"]["eer"]["value"] for name, entry in one.results["attackers"].items()}
+    assert eers["lazy-informed"] == 50.0
+    assert any("procrustes" in line for line in one.results["verdict"]["not_tested"])
+
+
+@pytest.mark.parametrize("name", ["copy", "noise", "one voice", "permuted"])
+def test_it_never_promises_what_a_lawyer_must_judge(verdicts: dict[str, Assessment], name: str) -> None:
+    said = json.dumps(
+        [verdicts[name].results[part] for part in ("verdict", "worst_case", "trust", "unprotected")]
+    ).lower()
+    for promise in ("is anonymous", "are anonymous", "gdpr-compliant", "compliant", "fully protected", "is safe"):
+        assert promise not in said
+    assert len(verdicts[name].results["verdict"]["lawyer"]) >= 3

@@ -1,0 +1,266 @@
+"""A whole assessment: what it writes, that it goes on where it was, that it never depends on where it ran."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import synthetic_voices as voices
+
+from veilmeter.assessment import assess, measuring, pieces, read_results
+from veilmeter.embeddings import Embeddings
+from veilmeter.errors import InputError
+from veilmeter.formats.vectors import write_embeddings
+
+ORIGINAL = voices.original(16, 6)
+PARTLY = voices.partly(ORIGINAL)
+OTHERS = voices.original(14, 5, seed=8, prefix="t")
+FAST: dict[str, Any] = {"resamples": 20, "lengths": [1, 3], "measures": ["scores", "linkability", "inference"]}
+ALL: dict[str, Any] = {"resamples": 20, "lengths": [1, 3], "by": "gender", "population": [1000]}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("whole")
+    out = folder / "run"
+    found = assess(
+        ORIGINAL,
+        PARTLY,
+        anonymized_again=voices.partly(ORIGINAL, seed=3),
+        train_original=OTHERS,
+        train_anonymized=[voices.partly(OTHERS, seed=1), voices.partly(OTHERS, seed=2)],
+        train_similar=voices.partly(OTHERS, seed=4, shift=0.3),
+        out=out,
+        **ALL,
+    )
+    return out, found.results
+
+
+def test_results_are_as_documented(whole: tuple[Path, dict[str, Any]]) -> None:
+    out, results = whole
+    assert read_results(out) == results
+    assert results["schema"] == 1
+    for key in ("version", "title", "command", "seed", "parameters", "inputs", "protocol", "attackers", "similarity",
+                "inversion", "inference", "runs", "worst_case", "verdict", "trust", "speakers", "zebra"):  # fmt: skip
+        assert key in results, key
+    documented = (Path(__file__).parents[2] / "docs" / "results.md").read_text()
+    for key in results:
+        assert f"`{key}`" in documented, f"{key} is not in docs/results.md"
+    assert set(results["attackers"]) == {
+        "original", "ignorant", "lazy-informed", "semi-informed", "informed", "procrustes", "wasserstein-procrustes",
+    }  # fmt: skip
+    for name, one in results["attackers"].items():
+        estimates = one["estimates"]
+        for measure in ("eer", "d_ece", "l_w", "min_cllr", "d_sys", "linkability", "singling_out", "residual_risk",
+                        "control", "hit_share", "one_minus_eer", "cmc", "rank_disclosure",
+                        "population_linkability"):  # fmt: skip
+            assert measure in estimates, (name, measure)
+        assert set(one["by"]["gender"]) == {"f", "m"}
+        assert {point["length"] for point in estimates["linkability"]} == {1, 3}
+        assert max(point["speakers"] for point in estimates["linkability"]) == 16
+        assert len(one["profile"]["log_odds"]) == len(one["profile"]["pav"])
+        assert len(one["det"]["fpr"]) == len(one["det"]["fnr"]) <= 1000
+    assert results["protocol"]["training"] == "separate corpus"
+    assert results["attackers"]["informed"]["trained_on"] == "140 recordings of 14 other speakers"
+    assert results["verdict"]["not_tested"] == []
+    assert results["inputs"]["matched"] == 96
+    assert "c_ece_linear" in results["runs"]["estimates"]
+    assert results["runs"]["across"]["estimates"]["linkability"]
+    assert results["inference"]["gender"]["values"] == {"f": 8, "m": 8}
+    assert results["inversion"]["learning_curve"][-1]["pairs"] == 48
+
+
+def test_more_knowledge_helps(whole: tuple[Path, dict[str, Any]]) -> None:
+    eers = {name: one["estimates"]["eer"]["value"] for name, one in whole[1]["attackers"].items()}
+    assert eers["informed"] < eers["lazy-informed"]
+    assert eers["original"] < 2
+
+
+def test_tables(whole: tuple[Path, dict[str, Any]]) -> None:
+    out, results = whole
+    scores = pq.read_table(out / "tables" / "scores-informed.parquet").to_pydict()
+    assert len(scores["score"]) == 16 * 48
+    target = np.array(scores["target"])
+    assert target.sum() == 48
+    from veilmeter.metrics.verification import eer
+
+    values = np.array(scores["score"])
+    assert eer(values[target], values[~target]) == results["attackers"]["informed"]["estimates"]["eer"]["value"]
+    for speaker, utterance, same in zip(scores["enrolment_speaker"], scores["utterance"], target, strict=True):
+        assert utterance.startswith(speaker + "-") == same
+    people = pq.read_table(out / "tables" / "speakers.parquet").to_pylist()
+    assert {row["speaker"] for row in people} == set(ORIGINAL.names)
+    matrices = pq.read_table(out / "tables" / "matrices.parquet").to_pydict()
+    assert len(matrices["row"]) == 3 * 16 * 16
+    for file in out.rglob("*"):
+        if file.is_file():
+            assert file.stat().st_mode & 0o077 == 0, f"others can read {file.name}"
+
+
+def test_speakers_by_risk(whole: tuple[Path, dict[str, Any]]) -> None:
+    rows = whole[1]["speakers"]
+    assert [row["risk"]["value"] for row in rows] == sorted((row["risk"]["value"] for row in rows), reverse=True)
+    for row in rows:
+        assert row["risk"]["value"] == max(one["value"] for one in row["by_attacker"].values())
+        assert row["risk"]["interval"][0] <= row["risk"]["value"] <= row["risk"]["interval"][1]
+        assert row["animal"]
+        assert "original" not in row["by_attacker"]
+    assert whole[1]["unprotected"]["of"] == 16
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, stop_after: int | None = None) -> list[str]:
+    """Which pieces are done; with `stop_after`, the run is interrupted before the next one."""
+    done: list[str] = []
+    real = pieces.perform
+
+    def perform(piece: pieces.Piece) -> pieces.Result:
+        if stop_after is not None and len(done) >= stop_after:
+            raise KeyboardInterrupt
+        done.append(piece.name)
+        return real(piece)
+
+    monkeypatch.setattr("veilmeter.assessment.run.perform", perform)
+    return done
+
+
+def test_interrupted_at_any_stage_it_goes_on(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        order = counted(patch)
+        assess(ORIGINAL, PARTLY, out=tmp_path / "whole", **FAST)
+    wanted = (tmp_path / "whole" / "results.json").read_bytes()
+    for stop in range(len(order) + 1):
+        out = tmp_path / f"stopped-{stop}"
+        with pytest.MonkeyPatch.context() as patch:
+            counted(patch, stop)
+            if stop < len(order):
+                with pytest.raises(KeyboardInterrupt):
+                    assess(ORIGINAL, PARTLY, out=out, **FAST)
+                assert not (out / "results.json").exists()
+        with pytest.MonkeyPatch.context() as patch:
+            again = counted(patch)
+            assess(ORIGINAL, PARTLY, out=out, **FAST)
+        assert again == order[stop:] if stop < len(order) else order
+        assert (out / "results.json").read_bytes() == wanted
+
+
+def test_a_damaged_stage_is_made_again(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    options = FAST | {"measures": ["scores"], "attackers": ["ignorant"]}
+    assess(ORIGINAL, PARTLY, out=out, **options)
+    wanted = (out / "results.json").read_bytes()
+    stages = sorted((out / "stages").iterdir())
+    stages[0].write_bytes(stages[0].read_bytes()[:20])
+    next(file for file in stages if file.suffix == ".npz").write_bytes(b"PK broken")
+    assess(ORIGINAL, PARTLY, out=out, **options)
+    assert (out / "results.json").read_bytes() == wanted
+
+
+def test_other_input_or_options_are_not_taken_for_the_same(tmp_path: Path) -> None:
+    options = FAST | {"measures": ["scores"], "attackers": ["ignorant"]}
+    first = assess(ORIGINAL, PARTLY, out=tmp_path, **options).results
+    other = assess(ORIGINAL, voices.partly(ORIGINAL, seed=7), out=tmp_path, **options).results
+    assert first["attackers"]["ignorant"]["estimates"]["eer"] != other["attackers"]["ignorant"]["estimates"]["eer"]
+    seeded = assess(ORIGINAL, PARTLY, out=tmp_path, **(options | {"seed": 1})).results
+    fresh = assess(ORIGINAL, PARTLY, **(options | {"seed": 1})).results
+    assert seeded == fresh
+
+
+def test_processes_and_order_do_not_matter(tmp_path: Path) -> None:
+    """Two processes, one, and the speakers listed in another order of files give the same bytes."""
+    for name, embeddings in (("original", ORIGINAL), ("anonymized", PARTLY)):
+        write_embeddings(embeddings, tmp_path / f"{name}.npz")
+    options = FAST | {"attackers": ["ignorant", "informed"]}
+    for jobs in (1, 2):
+        assess(
+            tmp_path / "original.npz", tmp_path / "anonymized.npz", out=tmp_path / f"jobs-{jobs}", jobs=jobs, **options
+        )
+    one, two = ((tmp_path / f"jobs-{jobs}" / "results.json").read_bytes() for jobs in (1, 2))
+    assert one == two
+
+
+def test_every_speaker_meets_an_attacker_that_never_saw_them() -> None:
+    """Cross-validation: the back end for a pair was trained without either of them."""
+    from veilmeter.assessment.attack import Recipe
+
+    recipe = Recipe("lda", training=PARTLY, folds=4)
+    scorer = recipe.scorer(PARTLY, PARTLY)
+    rows = np.arange(len(PARTLY))[:, None]
+    before = scorer.matrix(PARTLY, PARTLY, rows)
+    # Changing one speaker's training vectors must not change any score that this speaker is part of.
+    victim = 3
+    changed = PARTLY.vectors.copy()
+    changed[PARTLY.codes == victim] += 5
+    other = Recipe("lda", training=PARTLY.with_vectors(changed), folds=4).scorer(PARTLY, PARTLY)
+    after = other.matrix(PARTLY, PARTLY, rows)
+    theirs = PARTLY.codes == victim
+    np.testing.assert_array_equal(after[victim], before[victim])
+    np.testing.assert_array_equal(after[:, theirs], before[:, theirs])
+    assert not np.array_equal(after, before)
+
+
+def test_said_when_cross_validated() -> None:
+    results = assess(ORIGINAL, PARTLY, **FAST, attackers=["informed", "ignorant"]).results
+    assert results["protocol"]["training"] == "cross-validation by speaker"
+    assert results["protocol"]["folds"] == 5
+    assert "heard neither" in results["attackers"]["informed"]["trained_on"]
+
+
+def test_plda_and_centred_cosine() -> None:
+    options = FAST | {"measures": ["scores", "singling-out", "linkability"], "lengths": [1]}
+    others = voices.partly(OTHERS)
+    found = assess(
+        ORIGINAL, PARTLY, train_anonymized=others,
+        attackers={"ignorant": {"backend": "centred-cosine"}, "informed": {"backend": "plda"}, "lazy-informed": {}},
+        **options,
+    ).results["attackers"]  # fmt: skip
+    assert found["informed"]["backend"].startswith("PLDA")
+    assert found["ignorant"]["backend"] == "centred cosine"
+    assert found["informed"]["estimates"]["eer"]["value"] < found["lazy-informed"]["estimates"]["eer"]["value"]
+    assert found["informed"]["estimates"]["singling_out"]
+
+
+def test_matrix_and_vector_singling_out_agree() -> None:
+    """The detour over score matrices gives what the measure gives on vectors, for the same attack."""
+    from veilmeter.assessment.isolating import _of_scores, _one_length
+    from veilmeter.metrics.conversations import conversations
+
+    job = measuring.Job(
+        name="x", enrol=ORIGINAL.take(ORIGINAL.codes >= 0), test=PARTLY, recipe=measuring.Recipe(), mask=None,
+        lengths=(1,), sizes=(5, 16), population=(), measures=(), groups={}, intervals=False, resamples=10, seed=0,
+    )  # fmt: skip
+    scorer = job.recipe.scorer(job.enrol, job.test)
+    direct = _one_length(job, scorer, 1)
+    said = conversations(PARTLY, 1, least=2, most=10, seed=0)
+    around = _of_scores(job, scorer, said, [5, 16])
+    assert direct is not None
+    for size in (5, 16):
+        np.testing.assert_allclose(direct.per_predicate(size), around.per_predicate(size), atol=0.021)
+
+
+def test_no_speaker_in_common() -> None:
+    with pytest.raises(InputError, match="no utterance is in both"):
+        assess(ORIGINAL, OTHERS, **FAST)
+
+
+def test_a_voice_is_no_speaker() -> None:
+    renamed = Embeddings(PARTLY.vectors, PARTLY.utterances, [f"pseudo-{s}" for s in PARTLY.speakers])
+    with pytest.raises(InputError, match="names another speaker"):
+        assess(ORIGINAL, renamed, **FAST)
+
+
+def test_what_has_no_partner_is_counted() -> None:
+    some = PARTLY.take(np.arange(10, len(PARTLY)))
+    results = assess(ORIGINAL, some, **FAST, attackers=["ignorant"]).results
+    assert results["inputs"]["unmatched"] == {"only_original": 10, "only_anonymized": 0, "speaker_differs": 0}
+
+
+def test_read_results_of_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no results here"):
+        read_results(tmp_path)
+    (tmp_path / "results.json").write_text(json.dumps({"schema": 99}))
+    with pytest.raises(InputError, match="not results of this version"):
+        read_results(tmp_path)
