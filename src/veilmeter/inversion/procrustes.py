@@ -30,14 +30,14 @@ def procrustes(source: ArrayLike, target: ArrayLike, *, reflections: bool = True
         )
     if not len(a):
         raise InputError("Procrustes analysis needs at least one pair of vectors")
-    u, values, vt = np.linalg.svd(a.T @ b)
+    u, values, vt = _svd(a.T @ b)
     if values[0] == 0:
         raise InputError("the pairs determine no direction at all: their cross-product is zero")
     rank = int(np.sum(values > RANK_TOLERANCE * values[0]))
     left, right = u[:, rank:], vt[rank:].T
     found: Floats = u[:, :rank] @ vt[:rank]
     if rank < len(values):
-        inner_u, _, inner_vt = np.linalg.svd(left.T @ right)
+        inner_u, _, inner_vt = _svd(left.T @ right)
         left, right = left @ inner_u, right @ inner_vt.T  # turned as little as possible from one free part to the other
         found = found + left @ right.T
     if not reflections and np.linalg.det(found) < 0:
@@ -66,9 +66,20 @@ def polar_step(rotation: Floats, source: Floats, target: Floats) -> Floats:
 
 def nearest_orthogonal(matrix: Floats) -> Floats:
     """The polar factor."""
-    u, _, vt = np.linalg.svd(matrix)
+    u, _, vt = _svd(matrix)
     found: Floats = u @ vt
     return found
+
+
+def _svd(matrix: Floats) -> tuple[Floats, Floats, Floats]:
+    """An SVD that does not give up: the fast driver fails to converge on rare matrices, the slow one does not."""
+    try:
+        u, values, vt = np.linalg.svd(matrix)
+    except np.linalg.LinAlgError:
+        from scipy.linalg import svd
+
+        u, values, vt = svd(matrix, lapack_driver="gesvd")
+    return u, values, vt
 
 
 def is_orthogonal(matrix: ArrayLike, *, tolerance: float = 1e-6) -> bool:

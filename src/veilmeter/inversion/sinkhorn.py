@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 Floats = NDArray[np.float64]
-SAFE_EXPONENT = 600.0  # exp(-600) is still a normal double
+SAFE_EXPONENT = 300.0  # the square of exp(-300) is still a normal double: kernel entries are multiplied by scalings
 CHECK_EVERY = 10
 
 

@@ -148,8 +148,8 @@ def refine(
         if steps == 0 or batch >= smaller:
             break
         rotation = stochastic_steps(x, y, rotation, rng, plan, batch, steps)
-        # Rounding adds up over low-rank steps; once an epoch the matrix is made orthogonal again.
-        rotation = nearest_orthogonal(rotation)
+        # Rounding adds up over low-rank steps; one Newton-Schulz step makes what is nearly orthogonal orthogonal again.
+        rotation = 1.5 * rotation - 0.5 * rotation @ (rotation.T @ rotation)
         batch, steps = 2 * batch, steps // 2
         history.append(transport_cost(x, y, rotation, plan.final_regularization))
     return rotation, history
