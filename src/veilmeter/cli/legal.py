@@ -138,7 +138,11 @@ def draw(
         return []
     from veilmeter.report.figures.legal import save_all
 
-    return save_all({name: found} | dict(_earlier(word) for word in beside or []), folder)
+    attackers: dict[str, dict[str, Sequence[Estimate]]] = {name: dict(found)}
+    for word in beside or []:  # the same name again adds the other measures of that attacker
+        who, curves = _earlier(word)
+        attackers[who] = {**curves, **attackers.get(who, {})}
+    return save_all(attackers, folder)
 
 
 def _earlier(word: str) -> tuple[str, dict[str, list[Estimate]]]:

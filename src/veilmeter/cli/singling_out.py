@@ -68,7 +68,8 @@ def command(
     name: Annotated[str, typer.Option(help="What to call this attacker in figures.", rich_help_panel=OUTPUT)] = "",
     beside: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=FILE", help="JSON of an earlier run with another attacker, drawn beside it.",
+        typer.Option(metavar="NAME=FILE", help="JSON of an earlier run, drawn too: another attacker, or the other "
+                     "measure of the same.",
                      rich_help_panel=OUTPUT, show_default=False),
     ] = None,
     no_intervals: Annotated[bool, typer.Option("--no-intervals", help="Values only, quickly.")] = False,

@@ -144,7 +144,9 @@ class Linkability:
             if len(role) > 1
         )
         # Where one voice attracts everybody, its two roles cancel out; but it might not have been among the tested.
-        return max(one_role, both_roles)
+        # The noise of each deletion adds to the jackknife's spread: with all of what it says in excess, 95 % intervals
+        # covered 98 % of simulated worlds, with half of it 96 %.
+        return one_role + max(0.0, both_roles - one_role) / 2
 
     def estimate(self, speakers: int, *, intervals: bool = True) -> Estimate:
         entry = measure("linkability")
