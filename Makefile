@@ -38,5 +38,10 @@ lint: $(STAMP)  ## ruff and mypy --strict
 bench: $(STAMP) ## speed as ratios, each measured in one run
 	$(BIN)/python -m benchmarks
 
+screenshots: $(STAMP) browser  ## of the demo's report, into screenshots/
+	test -f demo/report.html || $(BIN)/veilmeter demo --out demo
+	$(BIN)/python tools/screenshots.py demo/runs/b1/report.html screenshots
+	$(BIN)/python tools/screenshots.py demo/report.html screenshots compare
+
 clean:          ## remove what make made
 	rm -rf $(VENV) demo build dist site
