@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from veilmeter.anonymizers.base import Anonymizer, NeedsCorpus, Samples
-from veilmeter.anonymizers.manifest import Entry, Journal, only_one, read_manifest, write_manifest
+from veilmeter.anonymizers.manifest import Entry, Journal, read_manifest, write_manifest
 from veilmeter.anonymizers.side_files import write_side_files
 from veilmeter.audio import LONGEST_SECONDS, RATE, SUFFIXES, AudioError, clipped_problem, read_recording, write_audio
 from veilmeter.corpus import Corpus, Utterance, file_name
 from veilmeter.engine import Engine, Here
 from veilmeter.errors import InputError, Problem, VeilmeterError
-from veilmeter.files import make_folder, plain, sha256
+from veilmeter.files import make_folder, only_one, plain, sha256
 from veilmeter.formats.walk import inside
 
 FORMATS = ("flac", "wav")
@@ -105,7 +105,7 @@ def anonymize_corpus(
     if strict and (bad := [problem for problem in corpus.problems if problem.fatal]):
         raise _strict(bad[0])
     _check_places(corpus, folder, place)
-    with only_one(place.with_name(place.name + ".lock")):
+    with only_one(place.with_name(place.name + ".lock"), folder):
         journal = Journal(place.with_name(place.name + ".part"))
         before = (read_manifest(place) if place.exists() else {}) | journal.read()
         if not before and not overwrite and folder.is_dir() and any(folder.iterdir()):

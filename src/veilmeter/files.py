@@ -61,6 +61,51 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         raise
 
 
+@contextmanager
+def only_one(path: Path, where: str | Path | None = None) -> Iterator[None]:
+    """Hold the lock file, or say that another run does. The system frees it however the run ends."""
+    make_folder(path.parent)
+    try:
+        handle = _locked(path)
+    except BlockingIOError:
+        raise VeilmeterError(
+            "another run is writing to this output folder",
+            path=where or path,
+            fix="wait until it has ended, stop it, or choose another folder",
+        ) from None
+    except OSError as error:
+        raise said(error, path) from None
+    try:
+        yield
+        path.unlink(missing_ok=True)
+    finally:
+        os.close(handle)
+
+
+def _locked(path: Path) -> int:
+    """An open, locked file. One that was removed between opening and locking protects nobody: then once more."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
+        try:
+            try:
+                import fcntl
+            except ImportError:  # no such locks on this system
+                return handle
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.exists() and os.path.samestat(os.fstat(handle), os.stat(path)):
+                return handle
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Half-written files of a process that was killed while it wrote; only for who holds the folder's lock."""
+    for left in folder.glob(".*.part"):
+        left.unlink(missing_ok=True)
+
+
 def write_text(path: str | Path, text: str) -> None:
     with whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")

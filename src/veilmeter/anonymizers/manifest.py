@@ -10,17 +10,15 @@ was not.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from veilmeter.errors import InputError, VeilmeterError
-from veilmeter.files import PRIVATE_FILE, make_folder, to_json, write_text
+from veilmeter.files import to_json, write_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,26 +134,3 @@ def _entries(path: Path, *, whole: bool) -> Iterator[tuple[str, Entry]]:
         raise InputError("this is no manifest: not UTF-8 text", path=path) from None
     except OSError as error:
         raise InputError(f"the manifest can't be read: {error.strerror}", path=path) from None
-
-
-@contextmanager
-def only_one(path: Path) -> Iterator[None]:
-    """Hold the lock file, or say that another run does. The system frees it however the run ends."""
-    make_folder(path.parent)
-    try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
-    except OSError as error:
-        raise VeilmeterError(
-            f"the lock file can't be made: {error.strerror}", path=path, fix="choose another place with --manifest"
-        ) from None
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise VeilmeterError(
-                "another run is writing to this output folder", path=path, fix="wait until it has ended"
-            ) from None
-        yield
-        path.unlink(missing_ok=True)
-    finally:
-        os.close(handle)

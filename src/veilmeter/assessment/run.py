@@ -23,7 +23,7 @@ from veilmeter.attackers import ATTACKERS
 from veilmeter.embeddings import Embeddings
 from veilmeter.engine import Engine, Here, open_engine
 from veilmeter.errors import InputError
-from veilmeter.files import make_folder, plain, write_json
+from veilmeter.files import make_folder, only_one, plain, remove_leftovers, write_json
 
 if TYPE_CHECKING:
     from veilmeter.corpus import Corpus
@@ -141,9 +141,10 @@ class _Run:
         self.folder = None if out is None else make_folder(out)
         self.engine = engine
         self.command = command
+        self.workers = engine.workers
         self._say = say
         self._progress = progress
-        self.stages = Stages(None if self.folder is None else make_folder(self.folder / "stages"))
+        self.stages = Stages(None if self.folder is None else self.folder / "stages")
         self.timings: dict[str, float] = {}
         self.warnings: list[str] = []
         self.started = time.monotonic()
@@ -157,6 +158,14 @@ class _Run:
         self._say(name)
 
     def go(self) -> Assessment:
+        if self.folder is None:
+            return self.assessed()
+        with only_one(self.folder / ".lock", self.folder):
+            for folder in (self.folder, make_folder(self.folder / "stages"), self.folder / "tables"):
+                remove_leftovers(folder)
+            return self.assessed()
+
+    def assessed(self) -> Assessment:
         materials = self.read()
         pairing = pair(materials["original"].embeddings, materials["anonymized"].embeddings)
         self.stage("choosing enrolment and trials")
@@ -169,10 +178,12 @@ class _Run:
             seed=self.settings.seed,
         )
         self.warnings += protocol.warnings
+        tuned, words = self.fine_tune(materials)
         inputs = Inputs(
             pairing,
             {role: material for role, material in materials.items() if role.startswith("train_")},
-            own_pairings(pairing, self.read_own()),
+            own_pairings(pairing, self.read_own() | tuned),
+            words,
         )
         plan = make_plan(inputs, protocol, self.settings)
         keys = self.settings.trials or tuple(lists_near(near)[1])
@@ -210,6 +221,23 @@ class _Run:
                     None if loaded[1] is None else loaded[1].embeddings,
                 )
         return found
+
+    def fine_tune(
+        self, materials: Mapping[str, Material]
+    ) -> tuple[dict[str, tuple[Embeddings | None, Embeddings | None]], dict[str, str]]:
+        """For attackers whose extractor is fine-tuned: the anonymized speech as that extractor hears it, and on what it
+        was tuned."""
+        from veilmeter.assessment.tuning import tuned_vectors, wanted
+
+        found: dict[str, tuple[Embeddings | None, Embeddings | None]] = {}
+        words: dict[str, str] = {}
+        for name in wanted(self.settings):
+            self.stage(f"fine-tuning the extractor of the {name} attacker")
+            folder = None if self.folder is None else self.folder / "finetuned" / name
+            with self._progress(f"fine-tuning for the {name} attacker") as progress:
+                vectors, said = tuned_vectors(name, materials, self.settings, folder, self.engine, progress)
+            found[name], words[name] = (None, vectors), said
+        return found, words
 
     def embedding(self, role: str) -> Callable[[Corpus], tuple[Embeddings, dict[str, Any]]]:
         """How audio of this role becomes vectors: training speech is cut into pieces, so that a speaker with one
@@ -267,7 +295,7 @@ class _Run:
             "schema": SCHEMA,
             "version": __version__,
             "title": settings.title or _title(materials),
-            "command": self.command,
+            "command": without_place(self.command),
             "seed": settings.seed,
             "parameters": settings.to_json(),
             "inputs": {role: material.facts for role, material in materials.items()}
@@ -350,10 +378,33 @@ class _Run:
                 {
                     "seconds": self.timings,
                     "total": round(time.monotonic() - self.started, 3),
+                    "command": self.command,
+                    "workers": self.workers,
                     "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
                 },
             )
         return Assessment(results, self.folder, self.timings)
+
+
+# Options of the command that say where it runs and what it prints. Results must not depend on them, to the byte.
+PLACE = {"--out": 1, "--jobs": 1, "--cluster": 1, "--quiet": 0, "--json": 0, "--no-report": 0}
+
+
+def without_place(command: Sequence[str]) -> list[str]:
+    """The command without what can't change a result.
+
+    >>> without_place(["veilmeter", "assess", "a.toml", "--jobs", "4", "--out=run", "--seed", "1", "--quiet"])
+    ['veilmeter', 'assess', 'a.toml', '--seed', '1']
+    """
+    kept: list[str] = []
+    words = iter(command)
+    for word in words:
+        name, equals, _ = word.partition("=")
+        if name not in PLACE:
+            kept.append(word)
+        elif PLACE[name] and not equals:
+            next(words, None)
+    return kept
 
 
 def _title(materials: Mapping[str, Material]) -> str:

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter._version import __version__
-from veilmeter.files import to_json, whole_file, write_text
+from veilmeter.files import plain, to_json, whole_file, write_text
 
-FORM = 1  # grows when what a stage holds changes
+FORM = 2  # grows when what a stage holds changes
 _Arrays = dict[str, NDArray[np.float64]]
 
 
@@ -38,20 +38,21 @@ class Stages:
         text, arrays = self._paths(name, key)
         try:
             values = json.loads(text.read_text(encoding="utf-8"))
-            if not isinstance(values, dict) or values.get("key") != key:
+            if not isinstance(values, dict) or values.get("key") != key or values.get("check") != _check(values):
                 return None
             kept: _Arrays = {}
             if values["arrays"]:
                 with np.load(arrays, allow_pickle=False) as loaded:
                     kept = {array: loaded[array] for array in values["arrays"]}
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        except (OSError, ValueError, KeyError, TypeError, EOFError, RecursionError, zipfile.BadZipFile):
             return None
         return values["values"], kept
 
     def put(self, name: str, key: str, values: Any, arrays: Mapping[str, NDArray[Any]] | None = None) -> Any:
         """Keep the values; gives them back as a later `get` would, so that both ways lead to the same bytes."""
         arrays = arrays or {}
-        form = to_json({"key": key, "arrays": sorted(arrays), "values": values}, indent=None)
+        kept = {"key": key, "arrays": sorted(arrays), "values": plain(values)}
+        form = to_json({"check": _check(kept), **kept}, indent=None)
         if self.folder is not None:
             text_path, array_path = self._paths(name, key)
             if arrays:
@@ -65,3 +66,9 @@ class Stages:
         assert self.folder is not None
         stem = f"{name}-{key}"
         return self.folder / f"{stem}.json", self.folder / f"{stem}.npz"
+
+
+def _check(values: Mapping[str, Any]) -> str:
+    """A disk may change a digit and leave the file good JSON."""
+    text = to_json([values["arrays"], values["values"]], indent=None)
+    return hashlib.sha256(text.encode()).hexdigest()
