@@ -202,6 +202,9 @@ def test_what_can_not_be_measured() -> None:
         similarity(o, p, ["a"] * 5 + ["b"])
     with pytest.raises(InputError, match="can't have vectors"):
         similarity(o, p[:5], speakers)
+    many = np.ones((50_000, 1), np.float32)
+    with pytest.raises(InputError, match="more than memory holds"):
+        similarity(many, many, ["a", "b"] * 25_000)
 
 
 @pytest.mark.parametrize("form", ["geometric", "arithmetic"])

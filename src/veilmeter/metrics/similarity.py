@@ -33,6 +33,7 @@ Scorer = Callable[[NDArray[np.float32], NDArray[np.float32]], NDArray[np.floatin
 Progress = Callable[[int, int], None]
 
 _CHUNK = 1 << 20  # scores looked at together: they stay in the processor's cache
+MOST_UTTERANCES = 40_000  # every pair is scored: 6 GB of scores, and as much again to sort them
 _EXACT_UP_TO = 10_000  # utterances; beyond, scores are kept in float32 to halve the memory
 
 
@@ -171,6 +172,11 @@ def similarity(
         raise InputError(f"there are no pairs {pairs!r}", fix="choose all or vpc")
     if o.shape[0] != p.shape[0] or o.shape[0] != len(speakers) or o.ndim != 2 or p.ndim != 2:
         raise InputError(f"{len(speakers)} utterances can't have vectors of shapes {o.shape} and {p.shape}")
+    if len(speakers) > MOST_UTTERANCES:
+        raise InputError(
+            f"{len(speakers):,} utterances make {len(speakers) ** 2:.1e} pairs, more than memory holds",
+            fix=f"take at most {MOST_UTTERANCES:,}, such as ten of each speaker",
+        )
     codes: dict[str, int] = {}
     code = np.fromiter((codes.setdefault(s, len(codes)) for s in speakers), np.int64, len(speakers))
     sizes = np.bincount(code)
