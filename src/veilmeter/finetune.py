@@ -286,7 +286,7 @@ class _Run:
         y = torch.from_numpy(labels).to(self.device)
         self.optimizer.zero_grad()
         loss: Tensor = self.head(self.model(x), y)
-        value = float(loss)
+        value = float(loss.detach())
         if not math.isfinite(value):
             raise VeilmeterError("fine-tuning diverged: the loss is not finite", fix="use a smaller learning rate")
         loss.backward()  # type: ignore[no-untyped-call]

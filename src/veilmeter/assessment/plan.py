@@ -43,6 +43,7 @@ class Inputs:
     pairing: Pairing
     training: Mapping[str, Material]
     own: Mapping[str, Pairing]
+    tuned: Mapping[str, str] = field(default_factory=dict)  # on what an attacker's extractor was fine-tuned
 
 
 @dataclass
@@ -116,8 +117,11 @@ def _job(
         if speech is None and kind in ("lda", "plda") and options.plda is None:
             raise NotPossibleError(f"its back end {kind} needs training speech (--train-original)")
         recipe = Recipe(kind, options, speech)
+        if one.name in inputs.tuned:
+            plan.training = "separate corpus"
         if one.name in inputs.own:
-            trained_on = "an extractor of its own, whose vectors were given"
+            given = "an extractor of its own, whose vectors were given"
+            trained_on = inputs.tuned.get(one.name, given)
     job = Job(
         name=one.name,
         enrol=enrol,

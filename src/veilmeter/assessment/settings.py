@@ -30,7 +30,7 @@ class AttackerSettings:
     """
 
     backend: str | None = None
-    adaptation: str = "backend"
+    adaptation: str | None = None
     dimension: int | None = None
     plda: str | None = None
     mean: str | None = None
