@@ -203,6 +203,20 @@ def test_conversations_are_neighbours_and_leftovers_are_dropped():
         conversations(e, 3, least=2)
 
 
+def test_means_do_not_depend_on_how_many_are_made_at_a_time(monkeypatch):
+    rng = np.random.default_rng(8)
+    speakers = [f"p{s}" for s in rng.integers(9, size=100)]
+    e = Embeddings(rng.standard_normal((100, 5)), [str(i) for i in range(100)], speakers)
+    whole = models(e)
+    for s, name in enumerate(whole.names):
+        mean = e.unit[e.speakers == name].astype(float).mean(0)
+        np.testing.assert_allclose(whole.vectors[s], mean / np.linalg.norm(mean), atol=1e-6)
+    for block in (1, 7, 30):
+        monkeypatch.setattr("veilmeter.metrics.conversations._BLOCK", block)
+        np.testing.assert_array_equal(models(e).vectors, whole.vectors)
+        assert conversations(e, 2).vectors.shape[0] == sum(c // 2 for c in np.bincount(e.codes))
+
+
 def test_what_cannot_be_linked_is_an_error():
     x = np.random.default_rng(7).standard_normal((4, 3))
     a = Embeddings(x, list("abcd"), list("ppqq"))

@@ -128,6 +128,16 @@ def test_lists_of_best_scores_give_what_whole_subsets_give(monkeypatch, rule, kn
             np.testing.assert_array_equal(hits.sum(2), found[k].hits[:, j])
 
 
+def test_conversations_on_disk_are_read_in_parts(tmp_path, monkeypatch):
+    monkeypatch.setattr(isolation, "COLUMNS", 500)
+    said, mu, _ = made(16, 400)
+    disk = np.memmap(tmp_path / "said.f32", np.float32, "w+", shape=said.vectors.shape)
+    disk[:] = said.vectors
+    there = Conversations(disk, said.speakers, said.names, 1, said.utterances)
+    one, two = (isolate([mu[:6]], np.arange(6), where, [20, 400])[0] for where in (said, there))
+    np.testing.assert_array_equal(one.isolated, two.isolated)
+
+
 def test_draws_and_folds_differ():
     said, mu, _ = made(9, 60, least=10)
     work = isolation._Work(said, [20], 4, 10, "paper", 0)

@@ -60,8 +60,8 @@ def models(embeddings: Embeddings) -> Models:
     >>> models(e).vectors.round(3).tolist()
     [[0.7070000171661377, 0.7070000171661377], [0.0, 1.0]]
     """
-    means = _means(embeddings, np.arange(len(embeddings)), embeddings.codes, len(embeddings.names))
-    return Models(_checked(means, embeddings.names, embeddings.source), embeddings.names)
+    names = embeddings.names
+    return Models(_means(embeddings, np.arange(len(embeddings)), embeddings.codes, names), names)
 
 
 def conversations(
@@ -104,8 +104,7 @@ def conversations(
     speakers = np.repeat(np.arange(len(kept)), [len(part) for part in rows])
     names = tuple(embeddings.names[code] for code in kept)
     groups = np.repeat(np.arange(len(utterances)), length)
-    means = _means(embeddings, utterances.ravel(), groups, len(utterances))
-    vectors = _checked(means, [names[code] for code in speakers], embeddings.source)
+    vectors = _means(embeddings, utterances.ravel(), groups, [names[code] for code in speakers])
     return Conversations(vectors, speakers, names, length, utterances, dropped)
 
 
@@ -133,22 +132,27 @@ def speaker_attribute(embeddings: Embeddings, column: str, names: Sequence[str])
 
 
 def _means(
-    embeddings: Embeddings, rows: NDArray[np.int64], groups: NDArray[np.int64], count: int
-) -> NDArray[np.float64]:
-    """The sum of the unit vectors of `rows` for each group (unit length follows, so the division is left out)."""
-    sums = np.zeros((count, embeddings.dimension))
-    for start in range(0, len(rows), _BLOCK):
-        part = unit(embeddings.vectors[rows[start : start + _BLOCK]])
-        of = groups[start : start + _BLOCK]
-        order = np.argsort(of, kind="stable")
-        first = np.flatnonzero(np.diff(of[order], prepend=-1))
-        sums[of[order[first]]] += np.add.reduceat(part[order].astype(np.float64), first, axis=0)
-    return sums
+    embeddings: Embeddings, rows: NDArray[np.int64], groups: NDArray[np.int64], names: Sequence[str]
+) -> NDArray[np.float32]:
+    """unit(mean of the unit vectors of `rows`) for each group, some groups at a time: memory is bounded by the result.
 
-
-def _checked(sums: NDArray[np.float64], names: Sequence[str], source: str) -> NDArray[np.float32]:
-    norms = np.linalg.norm(sums, axis=1)
-    if not norms.all():
-        speaker = names[int(np.flatnonzero(norms == 0)[0])]
-        raise InputError(f"the embeddings of speaker {speaker!r} cancel out to zero", path=source or None)
-    return (sums / norms[:, None]).astype(np.float32)
+    The sum has the direction of the mean, so the division is left out. `names` are the groups' speakers, for messages.
+    """
+    order = np.argsort(groups, kind="stable")
+    ends = np.cumsum(np.bincount(groups, minlength=len(names)))
+    found = np.empty((len(names), embeddings.dimension), np.float32)
+    first = start = 0
+    while first < len(names):
+        last = max(first + 1, int(np.searchsorted(ends, start + _BLOCK, side="right")))
+        stop = int(ends[last - 1])
+        part = unit(embeddings.vectors[rows[order[start:stop]]]).astype(np.float64)
+        sums = np.add.reduceat(part, np.concatenate([[start], ends[first : last - 1]]) - start, axis=0)
+        norms = np.linalg.norm(sums, axis=1)
+        if not norms.all():
+            speaker = names[first + int(np.flatnonzero(norms == 0)[0])]
+            raise InputError(
+                f"the embeddings of speaker {speaker!r} cancel out to zero", path=embeddings.source or None
+            )
+        found[first:last] = sums / norms[:, None]
+        first, start = last, stop
+    return found

@@ -181,7 +181,7 @@ def population(attackers: Mapping[str, Curves]) -> alt.TopLevelMixin | None:
             for one in sorted([p for p in measured if p["attacker"] == name], key=lambda p: float(p["speakers"]))[-1:]
             + [p for p in beyond if p["attacker"] == name]
         ]
-        x = alt.X("speakers:Q", scale=alt.Scale(type="log"),
+        x = alt.X("speakers:Q", scale=alt.Scale(type="log", nice=False),
                   axis=alt.Axis(title="people", format="~s", tickCount=6, grid=False, labelOverlap=True))  # fmt: skip
         y = alt.Y(
             "value:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(title="Linkability", format="%", tickCount=5)
