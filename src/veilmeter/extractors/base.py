@@ -8,6 +8,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -76,14 +77,10 @@ def load_extractor(spec: str = DEFAULT, *, offline: bool = False) -> Extractor:
     model with the WeSpeaker interface; a name registered in the entry point group `veilmeter.extractors`, or
     `module:function` (or `file.py:function`) is your own: a function of samples, or what makes an `Extractor`.
     """
-    if spec == "campplus":
-        from veilmeter.extractors.onnx import load_campplus
+    if spec in ("campplus", "ge2e"):
+        from veilmeter.extractors import weights
 
-        return load_campplus(offline=offline)
-    if spec == "ge2e":
-        from veilmeter.extractors.ge2e import load_ge2e
-
-        return load_ge2e(offline=offline)
+        return _built_in(spec, offline, str(weights.cache_folder()))
     if spec.startswith("campplus:") or "@" in spec:  # fine-tuned weights: campplus:FILE, module:function@FILE
         from veilmeter.finetune import FineTunedExtractor
 
@@ -109,6 +106,18 @@ def load_extractor(spec: str = DEFAULT, *, offline: bool = False) -> Extractor:
     registered = sorted(entry.name for entry in entry_points(group=GROUP))
     names = ", ".join(["campplus", "ge2e", "onnx:FILE", *registered, "module:function"])
     raise InputError(f"there is no extractor {spec!r}", fix=f"choose one of {names}")
+
+
+@lru_cache(maxsize=2)
+def _built_in(spec: str, offline: bool, cache: str) -> Extractor:
+    """Loaded once a process, as it takes a second and an assessment embeds one corpus after the other."""
+    if spec == "campplus":
+        from veilmeter.extractors.onnx import load_campplus
+
+        return load_campplus(offline=offline)
+    from veilmeter.extractors.ge2e import load_ge2e
+
+    return load_ge2e(offline=offline)
 
 
 def _module(name: str, spec: str) -> ModuleType:
