@@ -1,0 +1,62 @@
+"""Options by one set of names; what is not an option is an error with a suggestion."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from veilmeter.assessment import make_settings, read_toml
+from veilmeter.assessment.settings import attacker_names
+from veilmeter.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"lenghts": [1]}, "did you mean 'lengths'"),
+        ({"attackers": ["informd"]}, "did you mean 'informed'"),
+        ({"attackers": {"informed": {"backnd": "lda"}}}, "did you mean 'backend'"),
+        ({"attackers": {"informed": {"backend": "ldaa"}}}, "did you mean 'lda'"),
+        ({"attackers": {"informed": "lda"}}, "must be a table"),
+        ({"measures": ["scoress"]}, "did you mean 'scores'"),
+        ({"seed": "1"}, "seed must be a whole number"),
+        ({"lengths": [0]}, "makes no sense"),
+        ({"lengths": "many"}, "whole numbers"),
+        ({"intervals": 1}, "true or false"),
+        ({"segments": 0.1}, "too short"),
+        ({"attackers": {"ignorant": {"lda": "x"}}}, "belong to a plda file"),
+        ({"attackers": {"ignorant": {"scores": ["a", "b"], "trials": ["c", "d", "e"]}}}, "2 score files but 3"),
+    ],
+)
+def test_mistakes_are_named(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make_settings(values)
+
+
+def test_all_attackers_by_default_and_those_asked_for() -> None:
+    assert len(attacker_names(make_settings({}))) == 6
+    assert attacker_names(make_settings({"attackers": ["informed", "oa"]})) == ["ignorant", "informed"]
+    assert len(attacker_names(make_settings({"attackers": {"original": {"scores": "x"}}}))) == 6
+
+
+def test_toml(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text(
+        'original = ["a", "/b"]\nanonymized = "c"\ntrain-anonymized = "d"\nlengths = 3\nout = "run"\n'
+        '[attackers.informed]\nbackend = "plda"\nscores = "s"\n[attackers.ignorant]\n'
+    )
+    values = read_toml(file)
+    assert values.pop("out") == str(tmp_path / "run")
+    settings = make_settings(values)
+    assert settings.original == (str(tmp_path / "a"), "/b")
+    assert settings.train_anonymized == (str(tmp_path / "d"),)
+    assert settings.lengths == (3,)
+    assert settings.attackers["informed"].scores == (str(tmp_path / "s"),)
+    assert attacker_names(settings) == ["ignorant", "informed"]
+    file.write_text("lengths = [1\n")
+    with pytest.raises(InputError, match="this is no TOML"):
+        read_toml(file)
+    with pytest.raises(InputError, match="No such file"):
+        read_toml(tmp_path / "gone.toml")
