@@ -1,0 +1,192 @@
+"""assess, compare, gate and attackers as commands, on two runs of synthetic voices."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import synthetic_voices as voices
+from typer.testing import CliRunner
+
+from veilmeter.assessment import assess, read_results
+from veilmeter.cli.main import app
+from veilmeter.comparing import compare
+from veilmeter.errors import InputError
+from veilmeter.formats.vectors import write_embeddings
+from veilmeter.gating import check_limits, parse_limit
+
+ORIGINAL = voices.original(14, 6)
+
+
+def run(*words: object) -> tuple[int, str]:
+    found = CliRunner().invoke(app, [str(word) for word in words])
+    if found.exception is not None and not isinstance(found.exception, SystemExit):
+        raise found.exception
+    return found.exit_code, found.stdout
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two systems, assessed: one that does little, and noise."""
+    root = tmp_path_factory.mktemp("commands")
+    write_embeddings(ORIGINAL, root / "original.npz")
+    write_embeddings(voices.partly(ORIGINAL), root / "partly.npz")
+    write_embeddings(voices.noise(ORIGINAL), root / "noise.npz")
+    (root / "partly.toml").write_text(
+        'original = "original.npz"\nanonymized = "partly.npz"\ntitle = "partly"\nresamples = 30\nlengths = [1, 3]\n'
+        'measures = ["scores", "linkability", "similarity", "inference"]\nattackers = ["ignorant", "lazy-informed"]\n'
+    )
+    code, _ = run("assess", root / "partly.toml", "--out", root / "partly", "--jobs", 1, "--no-report", "--quiet")
+    assert code == 0
+    options: dict[str, Any] = {"resamples": 30, "lengths": [1, 3], "attackers": ["ignorant", "lazy-informed"]}
+    measures = ["scores", "linkability", "similarity"]
+    assess(root / "original.npz", root / "noise.npz", out=root / "noise", title="noise", measures=measures, **options)
+    return root
+
+
+def test_the_verdict_is_printed(folder: Path) -> None:
+    code, text = run(
+        "assess", folder / "partly.toml", "--out", folder / "partly", "--jobs", 1, "--no-report", "--quiet"
+    )
+    assert code == 0
+    joined = " ".join(text.split())
+    for words in ("partly", "Of 100 recordings", "to the right person among 14", "Not tested:", "informed attacker",
+                  "Trust checks:", "for a lawyer to judge", "results.json"):  # fmt: skip
+        assert words in joined, words
+    results = read_results(folder / "partly")
+    assert results["command"][:2] == ["veilmeter", results["command"][1]]
+    assert results["parameters"]["title"] == "partly"
+
+
+def test_options_win_over_the_file_and_lists_need_no_repetition(folder: Path, tmp_path: Path) -> None:
+    code, text = run(
+        "assess", folder / "partly.toml", "--lengths", 1, 2, "--measures", "linkability", "--seed", 5,
+        "--out", tmp_path / "r", "--jobs", 1, "--no-report", "--quiet", "--json",
+    )  # fmt: skip
+    assert code == 0
+    results = json.loads(text)
+    assert results["parameters"]["lengths"] == [1, 2]
+    assert results["seed"] == 5
+    assert "eer" not in results["attackers"]["ignorant"]["estimates"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["assess", "--original", "x", "--out", "y"], "there is no anonymized speech"),
+        (["assess", "--original", "x"], "there is no folder for the results"),
+        (["assess", "--original", "x", "--anonymized", "y", "--out", "OUT"], "there is no such file or folder"),
+        (["assess", "--scores", "ignorant", "--out", "y"], "which attacker"),
+        (["gate", "nowhere"], "there is no limit"),
+        (["gate", "nowhere", "--max", "eer=1"], "no results here"),
+        (["compare", "nowhere"], "one run can't be compared"),
+    ],
+)
+def test_mistakes(tmp_path: Path, words: list[str], message: str) -> None:
+    placed = [str(tmp_path / word) if word in ("x", "y", "OUT") else word for word in words]
+    with pytest.raises(InputError, match=message):
+        run(*placed)
+
+
+def test_attackers() -> None:
+    code, text = run("attackers", "--json")
+    assert code == 0
+    found = json.loads(text)
+    assert found["informed"]["aliases"] == {"voiceprivacy": "semi-informed", "vauquier2025": "informed"}
+    assert "| informed |" in run("attackers", "--markdown")[1]
+    assert "lazy" in run("attackers")[1]
+
+
+class TestGate:
+    def test_exit_codes(self, folder: Path) -> None:
+        assert run("gate", folder / "noise", "--max", "linkability@14=0.9", "--min", "eer=5")[0] == 0
+        code, text = run("gate", folder / "partly", "--max", "linkability@14,L1=0.05", "d_ece=0.9", "--min", "eer=49")
+        assert code == 1
+        lines = text.splitlines()
+        assert [line.split()[0] for line in lines[:3]] == ["BROKEN", "holds", "BROKEN"]
+        code, text = run("gate", folder / "partly", "--max", "d_ece=0.9", "--json")
+        assert (code, json.loads(text)["passed"]) == (0, True)
+
+    def test_trust_can_be_required(self, folder: Path) -> None:
+        """14 speakers are too few to call noise harmless."""
+        assert not read_results(folder / "noise")["verdict"]["trustworthy"]
+        assert run("gate", folder / "noise", "--max", "d_ece=0.9")[0] == 0
+        assert run("gate", folder / "noise", "--max", "d_ece=0.9", "--trustworthy")[0] == 1
+
+    def test_the_bad_end_of_the_worst_attacker_decides(self, folder: Path) -> None:
+        results = read_results(folder / "partly")
+        eers = {name: one["estimates"]["eer"] for name, one in results["attackers"].items() if name != "original"}
+        lowest = min(one["interval"][0] for one in eers.values())
+        above, below = (check_limits(results, [parse_limit(f"eer={lowest + d}", "min")])[0] for d in (1e-6, -1e-6))
+        assert (above.holds, below.holds) == (False, True)
+        assert above.decisive == lowest
+        points = [p for one in results["attackers"].values() for p in one["estimates"]["linkability"]]
+        assert results["attackers"]["original"]["estimates"]["eer"]["value"] < lowest  # the yardstick does not count
+        one = check_limits(results, [parse_limit("lazy-informed:linkability@14,L3=0.5", "max")])[0]
+        wanted = [p for p in results["attackers"]["lazy-informed"]["estimates"]["linkability"]
+                  if p["speakers"] == 14 and p["length"] == 3]  # fmt: skip
+        assert one.decisive == wanted[0]["interval"][1]
+        assert len(points) > 10
+
+    def test_other_parts(self, folder: Path) -> None:
+        results = read_results(folder / "partly")
+        found = check_limits(results, [parse_limit("deid=0", "min"), parse_limit("gender=1", "max")])
+        assert [one.attacker for one in found] == ["similarity", "gender"]
+        assert not found[1].holds
+
+    @pytest.mark.parametrize(
+        ("limit", "message"),
+        [
+            ("linkability@1000=0.1", "it was measured among 2, 5, 10, 14"),
+            ("linkabilty=0.1", "did you mean 'linkability'"),
+            ("informed:eer=0.1", "no informed attacker"),
+        ],
+    )
+    def test_what_was_not_measured_can_not_be_gated(self, folder: Path, limit: str, message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            check_limits(read_results(folder / "partly"), [parse_limit(limit, "max")])
+
+    @pytest.mark.parametrize("text", ["", "eer", "eer=", "=3", "eer=x", "eer@a=3", "eer=1=2"])
+    def test_no_limit(self, text: str) -> None:
+        with pytest.raises(InputError, match="this is no limit"):
+            parse_limit(text, "max")
+
+
+class TestCompare:
+    def test_differences_are_paired(self, folder: Path) -> None:
+        found = compare([folder / "partly", folder / "noise"], resamples=50)
+        title = "lazy-informed: EER"
+        values, (difference,) = found.values[title], found.differences[title]
+        assert difference.value == pytest.approx(values[1].value - values[0].value)
+        assert difference.method == "paired by speaker"
+        assert difference.interval is not None
+        assert difference.interval[0] <= difference.value <= difference.interval[1]
+        links = found.differences["lazy-informed: Linkability among 14, L = 1"][0]
+        assert links.value < 0  # noise links less
+        assert {run.name for run in found.runs} == {"partly", "noise"}
+
+    def test_a_run_does_not_differ_from_itself(self, folder: Path) -> None:
+        found = compare([folder / "partly", folder / "partly"], resamples=20)
+        for title, ones in found.differences.items():
+            for one in ones:
+                assert one.value == 0, title
+                if one.method == "paired by speaker":
+                    assert one.interval == (0, 0), title
+
+    def test_pairing_narrows(self, folder: Path) -> None:
+        """The paired interval of two nearly equal runs is far narrower than either run's own."""
+        found = compare([folder / "partly", folder / "partly"], resamples=20)
+        own = found.values["ignorant: D_ECE"][0].interval
+        assert own is not None
+        assert np.ptp(own) > 0
+
+    def test_command(self, folder: Path) -> None:
+        code, text = run("compare", folder / "partly", folder / "noise", "--resamples", 20)
+        assert code == 0
+        assert "noise against partly" in text
+        found = json.loads(run("compare", folder / "partly", folder / "noise", "--resamples", 20, "--json")[1])
+        assert found["differences"]["ignorant: EER"][0]["method"] == "paired by speaker"
+        assert any("not trustworthy" in warning for warning in found["warnings"])
