@@ -94,6 +94,7 @@ def test_an_ambiguous_key_names_the_option(write) -> None:  # type: ignore[no-un
         (SCORES, b"", "empty", None),
         (b"a a-1\n", KEY, "3 or 4 columns", 1),
         (SCORES + b"a c-1\n", KEY, "columns", 5),
+        (SCORES.replace(b" ", b","), KEY, "not by commas", 1),
         (SCORES.replace(b"0.25", b"nan"), KEY, "not finite", 3),
         (SCORES.replace(b"0.25", b"-inf"), KEY, "not finite", 3),
         (SCORES.replace(b"0.25", b"1_000"), KEY, "not a number", 3),

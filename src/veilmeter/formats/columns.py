@@ -243,6 +243,7 @@ def rows(
         good = filled == width
         if not good.all():
             bad = np.flatnonzero(~good)
+            commas = not good.any() and b"," in tokens[0]
             findings.add(
                 "columns",
                 f"{what} has {' or '.join(map(str, widths))} columns in every line",
@@ -250,7 +251,11 @@ def rows(
                 [int(line) for line in lines[bad[: findings.shown]]],
                 count=len(bad),
                 details=[f"this one has {int(n)}" for n in filled[bad[: findings.shown]]],
-                fix="mend or remove the line" if good.any() else "is this the right file?",
+                fix="columns are separated by white space, not by commas"
+                if commas
+                else "mend or remove the line"
+                if good.any()
+                else "is this the right file?",
             )
             keep = np.repeat(good, filled)
             tokens = [token for token, kept in zip(tokens, keep.tolist(), strict=True) if kept]
