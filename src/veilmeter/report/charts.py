@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -34,7 +33,7 @@ class Figure:
 
     @property
     def spec(self) -> dict[str, Any]:
-        made: dict[str, Any] = plain(json.loads(style.styled(self.chart).to_json()))
+        made: dict[str, Any] = plain(style.styled(self.chart).to_dict())
         made.get("config", {}).pop("background", None)  # the page's own shows through
         return made
 

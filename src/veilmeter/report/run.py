@@ -68,16 +68,31 @@ def load_run(folder: str | Path) -> Run:
 def _matrices(path: Path) -> Matrices | None:
     if not path.is_file():
         return None
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pq.read_table(path, columns=["quadrant", "row", "column", "similarity"]).to_pydict()
-    speakers = tuple(dict.fromkeys(table["row"]))
-    index = {speaker: number for number, speaker in enumerate(speakers)}
-    quadrants = {name: np.full((len(speakers), len(speakers)), np.nan) for name in QUADRANTS}
-    for name, row, column, value in zip(*table.values(), strict=True):
-        if name in quadrants and row in index and column in index:
-            quadrants[name][index[row], index[column]] = np.nan if value is None else value
-    return Matrices(speakers, quadrants)
+    try:
+        file = pq.ParquetFile(path)
+        names: dict[str, int] = {}
+        parts = [file.read_row_group(number) for number in range(file.num_row_groups)]
+        found = []
+        for table in parts:
+            kind, row, column = (table.column(name).combine_chunks() for name in ("quadrant", "row", "column"))
+            labels = [
+                np.array([names.setdefault(s, len(names)) for s in one.dictionary.to_pylist()], np.int64)
+                for one in (row, column)
+            ]
+            places = [label[one.indices.to_numpy()] for label, one in zip(labels, (row, column), strict=True)]
+            kinds = np.array(kind.dictionary.to_pylist(), object)[kind.indices.to_numpy()]
+            found.append((kinds, *places, table.column("similarity").to_numpy()))
+    except (pa.ArrowException, OSError, KeyError, AttributeError) as error:
+        raise InputError(f"it can't be read: {error}", path=path, fix="run the assessment again") from None
+    quadrants = {name: np.full((len(names), len(names)), np.nan) for name in QUADRANTS}
+    for kinds, rows, columns, values in found:
+        for name, matrix in quadrants.items():
+            mine = kinds == name
+            matrix[rows[mine], columns[mine]] = values[mine]
+    return Matrices(tuple(names), quadrants)
 
 
 def renamed(run: Run) -> tuple[Run, dict[str, str]]:
