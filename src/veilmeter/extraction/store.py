@@ -161,7 +161,11 @@ class Store:
         """Sound files of the same extractor; the others are no loss, they are made anew."""
         shards, _ = parquet.open_shards(folder)
         here = [shard for shard in shards if shard.path.name.startswith(prefix)]
-        return [s for s in here if all(s.metadata.get(key) == value for key, value in self.fingerprint.items())]
+        ours = [s for s in here if all(s.metadata.get(key) == value for key, value in self.fingerprint.items())]
+        for shard in [shard for shard in ours if not _sound(shard)]:
+            shard.path.unlink(missing_ok=True)  # its footer is well, so that it would be taken for finished
+            ours.remove(shard)
+        return ours
 
     def _finished_parts(self) -> Iterator[tuple[parquet.Shard, list[Record]]]:
         """Each part with the records of its rows, where the lists beside it tell of this very part."""
@@ -239,6 +243,16 @@ def _journal_records(shard: parquet.Shard) -> list[Record]:
     return [
         Record(u, int(size), int(time), sha, float(sec), kind, what) for u, size, time, sha, sec, kind, what in rows
     ]
+
+
+def _sound(shard: parquet.Shard) -> bool:
+    """Every page agrees with its checksum. Reading a store is nothing beside making it."""
+    try:
+        texts = parquet.read_columns(shard, [name for name in shard.columns if name != "vector"])
+        rows = {len(column) for column in texts.values()} | {sum(len(part) for part in parquet.read_vectors(shard))}
+    except InputError:
+        return False
+    return rows == {shard.rows}
 
 
 def _gather(kept: Sequence[Kept]) -> NDArray[np.float32]:
