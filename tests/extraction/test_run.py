@@ -129,7 +129,7 @@ def test_sixty_broken_files_among_three_hundred(
     unusable = {path: kind for path, kind in expected.items() if kind != "clipped"}
     command = [sys.executable, "-m", "veilmeter.cli.main", "embed", str(root), str(tmp_path / "out"),
                "--extractor", own, "--jobs", "2", "--json"]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 3, done.stderr
     facts = json.loads(done.stdout)["embedded"]
     assert facts["utterances"] == 300 + 60 - len(unusable)
@@ -145,7 +145,7 @@ def test_sixty_broken_files_among_three_hundred(
     assert len(listed) == 360
     assert sum("kind" in line for line in listed) == 60
 
-    said = subprocess.run(command[:-1], capture_output=True, text=True, timeout=100, check=False)
+    said = subprocess.run(command[:-1], capture_output=True, text=True, timeout=200, check=False)
     assert said.returncode == 3
     assert "304 utterances of 10 speakers" in said.stdout
     assert "304 of them from before" in said.stdout
@@ -153,7 +153,7 @@ def test_sixty_broken_files_among_three_hundred(
     for path in unusable:
         assert path in said.stdout
 
-    strict = subprocess.run([*command, "--strict"], capture_output=True, text=True, timeout=100, check=False)
+    strict = subprocess.run([*command, "--strict"], capture_output=True, text=True, timeout=200, check=False)
     assert strict.returncode == 2
     assert strict.stderr.splitlines()[-1].startswith("error: ")
     assert "Traceback" not in strict.stderr
@@ -231,18 +231,18 @@ def test_only_what_changed_is_computed_again(tmp_path: Path, speechlike: Make, o
 def test_killed_and_started_again(tmp_path: Path, speechlike: Make, own: str) -> None:
     """SIGKILL in the middle, twice: the same bytes as an undisturbed run, and hardly anything done twice."""
     root = tmp_path / "corpus"
-    fill(root, speechlike, 6, 20)
+    fill(root, speechlike, 4, 20)
 
     def command(out: str) -> list[str]:
         return [sys.executable, "-m", "veilmeter.cli.main", "embed", str(root), str(tmp_path / out),
                 "--extractor", own, "--jobs", "2", "--quiet"]  # fmt: skip
 
-    subprocess.run(command("plain"), check=True, timeout=100)
+    subprocess.run(command("plain"), check=True, timeout=200)
     log = tmp_path / "log"
-    slow = {**os.environ, "EXTRACTOR_LOG": str(log), "EXTRACTOR_SECONDS": "0.05"}
-    for enough in (40, 90):
+    slow = {**os.environ, "EXTRACTOR_LOG": str(log), "EXTRACTOR_SECONDS": "0.2"}
+    for enough in (30, 60):
         process = subprocess.Popen(command("killed"), env=slow, start_new_session=True)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 90
         while len(calls(log)) < enough and time.monotonic() < deadline:
             assert process.poll() is None, "it ended before it could be killed"
             time.sleep(0.02)
@@ -251,13 +251,13 @@ def test_killed_and_started_again(tmp_path: Path, speechlike: Make, own: str) ->
         assert (tmp_path / "killed" / ".unfinished").is_dir()
         with pytest.raises(VeilmeterError):
             read_embeddings(tmp_path / "killed")
-    subprocess.run(command("killed"), env=slow, check=True, timeout=100)
+    subprocess.run(command("killed"), env=slow, check=True, timeout=200)
     assert tree(tmp_path / "killed") == tree(tmp_path / "plain")
     found = calls(log)
-    assert len(found) == 120
-    # Lost is what was under way: for each kill a second of results not yet kept, and a chunk a process.
-    lost = 2 * (2 * (run_module.JOURNAL_SECONDS / 0.05) + 2 * 8)
-    assert found.total() - 120 <= lost
+    assert len(found) == 80
+    # Lost is what was under way: for each kill, of two processes a second of results not yet kept and a chunk of two.
+    lost = 2 * 2 * (run_module.JOURNAL_SECONDS / 0.2 + 2)
+    assert found.total() - 80 <= lost
 
 
 @pytest.mark.parametrize("moment", range(8))
@@ -358,7 +358,7 @@ def test_names_that_are_no_utf8(tmp_path: Path, speechlike: Make, own: str) -> N
     command = [sys.executable, "-m", "veilmeter.cli.main", "embed", str(tmp_path / "corpus"), str(tmp_path / "out"),
                "--extractor", own, "--jobs", "1"]  # fmt: skip
     for form in ([], ["--json"]):
-        done = subprocess.run([*command, *form], capture_output=True, text=True, timeout=100, check=False)
+        done = subprocess.run([*command, *form], capture_output=True, text=True, timeout=200, check=False)
         assert "Traceback" not in done.stderr
         assert done.returncode == 3
     assert (tmp_path / "out" / "inputs.jsonl").read_text(encoding="utf-8").count("silent") == 1
