@@ -67,4 +67,5 @@ def record(speech: NDArray[np.float32], room_seed: list[int], noise_seed: list[i
     snr = room.uniform(18, 30)
     hiss *= np.sqrt(np.mean(colored**2) / np.mean(hiss**2)) * 10 ** (-snr / 20)
     mixed = colored + hiss
-    return (0.5 * mixed / np.max(np.abs(mixed))).astype(np.float32)
+    scaled: NDArray[np.float32] = (0.5 * mixed / np.max(np.abs(mixed))).astype(np.float32)
+    return scaled

@@ -13,6 +13,8 @@ from veilmeter.files import make_folder
 
 NOTICE = "Synthetic voices: this is a demonstration, not an assessment of real people."
 
+QUICK = ("scores", "similarity", "linkability", "singling-out")
+
 Say = Callable[[str], None]
 
 
@@ -65,6 +67,7 @@ def tell(out: str | Path, *, fast: bool = False, jobs: int = 2, seed: int = 0, o
     for system in systems:
         say(f"attacking {system.title}")
         folder = root / "runs" / system.name
+        quick: dict[str, Any] = {"measures": QUICK, "resamples": 200} if fast else {}
         found = assess(
             str(original / "corpus.csv"),
             str(root / system.name / "corpus.csv"),
@@ -76,7 +79,7 @@ def tell(out: str | Path, *, fast: bool = False, jobs: int = 2, seed: int = 0, o
             lengths=[1, utterances],
             seed=seed,
             offline=offline,
-            **({"measures": ["scores", "similarity", "linkability", "singling-out"], "resamples": 200} if fast else {}),
+            **quick,
         )
         write_report(folder, with_audio=True)
         runs[system.name] = folder
