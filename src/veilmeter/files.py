@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from veilmeter.errors import VeilmeterError
 
 PRIVATE_FILE = 0o600
 PRIVATE_FOLDER = 0o700
+_COMMANDS = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
 
 def make_folder(path: str | Path) -> Path:
@@ -121,8 +123,15 @@ def write_json(path: str | Path, value: Any) -> None:
 
 
 def to_json(value: Any, *, indent: int | None = 1) -> str:
-    """JSON that any parser reads: numpy numbers become numbers, NaN and infinities become null or a word."""
-    return json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    """JSON that any parser reads: numpy numbers become numbers, NaN and infinities become null or a word.
+
+    Characters that command a terminal or turn the direction of writing are escaped: ids come from strangers.
+
+    >>> to_json("Zoë\\x9b31m")
+    '"Zoë\\\\u009b31m"'
+    """
+    text = json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    return text if text.isascii() else _COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def plain(value: Any) -> Any:

@@ -150,7 +150,7 @@ def _csv(page: Page) -> str:
     parameters = sorted({key for _, rows in page.grouped() for one in rows for key in one.at})
     out = io.StringIO()
     writer = csv_module.writer(out, lineterminator="\n")
-    writer.writerow(["measure", *parameters, "value", "unit", "low", "high", "null", "method", "better"])
+    writer.writerow(["measure", *map(csv_cell, parameters), "value", "unit", "low", "high", "null", "method", "better"])
     for name, found in page.estimates.items():
         for one in _listed(found):
             low, high = one.interval or ("", "")
@@ -161,12 +161,15 @@ def _csv(page: Page) -> str:
 
 
 def csv_cell(value: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula.
+    """A cell that no spreadsheet takes for a formula and no terminal for a command.
 
-    >>> csv_cell("=1+1"), csv_cell(-2.5)
-    ("'=1+1", -2.5)
+    >>> csv_cell("=1+1"), csv_cell("a\\x1b[31m"), csv_cell(-2.5)
+    ("'=1+1", 'a?[31m', -2.5)
     """
-    return "'" + value if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+    if not isinstance(value, str):
+        return value
+    value = clean(value)
+    return "'" + value if value[:1] in ("=", "+", "-", "@") else value
 
 
 def _markdown(page: Page) -> str:
@@ -183,7 +186,7 @@ def _markdown(page: Page) -> str:
 
 
 def _md(text: str) -> str:
-    return clean(text).replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+    return clean(text).replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("](", "]\\(")
 
 
 def _latex(page: Page) -> str:
