@@ -29,9 +29,9 @@ def main(report: Path, out: Path, name: str = "report") -> None:
             page = browser.new_context(**options).new_page()
             page.goto(report.resolve().as_uri())
             page.wait_for_selector("html[data-ready]", timeout=60_000)
-            page.screenshot(path=out / f"{shot}.png")
+            page.screenshot(path=out / f"{shot}.png", timeout=180_000)
             if shot == name:
-                page.screenshot(path=out / f"{name}-page.png", full_page=True)
+                page.screenshot(path=out / f"{name}-page.png", full_page=True, timeout=180_000)
                 page.pdf(path=out / f"{name}.pdf", format="A4", print_background=True)
         browser.close()
     print(out)

@@ -7,6 +7,7 @@ import copy
 import io
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,8 @@ def load_run(folder: str | Path) -> Run:
     created = ""
     timings = root / "timings.json"
     if timings.is_file():
-        created = str(json.loads(timings.read_text(encoding="utf-8")).get("created", ""))[:10]
+        with suppress(OSError, ValueError, AttributeError, RecursionError):  # the page does without the day
+            created = str(json.loads(timings.read_text(encoding="utf-8")).get("created", ""))[:10]
     return Run(root, results, _matrices(root / "tables" / "matrices.parquet"), created)
 
 

@@ -27,7 +27,7 @@ INTRODUCTIONS = {
     "similarity": "Every speaker is compared with every speaker, before and after. A bright diagonal between original and "
     "anonymized voices means that people remain linked to themselves. A bright diagonal among anonymized voices means "
     "that they stay distinct from each other, which some uses need and which also helps an attacker who hears several "
-    "recordings.",
+    "recordings. The matrix itself stands under People, where a speaker can be chosen in it.",
     "inversion": "Some anonymizers move every voice in much the same way, and what is moved can be moved back. The attacker learns "
     "a rotation from recordings that exist in both forms (or, unsupervised, from two unpaired sets), undoes it, and looks "
     "for the nearest original recording.",

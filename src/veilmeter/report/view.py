@@ -314,11 +314,11 @@ def section_rows(results: Results, section: str) -> list[dict[str, str]]:
         for attribute, entry in part.items():
             if "estimate" not in entry:
                 continue
-            anonymized = estimate("inference", entry["estimate"]).with_(label=attribute)
+            anonymized = estimate("inference", entry["estimate"]).with_(label=attribute, at={})
             made.append(row("from anonymized speech", anonymized))
             if entry.get("original"):
                 made.append(
-                    row("from original speech", estimate("inference", entry["original"]).with_(label=attribute))
+                    row("from original speech", estimate("inference", entry["original"]).with_(label=attribute, at={}))
                 )
         return made
     return _part_rows(_who(section), part.get("estimates", {}))
