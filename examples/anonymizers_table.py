@@ -216,17 +216,22 @@ class Listener:
         return self.heard[about]
 
 
+def rating(heard: dict[str, NDArray[np.float32]]) -> str:
+    given = heard["mos"][np.isfinite(heard["mos"])]
+    return f"{given.mean():.2f}" if len(given) else ""
+
+
 def measured(
     key: str, row: Row | None, test: Corpus, training: Corpus, listener: Listener, args: argparse.Namespace
 ) -> list[str]:
     """The cells of one row, for all extractors."""
     speakers = np.array([u.speaker for u in test])
     # DNSMOS costs more than everything else together: two utterances a speaker must do.
-    rated = {u.id for group in test.by_speaker.values() for u in group[:2]}
+    rated = {u.id for group in test.by_speaker.values() for u in group[: 2 if args.mos else 0]}
     originals = listener.hear("original", [Job(u, None, mos=u.id in rated) for u in test])
     if row is None:
         cells = [[eer(originals[name], originals[name], speakers), "", "", ""] for name in args.extractor]
-        return [*itertools.chain(*cells), "", f"{np.nanmean(originals['mos']):.2f}"]
+        return [*itertools.chain(*cells), "", rating(originals)]
     made = {seed: row.make(seed, test, listener.engine, args.model) for seed in (TEST_SEED, ENROLMENT_SEED)}
     tested, enrolment = (
         # A system without chance gives the same for every seed: heard once.
@@ -257,7 +262,7 @@ def measured(
             eer(tested[name], tested[name], speakers),
         ]
     preference = own_voice(made[TEST_SEED], test, tested["campplus"]) if "campplus" in tested else ""
-    return [*found, preference, f"{np.nanmean(tested['mos']):.2f}"]
+    return [*found, preference, rating(tested)]
 
 
 @cache
@@ -277,6 +282,7 @@ def main() -> None:
     parser.add_argument("--row", action="append", choices=["original", *ROWS], help="all by default")
     parser.add_argument("--model", default="", help="an xvector-pool model other than the shipped one")
     parser.add_argument("--no-informed", dest="informed", action="store_false", help="leave out the informed attacker")
+    parser.add_argument("--no-mos", dest="mos", action="store_false", help="leave out the predicted quality")
     parser.add_argument("--jobs", type=int, default=None)
     parser.add_argument("--keep", type=Path, help="a folder for embeddings, so that a stopped run goes on")
     args = parser.parse_args()
