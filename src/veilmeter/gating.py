@@ -158,7 +158,7 @@ def _places(results: Plain, attacker: str | None) -> list[tuple[str, Plain]]:
     if attacker is None:
         places += [
             (part, results[part].get("estimates", {}))
-            for part in ("similarity", "zebra", "inversion", "runs")
+            for part in ("similarity", "zebra", "inversion", "sessions", "runs")
             if part in results
         ]
     return places

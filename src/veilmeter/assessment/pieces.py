@@ -18,6 +18,7 @@ from veilmeter.errors import InputError
 from veilmeter.estimate import Estimate
 from veilmeter.inference import infer
 from veilmeter.metrics.score_sets import calibrated_on, compared
+from veilmeter.metrics.sessions import linkability_by_session
 from veilmeter.metrics.similarity import KINDS, Similarity, similarity
 from veilmeter.metrics.similarity_estimates import similarity_estimates
 from veilmeter.metrics.summary import measure_scores
@@ -264,6 +265,13 @@ def inference_piece(
             "left_out": guessed.left_out,
         }
     return found, {}
+
+
+def sessions_piece(original: Embeddings, anonymized: Embeddings, intervals: bool, seed: int) -> Result:
+    """Linkability of anonymized recordings within a session, across sessions and to the original voice."""
+    found = linkability_by_session(anonymized, original, seed=seed)
+    values = {"estimates": plain_estimates(found.estimates(intervals=intervals)), "sessions": found.sessions}
+    return values | {"left_out": len(found.left_out)}, {}
 
 
 def runs_piece(first: Mapping[str, Job], second: Mapping[str, Job], across: Job) -> Result:

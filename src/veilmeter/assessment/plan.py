@@ -21,6 +21,7 @@ from veilmeter.assessment.pieces import (
     runs_piece,
     score_sets_piece,
     scores_piece,
+    sessions_piece,
     similarity_piece,
 )
 from veilmeter.assessment.protocol import Protocol
@@ -250,9 +251,22 @@ def all_pieces(
         pieces.append(
             Piece("inference", inference_piece, arguments, {**sides, "attributes": attributes, "rest": arguments[3:]})
         )
+    if settings.wants("linkability") and _sessions(pairing.original):
+        arguments = (pairing.original, pairing.anonymized, settings.intervals, settings.seed)
+        depends = {side: content_digest(getattr(pairing, side)) for side in ("original", "anonymized")}
+        pieces.append(Piece("sessions", sessions_piece, arguments, {**depends, "rest": arguments[2:]}))
     if again is not None:
         pieces.append(_runs(plan, pairing, again, protocol, settings, digests))
     return pieces
+
+
+def _sessions(embeddings: Embeddings) -> bool:
+    """Whether some speaker has several known sessions."""
+    column = embeddings.attributes.get("session")
+    if column is None:
+        return False
+    known = {(speaker, session) for speaker, session in zip(embeddings.speakers, column, strict=True) if session}
+    return len(known) > len({speaker for speaker, _ in known})
 
 
 def _inversions(inputs: Inputs, protocol: Protocol, settings: Settings) -> list[Piece]:

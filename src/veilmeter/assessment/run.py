@@ -304,7 +304,7 @@ class _Run:
             "protocol": protocol.to_json(pairing.original) | {"training": plan.training, "folds": plan.folds},
             "attackers": attackers,
         }
-        for part in ("similarity", "zebra", "inversion", "inference", "runs"):
+        for part in ("similarity", "zebra", "inversion", "inference", "sessions", "runs"):
             if part in done:
                 results[part] = {key: value for key, value in done[part][0].items() if key not in ("names", "deid")}
         if "inversion" in results and "inversion-curve" in done:
@@ -425,7 +425,7 @@ def read_results(folder: str | Path) -> dict[str, Any]:
         raise InputError(
             "there are no results here", path=file, fix="run `veilmeter assess ... --out RUN` first"
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"these results can't be read: {error}", path=file) from None
     if not isinstance(results, dict) or results.get("schema") != SCHEMA:
         raise InputError("these are not results of this version", path=file, fix="run the assessment again")
