@@ -77,9 +77,9 @@ class Settings:
     backend: str = "cosine"
     adaptation: str = "backend"
     adapted_backend: str = "lda"
+    network: str | None = None
     epochs: int = 5
     folds: int = 5
-    inversion_seeds: int = 1
     title: str = ""
     notice: str = ""
     seed: int = 0
@@ -99,7 +99,7 @@ class Settings:
             bad = [n for n in getattr(self, key) if n < least]
             if bad:
                 raise InputError(f"{key} = {bad[0]} makes no sense", fix=f"give {least} or more")
-        for key, least in [("folds", 3), ("resamples", 1), ("epochs", 1), ("inversion_seeds", 1), ("seed", 0)]:
+        for key, least in [("folds", 3), ("resamples", 1), ("epochs", 1), ("seed", 0)]:
             if getattr(self, key) < least:
                 raise InputError(f"{key} = {getattr(self, key)} makes no sense", fix=f"give {least} or more")
         if self.segments <= 0.5:

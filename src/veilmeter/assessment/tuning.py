@@ -57,7 +57,7 @@ def tuned_vectors(
         done = finetune(
             training.corpora,
             folder or scratch,
-            spec=settings.extractor,
+            spec=settings.network or settings.extractor,
             training=Training(epochs=settings.epochs, seed=settings.seed),
             offline=settings.offline,
             progress=progress,

@@ -95,9 +95,22 @@ def command(
         str | None, typer.Option("--adaptation", help="backend (seconds) or finetune (needs audio).")
     ] = None,
     adapted_backend: Annotated[str | None, typer.Option("--adapted-backend", help="lda or plda.")] = None,
+    network: Annotated[
+        str | None,
+        typer.Option(
+            "--network", help="What is fine-tuned, if not the extractor: campplus or module:function (torch)."
+        ),
+    ] = None,
     epochs: Annotated[int | None, typer.Option("--epochs", help="Of fine-tuning.")] = None,
     folds: Annotated[
         int | None, typer.Option("--folds", help="Of cross-validation where no training speech is given.")
+    ] = None,
+    weak_attacker: Annotated[
+        float | None,
+        typer.Option("--weak-attacker", help="Trust no attacker with a higher EER on original speech (15)."),
+    ] = None,
+    precision: Annotated[
+        float | None, typer.Option("--precision", help="How well a rate of linking must be known to be claimed (0.1).")
     ] = None,
     title: Annotated[str | None, typer.Option("--title", help="For the report.")] = None,
     notice: Annotated[

@@ -39,9 +39,9 @@ def command(
     from rich.table import Table
 
     console = Console(highlight=False)
-    table = Table(box=None, pad_edge=False)
-    for column in columns:
-        table.add_column(column, header_style="dim")
+    table = Table(box=None, pad_edge=False, show_lines=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, header_style="dim", no_wrap=number == 0)
     for row in rows:
         table.add_row(*row)
     console.print(table)

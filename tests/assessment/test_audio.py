@@ -1,0 +1,107 @@
+"""From recordings to a verdict: corpora are heard once and kept; training speech comes in pieces and passes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("soundfile")
+pytest.importorskip("torch")
+
+from veilmeter.assessment import assess
+from veilmeter.assessment.audio import cut, embed_segments
+from veilmeter.audio import write_audio
+from veilmeter.corpus import read_corpus
+from veilmeter.engine import Here
+from veilmeter.errors import InputError
+
+EXTRACTOR = "tiny_network:embed"
+FAST: dict[str, Any] = {"extractor": EXTRACTOR, "resamples": 10, "lengths": [1], "measures": ["scores", "linkability"]}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    cache = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("VEILMETER_CACHE", str(cache))
+    monkeypatch.setattr(sys, "path", [str(Path(__file__).parents[1]), *sys.path])
+    return cache
+
+
+def speak(root: Path, speakers: range, each: int, seconds: float, seed: int, moved: float = 0.0) -> Path:
+    """Tones of a speaker's own; `moved` shifts each recording at random, as an anonymizer might."""
+    rng = np.random.default_rng([seed, 1])
+    for speaker in speakers:
+        voice = np.random.default_rng([speaker, 2]).uniform(300, 7000, 4)
+        for number in range(each):
+            time = np.arange(int(16_000 * seconds)) / 16_000
+            factor = 1 + moved * rng.uniform(-1, 1)
+            tone = sum(np.sin(2 * np.pi * f * factor * time + rng.uniform(0, 6)) for f in voice)
+            path = root / f"s{speaker}" / f"s{speaker}-{number}.wav"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_audio(path, (0.1 * (tone + 0.3 * rng.standard_normal(len(time)))).astype(np.float32))
+    return root
+
+
+@pytest.fixture(scope="module")
+def speech(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("speech")
+    return {
+        "original": speak(root / "original", range(8), 4, 0.8, 0),
+        "anonymized": speak(root / "anonymized", range(8), 4, 0.8, 1, moved=0.2),
+        "train-1": speak(root / "train-1", range(20, 30), 1, 2.5, 2, moved=0.2),
+        "train-2": speak(root / "train-2", range(20, 30), 1, 2.5, 3, moved=0.2),
+    }
+
+
+def test_assessed_from_audio(speech: dict[str, Path], own_cache: Path, tmp_path: Path) -> None:
+    options = FAST | {"train_anonymized": [speech["train-1"], speech["train-2"]], "segments": 0.6}
+    results = assess(speech["original"], speech["anonymized"], out=tmp_path / "run", **options).results
+    assert results["inputs"]["original"]["kind"] == "corpus"
+    assert results["inputs"]["original"]["layout"] == "folder"
+    assert results["extractor"]["name"] == EXTRACTOR
+    assert results["extractor"]["dimension"] == 40
+    # One recording a speaker, two passes, four pieces each.
+    assert results["attackers"]["informed"]["trained_on"] == "80 recordings of 10 other speakers"
+    assert results["attackers"]["original"]["estimates"]["eer"]["value"] < 10
+    kept = sorted(folder.name.rsplit("-", 1)[0] for folder in (own_cache / "embeddings").iterdir())
+    assert kept == ["anonymized", "original", "train-1", "train-2"]
+    # Heard once: another run does not need the recordings' samples any more.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("veilmeter.audio.read_recording", None)
+        again = assess(speech["original"], speech["anonymized"], **options).results
+    assert again["attackers"] == results["attackers"]
+
+
+def test_pieces(speech: dict[str, Path]) -> None:
+    corpus = read_corpus(speech["train-1"])
+    found, facts = embed_segments(corpus, EXTRACTOR, Here(), 0.6)
+    assert len(found) == 40
+    assert len(found.names) == 10
+    assert facts["dimension"] == 40
+    assert found.utterances[0] == "s20/s20-0@0" or found.utterances[0].endswith("@0")
+    np.testing.assert_array_equal(embed_segments(corpus, EXTRACTOR, Here(), 0.6)[0].vectors, found.vectors)
+    assert [len(piece) for piece in cut(np.zeros(100, np.float32), 5.0)] == [100]
+
+
+def test_fine_tuned_attacker(speech: dict[str, Path], tmp_path: Path) -> None:
+    options = FAST | {
+        "train_anonymized": [speech["train-1"], speech["train-2"]], "segments": 0.6, "adaptation": "finetune",
+        "network": "tiny_network:make", "epochs": 2, "attackers": ["ignorant", "informed"],
+    }  # fmt: skip
+    results = assess(speech["original"], speech["anonymized"], out=tmp_path / "run", **options).results
+    said = results["attackers"]["informed"]["trained_on"]
+    assert said.startswith("fine-tuned on 20 recordings of 10 other speakers (loss ")
+    assert (tmp_path / "run" / "finetuned" / "informed" / "model.safetensors").is_file()
+    assert results["attackers"]["informed"]["backend"] == "cosine"
+    first = (tmp_path / "run" / "results.json").read_bytes()
+    assess(speech["original"], speech["anonymized"], out=tmp_path / "run", **options)
+    assert (tmp_path / "run" / "results.json").read_bytes() == first
+
+
+def test_fine_tuning_needs_speech(speech: dict[str, Path]) -> None:
+    with pytest.raises(InputError, match="no training speech"):
+        assess(speech["original"], speech["anonymized"], **FAST, adaptation="finetune")
