@@ -16,14 +16,14 @@ RECORDINGS = 4
 DIMENSION = 16
 
 # A function from samples to a vector, as a user would write one; the real extractors take too long for every command.
-EXTRACTOR = '''
+EXTRACTOR = """
 import numpy as np
 
 def embed(samples):
     frames = samples[: len(samples) // 256 * 256].reshape(-1, 256)
     spectrum = np.abs(np.fft.rfft(frames * np.hanning(256), axis=1)).mean(0)
     return np.log(spectrum[1:65].reshape(-1, 4).mean(1) + 1e-4).astype(np.float32)
-'''
+"""
 
 
 def make_workspace(root: Path) -> Path:
