@@ -25,6 +25,7 @@ Result = TypeVar("Result")
 
 DEATHS = 3  # a pool is started anew so often without a result in between; then something is wrong with the work itself
 QUEUE = 4  # items handed out ahead for each worker: results must not pile up, and a stop must not wait for thousands
+LARGEST_CONFIG, DEEPEST_CONFIG = 100_000, 20
 BATCH_SYSTEMS = {"slurm": "SLURMCluster", "oar": "OARCluster", "pbs": "PBSCluster"}
 CLUSTER_HELP = (
     "Run on a Dask cluster: tcp://host:8786, `local`, or slurm, oar, pbs with your dask-jobqueue configuration "
@@ -217,15 +218,29 @@ def _read_config(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"the configuration can't be read: {error}", path=path) from None
     try:
-        # Aliases let a few lines grow to gigabytes; a configuration has no use for them.
-        if len(text) > 100_000 or any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text)):
-            raise InputError("this is no plain configuration file", path=path, fix="write it without YAML aliases")
+        # Aliases let a few lines grow to gigabytes, and deep nesting takes minutes; a configuration needs neither.
+        if len(text) > LARGEST_CONFIG or not _is_flat(text):
+            raise InputError(
+                "this is no plain configuration file", path=path, fix="write it without YAML aliases or deep nesting"
+            )
         found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         raise InputError(f"this is not YAML: {error}", path=path) from None
     if not isinstance(found, dict) or "jobqueue" not in found:
         raise InputError("there is no `jobqueue` section in it", path=path)
     return found
+
+
+def _is_flat(text: str) -> bool:
+    """No aliases, and nothing deeper than a few levels; stops reading where that is clear."""
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(text):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST_CONFIG or isinstance(event, yaml.AliasEvent):
+            return False
+    return True
 
 
 def cores() -> int:

@@ -33,6 +33,13 @@ Say = Callable[[str], None]
 Shown = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None]]
 
 
+SECOND_RUN = "a second run of the anonymizer, as an attacker would make it who does not know the released run's draws"
+RELEASED_RUN = (
+    "the released run itself: if the anonymizer draws voices at random, attackers share these draws, which is more than "
+    "a stranger has (--anonymized-again gives them a run of their own)"
+)
+
+
 @dataclass(frozen=True, eq=False)
 class Assessment:
     """`results` is what results.json holds; `folder` where it was written, if anywhere."""
@@ -184,11 +191,11 @@ class _Run:
             {role: material for role, material in materials.items() if role.startswith("train_")},
             own_pairings(pairing, self.read_own() | tuned),
             words,
+            materials["anonymized_again"].embeddings if "anonymized_again" in materials else None,
         )
         plan = make_plan(inputs, protocol, self.settings)
         keys = self.settings.trials or tuple(lists_near(near)[1])
-        again = materials.get("anonymized_again")
-        pieces = all_pieces(plan, inputs, protocol, self.settings, keys, None if again is None else again.embeddings)
+        pieces = all_pieces(plan, inputs, protocol, self.settings, keys)
         done = self.perform(pieces)
         for name in [name for name, (values, _) in done.items() if NOT_POSSIBLE in values]:
             reason = done.pop(name)[0][NOT_POSSIBLE]
@@ -301,7 +308,12 @@ class _Run:
             "inputs": {role: material.facts for role, material in materials.items()}
             | {"matched": len(pairing.original), "unmatched": pairing.unmatched},
             "extractor": materials["original"].extractor,
-            "protocol": protocol.to_json(pairing.original) | {"training": plan.training, "folds": plan.folds},
+            "protocol": protocol.to_json(pairing.original)
+            | {
+                "training": plan.training,
+                "folds": plan.folds,
+                "anonymized_enrolment": SECOND_RUN if "anonymized_again" in materials else RELEASED_RUN,
+            },
             "attackers": attackers,
         }
         for part in ("similarity", "zebra", "inversion", "inference", "sessions", "runs"):

@@ -159,7 +159,7 @@ def _earlier(word: str) -> tuple[str, dict[str, list[Estimate]]]:
         return name, {key: [Estimate.from_json(key, point) for point in one] for key, one in curves.items()}
     except OSError as error:
         raise InputError(f"it can't be read: {error.strerror}", path=path) from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InputError(
             "this is not what the command prints with --json", path=path, fix="run it with --json > FILE"
         ) from None

@@ -11,6 +11,7 @@ The network, written from the paper, with the parameter names of the published s
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilmeter.errors import VeilmeterError, missing_extra
+from veilmeter.errors import InputError, VeilmeterError, missing_extra
 from veilmeter.extractors import weights
 from veilmeter.extractors.features import MEL_BINS, MIN_SAMPLES, RATE, fbank
 
@@ -233,7 +234,11 @@ def build_model(state: Mapping[str, Any]) -> CamPlusPlus:
 def load_model(path: str | Path | None = None, *, offline: bool = False) -> CamPlusPlus:
     """The published network, fetched and verified at the first use."""
     file = weights.fetch(weights.CAMPPLUS, offline=offline) if path is None else Path(path)
-    return build_model(torch.load(file, map_location="cpu", weights_only=True))
+    try:
+        state = torch.load(file, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError, ValueError) as error:
+        raise InputError(f"these are no weights: {str(error).splitlines()[0]}", path=file) from None
+    return build_model(state)
 
 
 class TorchCampplus:

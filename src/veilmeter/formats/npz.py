@@ -26,9 +26,7 @@ def read_npz(path: Path) -> Found:
     try:
         with zipfile.ZipFile(path) as archive:
             members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-            size = sum(info.file_size for info in members.values())
-            if size > max(_SMALL, _LARGEST_EXPANSION * path.stat().st_size):
-                raise InputError(f"unpacked it would be {size} bytes, far more than vectors can shrink", path=path)
+            refuse_bombs(archive, path)
             for name in ("ids", "vectors"):
                 if name not in members:
                     there = ", ".join(sorted(members)) or "nothing"
@@ -64,6 +62,13 @@ def read_npz(path: Path) -> Found:
         table = vectors if isinstance(vectors, np.memmap) else np.asarray(vectors, np.float32)
     found = Found(path, ids, table, speakers, attributes, durations)
     return found if speakers is not None else with_meta(found, path.parent)
+
+
+def refuse_bombs(archive: zipfile.ZipFile, path: Path) -> None:
+    """An archive that would unpack to far more than it is."""
+    size = sum(info.file_size for info in archive.infolist())
+    if size > max(_SMALL, _LARGEST_EXPANSION * path.stat().st_size):
+        raise InputError(f"unpacked it would be {size} bytes, far more than vectors can shrink", path=path)
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> NDArray[Any]:

@@ -17,6 +17,7 @@ from veilmeter._version import __version__
 from veilmeter.embeddings import Embeddings
 from veilmeter.errors import InputError
 from veilmeter.files import whole_file
+from veilmeter.formats.npz import refuse_bombs
 from veilmeter.inversion.preprocessing import Preprocessing, unit_rows
 from veilmeter.inversion.procrustes import is_orthogonal
 
@@ -147,6 +148,8 @@ def identity_map(dimension: int) -> InversionMap:
 def load_map(path: str | Path) -> InversionMap:
     """A map that `InversionMap.save` wrote. Files are not trusted: no pickle, and every array is checked."""
     try:
+        with zipfile.ZipFile(path) as archive:
+            refuse_bombs(archive, Path(path))
         with np.load(path, allow_pickle=False) as stored:
             about = json.loads(bytes(stored["about"].astype(np.uint8)))
             if not isinstance(about, dict) or about.get("format") != FORMAT:
@@ -164,7 +167,17 @@ def load_map(path: str | Path) -> InversionMap:
         raise InputError("there is no such file", path=path) from None
     except InputError as error:
         raise InputError(error.what, path=path, fix=error.fix) from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile, EOFError) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        zipfile.BadZipFile,
+        EOFError,
+        MemoryError,
+        RecursionError,
+    ) as error:
         raise InputError(f"this is no inversion map: {error}", path=path) from None
 
 

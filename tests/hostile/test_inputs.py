@@ -1,0 +1,195 @@
+"""Files from strangers that run code, expand, nest or lead astray: refused with a message, cheaply."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import resource
+import subprocess
+import sys
+import time
+import tracemalloc
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from veilmeter.assessment import make_settings, read_results, read_toml
+from veilmeter.corpus import read_corpus
+from veilmeter.engine import open_engine
+from veilmeter.errors import InputError, VeilmeterError
+from veilmeter.inversion.maps import load_map
+from veilmeter.report.run import load_run
+
+soundfile = pytest.importorskip("soundfile")
+Make = Callable[..., np.ndarray]
+
+
+class Evil:
+    """Leaves a mark when somebody unpickles it."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return os.mkdir, (str(self.mark),)
+
+
+def limited(gigabytes: float, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """`veilmeter ...` with so much address space and no more: what would take memory without end fails."""
+    size = int(gigabytes * 2**30)
+    return subprocess.run(
+        [sys.executable, "-m", "veilmeter.cli.main", *map(str, arguments)],
+        capture_output=True, text=True, timeout=120, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size)),
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_ten_hours_of_flac_among_good_recordings(tmp_path: Path, speechlike: Make) -> None:
+    """576 million samples from a small file: the command leaves it out, quickly and in little memory."""
+    corpus = tmp_path / "corpus" / "s1"
+    corpus.mkdir(parents=True)
+    bomb = corpus / "bomb.flac"
+    with soundfile.SoundFile(bomb, "w", 16000, 1, "PCM_16") as out:
+        hour = np.zeros(16000 * 600, np.int16)
+        for _ in range(60):
+            out.write(hour)
+    assert soundfile.info(bomb).duration == 36000
+    assert bomb.stat().st_size < 3_000_000
+    soundfile.write(corpus / "good.wav", speechlike(1.0, 1), 16000)
+    started = time.monotonic()
+    done = limited(3, "anonymize", tmp_path / "corpus", tmp_path / "out", "--jobs", 1, "--quiet", "--json")
+    assert done.returncode == 3, done.stderr
+    assert time.monotonic() - started < 60
+    problems = json.loads(done.stdout)["anonymized"]["problems"]
+    assert [problem["kind"] for problem in problems] == ["too-long"]
+    assert sorted(file.name for file in (tmp_path / "out").rglob("*.flac")) == ["good.flac"]
+
+
+@pytest.mark.parametrize("size", [2**31 - 2, 2**31, 2**32 - 100, 2**32 - 1])
+def test_a_wav_header_that_promises_too_much(tmp_path: Path, speechlike: Make, size: int) -> None:
+    """Up to 2^31 frames of which nearly none are there; the largest sizes are what programs write that stream."""
+    from veilmeter.audio import AudioError, read_audio
+
+    path = tmp_path / "liar.wav"
+    soundfile.write(path, speechlike(1.0, 1), 16000)
+    data = bytearray(path.read_bytes())
+    data[40:44] = size.to_bytes(4, "little")
+    path.write_bytes(data)
+    tracemalloc.start()
+    if size > 2**31:
+        assert len(read_audio(path)) == 16000
+    else:
+        with pytest.raises(AudioError) as caught:
+            read_audio(path)
+        assert caught.value.kind == "truncated"
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20_000_000
+
+
+def test_links_that_go_round(tmp_path: Path, speechlike: Make) -> None:
+    root = tmp_path / "corpus"
+    for speaker in ("s1", "s2"):
+        (root / speaker).mkdir(parents=True)
+        soundfile.write(root / speaker / "u.wav", speechlike(1.0, 1), 16000)
+    (root / "s1" / "round").symlink_to(root, target_is_directory=True)
+    (root / "s2" / "self.wav").symlink_to("self.wav")
+    (root / "s2" / "one").symlink_to("two")
+    (root / "s2" / "two").symlink_to("one")
+    (root / "up").symlink_to(tmp_path, target_is_directory=True)
+    found = read_corpus(root)
+    assert sorted(u.path.relative_to(root).as_posix() for u in found) == ["s1/u.wav", "s2/u.wav"]
+
+
+def test_torch_files_with_code_run_nothing(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from veilmeter.extractors.campplus import load_model
+
+    for number, write in enumerate((lambda path, what: torch.save(what, path),
+                                    lambda path, what: path.write_bytes(pickle.dumps(what)))):  # fmt: skip
+        file, mark = tmp_path / f"{number}.pt", tmp_path / f"mark{number}"
+        write(file, {"weight": Evil(mark)})
+        with pytest.raises(InputError, match="no weights"):
+            load_model(file)
+        assert not mark.exists()
+        pickle.loads(pickle.dumps(Evil(mark)))  # the trap does work
+        assert mark.exists()
+
+
+def test_no_code_reads_pickles() -> None:
+    """Every loader in the source says so itself: one that forgets is found here."""
+    source = Path(__file__).parents[2] / "src" / "veilmeter"
+    for file in source.rglob("*.py"):
+        text = file.read_text()
+        for number, line in enumerate(text.splitlines(), 1):
+            place = f"{file.name}:{number}"
+            if "torch.load(" in line:
+                assert "weights_only=True" in line, place
+            if "np.load(" in line:
+                assert "allow_pickle=False" in line, place
+            if "pickle.load" in line:
+                assert "made by this program" in line, place
+            assert "shell=True" not in line, place
+            assert "yaml.load(" not in line, place
+            assert "extractall" not in line, place
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "a = " + "[" * 900 + "]" * 900, "[" + "a." * 5000 + "b]",
+                                  "x = 1\n" * 300_000, "a = \xff"])  # fmt: skip
+def test_toml_that_nests_or_never_ends(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "run.toml"
+    file.write_bytes(text.encode("latin-1"))
+    started = time.monotonic()
+    with pytest.raises(VeilmeterError):
+        make_settings(read_toml(file), where=file)
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize("text", ["[" * 50_000, "a: " * 30_000, "a: &a [b]\njobqueue: *a", "!!python/object/apply:os.x",
+                                  "x" * 200_000])  # fmt: skip
+def test_yaml_that_nests_expands_or_runs(tmp_path: Path, text: str) -> None:
+    pytest.importorskip("dask_jobqueue")
+    file = tmp_path / "slurm.yaml"
+    file.write_text(text)
+    with pytest.raises(InputError):
+        open_engine(cluster=f"slurm:{file}")
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, '{"schema": 1, "a": ' * 50_000, "\x00", "null", "1e999"])
+def test_results_that_are_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "results.json").write_text(text)
+    for read in (read_results, load_run):
+        with pytest.raises(InputError):
+            read(tmp_path)
+
+
+def test_timings_that_are_none_do_not_matter(tmp_path: Path) -> None:
+    (tmp_path / "results.json").write_text(json.dumps({"schema": 1, "verdict": {}, "attackers": {}}))
+    (tmp_path / "timings.json").write_text("[" * 100_000)
+    assert load_run(tmp_path).created == ""
+
+
+def test_maps_that_expand_lie_or_hold_code(tmp_path: Path) -> None:
+    path = tmp_path / "map.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("about.npy", "w") as out:
+        np.lib.format.write_array_header_1_0(out, {"descr": "|u1", "fortran_order": False, "shape": (1 << 28,)})
+        for _ in range(16):
+            out.write(bytes(1 << 24))
+    assert path.stat().st_size < 400_000
+    with pytest.raises(InputError, match="unpacked it would be"):
+        load_map(path)
+    with zipfile.ZipFile(path, "w") as archive, archive.open("about.npy", "w") as out:
+        np.lib.format.write_array_header_1_0(out, {"descr": "<f8", "fortran_order": False, "shape": (1 << 50,)})
+    with pytest.raises(InputError, match="no inversion map"):
+        load_map(path)
+    mark = tmp_path / "mark"
+    with open(path, "wb") as out:
+        np.savez(out, about=np.array([Evil(mark)], object), allow_pickle=True)
+    with pytest.raises(InputError, match="no inversion map"):
+        load_map(path)
+    assert not mark.exists()
