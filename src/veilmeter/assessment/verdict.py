@@ -196,7 +196,7 @@ def distinctiveness(results: Plain) -> dict[str, Any] | None:
         said, level = "are clearly less distinct from each other than the originals were", RAISED
     else:
         said, level = "can hardly be told apart: speakers of a conversation will be confused", HIGH
-    shown = "minus infinity" if number == float("-inf") else f"{number:.1f} dB"
+    shown = "minus infinity" if number == float("-inf") else f"{round(number, 1) + 0.0:.1f} dB"
     return _case("", "g_vd", one, f"The protected voices {said} (G_VD {shown}; 0 dB would be no change).", level)
 
 
