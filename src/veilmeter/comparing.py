@@ -48,7 +48,9 @@ def compare(folders: Sequence[str | Path], *, resamples: int = 1000, seed: int =
     if len(folders) < 2:
         raise InputError("one run can't be compared", fix="give two or more folders")
     runs = tuple(_named([Run("", Path(folder), read_results(folder)) for folder in folders]))
-    shared = [name for name in runs[0].results["attackers"] if all(name in r.results["attackers"] for r in runs)]
+    # Not the yardstick on original speech: it says nothing about a system.
+    attackers = [name for name in runs[0].results["attackers"] if name != "original"]
+    shared = [name for name in attackers if all(name in run.results["attackers"] for run in runs)]
     comparison = Comparison(runs, {}, {}, tuple(_doubts(runs)))
     for attacker in shared:
         _compare_scores(comparison, attacker, resamples, seed)
@@ -62,9 +64,9 @@ def compare(folders: Sequence[str | Path], *, resamples: int = 1000, seed: int =
 
 
 def _named(runs: Sequence[Run]) -> list[Run]:
-    """A short name for each: its title, or its folder's where titles repeat."""
-    titles = [str(run.results["title"]) for run in runs]
-    names = titles if len(set(titles)) == len(titles) else [run.folder.name for run in runs]
+    """A short name for each: the title it was given, or its folder's name."""
+    given = [str(run.results["parameters"].get("title") or "") for run in runs]
+    names = given if all(given) and len(set(given)) == len(given) else [run.folder.name for run in runs]
     if len(set(names)) < len(names):
         names = [str(run.folder) for run in runs]
     return [Run(name, run.folder, run.results) for name, run in zip(names, runs, strict=True)]
