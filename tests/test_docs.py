@@ -127,9 +127,9 @@ def call(line: str) -> tuple[int, str]:
             shutil.rmtree(made, ignore_errors=True) if made.is_dir() else made.unlink(missing_ok=True)
     if name == "assess" and "--out" in words:
         shutil.rmtree(words[words.index("--out") + 1], ignore_errors=True)
-    for option, value in SMALLER.items():
-        if option in words:
-            words[words.index(option) + 1] = value
+    for wanted, value in SMALLER.items():
+        if wanted in words:
+            words[words.index(wanted) + 1] = value
     said = io.StringIO()
     old, handler = sys.argv, signal.getsignal(signal.SIGTERM)
     sys.argv = words
@@ -216,8 +216,8 @@ def test_commands_and_options_exist(where: str, line: str) -> None:
         assert all(option.split("=")[0] in script.read_text() for option in words[2:] if option.startswith("--"))
         return
     assert words[1] in COMMANDS
-    group = typer.main.get_command(app)
-    command: Any = group.get_command(None, words[1])  # type: ignore[attr-defined, arg-type]
+    group: Any = typer.main.get_command(app)
+    command: Any = group.get_command(None, words[1])
     if hasattr(command, "commands") and len(words) > 2 and words[2] in command.commands:
         command = command.commands[words[2]]
     known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
