@@ -38,6 +38,10 @@ lint: $(STAMP)  ## ruff and mypy --strict
 bench: $(STAMP) ## speed as ratios, each measured in one run
 	$(BIN)/python -m benchmarks
 
+fuzz: $(STAMP)  ## broken bytes for every reader, a few minutes in all
+	-$(BIN)/python -m pip install --quiet --only-binary :all: atheris
+	$(BIN)/python tools/fuzz.py
+
 screenshots: $(STAMP) browser  ## of the demo's report, into screenshots/
 	test -f demo/report.html || $(BIN)/veilmeter demo --out demo
 	$(BIN)/python tools/screenshots.py demo/runs/b1/report.html screenshots

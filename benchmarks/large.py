@@ -1,0 +1,182 @@
+"""What does not fit: by hand, because it takes minutes and gigabytes of disk. `make bench` does not run it.
+
+    python -m benchmarks.large linking --speakers 1000000        10,000 tests against a million people, 256-d
+    python -m benchmarks.large singling-out --speakers 100000    495 predicates, ten conversations a person
+    python -m benchmarks.large scores --lines 100000000          a score file, measured in a stream
+    python -m benchmarks.large figure                            docs/images/scaling.png of all results so far
+
+Each prints seconds, CPU-seconds and the most memory, and adds a line to docs/scaling.jsonl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+DOCS = Path(__file__).parents[1] / "docs"
+RESULTS = DOCS / "scaling.jsonl"
+DIMENSION, TESTS, PREDICATES, CONVERSATIONS = 256, 10_000, 495, 10
+
+
+def _voices(folder: str, speakers: int, each: int, rng: np.random.Generator) -> np.ndarray:
+    """Vectors on disk, mapped: a voice a person and noise around it."""
+    shape = (speakers * each, DIMENSION)
+    table = np.memmap(Path(folder, "vectors"), np.float32, "w+", shape=shape)
+    step = 10_000
+    for a in range(0, speakers, step):
+        count = min(step, speakers - a)
+        voices = rng.standard_normal((count, DIMENSION), dtype=np.float32)
+        noise = rng.standard_normal((count * each, DIMENSION), dtype=np.float32)
+        table[a * each : (a + count) * each] = np.repeat(voices, each, axis=0) + 2 * noise
+    table.flush()
+    return np.memmap(Path(folder, "vectors"), np.float32, "r", shape=shape)
+
+
+def linking(speakers: int) -> dict[str, object]:
+    """Linkability for every N', its intervals, and what ranks disclose."""
+    from veilmeter.metrics.linkability import Linkability, count_better
+    from veilmeter.metrics.ranks import match_curve
+
+    rng = np.random.default_rng(0)
+    tests = min(TESTS, speakers)
+    with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:
+        enrol = _voices(folder, speakers, 1, rng)
+        own = np.sort(rng.choice(speakers, tests, replace=False))
+        test = enrol[own] + 9 * rng.standard_normal((tests, DIMENSION), dtype=np.float32)
+        clock = _Clock()
+        better = count_better(test, own, enrol)
+        names = tuple(f"s{s}" for s in own)
+        link = Linkability(better, speakers - 1, np.arange(tests), names, 1, own)
+        at = [n for n in (20, 1000, 22_024, 100_000, 1_000_000) if n <= speakers]
+        estimates = link.estimates(at)
+        match_curve(link, intervals=False)
+        found = clock.stopped()
+    print("  " + ", ".join(f"N' = {n:,}: {one.value:.3f}" for n, one in zip(at, estimates, strict=False)))
+    return {"what": "Linkability and ranks", "size": tests * speakers, "unit": "scores", **found}
+
+
+def singling_out(speakers: int) -> dict[str, object]:
+    from veilmeter.embeddings import unit
+    from veilmeter.metrics.conversations import Conversations
+    from veilmeter.metrics.isolation import isolate
+
+    rng = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:
+        vectors = _voices(folder, speakers, CONVERSATIONS, rng)
+        names = tuple(f"s{s}" for s in range(speakers))
+        codes = np.repeat(np.arange(speakers), CONVERSATIONS)
+        said = Conversations(vectors, codes, names, 1, np.empty((0, 1), np.int64))
+        targets = np.sort(rng.choice(speakers, min(PREDICATES, speakers), replace=False))
+        known = unit(np.asarray(vectors[targets * CONVERSATIONS]))
+        strangers = unit(rng.standard_normal(known.shape, dtype=np.float32))
+        sizes = [int(n) for n in np.unique(np.geomspace(20, speakers, 10).round())]
+        clock = _Clock()
+        isolate([known, strangers], targets, said, sizes, draws=5, folds=10)
+        found = clock.stopped()
+    size = 2 * len(targets) * speakers * CONVERSATIONS
+    return {"what": "Singling Out", "size": size, "unit": "scores", **found}
+
+
+def scores(lines: int) -> dict[str, object]:
+    """`veilmeter measure --stream` in a process of its own."""
+    with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:
+        path = Path(folder, "scores")
+        rng = np.random.default_rng(0)
+        with open(path, "wb") as out:
+            for start in range(0, lines, 1_000_000):
+                out.write(_score_lines(start, min(1_000_000, lines - start), rng))
+        size = path.stat().st_size
+        clock = _Clock()
+        command = [sys.executable, "-m", "veilmeter.cli.main", "measure", str(path), "--stream", "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found = clock.stopped(children=True)
+    values = json.loads(done.stdout)["estimates"]
+    print(f"  {size / 1e9:.2f} GB; " + ", ".join(f"{k} {values[k]['value']:.4f}" for k in ("eer", "d_ece", "min_cllr")))
+    return {"what": "score file, streamed", "size": lines, "unit": "scores", **found}
+
+
+def _score_lines(start: int, count: int, rng: np.random.Generator) -> bytes:
+    """`e0001 u00000001 5.1234567 1`: of one width, so that a million are made at once."""
+    target = rng.random(count) < 0.01
+    values = np.clip(rng.normal(np.where(target, 6.5, 5.0), 1.0), 0, 9.999)
+    table = np.full((count, 28), ord(" "), np.uint8)
+    table[:, 0], table[:, 6], table[:, 27] = ord("e"), ord("u"), ord("\n")
+    _digits(table[:, 1:5], rng.integers(0, 10_000, count))
+    _digits(table[:, 7:15], np.arange(start, start + count))
+    _digits(table[:, 16:17], values.astype(np.int64))
+    table[:, 17] = ord(".")
+    _digits(table[:, 18:25], (values % 1 * 10**7).astype(np.int64))
+    table[:, 26] = np.where(target, ord("1"), ord("0"))
+    return table.tobytes()
+
+
+def _digits(columns: np.ndarray, numbers: np.ndarray) -> None:
+    for place in range(columns.shape[1] - 1, -1, -1):
+        columns[:, place] = ord("0") + numbers % 10
+        numbers = numbers // 10
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.wall, self.cpu = time.monotonic(), time.process_time()
+
+    def stopped(self, *, children: bool = False) -> dict[str, float]:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN if children else resource.RUSAGE_SELF)
+        cpu = used.ru_utime + used.ru_stime if children else time.process_time() - self.cpu
+        return {
+            "seconds": round(time.monotonic() - self.wall, 2),
+            "cpu_seconds": round(cpu, 2),
+            "gigabytes": round(used.ru_maxrss / 1e6, 2),
+        }
+
+
+def figure() -> None:
+    """Cost against size, as the page shows it."""
+    import altair as alt
+
+    from veilmeter.report.figures.style import save
+
+    best: dict[tuple[str, int], dict[str, object]] = {}
+    for line in RESULTS.read_text().splitlines():
+        one = json.loads(line)
+        best[one["what"], one["size"]] = one  # of several, the last
+    rows = sorted(best.values(), key=lambda one: (one["what"], one["size"]))
+    base = alt.Chart(alt.Data(values=rows)).encode(  # type: ignore[arg-type]
+        x=alt.X("size:Q", scale=alt.Scale(type="log"), title="scores"), color=alt.Color("what:N", title=None)
+    )
+    charts = [
+        base.mark_line(point=True).encode(y=alt.Y(f"{field}:Q", scale=alt.Scale(type="log"), title=title))
+        .properties(width=300, height=220)
+        for field, title in (("cpu_seconds", "CPU-seconds"), ("gigabytes", "memory (GB)"))
+    ]  # fmt: skip
+    save(alt.hconcat(*charts), DOCS / "images", "scaling", ("png",))
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("what", choices=["linking", "singling-out", "scores", "figure"])
+    options.add_argument("--speakers", type=int, default=1_000_000)
+    options.add_argument("--lines", type=int, default=100_000_000)
+    given = options.parse_args()
+    if given.what == "figure":
+        figure()
+        return
+    work = {"linking": linking, "singling-out": singling_out, "scores": scores}[given.what]
+    found = work(given.lines if given.what == "scores" else given.speakers)
+    found["load"] = round(os.getloadavg()[0], 1)  # of other work on the machine, when seconds and CPU-seconds differ
+    print(json.dumps(found))
+    with open(RESULTS, "a") as out:
+        out.write(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main()
