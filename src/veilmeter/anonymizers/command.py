@@ -39,8 +39,8 @@ class Command:
     `{seed}` for a number drawn from the seed for each speaker. The program must give the same for the same arguments
     if runs are to be repeatable.
 
-    >>> Command("sox {input} {output} pitch -300").arguments
-    ('sox', '{input}', '{output}', 'pitch', '-300')
+    >>> Command("cp --no-clobber {input} {output}").arguments
+    ('cp', '--no-clobber', '{input}', '{output}')
     """
 
     command: str

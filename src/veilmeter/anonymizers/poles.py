@@ -34,11 +34,11 @@ def factors(polynomials: Real) -> tuple[Real, Real, NDArray[np.bool_]]:
     """The quadratic factors of monic polynomials of even degree n whose roots lie in the unit disc.
 
     `polynomials` is n + 1 rows, highest power first, by the number of frames. Returns b and c, n/2 rows by frames, and
-    which frames were found; in the others b and c mean nothing.
+    which frames were found; in the others b and c mean nothing. Below degree 6 none is found.
 
-    >>> b, c, found = factors(np.array([[1.0], [-0.5], [0.75], [0.0], [0.125]]))
-    >>> product(b, c)[:, 0].round(12), found
-    (array([ 1.   , -0.5  ,  0.75 ,  0.   ,  0.125]), array([ True]))
+    >>> b, c, found = factors(np.array([[1.0], [-0.5], [0.75], [0.0], [0.125], [0.0], [0.25]]))
+    >>> product(b, c)[:, 0].round(12) + 0.0, found
+    (array([ 1.   , -0.5  ,  0.75 ,  0.   ,  0.125,  0.   ,  0.25 ]), array([ True]))
     """
     b, c, pairs = _start(polynomials)
     width = polynomials.shape[1]
