@@ -39,12 +39,23 @@ NOT_OF_A_PERSON = ("session", "duration", "text", "path", "part")
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """The material of a run, by role; `own` are the vectors of attackers with an extractor of their own."""
+    """The material of a run, by role; `own` are the vectors of attackers with an extractor of their own.
+
+    `again` is a second run of the anonymizer. What attackers anonymize themselves comes from there where it is given:
+    they have the system, not the draws of the run that was released.
+    """
 
     pairing: Pairing
     training: Mapping[str, Material]
     own: Mapping[str, Pairing]
     tuned: Mapping[str, str] = field(default_factory=dict)  # on what an attacker's extractor was fine-tuned
+    again: Embeddings | None = None
+
+    def by_attacker(self, released: Embeddings, utterances: Sequence[str]) -> Embeddings:
+        """These utterances as the attacker anonymized them: of the second run, else of the released one."""
+        if self.again is None or any(u not in self.again.utterance_rows for u in utterances):
+            return released.of_utterances(utterances)
+        return released.of_utterances(utterances).with_vectors(self.again.of_utterances(utterances).vectors)
 
 
 @dataclass
@@ -100,12 +111,15 @@ def _job(
 ) -> tuple[Job, dict[str, Any]]:
     pairing = inputs.own.get(one.name, inputs.pairing)
     sides = {"original": pairing.original, "anonymized": pairing.anonymized}
-    enrol = sides[one.enrolment].of_utterances(protocol.enrolment)
+    if one.enrolment == "anonymized" and one.name not in inputs.own:
+        enrol = inputs.by_attacker(pairing.anonymized, protocol.enrolment)
+    else:
+        enrol = sides[one.enrolment].of_utterances(protocol.enrolment)
     test = sides[one.trials].of_utterances(protocol.trials)
     trained_on = ""
     undo: Undo | None = None
     if one.inversion != "none":
-        undo = _undo(one, inputs.pairing, protocol, settings)
+        undo = _undo(one, inputs, protocol, settings)
         recipe = Recipe()
         trained_on = f"{len(undo.clear)} enrolment recordings, clear and anonymized"
     elif one.adapted and one.name not in inputs.own and options.plda is None:
@@ -179,13 +193,14 @@ def _adapted(
     return Recipe(kind, options, used, plan.folds, settings.seed), said
 
 
-def _undo(one: Attacker, pairing: Pairing, protocol: Protocol, settings: Settings) -> Undo:
+def _undo(one: Attacker, inputs: Inputs, protocol: Protocol, settings: Settings) -> Undo:
     """The attacker runs the system on the speech that people are known by, as in Champion et al. 2021."""
     known = list(protocol.enrolment)
     if one.inversion == "wasserstein" and len(known) > MOST_UNPAIRED:
         rng = np.random.default_rng([settings.seed, 11])
         known = [known[i] for i in np.sort(rng.choice(len(known), MOST_UNPAIRED, replace=False))]
-    clear, protected = pairing.original.of_utterances(known), pairing.anonymized.of_utterances(known)
+    clear = inputs.pairing.original.of_utterances(known)
+    protected = inputs.by_attacker(inputs.pairing.anonymized, known)
     if clear.dimension != protected.dimension:
         raise NotPossibleError("clear and anonymized vectors differ in dimension")
     if len(known) < LEAST_PAIRS:
@@ -199,7 +214,6 @@ def all_pieces(
     protocol: Protocol,
     settings: Settings,
     keys: Sequence[str],
-    again: Embeddings | None,
 ) -> list[Piece]:
     """Everything there is to measure."""
     pairing = inputs.pairing
@@ -238,10 +252,12 @@ def all_pieces(
         if len(given) == len(needed) and all(one.scores for one in given.values()):
             sets: dict[str, Any] = {name: (one.scores, one.trials or tuple(keys)) for name, one in given.items()}
         else:
+            within = pairing.anonymized.of_utterances(protocol.enrolment)  # how distinct the voices of one run are
             sets = {name: plan.jobs[name] for name in needed}
+            sets["lazy-informed"] = replace(plan.jobs["lazy-informed"], enrol=within)
         common = (settings.intervals, settings.resamples, settings.seed)
         groups = next(iter(plan.jobs.values())).groups
-        depends = {"sets": [digests[name] for name in needed], "given": len(given), "common": common}
+        depends = {"sets": [digests[name] for name in needed], "given": len(given), "common": common, **sides}
         pieces.append(Piece("zebra", score_sets_piece, (sets, groups, *common), depends))
     attributes = settings.attributes
     if attributes is None:
@@ -255,8 +271,8 @@ def all_pieces(
         arguments = (pairing.original, pairing.anonymized, settings.intervals, settings.seed)
         depends = {side: content_digest(getattr(pairing, side)) for side in ("original", "anonymized")}
         pieces.append(Piece("sessions", sessions_piece, arguments, {**depends, "rest": arguments[2:]}))
-    if again is not None:
-        pieces.append(_runs(plan, pairing, again, protocol, settings, digests))
+    if inputs.again is not None:
+        pieces.append(_runs(plan, pairing, inputs.again, protocol, settings, digests))
     return pieces
 
 
@@ -272,16 +288,19 @@ def _sessions(embeddings: Embeddings) -> bool:
 def _inversions(inputs: Inputs, protocol: Protocol, settings: Settings) -> list[Piece]:
     enrolment, trials = list(protocol.enrolment), list(protocol.trials)
 
-    def known(clear: Embeddings, protected: Embeddings) -> Known:
-        parts = [side.of_utterances(ids) for ids in (enrolment, trials) for side in (clear, protected)]
-        return Known(*parts)
+    def known(clear: Embeddings, protected: Embeddings, learnt: Embeddings | None = None) -> Known:
+        learnt = protected.of_utterances(enrolment) if learnt is None else learnt
+        return Known(
+            clear.of_utterances(enrolment), learnt, clear.of_utterances(trials), protected.of_utterances(trials)
+        )
 
     own = {
         name: known(inputs.pairing.original, pairing.anonymized)
         for name, pairing in inputs.own.items()
         if ATTACKERS[name].adapted
     }
-    base = known(inputs.pairing.original, inputs.pairing.anonymized)
+    learnt = inputs.by_attacker(inputs.pairing.anonymized, enrolment)
+    base = known(inputs.pairing.original, inputs.pairing.anonymized, learnt)
     if len(enrolment) < LEAST_PAIRS:
         return []
     depends = {
@@ -331,6 +350,8 @@ def _runs(
         groups={},
     )
     first = {name: plan.jobs[name] for name in rerun}
+    if "lazy-informed" in first:  # within the run, as in the second
+        first["lazy-informed"] = replace(first["lazy-informed"], enrol=enrol)
     depends = {"again": content_digest(second.anonymized), "first": {name: digests[name] for name in first}}
     return Piece("runs", runs_piece, (first, rerun, across), depends, needed=True)
 

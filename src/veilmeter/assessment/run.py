@@ -35,8 +35,8 @@ Shown = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None
 
 SECOND_RUN = "a second run of the anonymizer, as an attacker would make it who does not know the released run's draws"
 RELEASED_RUN = (
-    "the released run itself: if the anonymizer draws voices at random, attackers share these draws, which is more than "
-    "a stranger has (--anonymized-again gives them a run of their own)"
+    "the released run itself: if the anonymizer draws voices at random, attackers share these draws, which is more "
+    "than a stranger has (--anonymized-again gives them a run of their own)"
 )
 
 

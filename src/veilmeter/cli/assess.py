@@ -30,7 +30,9 @@ def command(
     anonymized_again: Annotated[
         list[str] | None,
         typer.Option(
-            "--anonymized-again", help="A second run of the same anonymizer, for C_ECE and links across runs."
+            "--anonymized-again",
+            help="A second run of the same anonymizer, with other draws: what the attackers anonymize comes from it, "
+            "and it gives C_ECE and links across runs.",
         ),
     ] = None,
     train_original: Annotated[

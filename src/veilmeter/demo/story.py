@@ -26,12 +26,13 @@ class System:
     title: str
     system: str
     options: Mapping[str, Any]
+    random: bool = False
 
 
 SYSTEMS = (
     System("b2", "B2 (McAdams 0.8)", "mcadams", {"alpha": 0.8}),
-    System("b2r", "B2r (random McAdams)", "mcadams-random", {"alpha_range": (0.5, 0.9), "per": "utterance"}),
-    System("b1", "B1-inspired x-vector pool", "xvector-pool", {}),
+    System("b2r", "B2r (random McAdams)", "mcadams-random", {"alpha_range": (0.5, 0.9), "per": "utterance"}, True),
+    System("b1", "B1-inspired x-vector pool", "xvector-pool", {}, True),
 )  # fmt: skip
 
 
@@ -60,7 +61,10 @@ def tell(out: str | Path, *, fast: bool = False, jobs: int = 2, seed: int = 0, o
         corpus = read_corpus(original / "corpus.csv")
         for system in systems:
             say(f"anonymizing with {system.title}")
-            _anonymize(corpus, root, system, engine, seed, offline)
+            _anonymize(corpus, root / system.name, system, engine, seed, offline)
+            if system.random:
+                say(f"anonymizing with {system.title} again, as the attackers will")
+                _anonymize(corpus, root / f"{system.name}-again", system, engine, seed + 1, offline)
     finally:
         engine.close()
     runs, headlines = {}, {}
@@ -74,6 +78,7 @@ def tell(out: str | Path, *, fast: bool = False, jobs: int = 2, seed: int = 0, o
             out=folder,
             jobs=jobs,
             command=["veilmeter", "demo", "--out", str(out), "--seed", str(seed), *(["--fast"] if fast else [])],
+            anonymized_again=str(root / f"{system.name}-again" / "corpus.csv") if system.random else None,
             title=f"{system.title} on synthetic voices",
             notice=NOTICE,
             lengths=[1, utterances],
@@ -93,11 +98,9 @@ def tell(out: str | Path, *, fast: bool = False, jobs: int = 2, seed: int = 0, o
     return Told(runs, report, headlines)
 
 
-def _anonymize(corpus: Any, root: Path, system: System, engine: Engine, seed: int, offline: bool) -> None:
+def _anonymize(corpus: Any, out: Path, system: System, engine: Engine, seed: int, offline: bool) -> None:
     from veilmeter.anonymizers.base import load_anonymizer
     from veilmeter.anonymizing import anonymize_corpus
 
     anonymizer = load_anonymizer(system.system, {**system.options, "seed": seed, "offline": offline})
-    anonymize_corpus(
-        corpus, root / system.name, anonymizer, engine=engine, source=corpus.root / "corpus.csv", overwrite=True
-    )
+    anonymize_corpus(corpus, out, anonymizer, engine=engine, source=corpus.root / "corpus.csv", overwrite=True)

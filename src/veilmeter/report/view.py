@@ -186,6 +186,8 @@ def facts(results: Results) -> list[tuple[str, str]]:
     )
     if protocol:
         made.append(("Enrollment and trials", f"{protocol.get('split', '')}; training: {protocol.get('training', '')}"))
+    if protocol.get("anonymized_enrolment"):
+        made.append(("What attackers anonymized", str(protocol["anonymized_enrolment"])))
     made.append(("Attackers run", ", ".join(name for name in results.get("attackers", {}) if name != "original")))
     return made
 
