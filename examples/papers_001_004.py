@@ -26,7 +26,7 @@ EXTRACTORS = ("original", "retrained")
 MEASURES = ("eer", "cllr", "min_cllr", "d_ece", "l_w", "d_sys")
 DIGITS = (3, 4, 6, 6, 5, 6)
 
-# What the authors' public tools (the ZEBRA toolkit, the challenge's linkability script) print for the same score files:
+# What the authors' public tools, or an independent implementation of the same definitions, give for the same files:
 # ROCCH-EER in percent, Cllr, min Cllr and D_ECE in bit, l_w in powers of ten, its tag, D_sys.
 TOOLS: dict[tuple[str, str, str], tuple[float, float, float, float, float, str, float]] = {
     ("original", "f", "OO"): (7.165, 26.7933, 0.183501, 0.58391, 3.97867, "C", 0.897723),
