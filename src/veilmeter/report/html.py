@@ -87,6 +87,7 @@ def render(results: Mapping[str, Any], matrices: Any, options: Options) -> str:
             ("annex", "Annex"),
         ],
         verdict=verdict,
+        who=view.who_is_it(results),
         failed=[check for check in trust if check["state"] == "failed"],
         trust=trust,
         threshold=limit,

@@ -136,6 +136,13 @@ def gauge(one: Estimate) -> dict[str, Any] | None:
     }
 
 
+def who_is_it(results: Results) -> str:
+    """What the attacker of the headline has, for readers who do not know the names."""
+    name = (results.get("worst_case", {}).get("linking") or {}).get("attacker", "")
+    about = results.get("attackers", {}).get(name, {}).get("about", "")
+    return f"The {name} attacker {about}." if about else ""
+
+
 def trust(results: Results) -> list[dict[str, str]]:
     states = {True: "passed", False: "failed", None: "unknown"}
     made = []
