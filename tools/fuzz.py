@@ -245,7 +245,7 @@ def run_binary(name: str, seconds: int) -> tuple[bool, str]:
     found: dict[str, Any] = dict(re.findall(r"stat::(\w+):\s+(\d+)", done.stderr))
     count, peak = int(found.get("number_of_executed_units", 0)), found.get("peak_rss_mb", "?")
     if done.returncode:
-        return False, f"BROKE after {count:,} inputs\n{done.stderr[-3000:]}"
+        return False, f"BROKE after {count:,} inputs\n{done.stdout[-3000:]}\n{done.stderr[-600:]}"
     return True, f"{count:,} inputs, at most {peak} MB"
 
 

@@ -8,15 +8,22 @@ import json
 import math
 import os
 import re
+import struct
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 from veilmeter.errors import VeilmeterError
 
 PRIVATE_FILE = 0o600
+# All that Python's zip reader and NumPy raise on archives that are damaged, encrypted or made up.
+BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError, RuntimeError, ValueError, KeyError,
+                  TypeError, AttributeError, IndexError, SyntaxError, TokenError, MemoryError)  # fmt: skip
 PRIVATE_FOLDER = 0o700
 _COMMANDS = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 

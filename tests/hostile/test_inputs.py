@@ -193,3 +193,60 @@ def test_maps_that_expand_lie_or_hold_code(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no inversion map"):
         load_map(path)
     assert not mark.exists()
+
+
+def broken_archives() -> list[bytes]:
+    """What fuzzing found: a name that is no UTF-8, an unknown compression, a header that is no Python."""
+    import io
+
+    made = []
+    for change in ("name", "method", "header"):
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as archive:
+            for name in ("about", "ids", "vectors"):
+                data = io.BytesIO()
+                np.save(data, np.zeros((2, 3), np.float32))
+                text = data.getvalue()
+                archive.writestr(f"{name}.npy", text.replace(b"(2, 3)", b"((2, 3") if change == "header" else text)
+        whole = bytearray(out.getvalue())
+        central = whole.index(b"PK\1\2")
+        if change == "name":
+            whole[central + 9] |= 0x08  # says that the name is UTF-8
+            whole[central + 46] = 0x8E
+        if change == "method":
+            whole[central + 10] = 77
+            whole[8] = 77
+        made.append(bytes(whole))
+    return made
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_archives_that_fuzzing_found(tmp_path: Path, number: int) -> None:
+    from veilmeter.assessment.stages import Stages
+    from veilmeter.formats.vectors import load_embeddings
+
+    path = tmp_path / "x.npz"
+    path.write_bytes(broken_archives()[number])
+    for read in (load_embeddings, load_map):
+        with pytest.raises(InputError):
+            read(path)
+    stages = Stages(tmp_path)
+    stages.put("a", "k", {"v": 1}, {"x": np.arange(3)})
+    assert stages.get("a", "k") is not None
+    (tmp_path / "a-k.npz").write_bytes(path.read_bytes())
+    assert stages.get("a", "k") is None
+
+
+def test_scores_that_unpack_to_gigabytes(tmp_path: Path) -> None:
+    import gzip
+
+    bomb = tmp_path / "scores.gz"
+    with gzip.open(bomb, "wb", 9) as out:
+        for _ in range(100):
+            out.write(b"a" * (1 << 22))
+    started = time.monotonic()
+    for arguments in (["measure", bomb], ["measure", bomb, "--stream"], ["check", bomb]):
+        done = limited(2, *arguments)
+        assert done.returncode in (1, 2), done.stderr
+        assert ("longer than" in done.stderr) == (arguments[0] == "measure")
+    assert time.monotonic() - started < 60

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from veilmeter.embeddings import Embeddings
 from veilmeter.engine import Engine
 from veilmeter.errors import InputError, VeilmeterError
 from veilmeter.extractors.base import Extractor, load_extractor
-from veilmeter.files import make_folder, whole_file
+from veilmeter.files import BROKEN_ARCHIVE, make_folder, whole_file
 
 Progress = Callable[[int, int], None]
 CHUNK = 16  # recordings that are kept together
@@ -171,5 +170,5 @@ def _read_chunk(place: Path, chunk: Sequence[Utterance]) -> list[NDArray[np.floa
     try:
         with np.load(place, allow_pickle=False) as loaded:
             return [loaded[str(i)] for i in range(len(chunk))]
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+    except BROKEN_ARCHIVE:
         return None

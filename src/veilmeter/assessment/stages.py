@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter._version import __version__
-from veilmeter.files import plain, to_json, whole_file, write_text
+from veilmeter.files import BROKEN_ARCHIVE, plain, to_json, whole_file, write_text
 
 FORM = 2  # grows when what a stage holds changes
 _Arrays = dict[str, NDArray[np.float64]]
@@ -44,7 +43,7 @@ class Stages:
             if values["arrays"]:
                 with np.load(arrays, allow_pickle=False) as loaded:
                     kept = {array: loaded[array] for array in values["arrays"]}
-        except (OSError, ValueError, KeyError, TypeError, EOFError, RecursionError, zipfile.BadZipFile):
+        except BROKEN_ARCHIVE:
             return None
         return values["values"], kept
 

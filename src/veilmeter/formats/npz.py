@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import zipfile
-import zlib
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from veilmeter.embeddings import Embeddings
 from veilmeter.errors import InputError
-from veilmeter.files import whole_file
+from veilmeter.files import BROKEN_ARCHIVE, whole_file
 from veilmeter.formats.found import Found
 from veilmeter.formats.kaldi import with_meta
 
@@ -32,15 +31,9 @@ def read_npz(path: Path) -> Found:
                     there = ", ".join(sorted(members)) or "nothing"
                     raise InputError(f"there is no array {name!r}, only {there}", path=path)
             arrays = {name: _member(archive, info, path) for name, info in members.items()}
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        OSError,
-        EOFError,
-        struct.error,
-        NotImplementedError,
-        RuntimeError,
-    ) as error:
+    except InputError:
+        raise
+    except BROKEN_ARCHIVE as error:
         raise InputError(f"this is no sound npz file: {error}", path=path) from None
     vectors = arrays.pop("vectors")
     if vectors.ndim != 2 or vectors.dtype.kind not in "fiu" or vectors.shape[1] == 0:

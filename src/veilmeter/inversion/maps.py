@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from veilmeter._version import __version__
 from veilmeter.embeddings import Embeddings
 from veilmeter.errors import InputError
-from veilmeter.files import whole_file
+from veilmeter.files import BROKEN_ARCHIVE, whole_file
 from veilmeter.formats.npz import refuse_bombs
 from veilmeter.inversion.preprocessing import Preprocessing, unit_rows
 from veilmeter.inversion.procrustes import is_orthogonal
@@ -167,17 +167,7 @@ def load_map(path: str | Path) -> InversionMap:
         raise InputError("there is no such file", path=path) from None
     except InputError as error:
         raise InputError(error.what, path=path, fix=error.fix) from None
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        zipfile.BadZipFile,
-        EOFError,
-        MemoryError,
-        RecursionError,
-    ) as error:
+    except BROKEN_ARCHIVE as error:
         raise InputError(f"this is no inversion map: {error}", path=path) from None
 
 

@@ -25,7 +25,7 @@ from veilmeter.corpus import Corpus, Utterance, file_name
 from veilmeter.embeddings import unit
 from veilmeter.engine import Engine, Here
 from veilmeter.errors import InputError, VeilmeterError
-from veilmeter.files import make_folder, whole_file
+from veilmeter.files import BROKEN_ARCHIVE, make_folder, whole_file
 
 Progress = Callable[[str, int, int, str], None]
 """Called with the step's name, how much is done, of how much, and a remark."""
@@ -238,7 +238,7 @@ def _read_example(path: Path, utterance: Utterance) -> Example:
                 stored["vector"],
                 stored["pieces"],
             )
-    except (OSError, ValueError, KeyError) as error:
+    except BROKEN_ARCHIVE as error:
         raise VeilmeterError(f"these features can't be read: {error}", path=path, fix="remove the file") from None
 
 
