@@ -33,6 +33,7 @@ from veilmeter.files import sha256
 
 LEAST_SPEAKERS = 6  # for cross-validation
 LEAST_PAIRS = 5
+COSTLY = ("attacker-wasserstein-procrustes", "inversion-curve", "inversion")
 MOST_UNPAIRED = 2000  # its cost grows with the square of their number
 NOT_OF_A_PERSON = ("session", "duration", "text", "path", "part")
 
@@ -218,7 +219,6 @@ def all_pieces(
     """Everything there is to measure."""
     pairing = inputs.pairing
     pieces = []
-    # What costs most comes first, so that no process is left with it at the end.
     trials = list(protocol.trials)
     clear, protected = pairing.original.of_utterances(trials), pairing.anonymized.of_utterances(trials)
     sides = {"original": content_digest(clear), "anonymized": content_digest(protected)}
