@@ -9,7 +9,7 @@ export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env browser demo test lint bench fuzz screenshots clean
+.PHONY: help env browser demo test test-lower lint lock bench fuzz screenshots clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -41,6 +41,12 @@ bench: $(STAMP) ## speed as ratios, each measured in one run
 fuzz: $(STAMP)  ## broken bytes for every reader, a few minutes in all
 	-$(BIN)/python -m pip install --quiet --only-binary :all: atheris
 	$(BIN)/python tools/fuzz.py
+
+lock: $(STAMP)  ## requirements-lock.txt: versions and hashes of all that is installed
+	$(BIN)/python tools/lock.py
+
+test-lower: $(STAMP)  ## the core's tests with the lowest versions that are allowed
+	$(BIN)/python tools/lower_bounds.py
 
 screenshots: $(STAMP) browser  ## of the demo's report, into screenshots/
 	test -f demo/report.html || $(BIN)/veilmeter demo --out demo

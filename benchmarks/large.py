@@ -3,7 +3,7 @@
     python -m benchmarks.large linking --speakers 1000000        10,000 tests against a million people, 256-d
     python -m benchmarks.large singling-out --speakers 100000    495 predicates, ten conversations a person
     python -m benchmarks.large scores --lines 100000000          a score file, measured in a stream
-    python -m benchmarks.large figure                            docs/images/scaling.png of all results so far
+    python -m benchmarks.large figure                            docs/images/scaling.png and the table of all so far
 
 Each prints seconds, CPU-seconds and the most memory, and adds a line to docs/scaling.jsonl.
 """
@@ -19,11 +19,13 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 DOCS = Path(__file__).parents[1] / "docs"
 RESULTS = DOCS / "scaling.jsonl"
+TICKS = [0.1, 0.3, 1, 3, 10, 30, 100]
 DIMENSION, TESTS, PREDICATES, CONVERSATIONS = 256, 10_000, 495, 10
 
 
@@ -142,23 +144,42 @@ class _Clock:
 def figure() -> None:
     """Cost against size, as the page shows it."""
     import altair as alt
+    import vl_convert
 
-    from veilmeter.report.figures.style import save
-
-    best: dict[tuple[str, int], dict[str, object]] = {}
+    best: dict[tuple[str, int], dict[str, Any]] = {}
     for line in RESULTS.read_text().splitlines():
         one = json.loads(line)
         best[one["what"], one["size"]] = one  # of several, the last
     rows = sorted(best.values(), key=lambda one: (one["what"], one["size"]))
-    base = alt.Chart(alt.Data(values=rows)).encode(  # type: ignore[arg-type]
-        x=alt.X("size:Q", scale=alt.Scale(type="log"), title="scores"), color=alt.Color("what:N", title=None)
+    _write_table(rows)
+    base = alt.Chart(alt.Data(values=rows)).encode(
+        x=alt.X(
+            "size:Q",
+            scale=alt.Scale(type="log"),
+            title="scores",
+            axis=alt.Axis(values=[10**n for n in range(6, 11)], format="~s"),
+        ),
+        color=alt.Color("what:N", title=None, legend=alt.Legend(orient="bottom")),
     )
-    charts = [
-        base.mark_line(point=True).encode(y=alt.Y(f"{field}:Q", scale=alt.Scale(type="log"), title=title))
-        .properties(width=300, height=220)
-        for field, title in (("cpu_seconds", "CPU-seconds"), ("gigabytes", "memory (GB)"))
-    ]  # fmt: skip
-    save(alt.hconcat(*charts), DOCS / "images", "scaling", ("png",))
+    charts = []
+    for field, title in (("cpu_seconds", "CPU-seconds"), ("gigabytes", "memory (GB)")):
+        height = alt.Y(f"{field}:Q", scale=alt.Scale(type="log"), title=title, axis=alt.Axis(values=TICKS))
+        charts.append(base.mark_line(point=True).encode(y=height).properties(width=300, height=220))
+    spec = alt.hconcat(*charts).configure(background="white").to_json()
+    (DOCS / "images" / "scaling.png").write_bytes(vl_convert.vegalite_to_png(spec, scale=1.0))
+
+
+def _write_table(rows: list[dict[str, Any]]) -> None:
+    """Between the marks in docs/scaling.md."""
+    page = DOCS / "scaling.md"
+    head = ["| what | scores | CPU-seconds | seconds | GB |", "|---|---:|---:|---:|---:|"]
+    lines = [
+        f"| {one['what']} | {one['size']:,} | {one['cpu_seconds']:g} | {one['seconds']:g} | {one['gigabytes']:g} |"
+        for one in rows
+    ]
+    before, _, rest = page.read_text().partition("<!-- table -->\n")
+    _, mark, after = rest.partition("<!-- end -->")
+    page.write_text(before + "<!-- table -->\n" + "\n".join([*head, *lines]) + "\n" + mark + after)
 
 
 def main() -> None:

@@ -250,3 +250,51 @@ def test_scores_that_unpack_to_gigabytes(tmp_path: Path) -> None:
         assert done.returncode in (1, 2), done.stderr
         assert ("longer than" in done.stderr) == (arguments[0] == "measure")
     assert time.monotonic() - started < 60
+
+
+# Found by fuzzing: a few bits of a sound HDF5 file changed, and the library goes round for ever.
+ENDLESS = (
+    "H4sIAAAAAAACA+v0cHHj5ZLiYgABDg4GFgYBBmTwHwoqNFH5MPkEKM0IpTug9AommDgjWE4CKi4INR9dXUiQqysDAxPcfHR7DFggNMx1BhoQ2o"
+    "NhFIwE4OHqGACiN0D5AVB6ghxt7WVkYIOkbUYYH5KSGRkhAtBkCaeZgfIgGUEFeaiYAoM4B4N4PVSelYEDLM/ExAQ2gANqHjMjkImSwiGAh8EB"
+    "ai8HgwgQFxekJmanFjFIAu0XgKqGuIQDJR+CspUAByJvIsxhB5uTnpqXAjSGoDmMSOaAzAz283dhBPoMKsSgwIw//BRg+VUCvzoLWHkijV8dLH"
+    "QqWId2eqZfuhKQoFW6YqZSumKha3go0Cw8WKkUHmx0TIc5+xns6t3Y9+39pGx//+o1W3dnfx9GpOBB9icIFBug8mHyaQyINIGi3hA13tDVs6Kr"
+    "N0INA3T17Djcw4FDPScO93DhUM+Nwz08ONTz4nAPHw71/DjcI4BDvSCa+lEwCkbBKBgFo2AotHJHK69RMApGwSgYBaNg8IOFipz7/yrttKt8uc"
+    "z+WXGR/T91k/2hPxfuf9Unvz/PVdOWfuM0BgqoPWNYP9wBai/54zTsDNQZp+FgoOe4lQPNwoOTSuHBRdfwCKBZeHBTKTx46BoeCTQLD14qhQcf"
+    "XcOjgGbhwU+l8BCga3g00Cw8BKkUHkJI7io20C0FDaUWG+qWgoZIi410S42g4sZQcROouClU3Awqbg4Vt0CyJ2GI1sc/B5l7/M6KHHjDlbCPuW"
+    "r+/gel1vv7Q7j3S3xauM/24CU7kcJW++nzmPe5vVhnb+yltV/x52a7S57p9q2dB2x/hNrtN/qWvZ8r+tW+q1WJdtrWjfvljcL2PeJW3ne7hMt+"
+    "1vlou8zPW+1GW2CjYBSMglEwCkbB4AOQ9T+sDNDldwwOkvjVO0DpAhn86mDLgzoILH6ATq8zBEjhVwdbF9ggOzjDEQA6M1qFeCkAAA=="
+)
+
+
+def test_a_file_that_keeps_the_h5_library_busy_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import base64
+    import gzip
+
+    from veilmeter.formats import h5
+    from veilmeter.formats.vectors import load_embeddings
+
+    path = tmp_path / "endless.h5"
+    path.write_bytes(gzip.decompress(base64.b64decode(ENDLESS)))
+    monkeypatch.setattr(h5, "SECONDS", 2)
+    with pytest.raises(InputError, match="no sound HDF5 file"):
+        load_embeddings(path)
+
+
+def test_a_parquet_file_of_less_than_nothing(tmp_path: Path) -> None:
+    """The number of rows in the footer, in Thrift's zigzag: 3 is written 6, and 5 would be -3."""
+    from veilmeter.embeddings import Embeddings
+    from veilmeter.formats.vectors import load_embeddings, write_embeddings
+
+    write_embeddings(Embeddings(np.eye(3), ["a", "b", "c"], ["s", "s", "t"]), tmp_path / "x.parquet")
+    good = (tmp_path / "x.parquet").read_bytes()
+    footer = len(good) - 8 - int.from_bytes(good[-8:-4], "little")
+    refused = 0
+    for place in [at for at in range(footer, len(good) - 8) if good[at] == 6]:
+        damaged = bytearray(good)
+        damaged[place] = 5
+        (tmp_path / "x.parquet").write_bytes(damaged)
+        try:
+            load_embeddings(tmp_path / "x.parquet")
+        except InputError:
+            refused += 1
+    assert refused

@@ -23,13 +23,15 @@ from veilmeter.formats.found import Found
 from veilmeter.formats.kaldi import with_meta
 
 _LONGEST = 1 << 20
+SECONDS, BYTES_A_SECOND = 30, 1 << 20  # of work on a file: far more than a sound one needs
 _BROKEN = (OSError, ValueError, TypeError, RuntimeError, KeyError, UnicodeError, MemoryError)
 
 
 def read_h5(path: Path) -> Found:
     with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:
-        child = "import sys; from veilmeter.formats.h5 import unpack; unpack(sys.argv[1], sys.argv[2])"
-        command = [sys.executable, "-P", "-c", child, str(path), folder]
+        child = "import sys; from veilmeter.formats import h5; h5.limit(int(sys.argv[3])); h5.unpack(*sys.argv[1:3])"
+        seconds = SECONDS + path.stat().st_size // BYTES_A_SECOND
+        command = [sys.executable, "-P", "-c", child, str(path), folder, str(seconds)]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         made = Path(folder, "facts.json")
         if not made.is_file():
@@ -52,6 +54,15 @@ def read_h5(path: Path) -> Found:
     if "duration" in names:
         found.durations = np.array([_number(one.get("duration", "")) for one in about])
     return found
+
+
+def limit(seconds: int) -> None:
+    """Ends this process after so many seconds of work: a broken file can also keep the library busy for ever."""
+    try:
+        import resource
+    except ImportError:  # no such limits on this system
+        return
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
 
 
 def unpack(path: str, folder: str) -> None:

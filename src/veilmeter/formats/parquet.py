@@ -123,6 +123,8 @@ def _open_shard(file: Path) -> Shard:
         if not pa.types.is_fixed_size_list(kind) or not pa.types.is_floating(kind.value_type):
             raise InputError(f"column 'vector' holds {kind}, not vectors of one length", path=file)
         dimension = int(kind.list_size)
+        if rows < 0 or dimension < 1:
+            raise InputError(f"it claims {rows} vectors of {dimension} numbers", path=file)
         if rows * dimension * 4 > _LARGEST_EXPANSION * max(file.stat().st_size, 1 << 16):
             raise InputError(f"it claims {rows} vectors, far more than the file can hold", path=file)
         try:

@@ -1,0 +1,72 @@
+"""`make lock`: requirements-lock.txt, the versions and hashes of all that veilmeter[dev] needs, as it is in .venv.
+
+CI installs from it with `--require-hashes`, so that a package that was changed after the fact is refused. One archive a
+package: the one for this platform and Python. torch is left out: its build for CPUs is another file on every index, and
+constraints.txt pins its version.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LOCK = ROOT / "requirements-lock.txt"
+LEFT_OUT = {"torch", "veilmeter", "pip", "setuptools", "wheel", "atheris"}
+HEAD = """\
+# Made by `make lock` from a working environment; do not edit. Used as
+#   pip install --require-hashes --no-deps -r requirements-lock.txt
+#   pip install -c constraints.txt torch && pip install --no-deps -e .
+"""
+
+
+def needed() -> dict[str, str]:
+    """The installed version of everything that veilmeter[dev] needs, and that needs in turn."""
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    found: dict[str, str] = {}
+    seen = set()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [line for extra in project["optional-dependencies"].values() for line in extra]
+    first = [Requirement(line) for line in [*project["dependencies"], *extras]]
+    left = [(canonicalize_name(one.name), inner) for one in first for inner in ("", *one.extras)]
+    while left:
+        name, extra = left.pop()
+        if (name, extra) in seen or name == "veilmeter":
+            continue
+        seen.add((name, extra))
+        about = metadata.distribution(name)
+        found[name] = about.version
+        for line in about.requires or ():
+            one = Requirement(line)
+            if one.marker is None or one.marker.evaluate({"extra": extra}):
+                left += [(canonicalize_name(one.name), inner) for inner in ("", *one.extras)]
+    return {name: version for name, version in sorted(found.items()) if name not in LEFT_OUT}
+
+
+def main() -> int:
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    wanted = [f"{name}=={version}" for name, version in needed().items()]
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as names, tempfile.NamedTemporaryFile() as report:
+        names.write("\n".join(wanted))
+        names.flush()
+        options = ["install", "--quiet", "--dry-run", "--ignore-installed", "--no-deps", "--report", report.name]
+        subprocess.run([*pip, *options, "-r", names.name], check=True)
+        found = json.loads(Path(report.name).read_text())
+    lines = []
+    for one in found["install"]:
+        digest = one["download_info"]["archive_info"]["hashes"]["sha256"]
+        lines.append(f"{one['metadata']['name'].lower()}=={one['metadata']['version']} --hash=sha256:{digest}")
+    LOCK.write_text(HEAD + "\n".join(sorted(lines)) + "\n")
+    print(f"{len(lines)} packages in {LOCK.name}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
