@@ -197,6 +197,8 @@ def read_store(path: str | Path, *, memory_map: bool | None = None) -> Found:
             part, seconds = _read_rows(shard)
             end = filled
             for vectors in read_vectors(shard):
+                if end + len(vectors) > filled + shard.rows:
+                    raise InputError("it holds more vectors than it says", path=shard.path)
                 table[end : end + len(vectors)] = vectors
                 end += len(vectors)
             if end - filled != shard.rows or len(part["utterance"]) != shard.rows:
