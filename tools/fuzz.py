@@ -4,7 +4,7 @@ Binary readers are fuzzed with atheris, each in a process of its own with limits
 not installed, bytes of sound files are changed at random instead. Text readers get lists that hypothesis makes. A
 reader may refuse (`VeilmeterError`) or read; anything else ends the run with the bytes that did it.
 
-    python tools/fuzz.py [--seconds 15] [--examples 1500] [READER ...]
+    python tools/fuzz.py [--seconds 15] [--examples 1000] [READER ...]
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ def run_binary(name: str, seconds: int) -> tuple[bool, str]:
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--seconds", type=int, default=15, help="for each binary reader")
-    options.add_argument("--examples", type=int, default=1500, help="for each text reader")
+    options.add_argument("--examples", type=int, default=1000, help="for each text reader")
     options.add_argument("--one", help=argparse.SUPPRESS)
     options.add_argument("readers", nargs="*", help="all by default")
     given = options.parse_args()
