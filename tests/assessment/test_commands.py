@@ -57,7 +57,7 @@ def test_the_verdict_is_printed(folder: Path) -> None:
                   "Trust checks:", "for a lawyer to judge", "results.json"):  # fmt: skip
         assert words in joined, words
     results = read_results(folder / "partly")
-    assert results["command"][:2] == ["veilmeter", results["command"][1]]
+    assert results["command"][0] == "veilmeter"
     assert results["parameters"]["title"] == "partly"
 
 
