@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import stat
@@ -39,11 +40,16 @@ def test_the_slurm_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         "PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     )
     monkeypatch.chdir(tmp_path)
+    import dask
+
+    before = copy.deepcopy(dask.config.config)
     engine = open_engine(2, f"slurm:{config}")
     try:
         found = ordered(engine, where, range(12))
     finally:
         engine.close()
+        dask.config.config.clear()  # what the file said must not reach other tests
+        dask.config.config.update(before)
     assert found == [(number * number, True) for number in range(12)]
 
 
