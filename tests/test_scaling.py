@@ -13,8 +13,13 @@ import pytest
 from veilmeter.engine import open_engine, ordered
 
 PAGE = Path(__file__).parents[1] / "docs" / "scaling.md"
-# What sbatch and scancel do, on this machine: run the script in the background, end it.
-SBATCH = '#!/bin/sh\nfor script; do :; done\nsetsid sh "$script" >> "$0.log" 2>&1 &\necho "Submitted batch job $!"\n'
+# What sbatch and scancel do, on this machine: keep a copy of the script and run it in the background; end it.
+SBATCH = """#!/bin/sh
+for script; do :; done
+cp "$script" "$0.$$"
+setsid sh "$0.$$" >> "$0.log" 2>&1 &
+echo "Submitted batch job $!"
+"""
 SCANCEL = '#!/bin/sh\nkill -TERM -- "-$1" 2>/dev/null || kill "$1"\n'
 
 
