@@ -12,6 +12,7 @@ CRITERIA = {
 }
 
 LEVELS = {"low": "near chance", "raised": "raised", "high": "high"}
+DISTINCTNESS = {"low": "kept apart", "raised": "less distinct", "high": "lost"}
 
 INTRODUCTIONS = {
     "linking": "Opinion 05/2014 asks whether records of one person can be linked. Here the attacker holds recordings of N people, "

@@ -8,7 +8,7 @@ from typing import Any
 
 from veilmeter.estimate import Estimate
 from veilmeter.measures import MEASURES, measure
-from veilmeter.report.texts import CRITERIA, EQUATIONS, LEVELS
+from veilmeter.report.texts import CRITERIA, DISTINCTNESS, EQUATIONS, LEVELS
 
 Results = Mapping[str, Any]
 MOST_PEOPLE = 1000  # rows of the people table; more would only slow the page down
@@ -102,17 +102,21 @@ def cards(results: Results) -> list[dict[str, Any]]:
             {
                 "title": title,
                 "level": level,
-                "level_text": LEVELS.get(level, level),
+                "level_text": (DISTINCTNESS if criterion == "distinctiveness" else LEVELS).get(level, level),
                 "value": one.format_value() + (f" · {one.extra['tag']}" if "tag" in one.extra else ""),
                 "interval": one.format_interval(),
                 "null": one.format_null(),
                 "gauge": gauge(one),
                 "sentence": case.get("sentence", ""),
-                "attacker": f"{case['attacker']} attacker" if case.get("attacker") else "",
+                "attacker": _attacker(case.get("attacker") or ""),
                 "measure": one.label + "".join(f", {_parameter(key, value)}" for key, value in one.at.items()),
             }
         )
     return made
+
+
+def _attacker(name: str) -> str:
+    return f"{name} attacker" if name and " " not in name else name
 
 
 def gauge(one: Estimate) -> dict[str, Any] | None:
