@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from veilmeter.cli import options
 from veilmeter.cli.lists import Lists
 from veilmeter.errors import InputError
 
@@ -15,69 +16,48 @@ if TYPE_CHECKING:
     from veilmeter.metrics.linkability import Linkability
 
 COMMAND_CLASS = Lists
-CURVES, MORE, OUTPUT = "Curve", "More measures", "Output"
+CURVE, MORE = options.CURVE, options.MORE
 
 
 def command(
-    enrol: Annotated[
-        Path,
-        typer.Option(metavar="FILE_OR_FOLDER", help="Embeddings of the people the attacker knows; all utterances of a "
-                     "speaker are averaged.", show_default=False),
-    ],
-    test: Annotated[
-        Path,
-        typer.Option(metavar="FILE_OR_FOLDER", help="Embeddings of the protected recordings, of the same extractor.",
-                     show_default=False),
-    ],
+    enrol: options.Enrol,
+    test: options.Test,
     speakers: Annotated[
         list[str] | None,
-        typer.Option(metavar="N", help="Linkability among so many enrolled people; several, or with commas. Default: "
-                     "round numbers up to all.", rich_help_panel=CURVES, show_default=False),
+        options.several("N", "Linkability among so many enrolled people; several, or with commas. Default: round "
+                        "numbers up to all.", CURVE),
     ] = None,
     length: Annotated[
         list[str] | None,
-        typer.Option(metavar="L", help="Utterances in a test conversation; several, or with commas. Default: 1.",
-                     rich_help_panel=CURVES, show_default=False),
+        options.several("L", "Utterances in a test conversation; several, or with commas. Default: 1.", CURVE),
     ] = None,
     conversations: Annotated[
         int | None,
         typer.Option(help="At most so many conversations of a test speaker, drawn at random. Default: all.", min=1,
-                     rich_help_panel=CURVES, show_default=False),
+                     rich_help_panel=CURVE, show_default=False),
     ] = None,
     population: Annotated[
         list[str] | None,
-        typer.Option(metavar="N", help="Extrapolate to a population of this size (1e6), with a back-test.",
-                     rich_help_panel=MORE, show_default=False),
+        options.several("N", "Extrapolate to a population of this size (1e6), with a back-test.", MORE),
     ] = None,
     ranks: Annotated[
         bool,
         typer.Option("--ranks", help="Cumulative match curve, what ranks disclose, and TPR at low FPR a person.",
                      rich_help_panel=MORE),
     ] = False,
-    attribute: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Also for an attacker who knows this of the target, such as gender.",
-                     rich_help_panel=MORE, show_default=False),
-    ] = None,
+    attribute: options.Attributes = None,
     per_speaker: Annotated[
         bool, typer.Option("--per-speaker", help="Linkability of each test speaker.", rich_help_panel=MORE)
     ] = False,
-    name: Annotated[str, typer.Option(help="What to call this attacker in figures.", rich_help_panel=OUTPUT)] = "",
-    beside: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=FILE", help="JSON of an earlier run, drawn too: another attacker, or the other "
-                     "measure of the same.",
-                     rich_help_panel=OUTPUT, show_default=False),
-    ] = None,
-    no_intervals: Annotated[bool, typer.Option("--no-intervals", help="Values only, quickly.")] = False,
-    seed: Annotated[int, typer.Option(help="Of everything drawn at random.", min=0)] = 0,
-    figures: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write the curves as SVG, PNG and PDF.", rich_help_panel=OUTPUT)
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=OUTPUT)] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.", rich_help_panel=OUTPUT)] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.", rich_help_panel=OUTPUT)] = False,
-    latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table.", rich_help_panel=OUTPUT)] = False,
+    name: options.AttackerName = "",
+    beside: options.Beside = None,
+    no_intervals: options.NoIntervals = False,
+    seed: options.Seed = 0,
+    figures: Annotated[Path | None, options.figures("the curves")] = None,
+    json: options.Json = False,
+    csv: options.Csv = False,
+    markdown: options.Markdown = False,
+    latex: options.Latex = False,
 ) -> None:  # fmt: skip
     """Can a protected recording be linked to the right person among N' enrolled people?
 
@@ -109,14 +89,14 @@ def command(
         )
     steps = wanted or legal.ladder(largest)
     found: dict[str, list[Estimate]] = {}
-    options: dict[str, Any] = {"most": conversations, "seed": seed}
+    drawn: dict[str, Any] = {"most": conversations, "seed": seed}
     with legal.later("scoring") as progress:
         for one in lengths:
-            link = linkability(people, said, length=one, progress=progress, **options)
+            link = linkability(people, said, length=one, progress=progress, **drawn)
             warnings += legal.dropped(_short(link, people.names, said.names), one, one)
             points = {"linkability": link.estimates(steps, intervals=not no_intervals)}
             points["one_minus_eer"] = one_minus_eer(
-                people, said, steps, length=one, intervals=not no_intervals, **options
+                people, said, steps, length=one, intervals=not no_intervals, **drawn
             )
             if sizes:
                 from veilmeter.metrics.population import population_linkability
@@ -128,12 +108,12 @@ def command(
                 from veilmeter.metrics.ranks import identity_tpr, rank_estimates
 
                 points |= rank_estimates(link, intervals=not no_intervals, seed=seed)
-                tpr = identity_tpr(people, said, length=one, **options)
+                tpr = identity_tpr(people, said, length=one, **drawn)
                 points["identity_tpr"] = tpr.estimates(intervals=not no_intervals)
             for column in attribute or []:
                 from veilmeter.metrics.side_information import informed_linkability
 
-                knowing = informed_linkability(people, said, column, length=one, progress=progress, **options)
+                knowing = informed_linkability(people, said, column, length=one, progress=progress, **drawn)
                 points.setdefault("linkability_knowing", []).extend(
                     knowing.estimates(steps, intervals=not no_intervals)
                 )

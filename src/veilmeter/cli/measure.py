@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from veilmeter.cli import options
 from veilmeter.errors import InputError
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from veilmeter.estimate import Estimate
     from veilmeter.scores import Scores
 
-SCORES, SETS, OUTPUT = "Reading", "More than one score file", "Output"
+SCORES, SETS = "Reading", "More than one score file"
 
 
 def command(
@@ -61,9 +62,7 @@ def command(
         Path | None,
         typer.Option(metavar="KEY2", help="Trial key of the second run. Default: the same key.", rich_help_panel=SETS),
     ] = None,
-    eer_method: Annotated[
-        str, typer.Option(help="rocch (convex hull of the ROC), roc (as scikit-learn's ROC gives it) or interpolated.")
-    ] = "rocch",
+    eer_method: options.EerMethod = "rocch",
     per_speaker: Annotated[
         bool, typer.Option("--per-speaker", help="ZEBRA and EER of each enrolled speaker: whom does protection fail?")
     ] = False,
@@ -72,18 +71,16 @@ def command(
         typer.Option("--stream", help="For files larger than memory: values only, exact, by way of files in the "
                      "temporary folder (8 bytes a score). The key must have the same order.", rich_help_panel=SCORES),
     ] = False,
-    no_intervals: Annotated[bool, typer.Option("--no-intervals", help="Values only, quickly.")] = False,
+    no_intervals: options.NoIntervals = False,
     resamples: Annotated[int, typer.Option(help="Bootstrap resamples of the speakers.", min=50)] = 1000,
-    seed: Annotated[int, typer.Option(help="Of the resamples and the null level.", min=0)] = 0,
+    seed: options.Seed = 0,
     figures: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write ECE profile, histogram, DET and calibration plot as SVG, PNG and PDF.",
-                     rich_help_panel=OUTPUT),
+        Path | None, options.figures("ECE profile, histogram, DET and calibration plot")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=OUTPUT)] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.", rich_help_panel=OUTPUT)] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.", rich_help_panel=OUTPUT)] = False,
-    latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table.", rich_help_panel=OUTPUT)] = False,
+    json: options.Json = False,
+    csv: options.Csv = False,
+    markdown: options.Markdown = False,
+    latex: options.Latex = False,
 ) -> None:  # fmt: skip
     """Measure what the scores of an attacker give away: EER, Cllr, ZEBRA, linkability, each with its uncertainty.
 
@@ -130,13 +127,13 @@ def command(
         return found
 
     data = read(main, trials, "scores")
-    options: dict[str, Any] = {"intervals": not no_intervals, "resamples": resamples, "seed": seed}
-    estimates: dict[str, Any] = dict(measure_scores(data, eer_method=eer_method, **options))
+    drawn: dict[str, Any] = {"intervals": not no_intervals, "resamples": resamples, "seed": seed}
+    estimates: dict[str, Any] = dict(measure_scores(data, eer_method=eer_method, **drawn))
     if calibrate_on is not None:
         from veilmeter.metrics.score_sets import calibrated_on
 
         other = read(calibrate_on, calibration_trials or trials, "calibrate_on")
-        estimates |= calibrated_on(data, other, **options)
+        estimates |= calibrated_on(data, other, **drawn)
     if original is not None and mixed is not None and protected is not None:
         from veilmeter.metrics.score_sets import compared
 
@@ -144,7 +141,7 @@ def command(
             data if path == main else read(path, trials, role)
             for role, path in (("original", original), ("mixed", mixed), ("protected", protected))
         ]
-        estimates |= compared(*sets, **options)
+        estimates |= compared(*sets, **drawn)
     if per_speaker:
         from veilmeter.metrics.score_sets import per_speaker as each
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from veilmeter.cli import options
 from veilmeter.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,19 +18,17 @@ if TYPE_CHECKING:
     from veilmeter.metrics.similarity import Similarity
     from veilmeter.metrics.zoo import Zoo
 
-OUTPUT, SESSIONS = "Output", "Sessions"
+SESSIONS = "Sessions"
 
 
 def command(
     original: Annotated[
-        Path,
-        typer.Option(metavar="FILE_OR_FOLDER", help="Embeddings of the original speech: an x-vector folder with meta/, "
-                     "ark/scp, npz, h5 or Parquet.", show_default=False),
+        Path, options.vectors(f"Embeddings of the original speech: {options.VECTOR_FORMATS}.")
     ],
     anonymized: Annotated[
         list[Path],
-        typer.Option(metavar="FILE_OR_FOLDER", help="Embeddings of the same utterances, anonymized. Give it once for "
-                     "each system to compare several.", show_default=False),
+        options.vectors("Embeddings of the same utterances, anonymized. Give it once for each system to compare "
+                        "several."),
     ],
     form: Annotated[
         str, typer.Option(help="geometric (Noé et al. 2022) or arithmetic (Noé et al. 2020) similarity.")
@@ -51,21 +50,18 @@ def command(
     ] = "session",
     speakers: Annotated[
         list[str] | None,
-        typer.Option(metavar="N", help="Linkability among so many enrolled speakers; several with commas.",
-                     rich_help_panel=SESSIONS, show_default=False),
+        options.several("N", "Linkability among so many enrolled speakers; several with commas.", SESSIONS),
     ] = None,
     length: Annotated[int, typer.Option(help="Utterances in a conversation.", min=1, rich_help_panel=SESSIONS)] = 1,
-    no_intervals: Annotated[bool, typer.Option("--no-intervals", help="Values only, quickly.")] = False,
-    seed: Annotated[int, typer.Option(help="Of the permuted labels that give the level of chance.", min=0)] = 0,
+    no_intervals: options.NoIntervals = False,
+    seed: options.Seed = 0,
     figures: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write the matrices, the zoo, the speakers and DeID against G_VD as SVG, PNG "
-                     "and PDF.", rich_help_panel=OUTPUT),
+        Path | None, options.figures("the matrices, the zoo, the speakers and DeID against G_VD")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=OUTPUT)] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.", rich_help_panel=OUTPUT)] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.", rich_help_panel=OUTPUT)] = False,
-    latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table.", rich_help_panel=OUTPUT)] = False,
+    json: options.Json = False,
+    csv: options.Csv = False,
+    markdown: options.Markdown = False,
+    latex: options.Latex = False,
 ) -> None:  # fmt: skip
     """Compare all voices before and after: is the original speaker gone (DeID), do voices stay distinct (G_VD)?
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from veilmeter.cli import options
 from veilmeter.cli.lists import Lists
 from veilmeter.errors import InputError
 
@@ -15,72 +16,52 @@ if TYPE_CHECKING:
     from veilmeter.metrics.singling_out import SinglingOut
 
 COMMAND_CLASS = Lists
-CURVES, MORE, OUTPUT = "Curve", "More measures", "Output"
+CURVE, MORE = options.CURVE, options.MORE
 PREDICATES = 495  # as many as in the paper
 
 
 def command(
-    enrol: Annotated[
-        Path,
-        typer.Option(metavar="FILE_OR_FOLDER", help="Embeddings of the people the attacker knows; all utterances of a "
-                     "speaker are averaged.", show_default=False),
-    ],
-    test: Annotated[
-        Path,
-        typer.Option(metavar="FILE_OR_FOLDER", help="Embeddings of the protected recordings, of the same extractor.",
-                     show_default=False),
-    ],
+    enrol: options.Enrol,
+    test: options.Test,
     speakers: Annotated[
         list[str] | None,
-        typer.Option(metavar="N", help="Singling Out among so many test speakers; several, or with commas. Default: "
-                     "round numbers up to all.", rich_help_panel=CURVES, show_default=False),
+        options.several("N", "Singling Out among so many test speakers; several, or with commas. Default: round "
+                        "numbers up to all.", CURVE),
     ] = None,
     length: Annotated[
         list[str] | None,
-        typer.Option(metavar="L", help="Utterances in a conversation; several, or with commas. Default: 1.",
-                     rich_help_panel=CURVES, show_default=False),
+        options.several("L", "Utterances in a conversation; several, or with commas. Default: 1.", CURVE),
     ] = None,
     rule: Annotated[
         str,
         typer.Option(help="How the threshold is set: paper (footnote 4), or balanced, where every speaker weighs the "
-                     "same however much they have said.", rich_help_panel=CURVES),
+                     "same however much they have said.", rich_help_panel=CURVE),
     ] = "paper",
-    draws: Annotated[int, typer.Option(help="Random subsets of each size.", min=1, rich_help_panel=CURVES)] = 5,
+    draws: Annotated[int, typer.Option(help="Random subsets of each size.", min=1, rich_help_panel=CURVE)] = 5,
     folds: Annotated[
-        int, typer.Option(help="Splits into calibration and test.", min=2, rich_help_panel=CURVES)
+        int, typer.Option(help="Splits into calibration and test.", min=2, rich_help_panel=CURVE)
     ] = 10,
     predicates: Annotated[
         int,
         typer.Option(help="Enrolled people whose rules are tried, drawn at random beyond this many.", min=1,
-                     rich_help_panel=CURVES),
+                     rich_help_panel=CURVE),
     ] = PREDICATES,
-    attribute: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Also for an attacker who knows this of the target, such as gender.",
-                     rich_help_panel=MORE, show_default=False),
-    ] = None,
+    attribute: options.Attributes = None,
     per_speaker: Annotated[
         bool, typer.Option("--per-speaker", help="Singling Out by the rule of each person.", rich_help_panel=MORE)
     ] = False,
     no_control: Annotated[
         bool, typer.Option("--no-control", help="Without the measured control.", rich_help_panel=MORE)
     ] = False,
-    name: Annotated[str, typer.Option(help="What to call this attacker in figures.", rich_help_panel=OUTPUT)] = "",
-    beside: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=FILE", help="JSON of an earlier run, drawn too: another attacker, or the other "
-                     "measure of the same.",
-                     rich_help_panel=OUTPUT, show_default=False),
-    ] = None,
-    no_intervals: Annotated[bool, typer.Option("--no-intervals", help="Values only, quickly.")] = False,
-    seed: Annotated[int, typer.Option(help="Of everything drawn at random.", min=0)] = 0,
-    figures: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write the curves as SVG, PNG and PDF.", rich_help_panel=OUTPUT)
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=OUTPUT)] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.", rich_help_panel=OUTPUT)] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.", rich_help_panel=OUTPUT)] = False,
-    latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table.", rich_help_panel=OUTPUT)] = False,
+    name: options.AttackerName = "",
+    beside: options.Beside = None,
+    no_intervals: options.NoIntervals = False,
+    seed: options.Seed = 0,
+    figures: Annotated[Path | None, options.figures("the curves")] = None,
+    json: options.Json = False,
+    csv: options.Csv = False,
+    markdown: options.Markdown = False,
+    latex: options.Latex = False,
 ) -> None:  # fmt: skip
     """Does an attacker's rule, true of one person in N on average, pick out exactly one person?
 
@@ -113,9 +94,9 @@ def command(
     found: dict[str, list[Estimate]] = {}
     with legal.later("scoring") as progress:
         for one, sizes in steps.items():
-            options: dict[str, Any] = {"predicates": predicates, "seed": seed, "progress": progress}
+            drawn: dict[str, Any] = {"predicates": predicates, "seed": seed, "progress": progress}
             single = singling_out(
-                people, said, sizes, length=one, rule=rule, draws=draws, folds=folds, control=not no_control, **options
+                people, said, sizes, length=one, rule=rule, draws=draws, folds=folds, control=not no_control, **drawn
             )
             warnings += legal.dropped(single.dropped, 2 * one, one)
             points = single.estimates(intervals=not no_intervals)
@@ -125,7 +106,7 @@ def command(
             for column in attribute or []:
                 from veilmeter.metrics.side_information import informed_singling_out
 
-                knowing = informed_singling_out(people, said, column, sizes, without=single, **options)
+                knowing = informed_singling_out(people, said, column, sizes, without=single, **drawn)
                 for key, curve in knowing.estimates(intervals=not no_intervals).items():
                     points.setdefault(f"{key}_knowing", []).extend(curve)
             if per_speaker:

@@ -1,0 +1,95 @@
+"""The options that several commands have, each declared once: the same name, words and panel of the help everywhere.
+
+Types are for options that are the same everywhere (`json: options.Json = False`), functions for those whose words or
+type differ (`figures: Annotated[Path | None, options.figures("the curves")] = None`). Defaults stand at the parameter.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+CURVE, MORE, OUTPUT = "Curve", "More measures", "Output"  # panels of the help
+VECTORS = "FILE_OR_FOLDER"
+VECTOR_FORMATS = "an x-vector folder with meta/, ark/scp, npz, h5 or Parquet"
+
+# `veilmeter.engine` says the same in its errors; to import it for the words would slow down every `--help`.
+JOBS_HELP = "Processes on this machine; by default one a core."
+CLUSTER_HELP = (
+    "Run on a Dask cluster: tcp://host:8786, `local`, or slurm, oar, pbs with your dask-jobqueue configuration "
+    "(slurm:FILE.yaml names one)."
+)
+
+# --- what is printed and drawn
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=OUTPUT)]
+Csv = Annotated[bool, typer.Option("--csv", help="Print CSV.", rich_help_panel=OUTPUT)]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown.", rich_help_panel=OUTPUT)]
+Latex = Annotated[bool, typer.Option("--latex", help="Print a LaTeX table.", rich_help_panel=OUTPUT)]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")]
+
+
+def figures(what: str) -> Any:
+    """`--figures DIR`, with what is drawn."""
+    return typer.Option(
+        metavar="DIR", help=f"Write {what} as SVG, PNG and PDF.", show_default=False, rich_help_panel=OUTPUT
+    )
+
+
+# --- how it is computed
+
+Seed = Annotated[int, typer.Option(help="Of everything drawn at random: the same seed, the same result.", min=0)]
+NoIntervals = Annotated[bool, typer.Option("--no-intervals", help="Values only, quickly.")]
+EerMethod = Annotated[
+    str, typer.Option(help="rocch (convex hull of the ROC), roc (as scikit-learn's ROC gives it) or interpolated.")
+]
+Jobs = Annotated[int | None, typer.Option(metavar="N", help=JOBS_HELP, min=1, show_default=False)]
+Cluster = Annotated[str | None, typer.Option(metavar="ADDRESS", help=CLUSTER_HELP, show_default=False)]
+Offline = Annotated[bool, typer.Option("--offline", help="Fetch nothing, not even an extractor's weights.")]
+
+# --- corpora and runs
+
+Corpus = Annotated[Path, typer.Argument(help="A corpus in any known layout, or a CSV (path, speaker, ...).")]
+Layout = Annotated[
+    str | None,
+    typer.Option(help="folder, librispeech, vctk, commonvoice, kaldi, vpc or csv, if it is not recognised."),
+]
+Part = Annotated[str | None, typer.Option(help="One part of the corpus: test-clean, test, libri_test, mic1...")]
+Suffix = Annotated[str | None, typer.Option(help="The variant of VoicePrivacy data: '' is the original, or _anon...")]
+Roots = Annotated[
+    list[Path] | None,
+    typer.Option(help="A further folder that audio may lie in; for Kaldi folders the only ones it may lie in."),
+]
+MaxSeconds = Annotated[float, typer.Option(help="Leave out longer recordings.", min=1)]
+Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first unusable recording.")]
+Run = Annotated[Path, typer.Argument(help="The folder that `assess --out` wrote.")]
+
+# --- embeddings of an attacker and of the protected speech
+
+
+def vectors(text: str, panel: str | None = None) -> Any:
+    """An option that names embeddings."""
+    return typer.Option(metavar=VECTORS, help=text, show_default=False, rich_help_panel=panel)
+
+
+def several(metavar: str, text: str, panel: str) -> Any:
+    """An option that is given several times, or with several values."""
+    return typer.Option(metavar=metavar, help=text, show_default=False, rich_help_panel=panel)
+
+
+Enrol = Annotated[
+    Path, vectors("Embeddings of the people the attacker knows; all utterances of a speaker are averaged.")
+]
+Test = Annotated[Path, vectors("Embeddings of the protected recordings, of the same extractor.")]
+Attributes = Annotated[
+    list[str] | None,
+    several("COLUMN", "Also for an attacker who knows this of the target, such as gender.", MORE),
+]
+AttackerName = Annotated[str, typer.Option(help="What to call this attacker in figures.", rich_help_panel=OUTPUT)]
+Beside = Annotated[
+    list[str] | None,
+    several("NAME=FILE", "JSON of an earlier run, drawn too: another attacker, or the other measure of the same.",
+            OUTPUT),
+]  # fmt: skip
