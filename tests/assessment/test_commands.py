@@ -11,7 +11,7 @@ import pytest
 import synthetic_voices as voices
 from typer.testing import CliRunner
 
-from veilmeter.assessment import assess, read_results
+from veilmeter.assessment import Settings, assess, read_results
 from veilmeter.cli.main import app
 from veilmeter.comparing import compare
 from veilmeter.errors import InputError
@@ -71,6 +71,19 @@ def test_options_win_over_the_file_and_lists_need_no_repetition(folder: Path, tm
     assert results["parameters"]["lengths"] == [1, 2]
     assert results["seed"] == 5
     assert "eer" not in results["attackers"]["ignorant"]["estimates"]
+
+
+def test_a_seed_of_zero_wins_over_the_file_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*, settings: Settings, **_: object) -> None:
+        raise InputError(f"seed {settings.seed}, intervals {settings.intervals}")
+
+    monkeypatch.setattr("veilmeter.assessment.assess", stop)
+    file = folder / "seeded.toml"
+    file.write_text((folder / "partly.toml").read_text() + "seed = 7\n")
+    with pytest.raises(InputError, match="seed 7, intervals True"):
+        run("assess", file, "--out", folder / "nothing")
+    with pytest.raises(InputError, match="seed 0, intervals False"):
+        run("assess", file, "--out", folder / "nothing", "--seed", 0, "--no-intervals")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from veilmeter.cli import options
 from veilmeter.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def command(
-    corpus: Annotated[Path, typer.Argument(help="A corpus in any known layout, or a CSV (path, speaker, ...).")],
+    corpus: options.Corpus,
     out: Annotated[Path, typer.Argument(help="The folder for the anonymized corpus; a stopped run goes on from it.")],
     system: Annotated[
         str,
@@ -48,33 +49,23 @@ def command(
     option: Annotated[
         list[str] | None, typer.Option(help="Any other option of the system.", metavar="NAME=VALUE")
     ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same output.", min=0)] = 0,
+    seed: options.Seed = 0,
     format: Annotated[str, typer.Option(help="flac or wav, 16 bits either way.")] = "flac",
     manifest: Annotated[
         Path | None, typer.Option(help="Where to say what was done to each utterance (OUT.manifest.jsonl).")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Do again what was made with other settings.")] = False,
-    layout: Annotated[
-        str | None,
-        typer.Option(help="folder, librispeech, vctk, commonvoice, kaldi, vpc or csv, if it is not recognised."),
-    ] = None,
-    part: Annotated[
-        str | None, typer.Option(help="One part of the corpus: test-clean, test, libri_test, mic1...")
-    ] = None,
-    suffix: Annotated[
-        str | None, typer.Option(help="The variant of VoicePrivacy data: '' is the original, or _anon...")
-    ] = None,
-    root: Annotated[
-        list[Path] | None,
-        typer.Option(help="A further folder that audio may lie in; for Kaldi folders the only ones it may lie in."),
-    ] = None,
-    max_seconds: Annotated[float, typer.Option(help="Leave out longer recordings.", min=1)] = 3600.0,
-    jobs: Annotated[int | None, typer.Option(help="Processes (all cores).", min=1)] = None,
-    cluster: Annotated[str | None, typer.Option(help="A Dask scheduler's address, or local.")] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first unusable recording.")] = False,
-    offline: Annotated[bool, typer.Option("--offline", help="Fetch nothing, not even weights.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")] = False,
+    layout: options.Layout = None,
+    part: options.Part = None,
+    suffix: options.Suffix = None,
+    root: options.Roots = None,
+    max_seconds: options.MaxSeconds = 3600.0,
+    jobs: options.Jobs = None,
+    cluster: options.Cluster = None,
+    strict: options.Strict = False,
+    offline: options.Offline = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Anonymize every recording of CORPUS into OUT, which keeps its layout and its ids.
 
@@ -103,11 +94,11 @@ def command(
         "alpha": alpha, "alpha_range": alpha_range, "per": per, "command": command_line, "timeout": timeout,
         "furthest": furthest, "drawn": drawn, "gender": gender, "distance": distance, "model": model,
     }  # fmt: skip
-    options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    if system == "xvector-pool" and "per" in options:
-        options["level"] = options.pop("per")
-    options |= _more(option or []) | {"seed": seed, "offline": offline}
-    anonymizer = load_anonymizer(system, options)
+    chosen: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    if system == "xvector-pool" and "per" in chosen:
+        chosen["level"] = chosen.pop("per")
+    chosen |= _more(option or []) | {"seed": seed, "offline": offline}
+    anonymizer = load_anonymizer(system, chosen)
     found = read_corpus(corpus, layout, roots=root or (), part=part, suffix=suffix)
     engine = open_engine(jobs, cluster)
     try:

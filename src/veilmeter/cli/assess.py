@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from veilmeter.cli import options
 from veilmeter.cli.lists import Lists
 from veilmeter.errors import InputError
 
@@ -86,7 +87,7 @@ def command(
     extractor: Annotated[
         str | None, typer.Option("--extractor", help="campplus, ge2e, onnx:FILE or module:function.")
     ] = None,
-    layout: Annotated[str | None, typer.Option("--layout", help="Of the corpora, where it is not recognised.")] = None,
+    layout: options.Layout = None,
     segments: Annotated[
         float | None, typer.Option("--segments", help="Training speech is cut into pieces of so many seconds.")
     ] = None,
@@ -122,18 +123,18 @@ def command(
         Path | None,
         typer.Option("--out", help="Folder for results, tables and report; an interrupted run goes on here."),
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Of everything random.")] = None,
+    seed: options.MaybeSeed = None,
     resamples: Annotated[int | None, typer.Option("--resamples", help="Of the intervals.")] = None,
-    no_intervals: Annotated[bool, typer.Option("--no-intervals", help="Values only, much faster.")] = False,
-    offline: Annotated[bool, typer.Option("--offline", help="Never fetch an extractor's weights.")] = False,
-    jobs: Annotated[int | None, typer.Option("--jobs", help="Processes; all cores by default.")] = None,
-    cluster: Annotated[str | None, typer.Option("--cluster", help="A Dask cluster: tcp://host:port or local.")] = None,
+    no_intervals: options.NoIntervals = False,
+    offline: options.Offline = False,
+    jobs: options.Jobs = None,
+    cluster: options.Cluster = None,
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write the HTML page.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print results.json instead of the verdict.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")] = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Assess an anonymizer: every attacker, every measure, the worst case first, and what can't be trusted."""
-    given = {key: value for key, value in locals().items() if value not in (None, [], False)}
+    given = {key: value for key, value in locals().items() if value is not None and value is not False and value != []}
     from functools import partial
 
     from veilmeter.assessment import assess, make_settings, read_toml

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import typer
+from veilmeter.cli import options
 
 
 def command(
-    json: bool = typer.Option(False, "--json", help="JSON instead of a table."),
-    markdown: bool = typer.Option(False, "--markdown", help="A Markdown table."),
+    json: options.Json = False,
+    markdown: options.Markdown = False,
 ) -> None:
     """The attackers, what each has, and what others call them."""
     from veilmeter.attackers import ATTACKERS

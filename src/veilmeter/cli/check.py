@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from veilmeter.cli import options
 from veilmeter.errors import Problem, VeilmeterError
 
 
@@ -27,7 +28,7 @@ def command(
             "vctk, commonvoice, kaldi, vpc or csv."
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: options.Json = False,
 ) -> None:
     """List everything that is wrong with files: how often, where first, and how to mend it.
 

@@ -7,18 +7,20 @@ from typing import Annotated
 
 import typer
 
+from veilmeter.cli import options
+
 
 def command(
     runs: Annotated[list[Path], typer.Argument(help="Folders that `assess --out` wrote; the first is the baseline.")],
     resamples: Annotated[int, typer.Option("--resamples", help="Of the intervals.", min=10)] = 1000,
-    seed: Annotated[int, typer.Option("--seed", help="Of the intervals.", min=0)] = 0,
+    seed: options.Seed = 0,
     report: Annotated[
         Path | None, typer.Option("--report", help="Also write a page that shows the systems side by side.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="JSON.")] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="CSV.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="A Markdown table.")] = False,
-    latex: Annotated[bool, typer.Option("--latex", help="A LaTeX table.")] = False,
+    json: options.Json = False,
+    csv: options.Csv = False,
+    markdown: options.Markdown = False,
+    latex: options.Latex = False,
 ) -> None:
     """Compare runs: every measure of every attacker that all of them have, and the differences to the first run.
 

@@ -8,15 +8,17 @@ from typing import Annotated
 
 import typer
 
+from veilmeter.cli import options
+
 
 def command(
     out: Annotated[Path, typer.Option(help="Where everything goes; an interrupted demo goes on from there.")] = Path(
         "demo"
     ),
     fast: Annotated[bool, typer.Option("--fast", help="A first look: 12 voices, one system, fewer measures.")] = False,
-    jobs: Annotated[int | None, typer.Option(help="Processes; all cores by default.", min=1)] = None,
-    seed: Annotated[int, typer.Option(help="Of everything random.", min=0)] = 0,
-    offline: Annotated[bool, typer.Option("--offline", help="Never fetch an extractor's weights.")] = False,
+    jobs: options.Jobs = None,
+    seed: options.Seed = 0,
+    offline: options.Offline = False,
 ) -> None:
     """See the whole story on synthetic voices: three anonymizers attacked, measured and reported."""
     import time

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from veilmeter.cli import options
+
 if TYPE_CHECKING:
     from veilmeter.errors import Problem
     from veilmeter.extraction import Embedded
@@ -18,32 +20,22 @@ _LISTED = 100
 
 
 def command(
-    corpus: Annotated[Path, typer.Argument(help="A corpus in any known layout, or a CSV (path, speaker, ...).")],
+    corpus: options.Corpus,
     out: Annotated[Path, typer.Argument(help="The folder for the embeddings; a stopped run goes on from it.")],
     extractor: Annotated[
         str, typer.Option(help="campplus, ge2e, onnx:FILE, an installed one's name, or module:function.")
     ] = "campplus",
-    layout: Annotated[
-        str | None,
-        typer.Option(help="folder, librispeech, vctk, commonvoice, kaldi, vpc or csv, if it is not recognised."),
-    ] = None,
-    part: Annotated[
-        str | None, typer.Option(help="One part of the corpus: test-clean, test, libri_test, mic1...")
-    ] = None,
-    suffix: Annotated[
-        str | None, typer.Option(help="The variant of VoicePrivacy data: '' is the original, or _anon...")
-    ] = None,
-    root: Annotated[
-        list[Path] | None,
-        typer.Option(help="A further folder that audio may lie in; for Kaldi folders the only ones it may lie in."),
-    ] = None,
-    max_seconds: Annotated[float, typer.Option(help="Leave out longer recordings.", min=1)] = 3600.0,
-    jobs: Annotated[int | None, typer.Option(help="Processes (all cores).", min=1)] = None,
-    cluster: Annotated[str | None, typer.Option(help="A Dask scheduler's address, or local.")] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first unusable recording.")] = False,
-    offline: Annotated[bool, typer.Option("--offline", help="Fetch nothing, not even weights.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")] = False,
+    layout: options.Layout = None,
+    part: options.Part = None,
+    suffix: options.Suffix = None,
+    root: options.Roots = None,
+    max_seconds: options.MaxSeconds = 3600.0,
+    jobs: options.Jobs = None,
+    cluster: options.Cluster = None,
+    strict: options.Strict = False,
+    offline: options.Offline = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Extract a speaker embedding of every recording into Parquet files in OUT.
 

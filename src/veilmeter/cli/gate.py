@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from veilmeter.cli import options
 from veilmeter.cli.lists import Lists
 from veilmeter.errors import InputError
 
@@ -14,7 +14,7 @@ COMMAND_CLASS = Lists
 
 
 def command(
-    run: Annotated[Path, typer.Argument(help="The folder that `assess --out` wrote.")],
+    run: options.Run,
     maximum: Annotated[
         list[str] | None,
         typer.Option("--max", help="Upper limits: linkability@1000=0.05, d_ece=0.1, informed:linkability@20,L3=0.2."),
@@ -23,7 +23,7 @@ def command(
     trustworthy: Annotated[
         bool, typer.Option("--trustworthy", help="Also fail if the assessment does not trust itself.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="JSON.")] = False,
+    json: options.Json = False,
 ) -> None:
     """Check a run against limits. The bad end of the 95 % interval counts, over all attackers that were run.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from veilmeter.cli import options
 from veilmeter.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,35 +16,27 @@ if TYPE_CHECKING:
     from veilmeter.estimate import Estimate
     from veilmeter.inversion import Evaluation, InversionMap, Settings
 
-OUTPUT, ATTACK, MORE = "Output", "Attack", "What the attack needs"
-SOURCE = "FILE_OR_FOLDER"
+OUTPUT, ATTACK, NEEDS = options.OUTPUT, "Attack", "What the attack needs"
 
 
 def command(
     clear_train: Annotated[
-        Path | None,
-        typer.Option(metavar=SOURCE, help="Clear embeddings that the attacker has: an x-vector folder with meta/, "
-                     "ark/scp, npz, h5 or Parquet.", show_default=False),
+        Path | None, options.vectors(f"Clear embeddings that the attacker has: {options.VECTOR_FORMATS}.")
     ] = None,
     anonymized_train: Annotated[
         Path | None,
-        typer.Option(metavar=SOURCE, help="The same utterances anonymized (any order; other sets with --method "
-                     "wasserstein).", show_default=False),
+        options.vectors("The same utterances anonymized (any order; other sets with --method wasserstein)."),
     ] = None,
     clear_trials: Annotated[
         list[Path] | None,
-        typer.Option(metavar=SOURCE, help="Clear embeddings of the attacked utterances, for Top-1. Give it once a "
-                     "part.", show_default=False),
+        options.vectors("Clear embeddings of the attacked utterances, for Top-1. Give it once a part."),
     ] = None,
     anonymized_trials: Annotated[
-        list[Path] | None,
-        typer.Option(metavar=SOURCE, help="The attacked anonymized embeddings. Give it once a part.",
-                     show_default=False),
+        list[Path] | None, options.vectors("The attacked anonymized embeddings. Give it once a part.")
     ] = None,
     enrol: Annotated[
         Path | None,
-        typer.Option(metavar=SOURCE, help="Clear enrolment embeddings, for EER and Linkability. Default: the clear "
-                     "training set.", show_default=False),
+        options.vectors("Clear enrolment embeddings, for EER and Linkability. Default: the clear training set."),
     ] = None,
     trials: Annotated[
         list[Path] | None,
@@ -89,24 +82,23 @@ def command(
     ] = None,
     learning_curve: Annotated[
         bool, typer.Option("--learning-curve", help="Top-1 against the number of known pairs, 5 to all.",
-                           rich_help_panel=MORE)
+                           rich_help_panel=NEEDS)
     ] = False,
     label_noise: Annotated[
-        bool, typer.Option("--label-noise", help="Top-1 against the share of wrong pairs.", rich_help_panel=MORE)
+        bool, typer.Option("--label-noise", help="Top-1 against the share of wrong pairs.", rich_help_panel=NEEDS)
     ] = False,
     repeats: Annotated[
-        int, typer.Option(help="Random draws a point of these curves.", min=1, rich_help_panel=MORE)
+        int, typer.Option(help="Random draws a point of these curves.", min=1, rich_help_panel=NEEDS)
     ] = 5,
     shuffles: Annotated[
         int, typer.Option(help="Attacks with all pairs shuffled, which give the level of chance; 0 for none.", min=0,
-                          rich_help_panel=MORE)
+                          rich_help_panel=NEEDS)
     ] = 20,
     anonymized_again: Annotated[
         list[Path] | None,
-        typer.Option(metavar=SOURCE, help="The trials from another run of the anonymizer: does the map carry over?",
-                     rich_help_panel=MORE, show_default=False),
+        options.vectors("The trials from another run of the anonymizer: does the map carry over?", NEEDS),
     ] = None,
-    eer_method: Annotated[str, typer.Option(help="rocch, roc or interpolated.", rich_help_panel=OUTPUT)] = "rocch",
+    eer_method: options.EerMethod = "rocch",
     fold_eer: Annotated[
         bool, typer.Option("--fold-eer", help="Turn an EER above 50 % back below it, as paper 002 does.",
                            rich_help_panel=OUTPUT)
@@ -114,23 +106,17 @@ def command(
     per_speaker: Annotated[
         bool, typer.Option("--per-speaker", help="Show every speaker's Top-1.", rich_help_panel=OUTPUT)
     ] = False,
-    no_intervals: Annotated[
-        bool, typer.Option("--no-intervals", help="Values only, quickly.", rich_help_panel=OUTPUT)
-    ] = False,
-    seed: Annotated[int, typer.Option(help="Of everything random.", min=0)] = 0,
-    jobs: Annotated[
-        int | None, typer.Option(help="Processes; all cores by default. Results do not depend on it.", min=1)
-    ] = None,
-    cluster: Annotated[str | None, typer.Option(help="A Dask cluster instead.", show_default=False)] = None,
+    no_intervals: options.NoIntervals = False,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = None,
+    cluster: options.Cluster = None,
     figures: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write the projection before and after, the speakers and the curves as SVG, "
-                     "PNG and PDF.", rich_help_panel=OUTPUT, show_default=False),
+        Path | None, options.figures("the projection before and after, the speakers and the curves")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=OUTPUT)] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.", rich_help_panel=OUTPUT)] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.", rich_help_panel=OUTPUT)] = False,
-    latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table.", rich_help_panel=OUTPUT)] = False,
+    json: options.Json = False,
+    csv: options.Csv = False,
+    markdown: options.Markdown = False,
+    latex: options.Latex = False,
 ) -> None:  # fmt: skip
     """Undo the anonymizer in the space of embeddings (Champion et al. 2021), and say how much that gives away.
 

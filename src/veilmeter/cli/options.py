@@ -15,8 +15,7 @@ CURVE, MORE, OUTPUT = "Curve", "More measures", "Output"  # panels of the help
 VECTORS = "FILE_OR_FOLDER"
 VECTOR_FORMATS = "an x-vector folder with meta/, ark/scp, npz, h5 or Parquet"
 
-# `veilmeter.engine` says the same in its errors; to import it for the words would slow down every `--help`.
-JOBS_HELP = "Processes on this machine; by default one a core."
+# `veilmeter.engine` says this in an error; to import it for the words would slow down every `--help`.
 CLUSTER_HELP = (
     "Run on a Dask cluster: tcp://host:8786, `local`, or slurm, oar, pbs with your dask-jobqueue configuration "
     "(slurm:FILE.yaml names one)."
@@ -40,12 +39,18 @@ def figures(what: str) -> Any:
 
 # --- how it is computed
 
-Seed = Annotated[int, typer.Option(help="Of everything drawn at random: the same seed, the same result.", min=0)]
+_SEED = typer.Option("--seed", help="Of everything drawn at random: the same seed, the same result.", min=0)
+Seed = Annotated[int, _SEED]
+MaybeSeed = Annotated[int | None, _SEED]  # where a file of settings may say it
 NoIntervals = Annotated[bool, typer.Option("--no-intervals", help="Values only, quickly.")]
 EerMethod = Annotated[
     str, typer.Option(help="rocch (convex hull of the ROC), roc (as scikit-learn's ROC gives it) or interpolated.")
 ]
-Jobs = Annotated[int | None, typer.Option(metavar="N", help=JOBS_HELP, min=1, show_default=False)]
+Jobs = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Processes on this machine; by default one a core. Results do not depend on it.",
+                 min=1, show_default=False),
+]  # fmt: skip
 Cluster = Annotated[str | None, typer.Option(metavar="ADDRESS", help=CLUSTER_HELP, show_default=False)]
 Offline = Annotated[bool, typer.Option("--offline", help="Fetch nothing, not even an extractor's weights.")]
 

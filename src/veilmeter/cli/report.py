@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from veilmeter.cli import options
+
 
 def command(
-    run: Annotated[Path, typer.Argument(help="The folder that `assess --out` wrote.")],
+    run: options.Run,
     out: Annotated[Path | None, typer.Option(help="Where to write it; by default beside the results.")] = None,
     form: Annotated[str, typer.Option("--format", help="html, pdf, md, latex or json.")] = "html",
     threshold: Annotated[

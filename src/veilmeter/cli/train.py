@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from veilmeter.cli import options
 from veilmeter.errors import InputError
 
 SYSTEMS = ("xvector-pool",)
@@ -16,19 +17,17 @@ def command(
     system: Annotated[str, typer.Argument(help="What to train: xvector-pool.")],
     corpus: Annotated[Path, typer.Argument(help="A corpus of many speakers, in any layout that veilmeter knows.")],
     out: Annotated[Path, typer.Argument(help="The folder for the model; a stopped run goes on from what is there.")],
-    layout: Annotated[str | None, typer.Option(help="The corpus's layout, if it is not recognised.")] = None,
+    layout: options.Layout = None,
     steps: Annotated[int, typer.Option(help="Training steps of the network.", min=1)] = 1400,
     voices: Annotated[int, typer.Option(help="Voices to draw for the pool, for each gender.", min=1)] = 128,
     bottleneck: Annotated[
         int, typer.Option(help="Channels for what is said: more sound better and leak more of the speaker.", min=1)
     ] = 4,
     license: Annotated[str, typer.Option(help="The corpus's license, for the model card.")] = "not stated",
-    seed: Annotated[int, typer.Option(help="The same seed gives the same model.", min=0)] = 0,
-    jobs: Annotated[int | None, typer.Option(help="Processes for the features (all cores).", min=1)] = None,
-    offline: Annotated[
-        bool, typer.Option("--offline", help="Fetch nothing, not even the extractor's weights.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")] = False,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = None,
+    offline: options.Offline = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Train an anonymizer's model: features of every utterance, then the network, then model.safetensors in OUT.
 
