@@ -1,8 +1,8 @@
 """`make lock`: requirements-lock.txt, the versions and hashes of all that veilmeter[dev] needs, as it is in .venv.
 
-CI installs from it with `--require-hashes`, so that a package that was changed after the fact is refused. One archive a
-package: the one for this platform and Python. torch is left out: its build for CPUs is another file on every index, and
-constraints.txt pins its version.
+`make env` installs from it with hashes (tools/install.py), so that a package that was changed after the fact is
+refused. One archive a package: the one for this platform and Python. torch is left out: its build for CPUs is another
+file on every index, and constraints.txt pins its version.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ import tomllib
 from importlib import metadata
 from pathlib import Path
 
+from install import made_for
+
 ROOT = Path(__file__).resolve().parents[1]
 LOCK = ROOT / "requirements-lock.txt"
 LEFT_OUT = {"torch", "veilmeter", "pip", "setuptools", "wheel", "atheris"}
+# What installs the project itself, and what torch wants at run time (its version as in constraints.txt).
+BUILDS = ["hatchling>=1.24", "editables", "setuptools<81"]
 HEAD = """\
-# Made by `make lock` from a working environment; do not edit. Used as
-#   pip install --require-hashes --no-deps -r requirements-lock.txt
-#   pip install -c constraints.txt torch && pip install --no-deps -e .
+# Made by `make lock` from a working environment, for tools/install.py; do not edit.
 """
 
 
@@ -50,20 +52,25 @@ def needed() -> dict[str, str]:
     return {name: version for name, version in sorted(found.items()) if name not in LEFT_OUT}
 
 
-def main() -> int:
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-    wanted = [f"{name}=={version}" for name, version in needed().items()]
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as names, tempfile.NamedTemporaryFile() as report:
-        names.write("\n".join(wanted))
-        names.flush()
-        options = ["install", "--quiet", "--dry-run", "--ignore-installed", "--no-deps", "--report", report.name]
-        subprocess.run([*pip, *options, "-r", names.name], check=True)
-        found = json.loads(Path(report.name).read_text())
-    lines = []
-    for one in found["install"]:
+def resolved(*arguments: str) -> set[str]:
+    """The lines of the lock for what pip would install."""
+    with tempfile.NamedTemporaryFile() as report:
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+        subprocess.run([*pip, "--dry-run", "--ignore-installed", "--report", report.name, *arguments], check=True)
+        found = json.loads(Path(report.name).read_text())["install"]
+    lines = set()
+    for one in found:
         digest = one["download_info"]["archive_info"]["hashes"]["sha256"]
-        lines.append(f"{one['metadata']['name'].lower()}=={one['metadata']['version']} --hash=sha256:{digest}")
-    LOCK.write_text(HEAD + "\n".join(sorted(lines)) + "\n")
+        lines.add(f"{one['metadata']['name'].lower()}=={one['metadata']['version']} --hash=sha256:{digest}")
+    return lines
+
+
+def main() -> int:
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as names:
+        names.write("\n".join(f"{name}=={version}" for name, version in needed().items()))
+        names.flush()
+        lines = resolved("--no-deps", "-r", names.name) | resolved("-c", names.name, *BUILDS)
+    LOCK.write_text(f"{HEAD}{made_for()}\n" + "\n".join(sorted(lines)) + "\n")
     print(f"{len(lines)} packages in {LOCK.name}")
     return 0
 
