@@ -55,6 +55,16 @@ def ordered(engine: Engine, task: Callable[[Item], Result], items: Sequence[Item
     return [results[number] for number in range(len(items))]
 
 
+def stretches(count: int, workers: int) -> list[range]:
+    """0..count-1 in consecutive parts of nearly one size, one for each worker: for items that share large arrays.
+
+    >>> stretches(7, 3)
+    [range(0, 2), range(2, 4), range(4, 7)]
+    """
+    parts = max(1, min(count, workers))
+    return [range(count * part // parts, count * (part + 1) // parts) for part in range(parts)]
+
+
 class Here:
     """This process, one item after the other."""
 

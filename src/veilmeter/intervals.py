@@ -86,6 +86,17 @@ def multiplicities(rng: np.random.Generator, clusters: int, resamples: int) -> N
     return rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=resamples)
 
 
+def drawn_people(seed: int, people: int, numbers: range) -> NDArray[np.float64]:
+    """How often each person is drawn in the resamples of these numbers; one column a resample.
+
+    A resample depends on the seed and its number alone: whoever needs some of them draws the same ones.
+    """
+    out = np.empty((people, len(numbers)))
+    for column, number in enumerate(numbers):
+        out[:, column] = multiplicities(np.random.default_rng([seed, 0, number]), people, 1)[0]
+    return out
+
+
 def normal_quantile(p: float) -> float:
     """Of the standard normal distribution. (scipy.special takes a third of a second to import.)"""
     from statistics import NormalDist

@@ -53,6 +53,8 @@ def command(
     beside: options.Beside = None,
     no_intervals: options.NoIntervals = False,
     seed: options.Seed = 0,
+    jobs: options.Jobs = None,
+    cluster: options.Cluster = None,
     figures: Annotated[Path | None, options.figures("the curves")] = None,
     json: options.Json = False,
     csv: options.Csv = False,
@@ -70,8 +72,11 @@ def command(
 
         veilmeter linkability --enrol xvect_enrolls --test xvect_trials_anon --population 1e6 --ranks --figures out
     """
+    from contextlib import closing
+
     from veilmeter.cli import legal
     from veilmeter.cli.output import Page, chosen_form, emit
+    from veilmeter.engine import open_engine
     from veilmeter.metrics.linkability import linkability
     from veilmeter.metrics.one_minus_eer import one_minus_eer
 
@@ -90,19 +95,19 @@ def command(
     steps = wanted or legal.ladder(largest)
     found: dict[str, list[Estimate]] = {}
     drawn: dict[str, Any] = {"most": conversations, "seed": seed}
-    with legal.later("scoring") as progress:
+    with closing(open_engine(jobs, cluster)) as engine, legal.later("scoring") as progress:
         for one in lengths:
             link = linkability(people, said, length=one, progress=progress, **drawn)
             warnings += legal.dropped(_short(link, people.names, said.names), one, one)
             points = {"linkability": link.estimates(steps, intervals=not no_intervals)}
             points["one_minus_eer"] = one_minus_eer(
-                people, said, steps, length=one, intervals=not no_intervals, **drawn
+                people, said, steps, length=one, intervals=not no_intervals, engine=engine, **drawn
             )
             if sizes:
                 from veilmeter.metrics.population import population_linkability
 
                 points["population_linkability"] = population_linkability(
-                    link, sizes, intervals=not no_intervals, seed=seed
+                    link, sizes, intervals=not no_intervals, seed=seed, engine=engine
                 )
             if ranks:
                 from veilmeter.metrics.ranks import identity_tpr, rank_estimates

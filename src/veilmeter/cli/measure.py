@@ -74,6 +74,8 @@ def command(
     no_intervals: options.NoIntervals = False,
     resamples: Annotated[int, typer.Option(help="Bootstrap resamples of the speakers.", min=50)] = 1000,
     seed: options.Seed = 0,
+    jobs: options.Jobs = None,
+    cluster: options.Cluster = None,
     figures: Annotated[
         Path | None, options.figures("ECE profile, histogram, DET and calibration plot")
     ] = None,
@@ -95,7 +97,10 @@ def command(
 
         veilmeter measure run1 --trials trials --calibrate-on run2 --json
     """
+    from contextlib import closing
+
     from veilmeter.cli.output import Form, Page, chosen_form, emit
+    from veilmeter.engine import open_engine
     from veilmeter.formats.scores import read_with_remarks
     from veilmeter.metrics.summary import EER_METHODS, measure_scores
 
@@ -128,24 +133,25 @@ def command(
 
     data = read(main, trials, "scores")
     drawn: dict[str, Any] = {"intervals": not no_intervals, "resamples": resamples, "seed": seed}
-    estimates: dict[str, Any] = dict(measure_scores(data, eer_method=eer_method, **drawn))
-    if calibrate_on is not None:
-        from veilmeter.metrics.score_sets import calibrated_on
+    with closing(open_engine(jobs, cluster)) as engine:
+        estimates: dict[str, Any] = dict(measure_scores(data, eer_method=eer_method, engine=engine, **drawn))
+        if calibrate_on is not None:
+            from veilmeter.metrics.score_sets import calibrated_on
 
-        other = read(calibrate_on, calibration_trials or trials, "calibrate_on")
-        estimates |= calibrated_on(data, other, **drawn)
-    if original is not None and mixed is not None and protected is not None:
-        from veilmeter.metrics.score_sets import compared
+            other = read(calibrate_on, calibration_trials or trials, "calibrate_on")
+            estimates |= calibrated_on(data, other, **drawn)
+        if original is not None and mixed is not None and protected is not None:
+            from veilmeter.metrics.score_sets import compared
 
-        sets = [
-            data if path == main else read(path, trials, role)
-            for role, path in (("original", original), ("mixed", mixed), ("protected", protected))
-        ]
-        estimates |= compared(*sets, **drawn)
-    if per_speaker:
-        from veilmeter.metrics.score_sets import per_speaker as each
+            sets = [
+                data if path == main else read(path, trials, role)
+                for role, path in (("original", original), ("mixed", mixed), ("protected", protected))
+            ]
+            estimates |= compared(*sets, engine=engine, **drawn)
+        if per_speaker:
+            from veilmeter.metrics.score_sets import per_speaker as each
 
-        estimates |= each(data, intervals=not no_intervals, resamples=min(resamples, 200), seed=seed)
+            estimates |= each(data, intervals=not no_intervals, resamples=min(resamples, 200), seed=seed)
     warnings += _warnings(estimates, data)
     made = []
     if figures is not None:

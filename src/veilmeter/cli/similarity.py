@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from veilmeter.embeddings import Embeddings, Paired
+    from veilmeter.engine import Engine
     from veilmeter.estimate import Estimate
     from veilmeter.metrics.similarity import Similarity
     from veilmeter.metrics.zoo import Zoo
@@ -55,6 +56,8 @@ def command(
     length: Annotated[int, typer.Option(help="Utterances in a conversation.", min=1, rich_help_panel=SESSIONS)] = 1,
     no_intervals: options.NoIntervals = False,
     seed: options.Seed = 0,
+    jobs: options.Jobs = None,
+    cluster: options.Cluster = None,
     figures: Annotated[
         Path | None, options.figures("the matrices, the zoo, the speakers and DeID against G_VD")
     ] = None,
@@ -74,8 +77,11 @@ def command(
 
         veilmeter similarity --original o.npz --anonymized b1.npz --anonymized b2.npz --figures figures
     """
+    from contextlib import closing
+
     from veilmeter.cli.output import Page, chosen_form, emit
     from veilmeter.cli.progress import shown
+    from veilmeter.engine import open_engine
 
     output = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
     _check(form, pairs, backend)
@@ -87,21 +93,22 @@ def command(
     found: dict[str, Similarity] = {}
     zoos: dict[str, dict[str, Zoo]] = {}
     estimates: list[dict[str, Estimate | list[Estimate]]] = []
-    for name, path in zip(names, anonymized, strict=True):
-        protected = _read(path, warnings)
-        inputs[f"anonymized {name}" if len(names) > 1 else "anonymized"] = _input(path, protected)
-        both, used = _matched(base, protected, warnings)
-        with shown(f"comparing voices ({name})", unit="matrices", quiet=len(used.first) < 2500) as progress:
-            made, animals = _matrices(used, form, pairs, not no_intervals, seed, progress)
-        found[name], zoos[name] = made, animals
-        from veilmeter.metrics.similarity_estimates import similarity_estimates
+    with closing(open_engine(jobs, cluster)) as engine:
+        for name, path in zip(names, anonymized, strict=True):
+            protected = _read(path, warnings)
+            inputs[f"anonymized {name}" if len(names) > 1 else "anonymized"] = _input(path, protected)
+            both, used = _matched(base, protected, warnings)
+            with shown(f"comparing voices ({name})", unit="matrices", quiet=len(used.first) < 2500) as progress:
+                made, animals = _matrices(used, form, pairs, not no_intervals, seed, progress, engine)
+            found[name], zoos[name] = made, animals
+            from veilmeter.metrics.similarity_estimates import similarity_estimates
 
-        system = name if len(names) > 1 else None
-        one: dict[str, Estimate | list[Estimate]] = dict(similarity_estimates(made, system=system, backend=backend))
-        if sessions:
-            one |= _sessions(both, session_column, counts, length, not no_intervals, seed, system, warnings)
-        estimates.append(one)
-        warnings += _doubts(name if len(names) > 1 else "", made)
+            system = name if len(names) > 1 else None
+            one: dict[str, Estimate | list[Estimate]] = dict(similarity_estimates(made, system=system, backend=backend))
+            if sessions:
+                one |= _sessions(both, session_column, counts, length, not no_intervals, seed, system, warnings)
+            estimates.append(one)
+            warnings += _doubts(name if len(names) > 1 else "", made)
     files = []
     if figures is not None:
         from veilmeter.report.figures.similarity import save_all
@@ -216,7 +223,7 @@ def _matched(base: Embeddings, protected: Embeddings, warnings: list[str]) -> tu
 
 
 def _matrices(
-    used: Paired, form: str, pairs: str, intervals: bool, seed: int, progress: Any
+    used: Paired, form: str, pairs: str, intervals: bool, seed: int, progress: Any, engine: Engine
 ) -> tuple[Similarity, dict[str, Zoo]]:
     from veilmeter.metrics.similarity import KINDS, similarity
     from veilmeter.metrics.zoo import zoo
@@ -230,6 +237,7 @@ def _matrices(
         spreads=intervals,
         seed=seed,
         progress=progress,
+        engine=engine,
     )
     return made, {kind: zoo(made.matrix(kind), made.names) for kind in KINDS}
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from veilmeter.embeddings import Embeddings
+from veilmeter.engine import Engine
 from veilmeter.errors import InputError
 from veilmeter.estimate import Estimate
 from veilmeter.measures import measure
@@ -31,6 +32,7 @@ def one_minus_eer(
     most: int | None = None,
     intervals: bool = True,
     seed: int = 0,
+    engine: Engine | None = None,
 ) -> list[Estimate]:
     """1-EER (ROCCH) of test conversations against enrolment models, as a fraction, for every number of speakers."""
     people = models(enrol)
@@ -61,7 +63,7 @@ def one_minus_eer(
         target_speakers=(enrolled[right[own]], spoken[own]),
         impostor_speakers=(enrolled[against], spoken[tests]),
     )
-    eer = measure_scores(scores, intervals=intervals, resamples=RESAMPLES, seed=seed)["eer"]
+    eer = measure_scores(scores, intervals=intervals, resamples=RESAMPLES, seed=seed, engine=engine)["eer"]
     assert isinstance(eer, Estimate)
     entry = measure("one_minus_eer")
     turned = eer.with_(

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, expit, gammaln, psi
 
+from veilmeter.engine import Engine, Here, ordered, stretches
 from veilmeter.errors import InputError
 from veilmeter.estimate import Estimate
 from veilmeter.intervals import multiplicities, percentile
@@ -30,6 +31,7 @@ FACTOR = 20  # how much smaller the gallery of the back-test is
 FEWEST = 5  # impostors in the gallery of the back-test
 THINNINGS = 8  # random galleries of the back-test
 RESAMPLES = 100
+WORTH_SENDING = 5_000_000  # conversations in all resamples: fewer are done here at once
 _LOW, _HIGH = -9.0, 16.0  # of log a and log b
 _MOST_INFLATION = 12.0  # of the logit of z
 
@@ -187,10 +189,12 @@ def population_linkability(
     intervals: bool = True,
     resamples: int = RESAMPLES,
     seed: int = 0,
+    engine: Engine | None = None,
 ) -> list[Estimate]:
     """Linkability extrapolated to these numbers of people; model-dependent, and labelled so.
 
-    The value lies halfway (in logits) between the plain and the zero-inflated model.
+    The value lies halfway (in logits) between the plain and the zero-inflated model. Resamples of many people run on
+    `engine`, if there is one.
     """
     tested = back_test(link, seed=seed)
     for population in populations:
@@ -208,7 +212,11 @@ def population_linkability(
     if intervals and not clear:
         # The back-test goes up by a factor of 20 (or less); its error grows with the logarithm of the factor.
         reach = np.maximum(1.0, np.log(np.maximum(sizes / link.largest, 1.0)) / np.log(tested.factor))
-        guesses, errors = _bootstrap(link, models, sizes, resamples, seed)
+        if engine is None or resamples * len(link.better) < WORTH_SENDING:
+            engine = Here()
+        work = [_Work(link, models, sizes, seed, part) for part in stretches(resamples, engine.workers)]
+        found = ordered(engine, _bootstrap, work)
+        guesses, errors = (np.concatenate(part, axis=1) for part in zip(*found, strict=True))
         widening = errors[:, :, None] * reach
         ends = np.array([[percentile(side[:, :, j]) for j in range(len(sizes))]
                          for side in (guesses - widening, guesses + widening)])  # fmt: skip
@@ -242,22 +250,32 @@ def population_linkability(
     ]
 
 
-def _bootstrap(
-    link: Linkability, models: tuple[BetaBinomial, BetaBinomial], sizes: NDArray[np.float64], resamples: int, seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """For resampled test speakers, logits of both models at `sizes` (models x resamples x sizes), and the absolute
-    errors of their back-tests (models x resamples), which are as uncertain as all the rest."""
-    rng = np.random.default_rng([seed, 5])
-    guesses = np.empty((2, resamples, len(sizes)))
-    errors = np.empty((2, resamples))
+@dataclass(frozen=True, eq=False, slots=True)
+class _Work:
+    """Resamples to fit, by number."""
+
+    link: Linkability
+    models: tuple[BetaBinomial, BetaBinomial]
+    sizes: NDArray[np.float64]
+    seed: int
+    numbers: range
+
+
+def _bootstrap(work: _Work) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The engine's task: for resampled test speakers, logits of both models at `sizes` (models x resamples x sizes),
+    and the absolute errors of their back-tests (models x resamples), which are as uncertain as all the rest."""
+    link = work.link
+    guesses = np.empty((2, len(work.numbers), len(work.sizes)))
+    errors = np.empty((2, len(work.numbers)))
     fewer = _fewer(link)
-    for i, times in enumerate(multiplicities(rng, len(link.names), resamples)):
-        weights = link.weights * times[link.speakers]
+    for i, number in enumerate(work.numbers):
+        rng = np.random.default_rng([work.seed, 5, number])
+        weights = link.weights * multiplicities(rng, len(link.names), 1)[0][link.speakers]
         thinned = rng.hypergeometric(link.better, link.impostors - link.better, fewer)
         measured = _measured_logit(link, weights)
-        for j, model in enumerate(models):
+        for j, model in enumerate(work.models):
             again = fit(link.better, link.impostors, weights, inflated=j == 1, start=model)
-            guesses[j, i] = _logit(again.linkability(sizes))
+            guesses[j, i] = _logit(again.linkability(work.sizes))
             tried = fit(thinned, fewer, weights, inflated=j == 1, start=model)
             errors[j, i] = abs(float(_logit(tried.linkability(link.largest))) - measured)
     return guesses, errors

@@ -7,20 +7,22 @@ numbers instead of a sort of all trials.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.calibration import Groups, pool_starts, softplus
-from veilmeter.intervals import multiplicities, t_quantile, wilson
+from veilmeter.engine import Engine, Here, ordered, stretches
+from veilmeter.intervals import drawn_people, t_quantile, wilson
 from veilmeter.metrics import verification, zebra
 from veilmeter.scores import Scores
 
 Floats = NDArray[np.float64]
 MOST_LEFT_OUT = 300  # people up to which bootstrap and jackknife may differ enough to look at both
 MOST_GROUPS = 4096  # finer groups would not change a replicate in the digits that an interval shows
+WORTH_SENDING = 200_000_000  # weights of trials in all replicates, three seconds' work: less is done here at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,33 +289,72 @@ def replicates(
     resamples: int,
     seed: int,
     eer_method: str = "rocch",
+    engine: Engine | None = None,
 ) -> Replicates:
-    """Bootstrap over people: drawn with their trials on either side; a trial counts once for every pair drawn."""
+    """Bootstrap over people: drawn with their trials on either side; a trial counts once for every pair drawn.
+
+    Where it takes long, `engine` does it; the result is the same wherever it ran.
+    """
     enrol, test, people = people_of(scores)
     known = scores.enrol_speaker is not None
     place = layout(Scores(scores.values, scores.is_target, enrol, test), groups, edges)
     rounds = max(50, min(resamples, 3_000_000_000 // len(scores)))  # beyond three million trials fewer will do
     chunk = int(np.clip(4_000_000 // len(scores), 1, 64))
-    rng = np.random.default_rng([seed, 0])
+    if engine is None or rounds * len(scores) < WORTH_SENDING:
+        engine = Here()
+    work = _Work(place, people, seed, chunk, eer_method)
 
-    def measured(weights: Iterator[Floats]) -> dict[str, Floats]:
-        parts: dict[str, list[Floats]] = {}
-        for drawn in weights:
-            wt, wn = by_person(place.target_cells, drawn), by_person(place.impostor_cells, drawn)
-            for name, column in statistics(place, wt, wn, eer_method).items():
-                parts.setdefault(name, []).append(column)
-        return {name: np.concatenate(columns) for name, columns in parts.items()}
+    def measured(first: int, count: int) -> dict[str, Floats]:
+        parts = ordered(engine, _measure, work.split(first, count, engine.workers))
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
-    draws = (multiplicities(rng, people, min(chunk, rounds - i)).T.astype(float) for i in range(0, rounds, chunk))
     others: dict[str, Floats] = {}
     if people <= MOST_LEFT_OUT:
-        everybody = np.arange(people)[:, None]
-        others = measured((everybody != np.arange(i, min(i + chunk, people))).astype(float)
-                          for i in range(0, people, chunk))  # fmt: skip
+        others = measured(-people, people)
     coarse: dict[str, float] = {}
     if len(place.groups.targets) < len(groups.targets):
-        coarse = {name: float(column[0]) for name, column in measured(iter([np.ones((people, 1))])).items()}
-    return Replicates(measured(draws), people, "speakers" if known else "trials", others, coarse)
+        everybody = np.ones((people, 1))
+        coarse = {name: float(column[0]) for name, column in _of_draws(place, everybody, eer_method).items()}
+    return Replicates(measured(0, rounds), people, "speakers" if known else "trials", others, coarse)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Work:
+    """Replicates to measure, `chunk` at a time: the numbers from 0 are draws, -1 to -people leave somebody out.
+
+    What a chunk gives does not depend on who measures it, nor on the chunks beside it.
+    """
+
+    place: Layout
+    people: int
+    seed: int
+    chunk: int
+    eer_method: str
+    chunks: Sequence[range] = ()
+
+    def split(self, first: int, count: int, workers: int) -> list[_Work]:
+        """A stretch of chunks for each worker, which gets the trials once."""
+        chunks = [range(i, min(i + self.chunk, first + count)) for i in range(first, first + count, self.chunk)]
+        return [replace(self, chunks=chunks[part.start : part.stop]) for part in stretches(len(chunks), workers)]
+
+    def drawn(self, numbers: range) -> Floats:
+        """How often each person is drawn (people x replicates)."""
+        if numbers.start < 0:
+            return np.asarray(np.arange(-self.people, 0)[:, None] != np.array(numbers), np.float64)
+        return drawn_people(self.seed, self.people, numbers)
+
+
+def _measure(work: _Work) -> dict[str, Floats]:
+    """The engine's task: every measure of every replicate of these chunks."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    with threadpool_limits(1):  # sums in one order, whatever the machine
+        parts = [_of_draws(work.place, work.drawn(numbers), work.eer_method) for numbers in work.chunks]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _of_draws(place: Layout, drawn: Floats, eer_method: str) -> dict[str, Floats]:
+    return statistics(place, by_person(place.target_cells, drawn), by_person(place.impostor_cells, drawn), eer_method)
 
 
 def trial_means(scores: Scores, costs: Mapping[str, tuple[Floats, Floats]], *, resamples: int, seed: int) -> Replicates:
@@ -322,7 +363,7 @@ def trial_means(scores: Scores, costs: Mapping[str, tuple[Floats, Floats]], *, r
     Weighted sums within each pair of people are all that is needed, whatever the number of trials.
     """
     enrol, test, people = people_of(scores)
-    drawn = multiplicities(np.random.default_rng([seed, 0]), people, resamples).T.astype(np.float64)
+    drawn = drawn_people(seed, people, range(resamples))
     found = {name: np.zeros(resamples) for name in costs}
     for side, rows in enumerate((np.flatnonzero(scores.is_target), np.flatnonzero(~scores.is_target))):
         pairs, cell = np.unique(enrol[rows] * np.int64(people) + test[rows], return_inverse=True)

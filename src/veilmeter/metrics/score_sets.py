@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from veilmeter.engine import Engine
 from veilmeter.errors import InputError
 from veilmeter.estimate import Estimate
 from veilmeter.metrics import resampling, zebra
@@ -54,6 +55,7 @@ def compared(
     intervals: bool = True,
     resamples: int = 1000,
     seed: int = 0,
+    engine: Engine | None = None,
 ) -> dict[str, Estimate]:
     """Eq. 17-20, and the D_ECE and min Cllr they are made of, from OO, OP and PP scores.
 
@@ -66,7 +68,7 @@ def compared(
         points[name] = values(data)
         nulls[name] = null_levels(data.targets, data.impostors, seed=seed)
         if intervals:
-            spreads[name] = replicates_of(scores, data, resamples, seed)
+            spreads[name] = replicates_of(scores, data, resamples, seed, engine=engine)
     out: dict[str, Estimate] = {}
     for name, scores in sets.items():
         for what in ("d_ece", "min_cllr"):

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.calibration import Groups, Pav, group, pool, sigmoid, softplus
+from veilmeter.engine import Engine
 from veilmeter.errors import InputError
 from veilmeter.metrics.similarity_spread import Spread, spread
 
@@ -156,6 +157,7 @@ def similarity(
     spreads: bool = False,
     seed: int = 0,
     progress: Progress | None = None,
+    engine: Engine | None = None,
 ) -> Similarity:
     """The matrices of n utterances, row by row the same ones in `original` and `protected` (n x d).
 
@@ -163,7 +165,7 @@ def similarity(
     second utterance comes later in the listing, mirrored afterwards (for OP too), as in the challenge's script. An
     utterance is never compared with itself, nor with its own protected version. `scorer` compares two tables of
     vectors (symmetric: score(a, b) = score(b, a)^T); the default is the cosine. With `spreads`, what
-    intervals and the level of chance need is gathered too.
+    intervals and the level of chance need is gathered too, where it takes long on `engine`.
     """
     o, p = np.asarray(original), np.asarray(protected)
     if form not in get_args(Form):
@@ -191,7 +193,6 @@ def similarity(
     if scorer is None:
         o, p, scorer = _unit(o), _unit(p), _product
     layout = Layout.of(code)
-    rng = np.random.default_rng(seed)
     found: dict[Kind, SimilarityMatrix] = {}
     around: dict[Kind, Spread] = {}
     triples: list[tuple[Kind, Any, Any]] = [("OO", o, o), ("OP", o, p), ("PP", p, p)]
@@ -207,7 +208,9 @@ def similarity(
         del scores
         found[kind] = _matrix(ordered, layout, kind, pairs)
         if spreads:
-            around[kind] = spread(ordered, layout, found[kind], form=form, pairs=pairs, rng=rng)
+            around[kind] = spread(
+                ordered, layout, found[kind], form=form, pairs=pairs, seed=(seed, done), engine=engine
+            )
         del ordered
     if progress is not None:
         progress(3, 3)

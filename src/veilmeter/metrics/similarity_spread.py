@@ -8,6 +8,7 @@ regression, and its effect on D_diag is followed to first order (in the log doma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.calibration import pool_starts, sigmoid, softplus
+from veilmeter.engine import Engine, Here, ordered, stretches
 
 if TYPE_CHECKING:
     from veilmeter.metrics.similarity import Form, Kind, Layout, Pairs, SimilarityMatrix
@@ -23,6 +25,7 @@ Floats = NDArray[np.float64]
 
 BINS = 4096
 DRAWS = 20  # permutations for the level of chance
+SENT = (10_000_000, 100_000_000)  # pairs of utterances: fewer are resampled here at once, more would fill the memory
 _DRAWN_PAIRS = 60_000_000  # at most so many pairs over all draws, but at least three draws
 
 
@@ -43,8 +46,9 @@ def spread(
     *,
     form: Form,
     pairs: Pairs,
-    rng: np.random.Generator,
+    seed: Sequence[int],
     draws: int = DRAWS,
+    engine: Engine | None = None,
 ) -> Spread:
     """`scores` are sorted by speaker and, for OO, PP and the vpc rule, symmetric."""
     weight = 0.5 if pairs == "vpc" else 1.0  # an ordered pair of utterances, of which vpc counts each two once
@@ -52,26 +56,68 @@ def spread(
     targets, impostors = _histograms(codes, layout, symmetric=matrix.kind != "OP" or pairs == "vpc")
     targets, impostors = targets * weight, impostors * weight
     total_t, total_n = targets.sum(0), impostors.sum(0) / 2  # an impostor pair is two people's
-    everyone = _binned_llrs(total_t, total_n, None)
     counts = layout.pairs().astype(np.float64)  # the mirrored half is here, too
-    slope, slope_log = _slopes(codes, layout, matrix, form, counts)
-    people = len(layout.starts)
-    shift, shift_log = np.empty(people), np.empty(people)
-    base = _valued(everyone, form)
-    for person in range(people):
-        llrs = _binned_llrs(total_t - targets[person], total_n - impostors[person], everyone)
-        change = _valued(llrs, form) - base
-        shift[person], shift_log[person] = slope @ change, slope_log @ change
+    slopes = _slopes(codes, layout, matrix, form, counts)
+    if engine is None or not SENT[0] <= codes.size <= SENT[1]:
+        engine = Here()
     draws = max(3, min(draws, _DRAWN_PAIRS // len(codes) ** 2))
-    chance = np.array(
-        [_by_chance(codes, layout, matrix.kind, form, weight, total_t + total_n, counts, rng) for _ in range(draws)]
-    )
+    parts = max(1, min(engine.workers, draws))
+    shared = _Shared(codes, layout, matrix.kind, form, weight, total_t, total_n, counts, slopes, tuple(seed))
+    work = [
+        _Work(shared, targets[people.start : people.stop], impostors[people.start : people.stop], drawn)
+        for people, drawn in zip(stretches(len(targets), parts), stretches(draws, parts), strict=True)
+    ]
+    shifts, chance = (np.concatenate(part) for part in zip(*ordered(engine, _resampled, work), strict=True))
     return Spread(
-        d_diag_without(matrix.similarity(form)) + shift,
-        d_diag_without(matrix.log_similarity(form)) + shift_log,
+        d_diag_without(matrix.similarity(form)) + shifts[:, 0],
+        d_diag_without(matrix.log_similarity(form)) + shifts[:, 1],
         chance[:, 0],
         chance[:, 1],
     )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Shared:
+    """What every resample of one matrix needs; totals are the bins of all target and impostor pairs."""
+
+    codes: NDArray[np.uint16]
+    layout: Layout
+    kind: Kind
+    form: Form
+    weight: float
+    total_t: Floats
+    total_n: Floats
+    counts: NDArray[np.floating]
+    slopes: tuple[Floats, Floats]
+    seed: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Work:
+    """Speakers to leave out, by the bins of their pairs, and permutations to draw, by number."""
+
+    shared: _Shared
+    targets: Floats
+    impostors: Floats
+    draws: range
+
+
+def _resampled(work: _Work) -> tuple[Floats, Floats]:
+    """The engine's task: by how much D_diag, plain and in the log domain, moves without each of these speakers, as far
+    as the calibration goes; and what these permutations give."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    given = work.shared
+    everyone = _binned_llrs(given.total_t, given.total_n, None)
+    base = _valued(everyone, given.form)
+    shifts = np.empty((len(work.targets), 2))
+    with threadpool_limits(1):  # sums in one order, whatever the machine
+        for person, (t, n) in enumerate(zip(work.targets, work.impostors, strict=True)):
+            llrs = _binned_llrs(given.total_t - t, given.total_n - n, everyone)
+            change = _valued(llrs, given.form) - base
+            shifts[person] = [slope @ change for slope in given.slopes]
+    chance = [_by_chance(given, np.random.default_rng([*given.seed, number])) for number in work.draws]
+    return shifts, np.array(chance)
 
 
 def d_diag_without(matrix: Floats) -> Floats:
@@ -152,21 +198,13 @@ def _slopes(
     return found
 
 
-def _by_chance(
-    codes: NDArray[np.uint16],
-    layout: Layout,
-    kind: Kind,
-    form: Form,
-    weight: float,
-    total: Floats,
-    counts: NDArray[np.floating],
-    rng: np.random.Generator,
-) -> tuple[float, float]:
+def _by_chance(given: _Shared, rng: np.random.Generator) -> tuple[float, float]:
     """D_diag, plain and in the log domain, if nothing linked utterances to speakers.
 
     Within a set the utterances are dealt out to the speakers anew. Between the sets each speaker gets another one's
     protected voice, whole: that voice is still one voice, it only says nothing about whose it is.
     """
+    codes, layout, kind, form, weight = given.codes, given.layout, given.kind, given.form, given.weight
     people = len(layout.starts)
     partner = np.arange(people)
     if kind == "OP":
@@ -183,7 +221,7 @@ def _by_chance(
         targets += weight * np.bincount(table[rows, columns].ravel(), minlength=BINS)
     if kind != "OP":
         targets -= weight * np.bincount(table.diagonal(), minlength=BINS)
-    llrs = _binned_llrs(targets, total - targets, None)
+    llrs = _binned_llrs(targets, given.total_t + given.total_n - targets, None)
     values = _valued(llrs, form)
     sums = np.empty((people, people))
     for person in range(people):
@@ -191,7 +229,7 @@ def _by_chance(
         block = values[table[first:last]]
         block[np.arange(last - first), np.arange(first, last)] = 0
         sums[person] = np.add.reduceat(block.sum(0), layout.starts)
-    means = sums / counts
+    means = sums / given.counts
     if form == "geometric":
         sim, log = np.exp(means), means / np.log(2)
     else:

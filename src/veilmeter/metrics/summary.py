@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.calibration import Pav, group, pav_of_runs, runs
+from veilmeter.engine import Engine
 from veilmeter.estimate import Estimate
 from veilmeter.measures import measure
 from veilmeter.metrics import resampling, verification, zebra
@@ -80,10 +81,12 @@ def measure_scores(
     resamples: int = 1000,
     seed: int = 0,
     eer_method: str = "rocch",
+    engine: Engine | None = None,
 ) -> dict[str, Estimate | list[Estimate]]:
     """Every score-based measure by name: eer, cllr, min_cllr, calibration_loss, d_ece, l_w, d_sys, tpr@fpr=...
 
-    Without `intervals` large sets get no null level either: what remains is a few sorts' worth of time.
+    Without `intervals` large sets get no null level either: what remains is a few sorts' worth of time. Resamples of
+    large sets run on `engine`, if there is one.
 
     >>> found = measure_scores(Scores.from_arrays([2.0, 3.0], [0.0, 1.0]), intervals=False)
     >>> round(found["d_ece"].value, 4), found["l_w"].extra["tag"]
@@ -91,7 +94,7 @@ def measure_scores(
     """
     data = prepare(scores.targets, scores.impostors)
     found = values(data, eer_method)
-    spread = replicates_of(scores, data, resamples, seed, eer_method) if intervals else None
+    spread = replicates_of(scores, data, resamples, seed, eer_method, engine) if intervals else None
     nulls: Mapping[str, Null] = {}
     if intervals or len(scores) <= NULL_ANYWAY:
         nulls = null_levels(data.targets, data.impostors, seed=seed, eer_method=eer_method)
@@ -123,10 +126,13 @@ def replicates_of(
     resamples: int,
     seed: int,
     eer_method: str = "rocch",
+    engine: Engine | None = None,
 ) -> Replicates:
     edges = verification.d_sys_edges(data.targets, data.impostors)
     groups = group(data.targets, data.impostors)
-    return resampling.replicates(scores, groups, edges, resamples=resamples, seed=seed, eer_method=eer_method)
+    return resampling.replicates(
+        scores, groups, edges, resamples=resamples, seed=seed, eer_method=eer_method, engine=engine
+    )
 
 
 def method_of(name: str, eer_method: str) -> str:
