@@ -46,6 +46,8 @@ class Utterance:
 class Corpus:
     """Utterances sorted by id, each id once, with what was wrong with the corpus's lists.
 
+    `variant` tells apart what was read from one root: the list's name, or the part and suffix that were chosen.
+
     >>> Corpus(Path("x"), "folder", (Utterance("b/1", "b", Path("x/b/1.wav")), Utterance("a/1", "a", Path("x/1.wav"))))
     Corpus(2 utterances of 2 speakers, folder layout, x)
     """
@@ -54,6 +56,7 @@ class Corpus:
     layout: str
     utterances: tuple[Utterance, ...]
     problems: tuple[Problem, ...] = ()
+    variant: str = ""
 
     def __post_init__(self) -> None:
         kept: dict[str, Utterance] = {}
@@ -101,7 +104,8 @@ class Corpus:
     def take(self, ids: Iterable[str]) -> Corpus:
         """The part with these ids."""
         wanted = set(ids)
-        return Corpus(self.root, self.layout, tuple(u for u in self.utterances if u.id in wanted), self.problems)
+        chosen = tuple(u for u in self.utterances if u.id in wanted)
+        return Corpus(self.root, self.layout, chosen, self.problems, self.variant)
 
     def relative(self, utterance: Utterance) -> Path:
         """Where the audio lies below the root; by speaker and id if it lies elsewhere (as a wav.scp may say)."""
@@ -173,7 +177,9 @@ def read_corpus(
         utterances, problems = module.read(root, **options)
     except (OSError, ValueError) as error:  # rights, names too long for the system, null bytes
         raise InputError(f"the corpus can't be read: {getattr(error, 'strerror', None) or error}", path=root) from None
-    corpus = Corpus(root if root.is_dir() else root.parent, name, tuple(utterances), tuple(problems))
+    base, list_name = (root, "") if root.is_dir() else (root.parent, root.name)
+    variant = "/".join(filter(None, (list_name, part, suffix)))
+    corpus = Corpus(base, name, tuple(utterances), tuple(problems), variant)
     if not len(corpus):
         first = f"; the first of {len(problems)} problems: {problems[0]}" if problems else ""
         raise InputError(f"there is no usable utterance in the {name} layout{first}", path=root, fix=_HINT)

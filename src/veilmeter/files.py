@@ -12,7 +12,7 @@ import struct
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tokenize import TokenError
@@ -71,11 +71,13 @@ def whole_file(path: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
-def only_one(path: Path, where: str | Path | None = None) -> Iterator[None]:
-    """Hold the lock file, or say that another run does. The system frees it however the run ends."""
-    make_folder(path.parent)
+def only_one(path: Path, where: str | Path | None = None, *, wait: Callable[[], None] | None = None) -> Iterator[None]:
+    """Hold the lock file, or say that another run does. The system frees it however the run ends.
+
+    With `wait`, that is called if another run holds it, and then this one waits until it is free.
+    """
     try:
-        handle = _locked(path)
+        handle = _locked(path, wait)
     except BlockingIOError:
         raise VeilmeterError(
             "another run is writing to this output folder",
@@ -91,16 +93,26 @@ def only_one(path: Path, where: str | Path | None = None) -> Iterator[None]:
         os.close(handle)
 
 
-def _locked(path: Path) -> int:
+def _locked(path: Path, wait: Callable[[], None] | None = None) -> int:
     """An open, locked file. One that was removed between opening and locking protects nobody: then once more."""
+    told = False
     while True:
+        make_folder(path.parent)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
         try:
             try:
                 import fcntl
             except ImportError:  # no such locks on this system
                 return handle
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if wait is None:
+                    raise
+                if not told:
+                    wait()
+                    told = True
+                fcntl.flock(handle, fcntl.LOCK_EX)
             if path.exists() and os.path.samestat(os.fstat(handle), os.stat(path)):
                 return handle
         except BaseException:

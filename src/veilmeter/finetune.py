@@ -296,11 +296,11 @@ class _Run:
 
 
 def _key(utterances: Sequence[Utterance], given: Training, spec: str) -> str:
-    """What the weights depend on: recordings (by size and time), parameters and the network."""
+    """What the weights depend on: recordings (by size and times), parameters and the network."""
     digest = hashlib.sha256(json.dumps([FORM, spec, asdict(given)], sort_keys=True).encode())
     for utterance in utterances:
         status = utterance.path.stat()
-        mark = f"\0{utterance.id}\0{utterance.speaker}\0{status.st_size} {status.st_mtime_ns}"
+        mark = f"\0{utterance.id}\0{utterance.speaker}\0{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
         digest.update(mark.encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 

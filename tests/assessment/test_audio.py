@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +17,12 @@ pytest.importorskip("soundfile")
 pytest.importorskip("torch")
 
 from veilmeter.assessment import assess
-from veilmeter.assessment.audio import cut, embed_segments
+from veilmeter.assessment.audio import cache_for, cut, embed_segments, lock_of
 from veilmeter.audio import write_audio
 from veilmeter.corpus import read_corpus
 from veilmeter.engine import Here
 from veilmeter.errors import InputError
+from veilmeter.files import only_one
 
 EXTRACTOR = "tiny_network:embed"
 FAST: dict[str, Any] = {"extractor": EXTRACTOR, "resamples": 10, "lengths": [1], "measures": ["scores", "linkability"]}
@@ -105,3 +110,86 @@ def test_fine_tuned_attacker(speech: dict[str, Path], tmp_path: Path) -> None:
 def test_fine_tuning_needs_speech(speech: dict[str, Path]) -> None:
     with pytest.raises(InputError, match="no training speech"):
         assess(speech["original"], speech["anonymized"], **FAST, adaptation="finetune")
+
+
+# Slow enough for two runs to meet, and it writes down what it heard.
+SLOW = """
+import os, time
+import numpy as np
+
+def embed(samples):
+    time.sleep(0.02)
+    with open(os.environ["HEARD"], "a") as log:
+        log.write(f"{samples.tobytes().hex()[:64]}\\n")
+    spectrum = np.abs(np.fft.rfft(samples[:8000]))
+    return np.log1p(spectrum[:4000].reshape(20, 200).mean(axis=1))
+"""
+
+
+def test_two_runs_at_once_share_what_was_heard(speech: dict[str, Path], tmp_path: Path) -> None:
+    """Neither is refused, nothing is heard twice, and both come to the same result."""
+    (tmp_path / "slow.py").write_text(SLOW)
+    environment = os.environ | {"HEARD": str(tmp_path / "heard"), "OMP_NUM_THREADS": "1"}
+    outs = [tmp_path / "first", tmp_path / "second"]
+    command = [sys.executable, "-m", "veilmeter.cli.main", "assess", "--original", str(speech["original"]),
+               "--anonymized", str(speech["anonymized"]), "--train-anonymized", str(speech["train-1"]),
+               "--segments", "0.6", "--extractor", f"{tmp_path / 'slow.py'}:embed", "--attackers", "ignorant",
+               "--measures", "scores", "--no-intervals", "--no-report", "--jobs", "1"]  # fmt: skip
+    runs = [
+        subprocess.Popen([*command, "--out", str(out)], env=environment, stderr=subprocess.PIPE, text=True)
+        for out in outs
+    ]
+    said = [run.communicate(timeout=120)[1] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], said
+    assert sum("another run is listening to original already: waiting" in text for text in said) == 1
+    assert outs[0].joinpath("results.json").read_bytes() == outs[1].joinpath("results.json").read_bytes()
+    heard = Counter((tmp_path / "heard").read_text().split())
+    once = [count for count in heard.values() if count == 1]
+    # But for the second of noise that each run tries the extractor with.
+    assert len(heard) - len(once) == 1
+    assert len(once) == 32 + 32 + 40
+
+
+def test_a_run_waits_until_the_corpus_is_free(speech: dict[str, Path], own_cache: Path) -> None:
+    said: list[str] = []
+    lock = lock_of(cache_for(read_corpus(speech["original"]), EXTRACTOR))
+    done: list[Any] = []
+    told = threading.Event()
+
+    def say(text: str) -> None:
+        said.append(text)
+        if "waiting" in text:
+            told.set()
+
+    def run() -> None:
+        done.append(assess(speech["original"], speech["anonymized"], **FAST, attackers="ignorant", say=say))
+
+    with only_one(lock):
+        thread = threading.Thread(target=run)
+        thread.start()
+        assert told.wait(60)
+        assert not done
+    thread.join(60)
+    assert len(done) == 1
+    assert [text for text in said if "waiting" in text] == [
+        f"another run is listening to original already: waiting for what it keeps in {own_cache / 'embeddings'}"
+    ]
+    assert not list(own_cache.rglob("*.lock"))
+
+
+def test_two_lists_of_one_folder_are_kept_apart(speech: dict[str, Path], own_cache: Path, tmp_path: Path) -> None:
+    """The same ids, files of the same size and time, in one folder: neither is taken for the other."""
+    for side in ("original", "anonymized"):
+        rows = [f"../{side}/s{s}/s{s}-{n}.wav,s{s},s{s}-{n}" for s in range(8) for n in range(4)]
+        (speech["original"].parent / "lists").mkdir(exist_ok=True)
+        (speech["original"].parent / "lists" / f"{side}.csv").write_text("path,speaker,utterance\n" + "\n".join(rows))
+        for file in speech[side].rglob("*.wav"):
+            os.utime(file, (1e9, 1e9))
+    roots = [speech["original"].parent]
+    corpora = [read_corpus(roots[0] / "lists" / f"{side}.csv", roots=roots) for side in ("original", "anonymized")]
+    plain = assess(speech["original"], speech["anonymized"], **FAST, attackers="ignorant").results
+    listed = assess(*corpora, **FAST, attackers="ignorant").results
+    assert listed["inputs"]["anonymized"]["sha256"] != listed["inputs"]["original"]["sha256"]
+    value = plain["attackers"]["original"]["estimates"]["eer"]["value"]
+    assert listed["attackers"]["original"]["estimates"]["eer"]["value"] == value
+    assert len([folder for folder in (own_cache / "embeddings").iterdir() if folder.name.startswith("lists-")]) == 2

@@ -41,3 +41,17 @@ def test_clear_removes_everything_and_follows_no_link(tmp_path: Path) -> None:
 @pytest.mark.parametrize("verb", ["show", "clear"])
 def test_no_cache_is_no_error(tmp_path: Path, verb: str) -> None:
     assert run(tmp_path / "none", verb).returncode == 0
+
+
+def test_a_cache_in_use_is_not_cleared(tmp_path: Path) -> None:
+    from veilmeter.files import only_one
+
+    (tmp_path / "embeddings").mkdir()
+    (tmp_path / "embeddings" / "part-0.parquet").write_bytes(b"x")
+    with only_one(tmp_path / "embeddings" / "speech-1.lock"):
+        refused = run(tmp_path, "clear")
+        assert refused.returncode == 2
+        assert "a run is using this cache" in refused.stderr
+        assert (tmp_path / "embeddings" / "part-0.parquet").exists()
+    assert run(tmp_path, "clear").returncode == 0
+    assert list(tmp_path.iterdir()) == []

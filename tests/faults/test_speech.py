@@ -152,7 +152,7 @@ def test_a_second_embed_is_refused(speech: Path, own_extractor: str, tmp_path: P
     store = Store(tmp_path / "out", {})
     code, _, err = command(*embedding(speech, tmp_path / "out", own_extractor))
     assert code == 2
-    assert "another run is writing here" in err
+    assert "another run is writing to this output folder" in err
     store.close()
 
 

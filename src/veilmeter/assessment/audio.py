@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,9 +24,10 @@ from veilmeter.embeddings import Embeddings
 from veilmeter.engine import Engine
 from veilmeter.errors import InputError, VeilmeterError
 from veilmeter.extractors.base import Extractor, load_extractor
-from veilmeter.files import BROKEN_ARCHIVE, make_folder, whole_file
+from veilmeter.files import BROKEN_ARCHIVE, make_folder, only_one, whole_file
 
 Progress = Callable[[int, int], None]
+Say = Callable[[str], None]
 CHUNK = 16  # recordings that are kept together
 
 
@@ -34,22 +36,44 @@ def cache_for(corpus: Corpus, extractor: str, kind: str = "") -> Path:
     from veilmeter.extractors.weights import cache_folder
 
     root = str(corpus.root.resolve())
-    mark = hashlib.sha256("\0".join([root, corpus.layout, extractor, kind]).encode("utf-8", "surrogateescape"))
+    parts = [root, corpus.layout, corpus.variant, extractor, kind]
+    mark = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape"))
     name = re.sub(r"[^A-Za-z0-9._-]+", "_", corpus.root.name)[:40] or "corpus"
     return make_folder(make_folder(cache_folder()) / "embeddings") / f"{name}-{mark.hexdigest()[:16]}"
 
 
+def in_turn(folder: Path, corpus: Corpus, say: Say | None) -> AbstractContextManager[None]:
+    """One run at a time listens to a corpus: another one waits, then uses what the first has kept."""
+
+    def wait() -> None:
+        if say is not None:
+            say(f"another run is listening to {corpus.root.name} already: waiting for what it keeps in {folder.parent}")
+
+    return only_one(lock_of(folder), wait=wait)
+
+
+def lock_of(folder: Path) -> Path:
+    """The lock beside a folder of the cache."""
+    return folder.with_name(folder.name + ".lock")
+
+
 def embed_whole(
-    corpus: Corpus, extractor: str, engine: Engine, *, offline: bool = False, progress: Progress | None = None
+    corpus: Corpus,
+    extractor: str,
+    engine: Engine,
+    *,
+    offline: bool = False,
+    progress: Progress | None = None,
+    say: Say | None = None,
 ) -> tuple[Embeddings, dict[str, Any]]:
     """One vector a recording, and facts about the extractor and about what could not be used."""
     from veilmeter.extraction import embed_corpus
     from veilmeter.formats.vectors import read_embeddings
 
-    done = embed_corpus(
-        corpus, cache_for(corpus, extractor), extractor, engine=engine, offline=offline, progress=progress
-    )
-    found = read_embeddings(done.folder)
+    folder = cache_for(corpus, extractor)
+    with in_turn(folder, corpus, say):
+        done = embed_corpus(corpus, folder, extractor, engine=engine, offline=offline, progress=progress)
+        found = read_embeddings(done.folder)
     facts = {
         "name": done.extractor,
         "version": done.version,
@@ -108,10 +132,25 @@ def embed_segments(
     *,
     offline: bool = False,
     progress: Progress | None = None,
+    say: Say | None = None,
 ) -> tuple[Embeddings, dict[str, Any]]:
     """A vector for every piece of `seconds` of every recording: a speaker with one recording still has several."""
     model = load_extractor(extractor, offline=offline)
-    folder = make_folder(cache_for(corpus, extractor, f"segments {seconds:g}"))
+    folder = cache_for(corpus, extractor, f"segments {seconds:g}")
+    with in_turn(folder, corpus, say):
+        return _embed_segments(corpus, extractor, model, engine, seconds, make_folder(folder), offline, progress)
+
+
+def _embed_segments(
+    corpus: Corpus,
+    extractor: str,
+    model: Extractor,
+    engine: Engine,
+    seconds: float,
+    folder: Path,
+    offline: bool,
+    progress: Progress | None,
+) -> tuple[Embeddings, dict[str, Any]]:
     chunks = [corpus.utterances[start : start + CHUNK] for start in range(0, len(corpus), CHUNK)]
     places = [folder / f"{_chunk_key(chunk, model, seconds)}.npz" for chunk in chunks]
     kept: dict[int, list[NDArray[np.float32]]] = {}
@@ -159,7 +198,7 @@ def _chunk_key(chunk: Sequence[Utterance], model: Any, seconds: float) -> str:
     for utterance in chunk:
         try:
             status = utterance.path.stat()
-            mark = f"{status.st_size} {status.st_mtime_ns}"
+            mark = f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
         except OSError:
             mark = "gone"
         digest.update(f"\0{utterance.id}\0{mark}".encode("utf-8", "surrogateescape"))

@@ -263,8 +263,16 @@ class _Run:
                         settings.segments,
                         offline=settings.offline,
                         progress=progress,
+                        say=self._say,
                     )
-                return embed_whole(corpus, settings.extractor, self.engine, offline=settings.offline, progress=progress)
+                return embed_whole(
+                    corpus,
+                    settings.extractor,
+                    self.engine,
+                    offline=settings.offline,
+                    progress=progress,
+                    say=self._say,
+                )
 
         return embed
 

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
+
+from veilmeter.errors import VeilmeterError
+
+if TYPE_CHECKING:
+    from contextlib import ExitStack
 
 app = typer.Typer(help="Show or clear what veilmeter keeps: models, and embeddings, which are biometric data.")
 
@@ -34,19 +40,44 @@ def show() -> None:
         print("The cache is empty.")
 
 
+def _hold(folder: Path, held: ExitStack) -> None:
+    """Nobody may be listening meanwhile: a run would end with an error, or write again what was just removed."""
+    from veilmeter.files import only_one
+
+    if folder.is_symlink() or not folder.is_dir():
+        return
+    for lock in sorted(folder.glob("*.lock")):
+        try:
+            held.enter_context(only_one(lock))
+        except VeilmeterError as error:
+            if "another run" not in error.what:
+                raise
+            raise VeilmeterError(
+                "a run is using this cache", path=folder, fix="wait until it has ended, or stop it, then clear it"
+            ) from None
+
+
 @app.command()
 def clear() -> None:
     """Remove everything from the cache; what is needed again is fetched or computed again."""
     import shutil
+    from contextlib import ExitStack
 
     from veilmeter.extractors.weights import cache_folder
+    from veilmeter.files import said
 
     folder = cache_folder()
     entries = _entries(folder)
-    for entry, _ in entries:
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()
+    with ExitStack() as held:
+        if folder.is_dir():
+            _hold(folder / "embeddings", held)
+        for entry, _ in entries:
+            try:
+                if entry.is_dir() and not entry.is_symlink():
+                    shutil.rmtree(entry)
+                else:
+                    entry.unlink()
+            except OSError as error:
+                raise said(error, error.filename or entry) from None
     freed = sum(size for _, size in entries)
     print(f"Removed {len(entries)} entries, {freed / 1e6:.1f} MB, from {folder}.")

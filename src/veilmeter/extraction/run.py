@@ -193,12 +193,13 @@ def _chunks(
 
 
 def _untouched(utterance: Utterance, record: Record) -> bool:
-    """Whether the file has the size and time it had: then it is not read again."""
+    """Whether the file has the size and times it had: then it is not read again."""
     try:
         status = utterance.path.stat()
     except (OSError, ValueError):
         return False
-    return (status.st_size, status.st_mtime_ns) == (record.size, record.mtime_ns)
+    now = (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    return now == (record.size, record.mtime_ns, record.ctime_ns)
 
 
 def _size(utterance: Utterance) -> int:

@@ -18,9 +18,10 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ from veilmeter.corpus import Corpus, Utterance
 from veilmeter.embeddings import Embeddings
 from veilmeter.errors import InputError, VeilmeterError
 from veilmeter.extraction.task import Record
-from veilmeter.files import make_folder, to_json, whole_file, write_json
+from veilmeter.files import make_folder, only_one, to_json, whole_file, write_json
 from veilmeter.formats import parquet
 
 SHARD = 4096
@@ -54,11 +55,18 @@ class Store:
     def __init__(self, folder: Path, fingerprint: Mapping[str, Any]) -> None:
         self.folder = make_folder(folder)
         self.fingerprint = dict(fingerprint)
-        self.work = make_folder(folder / UNFINISHED)
-        self._lock = _locked(self.work / "lock")
+        # Not in the folder `.unfinished`, which goes away at the end, perhaps while another run waits at its door.
+        self._lock = ExitStack()
+        self._lock.enter_context(only_one(folder / ".lock", folder))
+        self.work = folder / UNFINISHED
+        try:
+            self._refuse_strangers()
+            make_folder(self.work)
+        except BaseException:
+            self.close()
+            raise
         for left in [*self.folder.glob(".*.part"), *self.work.glob(".*.part")]:
             left.unlink(missing_ok=True)  # of a process that was killed while it wrote
-        self._refuse_strangers()
         numbers = [int(p.stem[8:]) for p in self.work.glob("journal-*.parquet") if p.stem[8:].isdecimal()]
         self._next_journal = max(numbers, default=-1) + 1
         self._needed: dict[Path, set[str]] = {}  # journal files, and the recordings whose part is not written yet
@@ -141,7 +149,6 @@ class Store:
                     shutil.copyfileobj(lines, out)
         about = {**self.fingerprint, **facts, "shards": shards, "veilmeter": __version__}
         write_json(self.folder / "embeddings.json", about)
-        self.close()
         shutil.rmtree(self.work)
 
     def _refuse_strangers(self) -> None:
@@ -238,10 +245,13 @@ def _records(path: Path) -> dict[str, Record]:
 
 
 def _journal_records(shard: parquet.Shard) -> list[Record]:
-    columns = parquet.read_columns(shard, [f.name for f in fields(Record)])
-    rows = zip(*(columns[f.name] for f in fields(Record)), strict=True)
+    names = [f.name for f in fields(Record)]
+    if not set(names) <= set(shard.columns):
+        return []  # of another version
+    columns = parquet.read_columns(shard, names)
     return [
-        Record(u, int(size), int(time), sha, float(sec), kind, what) for u, size, time, sha, sec, kind, what in rows
+        Record(u, int(size), int(time), sha, float(sec), kind, what, int(changed))
+        for u, size, time, sha, sec, kind, what, changed in zip(*(columns[name] for name in names), strict=True)
     ]
 
 
@@ -300,19 +310,3 @@ def _first_line(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _locked(path: Path) -> IO[bytes]:
-    handle = open(path, "ab")  # noqa: SIM115 - it stays open as long as the store
-    try:
-        import fcntl
-
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except ImportError:
-        pass  # no such locks on this system
-    except OSError:
-        handle.close()
-        raise InputError(
-            "another run is writing here", path=path.parent.parent, fix="wait for it, or stop it"
-        ) from None
-    return handle

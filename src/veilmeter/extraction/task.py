@@ -38,6 +38,7 @@ class Record:
     seconds: float
     kind: str = ""
     what: str = ""
+    ctime_ns: int = 0  # nobody can set it: archives give many files the same size and time
 
     @property
     def usable(self) -> bool:
@@ -80,12 +81,12 @@ class Extract:
         return found
 
     def _one(self, extractor: Extractor, source: Source) -> Outcome:
-        size, mtime, digest = 0, 0, ""
+        size, mtime, changed, digest = 0, 0, 0, ""
         try:
             try:
                 # Before the content is read: a change during the reading makes the next run look again.
                 status = os.stat(source.path)
-                size, mtime = status.st_size, status.st_mtime_ns
+                size, mtime, changed = status.st_size, status.st_mtime_ns, status.st_ctime_ns
             except (OSError, ValueError):
                 pass  # read_recording says it in words
             recording = read_recording(source.path, max_seconds=self.max_seconds)
@@ -94,19 +95,19 @@ class Extract:
                 kind, what = "clipped", f"{100 * recording.clipped:.1f} % of its samples are clipped"
             else:
                 kind, what = "", ""
-            record = Record(source.utterance, size, mtime, digest, recording.seconds, kind, what)
+            record = Record(source.utterance, size, mtime, digest, recording.seconds, kind, what, changed)
             if digest == source.known_sha256:
                 return Outcome(record, unchanged=True)
             vector = np.asarray(extractor.embed(recording.samples), np.float32)
         except AudioError as error:
-            return Outcome(Record(source.utterance, size, mtime, digest, 0.0, error.kind, str(error.what)))
+            return Outcome(Record(source.utterance, size, mtime, digest, 0.0, error.kind, str(error.what), changed))
         except Exception as error:  # a model's own trouble with one recording must not end the run
             text = error.what if isinstance(error, VeilmeterError) else f"{type(error).__name__}: {error}"
-            return Outcome(Record(source.utterance, size, mtime, digest, 0.0, "extractor-failed", text[:500]))
+            return Outcome(Record(source.utterance, size, mtime, digest, 0.0, "extractor-failed", text[:500], changed))
         norm = float(np.linalg.norm(vector)) if vector.ndim == 1 else 0.0
         if vector.shape != (extractor.dimension,) or not np.isfinite(norm) or norm == 0:
             what = f"the vector has {vector.size} numbers" if np.isfinite(norm) and norm else "the vector is not usable"
-            return Outcome(Record(source.utterance, size, mtime, digest, 0.0, "bad-vector", what))
+            return Outcome(Record(source.utterance, size, mtime, digest, 0.0, "bad-vector", what, changed))
         return Outcome(record, vector)
 
 
