@@ -165,7 +165,7 @@ def _facts(done: Anonymized) -> dict[str, object]:
 
 def _print(done: Anonymized) -> None:
     from veilmeter.cli.embed import listed
-    from veilmeter.cli.output import clean
+    from veilmeter.text import clean
 
     facts = _facts(done)
     before = f", {done.kept} of them from before" if done.kept else ""

@@ -209,7 +209,7 @@ class _Progress:
         self._start = self._clock()
 
     def __call__(self, text: str) -> None:
-        from veilmeter.cli.output import clean
+        from veilmeter.text import clean
 
         seconds = int(self._clock() - self._start)
         print(f"[{seconds // 60}:{seconds % 60:02}] {clean(text)}", file=sys.stderr, flush=True)

@@ -80,7 +80,7 @@ def _check(path: Path, check, trials: Path | None, layout: str | None):  # type:
 
 
 def _print(results) -> None:  # type: ignore[no-untyped-def]
-    from veilmeter.cli.output import clean
+    from veilmeter.text import clean
 
     for path, found in results:
         verdict = "fine" if not found.problems else "can be used" if found.usable else "can't be used as it is"

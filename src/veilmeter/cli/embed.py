@@ -96,7 +96,7 @@ def _facts(done: Embedded) -> dict[str, object]:
 
 
 def _print(done: Embedded) -> None:
-    from veilmeter.cli.output import clean
+    from veilmeter.text import clean
 
     before = f", {done.reused} of them from before" if done.reused else ""
     said = f"{done.utterances} utterances of {done.speakers} speakers, {done.hours:.2f} hours{before}"

@@ -30,9 +30,9 @@ def command(
     The exit code is 0 if every limit holds, 1 if one is broken, 2 if one can't be checked.
     """
     from veilmeter.assessment import read_results
-    from veilmeter.cli.output import clean
     from veilmeter.files import to_json
     from veilmeter.gating import check_limits, parse_limit
+    from veilmeter.text import clean
 
     limits = [parse_limit(text, "max") for text in maximum or []] + [parse_limit(text, "min") for text in minimum or []]
     if not limits and not trustworthy:

@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from veilmeter._version import __version__
 from veilmeter.errors import VeilmeterError
 from veilmeter.files import said
+from veilmeter.text import clean
 
 # In the order in which a person meets them. Each name is a module of this package with a function `command`;
 # what is heavy is imported inside that function, so that `--help` is quick.
@@ -124,7 +125,7 @@ def _stop(_number: int, _frame: Any) -> None:
 
 def _printable(text: str) -> str:
     """Ids and paths come from strangers, and terminals obey escape sequences."""
-    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
+    return clean(text, keep="\n")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from veilmeter._version import __version__
 from veilmeter.errors import VeilmeterError
 from veilmeter.estimate import Estimate
 from veilmeter.files import plain, to_json
+from veilmeter.text import clean, csv_cell, latex_text, markdown_text
 
 
 class Form(StrEnum):
@@ -91,15 +92,6 @@ def emit(page: Page, form: Form = Form.TABLE) -> None:
         print(f"warning: {clean(warning)}", file=sys.stderr)
 
 
-def clean(text: str) -> str:
-    """Without control characters: ids come from strangers, and terminals obey escape sequences.
-
-    >>> clean("a\\x1b[31mb\\nc")
-    'a?[31mb?c'
-    """
-    return "".join(c if c.isprintable() else "?" for c in text)
-
-
 COLUMNS = ("measure", "value", "95 % interval", "chance", "safer", "method")
 
 
@@ -160,33 +152,17 @@ def _csv(page: Page) -> str:
     return out.getvalue()
 
 
-def csv_cell(value: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula and no terminal for a command.
-
-    >>> csv_cell("=1+1"), csv_cell("a\\x1b[31m"), csv_cell(-2.5)
-    ("'=1+1", 'a?[31m', -2.5)
-    """
-    if not isinstance(value, str):
-        return value
-    value = clean(value)
-    return "'" + value if value[:1] in ("=", "+", "-", "@") else value
-
-
 def _markdown(page: Page) -> str:
-    lines = [f"**{_md(page.title)}**", ""]
+    lines = [f"**{markdown_text(page.title)}**", ""]
     for heading, rows in page.grouped():
-        lines += ([f"### {_md(heading)}", ""] if heading else []) + [
+        lines += ([f"### {markdown_text(heading)}", ""] if heading else []) + [
             "| " + " | ".join(COLUMNS) + " |",
             "|---|---:|---|---:|---|---|",
-            *("| " + " | ".join(_md(cell) for cell in _cells(one)) + " |" for one in rows),
+            *("| " + " | ".join(markdown_text(cell) for cell in _cells(one)) + " |" for one in rows),
             "",
         ]
-    lines += [f"> {_md(warning)}" for warning in page.warnings]
+    lines += [f"> {markdown_text(warning)}" for warning in page.warnings]
     return "\n".join(lines)
-
-
-def _md(text: str) -> str:
-    return clean(text).replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("](", "]\\(")
 
 
 def _latex(page: Page) -> str:
@@ -200,15 +176,3 @@ def _latex(page: Page) -> str:
             label, value, interval, null, _, method = (latex_text(cell) for cell in _cells(one))
             lines.append(f"{label} & {value} & {interval} & {null} & {method} \\\\")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"])
-
-
-_LATEX = {c: "\\" + c for c in "&%$#_{}"} | {"~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
-
-
-def latex_text(text: str) -> str:
-    """Escaped for LaTeX.
-
-    >>> latex_text("50 % of D_sys")
-    '50 \\\\% of D\\\\_sys'
-    """
-    return "".join(_LATEX.get(c, "\\textbackslash{}" if c == "\\" else c) for c in clean(text))

@@ -40,10 +40,10 @@ def command(
 
     from veilmeter.anonymizers.xvector_pool import card
     from veilmeter.anonymizers.xvector_pool.training import MODEL, Settings, train
-    from veilmeter.cli.output import clean
     from veilmeter.cli.progress import Progress, shown
     from veilmeter.corpus import read_corpus
     from veilmeter.engine import open_engine
+    from veilmeter.text import clean
 
     settings = Settings(seed=seed, steps=steps, voices_per_gender=voices, bottleneck=bottleneck)
     found = read_corpus(corpus, layout)

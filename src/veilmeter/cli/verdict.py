@@ -22,7 +22,7 @@ def print_verdict(results: Mapping[str, Any], folder: Path | str, report: Path |
     from rich.table import Table
     from rich.text import Text
 
-    from veilmeter.cli.output import clean
+    from veilmeter.text import clean
 
     console = Console(highlight=False)
     said = results["verdict"]

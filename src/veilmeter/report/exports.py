@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from veilmeter.cli.output import clean, latex_text
 from veilmeter.errors import VeilmeterError
 from veilmeter.report import view
 from veilmeter.report.annex import annex
 from veilmeter.report.texts import CRITERIA
+from veilmeter.text import clean, latex_text, markdown_text
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 
@@ -23,21 +23,27 @@ def markdown(results: Mapping[str, Any], threshold: float | None = None) -> str:
     """The verdict, the tables and the annex as Markdown."""
     limit = view.threshold_sentence(results, threshold)
     verdict = results["verdict"]
-    lines = [f"# {_md(results.get('title', 'Assessment'))}", "", f"**{_md(verdict.get('headline', ''))}**", ""]
+    lines = [
+        f"# {markdown_text(results.get('title', 'Assessment'))}",
+        "",
+        f"**{markdown_text(verdict.get('headline', ''))}**",
+        "",
+    ]
     if not verdict.get("trustworthy"):
         lines += ["> **Do not rely on this result yet: some of its own checks failed.**", ""]
-    lines += [f"{_md(sentence)}\n" for sentence in verdict.get("sentences", [])]
-    lines += [_md(limit["sentence"]), ""] if limit else []
+    lines += [f"{markdown_text(sentence)}\n" for sentence in verdict.get("sentences", [])]
+    lines += [markdown_text(limit["sentence"]), ""] if limit else []
     lines += ["| criterion | worst case | 95 % interval | chance | attacker | meaning |", "|---|---:|---|---:|---|---|"]
     for card in view.cards(results):
         cells = [card["title"], card["value"], card["interval"], card["null"], card["attacker"], card["sentence"]]
-        lines.append("| " + " | ".join(_md(cell) for cell in cells) + " |")
+        lines.append("| " + " | ".join(markdown_text(cell) for cell in cells) + " |")
     lines += ["", "## Trust checks", ""]
     signs = {"passed": "passed", "failed": "**failed**", "unknown": "not applicable"}
     lines += [
-        f"- {signs[check['state']]}: {_md(check['title'])}. {_md(check['sentence'])}" for check in view.trust(results)
+        f"- {signs[check['state']]}: {markdown_text(check['title'])}. {markdown_text(check['sentence'])}"
+        for check in view.trust(results)
     ]
-    lines += ["", "## Not tested", "", *(f"- {_md(item)}" for item in verdict.get("not_tested", []))]
+    lines += ["", "## Not tested", "", *(f"- {markdown_text(item)}" for item in verdict.get("not_tested", []))]
     for section in ("linking", "singling_out", "disclosure", "similarity", "inversion", "inference", "verification"):
         rows = view.section_rows(results, section)
         if rows:
@@ -46,15 +52,10 @@ def markdown(results: Mapping[str, Any], threshold: float | None = None) -> str:
             )
             lines += ["", f"## {title}", "", "| attacker | measure | value | 95 % interval | chance | method |"]
             lines += ["|---|---|---:|---|---:|---|"]
-            lines += ["| " + " | ".join(_md(cell) for cell in row.values()) + " |" for row in rows]
+            lines += ["| " + " | ".join(markdown_text(cell) for cell in row.values()) + " |" for row in rows]
     for heading, items in annex(results, limit):
-        lines += ["", f"## {heading}", "", *(f"- {_md(item)}" for item in items)]
+        lines += ["", f"## {heading}", "", *(f"- {markdown_text(item)}" for item in items)]
     return "\n".join(lines) + "\n"
-
-
-def _md(text: Any) -> str:
-    plain = clean(str(text))
-    return plain.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
 
 
 def latex(results: Mapping[str, Any]) -> str:

@@ -1,0 +1,52 @@
+"""Text of strangers made safe to show: ids and paths come from files, and terminals, spreadsheets and browsers obey."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+
+def clean(text: str, keep: str = "") -> str:
+    """Without control characters, but for those to keep: terminals obey escape sequences.
+
+    >>> clean("a\\x1b[31mb\\nc"), clean("two\\nlines", keep="\\n")
+    ('a?[31mb?c', 'two\\nlines')
+    """
+    return "".join(c if c.isprintable() or c in keep else "?" for c in text)
+
+
+def csv_cell(value: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula and no terminal for a command.
+
+    >>> csv_cell("=1+1"), csv_cell("a\\x1b[31m"), csv_cell(-2.5)
+    ("'=1+1", 'a?[31m', -2.5)
+    """
+    if not isinstance(value, str):
+        return value
+    value = clean(value)
+    return "'" + value if value[:1] in ("=", "+", "-", "@") else value
+
+
+_MARKDOWN = str.maketrans({"\\": "\\\\", "|": "\\|", "*": "\\*", "`": "\\`", "<": "&lt;"})
+_EDGE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")  # inside a word, as in D_sys, it is no emphasis
+
+
+def markdown_text(text: Any) -> str:
+    """Escaped for a cell of a Markdown table, or a line: no HTML, no link, no emphasis.
+
+    >>> print(markdown_text("D_sys | <b>[x](y)"))
+    D_sys \\| &lt;b>[x]\\(y)
+    """
+    return _EDGE.sub(r"\\_", clean(str(text)).translate(_MARKDOWN)).replace("](", "]\\(")
+
+
+_LATEX = {c: "\\" + c for c in "&%$#_{}"} | {"~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
+
+
+def latex_text(text: str) -> str:
+    """Escaped for LaTeX.
+
+    >>> latex_text("50 % of D_sys")
+    '50 \\\\% of D\\\\_sys'
+    """
+    return "".join(_LATEX.get(c, "\\textbackslash{}" if c == "\\" else c) for c in clean(text))
