@@ -127,12 +127,33 @@ def test_a_file_on_disk_is_read_in_parts(tmp_path):
     np.testing.assert_array_equal(count_better(test, own, disk, block=(16, 64)), count_better(test, own, enrol))
 
 
-def test_every_speaker_counts_once():
+def test_every_conversation_counts_alike():
+    """Eq. 4 is over all test data: somebody with more conversations has more of them in the mean."""
     link = Linkability(np.array([0, 0, 0, 4]), 4, np.array([0, 0, 0, 1]), ("much", "little"))
-    assert link.value(5) == 0.5
-    assert link.exact(5) == Fraction(1, 2)
+    assert link.value(5) == 0.75 == link.curve[4] == link.exact(5)
     assert link.per_speaker(5).tolist() == [1.0, 0.0]
-    assert link.value(1) == 1.0
+    assert link.interval(5)[0] < 0.75 < link.interval(5)[1]
+
+
+def test_unequal_numbers_of_conversations_by_the_formula():
+    """mean_i C(K - r_i, N'-1) / C(K, N'-1), with i over the conversations, from vectors to value."""
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((9, 1, 6)) + 0.9 * rng.standard_normal((9, 12, 6))
+    enrol = embed(x, range(9), range(6))
+    rows = [(s, u) for s in range(7) for u in range(6, 8 + s % 5)]
+    test = Embeddings([x[s, u] for s, u in rows], [f"{s}-{u}" for s, u in rows], [f"s{s}" for s, _ in rows])
+    models_of = [sum(unit(x[s, :6]).astype(float)) for s in range(9)]
+    scores = np.array([[x[s, u] @ m / np.linalg.norm(m) for m in models_of] for s, u in rows])
+    link = linkability(enrol, test)
+    for n in (2, 4, 9):
+        total = Fraction(0)
+        for i, (s, _) in enumerate(rows):
+            better = sum(scores[i, j] >= scores[i, s] for j in range(9) if j != s)
+            total += Fraction(comb(8 - int(better), n - 1), comb(8, n - 1))
+        assert link.exact(n) == total / len(rows)
+        assert 0 <= link.value(n) <= 1
+        assert link.value(n) == pytest.approx(float(total / len(rows)), abs=1e-12)
+    assert link.value(1) == 1
 
 
 def test_both_roles_jackknife_is_what_deleting_each_person_gives():

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from veilmeter.embeddings import Embeddings, unit
 from veilmeter.errors import InputError
 from veilmeter.estimate import Estimate
-from veilmeter.intervals import LEVEL, logit_t
+from veilmeter.intervals import LEVEL, clustered_error, logit_t
 from veilmeter.measures import measure
 from veilmeter.metrics.conversations import conversations, models
 
@@ -68,8 +68,8 @@ class Linkability:
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
-        """Of the conversations: each test speaker counts once, however much they have said; they sum to 1."""
-        return 1 / (self.counts[self.speakers] * np.count_nonzero(self.counts))
+        """Of the conversations, for a mean over all test data (eq. 4): every one the same; they sum to 1."""
+        return np.full(len(self.better), 1 / len(self.better))
 
     def per_conversation(self, speakers: int) -> NDArray[np.float64]:
         """The probability of a link among `speakers` enrolled people, for each test conversation."""
@@ -81,13 +81,14 @@ class Linkability:
         return np.bincount(self.speakers, self.per_conversation(speakers), len(self.names)) / self.counts
 
     def value(self, speakers: int) -> float:
-        return float(self.weights @ self.per_conversation(speakers))
+        """The mean over all test conversations."""
+        return float(self.per_conversation(speakers).mean())
 
     @cached_property
     def curve(self) -> NDArray[np.float64]:
         """Linkability for N' = 1, 2, ..., K+1: `curve[N' - 1]`."""
-        rank, where = np.unique(self.better, return_inverse=True)
-        mass = np.bincount(where, self.weights)
+        rank, count = np.unique(self.better, return_counts=True)
+        mass = count / len(self.better)
         k = self.impostors
         steps = np.arange(k, dtype=float)
         values = np.zeros(k + 1)
@@ -102,15 +103,9 @@ class Linkability:
         """The value as a fraction, without rounding."""
         self._check(speakers)
         k, m = self.impostors, speakers - 1
-        chance = {int(r): Fraction(comb(k - int(r), m), comb(k, m)) for r in np.unique(self.better)}
-        people = Fraction(int(np.count_nonzero(self.counts)))
-        return (
-            sum(
-                (chance[int(r)] / int(self.counts[s]) for r, s in zip(self.better, self.speakers, strict=True)),
-                Fraction(0),
-            )
-            / people
-        )
+        ranks = zip(*(x.tolist() for x in np.unique(self.better, return_counts=True)), strict=True)
+        total = sum((count * Fraction(comb(k - r, m), comb(k, m)) for r, count in ranks), Fraction(0))
+        return total / len(self.better)
 
     def interval(self, speakers: int, *, level: float = LEVEL) -> tuple[float, float]:
         """Clustered by speaker: both-roles jackknife where `beats` is kept, else t; Wilson's at 0 and 1."""
@@ -119,9 +114,8 @@ class Linkability:
         return logit_t(self.value(speakers), error, people, level=level)
 
     def _variance(self, speakers: int) -> float:
-        values = self.per_speaker(speakers)
-        people = len(values)
-        one_role = float(np.var(values, ddof=1) / people)
+        each = self.per_conversation(speakers)
+        one_role = clustered_error(each, self.speakers)[0] ** 2
         if self.beats is None or self.own is None or self.impostors < 2:
             return one_role
         # Delete each person in both roles: as a test speaker and as an impostor. Without person g, K and perhaps
@@ -137,7 +131,8 @@ class Linkability:
         gallery /= np.sqrt(1 + (drawn - 1) / k)
         person = np.zeros(len(gallery), dtype=bool)
         person[self.own] = True
-        gallery[self.own[np.unique(self.speakers, return_index=True)[1]]] -= (values - values.mean()) / (people - 1)
+        total = np.bincount(self.speakers, each - each.mean(), len(self.names))
+        gallery[self.own[np.unique(self.speakers, return_index=True)[1]]] -= total / (len(each) - self.counts)
         both_roles = sum(
             (len(role) - 1) / len(role) * float(np.sum((role - role.mean()) ** 2))
             for role in (gallery[person], gallery[~person])
@@ -288,8 +283,8 @@ def linkability(
     """Linkability of `test` recordings to the people of `enrol`, by cosine similarity.
 
     Enrolment models are averaged over all utterances of a speaker. Every conversation of `length` test utterances
-    counts (at most `most` a speaker), each test speaker once. Test speakers who are not enrolled can't be linked and
-    are left out, as are those with fewer than `length` utterances.
+    counts alike (at most `most` a speaker). Test speakers who are not enrolled can't be linked and are left out, as
+    are those with fewer than `length` utterances.
     """
     people = models(enrol)
     code = {name: number for number, name in enumerate(people.names)}

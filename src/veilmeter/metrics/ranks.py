@@ -40,14 +40,13 @@ def match_curve(
 ) -> list[Estimate]:
     """The chance that the right person is among the k best of `speakers` enrolled people, exact over all choices."""
     n = link.largest if speakers is None else speakers
-    people = int(np.count_nonzero(link.counts))
     found = []
     for k in sorted({k for k in top if 1 <= k < n}):
-        each = np.bincount(link.speakers, _among(link, k, n), len(link.names)) / link.counts
+        each = _among(link, k, n)
         value = float(each.mean())
         found.append(
             _estimate(
-                "cmc", link, value, logit_t(value, *clustered_error(each, np.arange(people))) if intervals else None,
+                "cmc", link, value, logit_t(value, *clustered_error(each, link.speakers)) if intervals else None,
                 null=k / n, method="exact", at={"k": k, "speakers": n},
             )
         )  # fmt: skip

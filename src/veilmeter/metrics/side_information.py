@@ -38,8 +38,8 @@ class InformedLinkability:
             _knowing(
                 self.knowing.estimate(n, intervals=intervals),
                 self.attribute,
-                self.knowing.per_speaker(n) - self.without.per_speaker(n),
-                np.arange(len(self.knowing.names)),
+                self.knowing.per_conversation(n) - self.without.per_conversation(n),
+                self.knowing.speakers,
             )
             for n in speakers
         ]
