@@ -50,6 +50,36 @@ def test_adapted_worse_than_ignorant() -> None:
     assert checks(ORIGINAL, PARTLY)[name]["passed"] is None
 
 
+def eer(value: float, low: float, high: float) -> dict[str, Any]:
+    return {"value": value, "interval": [low, high]}
+
+
+def test_adapted_worse_than_lazy_informed() -> None:
+    """It has the same enrolment speech and adapts nothing: an adapted attacker that surely does worse has failed, even
+    where it beats the ignorant one."""
+    eers = {"ignorant": eer(40, 35, 45), "lazy-informed": eer(5, 3, 8), "informed": eer(20, 12, 28)}
+    failed = trust.adapted_not_worse(eers, ["informed"])
+    assert failed.passed is False
+    assert failed.figure == 15
+    assert "worse than the lazy-informed one (EER: informed 20.0 %, lazy-informed 5.0 %)" in failed.sentence
+    # Ten speakers tell too little to say so.
+    unsure = trust.adapted_not_worse(eers | {"informed": eer(7, 4, 28)}, ["informed"])
+    assert unsure.passed is True
+    assert "is surely worse than the lazy-informed one" in unsure.sentence
+    assert trust.adapted_not_worse(eers | {"informed": eer(4, 2, 6)}, ["informed"]).passed is True
+    # The ignorant one is the better of the two where the anonymizer hardly changes voices, or was not run.
+    assert (
+        trust.adapted_not_worse(eers | {"ignorant": eer(1, 0, 2), "informed": eer(4, 3, 5)}, ["informed"]).passed
+        is False
+    )
+    del eers["ignorant"]
+    assert trust.adapted_not_worse(eers, ["informed"]).passed is False
+    # A wide interval must not hide another attacker that surely failed.
+    both = trust.adapted_not_worse(eers | {"semi-informed": eer(30, 2, 60)}, ["semi-informed", "informed"])
+    assert both.passed is False
+    assert trust.adapted_not_worse(eers, []).passed is None
+
+
 def assess_with_own_vectors(vectors: Embeddings) -> dict[str, Any]:
     """The informed attacker has an extractor of its own; its vectors are given."""
     import tempfile

@@ -20,6 +20,7 @@ IDENTICAL = 0.9999  # cosine from which on two vectors are of the same recording
 MOST_IDENTICAL = 0.01  # share of utterances
 MOST_SAME_SESSION = 0.10
 MOST_TIED = 0.05
+UNADAPTED = ("ignorant", "lazy-informed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,27 +63,30 @@ def strong_on_original(eer: Mapping[str, Any] | None, limit: float) -> Check:
 
 
 def adapted_not_worse(eers: Mapping[str, Mapping[str, Any]], adapted: Sequence[str]) -> Check:
-    """An attacker who knows more must not do worse than the ignorant one."""
+    """An attacker who knows more must not do worse than one who knows less: neither than the ignorant one, nor than the
+    lazy-informed one, who has the same enrolment speech and adapts nothing."""
     name, errs = "adaptation helps", "privacy may be overestimated"
     ran = [attacker for attacker in adapted if attacker in eers]
-    if not ran or "ignorant" not in eers:
-        why = "No adapted attacker was run." if not ran else "The ignorant attacker was not run."
-        return Check(name, None, None, why, None, errs)
-    baseline = float(eers["ignorant"]["value"])
-    worst = max(ran, key=lambda attacker: float(eers[attacker]["value"]) - baseline)
-    value, interval = float(eers[worst]["value"]), eers[worst].get("interval")
-    surely = float(interval[0]) if interval else value
-    difference = value - baseline
-    figures = f"{worst} {value:.1f} %, ignorant {baseline:.1f} %"
-    if surely > baseline + 0.5:
+    plain = [attacker for attacker in UNADAPTED if attacker in eers]
+    if not ran or not plain:
+        missing = "adapted attacker" if not ran else "attacker to compare with (ignorant, lazy-informed)"
+        return Check(name, None, None, f"No {missing} was run.", None, errs)
+    simple = min(plain, key=lambda attacker: float(eers[attacker]["value"]))
+    baseline = float(eers[simple]["value"])
+    values = {attacker: float(eers[attacker]["value"]) for attacker in ran}
+    least = {attacker: float((eers[attacker].get("interval") or [values[attacker]])[0]) for attacker in ran}
+    worst = max(ran, key=lambda attacker: (least[attacker] > baseline + 0.5, values[attacker]))
+    difference = values[worst] - baseline
+    figures = f"{worst} {values[worst]:.1f} %, {simple} {baseline:.1f} %"
+    if least[worst] > baseline + 0.5:
         said = (
-            f"The {worst} attacker knows more but does worse than the ignorant one (EER: {figures}): its adaptation "
+            f"The {worst} attacker knows more but does worse than the {simple} one (EER: {figures}): its adaptation "
             "failed, and a real one may do better than anything reported here."
         )
         return Check(name, False, difference, said, 0.0, errs)
-    return Check(
-        name, True, difference, f"Adapted attackers do no worse than the ignorant one (EER: {figures}).", 0.0, errs
-    )
+    surely = "" if values[worst] <= baseline else "surely "
+    said = f"No adapted attacker is {surely}worse than the {simple} one (EER: {figures})."
+    return Check(name, True, difference, said, 0.0, errs)
 
 
 def not_identical(original: Embeddings, anonymized: Embeddings, same_audio: int = 0) -> Check:
