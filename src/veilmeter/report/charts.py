@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from veilmeter.estimate import Estimate
 from veilmeter.files import make_folder, plain, write_text
 from veilmeter.report import view
 from veilmeter.report.figures import style
@@ -97,134 +96,94 @@ def _csv(spec: Mapping[str, Any]) -> str:
 _CURVES = {
     "linkability": (
         "Linkability",
-        "Each line is an attacker, each panel an amount of speech per person. Further right the attacker must choose among more "
-        "people. Lines near the dashed one, what guessing achieves, are good; a line that stays high to the right is not.",
+        "Each line is an attacker, each panel an amount of speech per person; bands are 95 % intervals. Further right the attacker "
+        "must choose among more people. Lines near the gray dashed one, what guessing achieves, are good; a line that stays high to "
+        "the right is not.",
         "people to choose from",
         "recordings linked to the right person",
     ),
     "singling_out": (
         "Singling Out",
-        "How often a rule made from one voice fits exactly one of N people. Lines on the control, which knows nothing about "
-        "anybody, are good; what lies above it is the risk.",
+        "How often a rule made from one voice fits exactly one of N people. Each solid line is an attacker, the dashed line of the same "
+        "color is that attacker's control, which knows nothing about anybody; some controls coincide. A solid line on its dashed one "
+        "is good; what lies above it is the risk.",
         "people in the data",
         "rules that isolate one person",
     ),
 }  # fmt: skip
+WIDE = 850  # of a figure that takes the page's width
 
 
-def _curve_rows(attacker: str, points: list[Estimate], kind: str) -> list[dict[str, Any]]:
-    made = []
-    for one in points:
-        low, high = one.interval or (None, None)
-        made.append(
-            {
-                "attacker": attacker,
-                "speakers": one.at.get("speakers"),
-                "length": f"{one.at.get('length', 1)} utterance{'' if one.at.get('length', 1) == 1 else 's'} each",
-                "value": one.value,
-                "low": low,
-                "high": high,
-                "kind": kind,
-            }
-        )
-    return made
+def _curves(results: Results, name: str, threshold: float | None, who: str = "attacker") -> Figure | None:
+    """The curves of all attackers, drawn as in the paper's figure."""
+    from veilmeter.report.figures import legal
 
-
-def _curves(results: Results, name: str, threshold: float | None) -> Figure | None:
-    import altair as alt
-
-    rows: list[dict[str, Any]] = []
-    chance: dict[tuple[Any, Any], float] = {}
-    for attacker, entry in results.get("attackers", {}).items():
-        found = entry.get("estimates", {})
-        points = view.listed(name, found.get(name, []))
-        rows += _curve_rows(attacker, points, "measured")
-        if name == "linkability":
-            rows += _curve_rows(
-                attacker, view.listed("population_linkability", found.get("population_linkability", [])), "extrapolated"
-            )
-            guesses = [(one, one.null) for one in points]
-        else:
-            guesses = [(one, one.value) for one in view.listed("control", found.get("control", []))]
-        for one, guess in guesses:
-            if guess is not None:
-                chance[one.at.get("length", 1), one.at.get("speakers")] = float(guess)
-    if not rows:
+    beyond = "population_linkability" if name == "linkability" else ""
+    names = (name, "control", beyond)
+    attackers = {
+        attacker: {key: view.listed(key, entry.get("estimates", {}).get(key, [])) for key in names if key}
+        for attacker, entry in results.get("attackers", {}).items()
+    }
+    level = legal.GUESSING if name == "linkability" else legal.CONTROL
+    rows = legal.curve_rows(attackers, name, levels=(level,), beyond=beyond)
+    measured = [row for row in rows if row["kind"] == legal.MEASURED]
+    if not measured:
         return None
-    label = "guessing" if name == "linkability" else "control"
-    for (length, speakers), guess in sorted(chance.items()):
-        point = Estimate(name=name, value=guess, at={"speakers": speakers, "length": length})
-        rows += _curve_rows(label, [point], label)
     title, caption, x_title, y_title = _CURVES[name]
-    lengths = list(dict.fromkeys(row["length"] for row in rows))
-    order = list(dict.fromkeys(row["attacker"] for row in rows))
-    width = {1: 760, 2: 390, 3: 255}.get(len(lengths), 200)
-    data = alt.InlineData(rows)  # one object: the panels must share it
-    base = alt.Chart(data).encode(
-        x=alt.X("speakers:Q", title=x_title, scale=alt.Scale(type="log"), axis=alt.Axis(format="~s", tickCount=5)),
-        color=_attacker_color(order),
+    panels = len({row["length"] for row in rows})
+    look = legal.Look(
+        width=(WIDE - 18 * (panels - 1)) // panels - (30 if panels > 1 else 0),
+        height=280,
+        x_title=x_title,
+        y_title=y_title,
+        limit=threshold,
+        bottom=True,
     )
-    measured = alt.datum.kind != "extrapolated"
-    tooltip = [
-        alt.Tooltip("attacker:N"),
-        alt.Tooltip("speakers:Q", format=","),
-        alt.Tooltip("value:Q", format=".3f"),
-        alt.Tooltip("low:Q", format=".3f"),
-        alt.Tooltip("high:Q", format=".3f"),
-        alt.Tooltip("kind:N"),
-    ]
-    layers = [
-        base.mark_area(opacity=0.14).encode(
-            y=alt.Y("low:Q", title=y_title, scale=alt.Scale(domain=[0, 1])), y2="high:Q"
-        ),
-        base.transform_filter(measured)
-        .mark_line(strokeWidth=2)
-        .encode(
-            y="value:Q",
-            strokeDash=alt.condition(f"datum.kind === '{label}'", alt.value([4, 3]), alt.value([1, 0])),
-        ),
-        base.mark_point(filled=True, size=28).encode(y="value:Q", tooltip=tooltip),
-    ]
-    if any(row["kind"] == "extrapolated" for row in rows):
-        extrapolated = base.transform_filter("datum.kind === 'extrapolated'")
-        layers.append(extrapolated.mark_line(strokeWidth=2, strokeDash=[2, 3]).encode(y="value:Q"))
+    shown = [attacker for attacker in attackers if any(row["attacker"] == attacker for row in measured)]
+    chart = legal.curve_panels(rows, shown, title=_utterances, look=look)
+    alt_text = f"{title} against the number of people. " + _said(measured, rows, who)
     if threshold is not None:
-        layers.append(alt.Chart(data).mark_rule(color=style.RED, strokeDash=[6, 3]).encode(y=alt.datum(threshold)))
-    chart = (
-        alt.layer(*layers)
-        .properties(width=width, height=260)
-        .facet(column=alt.Column("length:N", title=None, sort=lengths), spacing=18)
-    )
-    worst = max((row for row in rows if row["kind"] == "measured"), key=lambda row: row["value"])
-    last = [row for row in rows if row["kind"] == "measured"][-1]
-    alt_text = (
-        f"{title} against the number of people. Highest: {worst['value']:.2f} for the {worst['attacker']} attacker among "
-        f"{worst['speakers']} people with {worst['length']}; at the far right {last['value']:.2f}."
-    )
-    extra = f" The red line is the limit chosen for this assessment, {threshold:g}." if threshold is not None else ""
-    extra += (
-        " Dotted continuations are extrapolated by a model and as uncertain as their bands."
-        if any(row["kind"] == "extrapolated" for row in rows)
-        else ""
-    )
-    return Figure(name.replace("_", "-"), title, caption + extra, alt_text, chart)
+        caption += f" The magenta line is the limit chosen for this assessment, {threshold:g}."
+    if any(row["kind"] == legal.BEYOND for row in rows):
+        caption += " Dotted continuations are extrapolated by a model and as uncertain as the bars at their points."
+    return Figure(name.replace("_", "-"), title, caption, alt_text, chart)
 
 
-def _attacker_color(order: list[str], title: str | None = None) -> Any:
-    """Attackers keep their color in every figure."""
+def _utterances(length: int) -> str:
+    return f"{length} utterance{'' if length == 1 else 's'} each"
+
+
+def _said(measured: list[dict[str, Any]], rows: list[dict[str, Any]], who: str) -> str:
+    """Each attacker's figure among all people and with most speech, against its level, for those who can't see it."""
+    length, people = max(row["length"] for row in measured), max(row["speakers"] for row in measured)
+    parts = []
+    for row in measured:
+        if (row["length"], row["speakers"]) == (length, people):
+            own = [
+                level
+                for level in rows
+                if level["kind"] in ("control", "guessing")
+                and level["attacker"] in ("", row["attacker"])
+                and (level["length"], level["speakers"]) == (length, people)
+            ]
+            against = f" ({own[0]['kind']} {own[0]['value']:.2f})" if own else ""
+            parts.append(f"{row['attacker']} {row['value']:.2f}{against}")
+    return f"Among {people:,} people with {_utterances(length)}, by {who}: " + "; ".join(parts) + "."
+
+
+def _attacker_color(order: list[str], title: str | None = None, nobody: str = "") -> Any:
+    """Attackers keep their color in every figure; gray is whoever knows nothing."""
     import altair as alt
 
-    known = style.ATTACKER_COLORS | {"guessing": style.GRAY, "control": style.GRAY}
-    spare = iter(style.PALETTE * 4)
-    colors = [known[name.split(" (")[0]] if name.split(" (")[0] in known else next(spare) for name in order]
+    domain = [*order, nobody] if nobody else order
     return alt.Color(
         "attacker:N",
         title=title,
-        sort=order,
-        scale=alt.Scale(domain=order, range=colors),
+        sort=domain,
+        scale=alt.Scale(domain=domain, range=[*style.hues(order), style.GRAY][: len(domain)]),
         legend=alt.Legend(
             orient="bottom",
-            columns=1 if any("(" in name for name in order) else 6,
+            columns=2 if any("(" in name for name in order) else 6,
             labelLimit=420,
             symbolType="stroke",
             symbolOpacity=1,
@@ -235,10 +194,11 @@ def _attacker_color(order: list[str], title: str | None = None) -> Any:
 
 def _profiles(results: Results) -> Figure | None:
     """ECE profiles of all attackers, with the paper's legend (D_ECE, l_w, tag)."""
-    import altair as alt
+    from veilmeter.report.figures.scores import ece_lines
 
     rows: list[dict[str, Any]] = []
     order, said = [], []
+    nothing = "has heard nothing (perfect privacy)"
     for attacker, entry in results.get("attackers", {}).items():
         profile, found = entry.get("profile"), entry.get("estimates", {})
         if not profile or "d_ece" not in found or "l_w" not in found:
@@ -247,22 +207,18 @@ def _profiles(results: Results) -> Figure | None:
         name = f"{attacker} ({d_ece.value:.3f} bit, {l_w.value:.2f}, {l_w.extra.get('tag', '?')})"
         order.append(name)
         said.append(f"{attacker} {d_ece.value:.3f} bit, tag {l_w.extra.get('tag', '?')}")
-        rows += [
-            {"attacker": name, "log_odds": x / LN10, "ece": y}
-            for x, y in zip(profile["log_odds"], profile["pav"], strict=True)
-        ]
+        rows += _profile_rows(name, profile, "pav")
     if not rows:
         return None
     first = next(e["profile"] for e in results["attackers"].values() if e.get("profile"))
-    prior = [{"log_odds": x / LN10, "ece": y} for x, y in zip(first["log_odds"], first["prior"], strict=True)]
-    x = alt.X("log_odds:Q", title="what the attacker believed before (log10 odds)", scale=alt.Scale(domain=[-3, 3]))
-    y = alt.Y("ece:Q", title="uncertainty that remains (bit)", scale=alt.Scale(domain=[0, 1.02]))
-    lines = (
-        alt.Chart(alt.InlineData(rows))
-        .mark_line(clip=True, strokeWidth=2)
-        .encode(x=x, y=y, color=_attacker_color(order, "attacker (D_ECE, l_w, tag)"))
+    rows += _profile_rows(nothing, first, "prior")
+    chart = ece_lines(
+        rows,
+        "attacker",
+        _attacker_color(order, "attacker (D_ECE, l_w, tag)", nothing),
+        dashed=nothing,
+        titles=("what the attacker believed before (log10 of the odds)", "uncertainty that remains (bit)"),
     )
-    black = alt.Chart(alt.InlineData(prior)).mark_line(clip=True, color=style.GRAY, strokeDash=[4, 3]).encode(x=x, y=y)
     return Figure(
         "zebra",
         "What a comparison leaves unknown",
@@ -270,14 +226,18 @@ def _profiles(results: Results) -> Figure | None:
         "average comparison gives away; the area between them, taken over all prior beliefs, is D_ECE. Lines on the dashed "
         "curve are good.",
         "ECE profiles: " + "; ".join(said) + ".",
-        (black + lines).properties(width=760, height=320),
+        chart.properties(width=WIDE, height=320),
     )
+
+
+def _profile_rows(name: str, profile: Mapping[str, Any], curve: str) -> list[dict[str, Any]]:
+    pairs = zip(profile["log_odds"], profile[curve], strict=True)
+    return [{"attacker": name, "log_odds": round(x / LN10, 4), "ece": y} for x, y in pairs]
 
 
 def _det(results: Results) -> Figure | None:
     """Misses against false alarms of all attackers, on normal-deviate axes."""
-    import altair as alt
-    from scipy.special import ndtri
+    from veilmeter.report.figures.scores import det_lines, det_rows
 
     rows: list[dict[str, Any]] = []
     order, said = [], []
@@ -288,36 +248,17 @@ def _det(results: Results) -> Figure | None:
         order.append(attacker)
         if "eer" in entry.get("estimates", {}):
             said.append(f"{attacker} EER {view.estimate('eer', entry['estimates']['eer']).format_value()}")
-        for number, (fpr, fnr) in enumerate(zip(curve["fpr"], curve["fnr"], strict=True)):
-            a, b = min(max(fpr, 1e-5), 1 - 1e-5), min(max(fnr, 1e-5), 1 - 1e-5)
-            rows.append({"attacker": attacker, "order": number, "false": float(ndtri(a)), "miss": float(ndtri(b)),
-                         "fpr": 100 * fpr, "fnr": 100 * fnr})  # fmt: skip
+        rows += det_rows(curve["fpr"], curve["fnr"], attacker=attacker)
     if not rows:
         return None
-    percents = (0.1, 1, 5, 10, 20, 30, 40, 50, 60, 80)
-    ticks = [float(ndtri(p / 100)) for p in percents]
-    words = " : ".join(f"abs(datum.value - ({at:.6f})) < 1e-4 ? '{p:g}'" for at, p in zip(ticks, percents, strict=True))
-    axis = alt.Axis(values=ticks, labelExpr=f"{words} : ''")
-    scale = alt.Scale(domain=[float(ndtri(0.0008)), float(ndtri(0.85))], nice=False, zero=False)
-    chart = (
-        alt.Chart(alt.InlineData(rows))
-        .mark_line(clip=True, strokeWidth=2)
-        .encode(
-            x=alt.X("false:Q", title="false pairs accepted (%)", scale=scale, axis=axis),
-            y=alt.Y("miss:Q", title="true pairs missed (%)", scale=scale, axis=axis),
-            order="order:Q",
-            color=_attacker_color(order),
-            tooltip=["attacker:N", alt.Tooltip("fpr:Q", format=".2f"), alt.Tooltip("fnr:Q", format=".2f")],
-        )
-        .properties(width=380, height=380)
-    )
+    titles = ("false pairs accepted (%)", "true pairs missed (%)")
     return Figure(
         "det",
         "Detection error trade-off",
         "Each line is an attacker who moves their threshold. Towards the lower left they recognize people; lines in the upper "
         "right, through 50 and 50, are guessing. The equal error rate is where a line crosses the diagonal.",
         "Detection error trade-off curves: " + "; ".join(said) + ".",
-        chart,
+        det_lines(rows, "attacker", _attacker_color(order), titles=titles).properties(width=460, height=420),
     )
 
 
@@ -433,14 +374,14 @@ def systems_figures(systems: Mapping[str, Results]) -> list[Figure]:
         for name, results in systems.items()
         if (case := results.get("worst_case", {}).get("linking")) and case["attacker"] in results["attackers"]
     }
-    linked = _curves({"attackers": worst}, "linkability", None)
+    linked = _curves({"attackers": worst}, "linkability", None, "system")
     if linked is not None:
         made.append(
             Figure(
                 linked.id,
                 "Linkability by the strongest attacker",
                 "Each line is a system under the attacker who links most. Lines near the dashed one, what guessing achieves, are good.",
-                linked.alt.replace("attacker", "system"),
+                linked.alt,
                 linked.chart,
             )
         )

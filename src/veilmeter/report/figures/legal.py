@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veilmeter.report.figures.style import ATTACKER_COLORS, FORMATS, GRAY, PALETTE, save, styled
+from veilmeter.report.figures.style import FORMATS, GRAY, LIMIT, hues, save, styled
 
 if TYPE_CHECKING:
     import altair as alt
@@ -17,6 +18,22 @@ if TYPE_CHECKING:
 Curves = Mapping[str, Sequence["Estimate"]]
 ROWS = {"singling_out": "Singling Out", "linkability": "Linkability", "one_minus_eer": "1-EER"}
 WIDTH, HEIGHT = 230, 170
+
+# What a point of a curve is; the words for it in a legend; its dashes.
+MEASURED, CONTROL, CHANCE, GUESSING, BEYOND, LIMIT_KIND = (
+    "measured", "control", "chance", "guessing", "extrapolated", "limit")  # fmt: skip
+PAPER = "chance in the paper (1/e)"
+WORDS = {CONTROL: "control of that attacker", BEYOND: "extrapolated by a model"}
+LEVELS = (CHANCE, PAPER, CONTROL)  # of the paper's figure
+DASHES = {
+    MEASURED: [1, 0],
+    CONTROL: [3, 2],
+    CHANCE: [5, 3],
+    GUESSING: [5, 3],
+    PAPER: [1.5, 2.5],
+    BEYOND: [2, 3],
+    LIMIT_KIND: [9, 3, 2, 3],
+}
 
 
 def save_all(attackers: Mapping[str, Curves], folder: str | Path, formats: Sequence[str] = FORMATS) -> list[Path]:
@@ -30,175 +47,215 @@ def save_all(attackers: Mapping[str, Curves], folder: str | Path, formats: Seque
     return made
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a row of curves is drawn: the paper's figure and the report's page differ in no more than this."""
+
+    width: int = WIDTH
+    height: int = HEIGHT
+    x_title: str = "speakers"
+    y_title: str | None = None
+    limit: float | None = None
+    bottom: bool = False  # the legend stands below, for a page that may be narrow
+
+
 def legal_curves(attackers: Mapping[str, Curves]) -> alt.TopLevelMixin | None:
     """Figure 1 of the paper: a row a measure, a column a conversation length, a curve an attacker, with chance.
 
     Bands are 95 % intervals. Singling Out has three levels to be held against: the paper's 1/e, that of an estimated
-    threshold, and the measured control (dotted, in the attacker's colour).
+    threshold, and the measured control of each attacker (dashed, in the attacker's color).
     """
     import altair as alt
 
-    lengths = sorted({int(one.at["length"]) for c in attackers.values() for m in ROWS for one in c.get(m, [])})
-    there = [m for m in ROWS if any(c.get(m) for c in attackers.values())]
+    tables = {measure: curve_rows(attackers, measure) for measure in ROWS}
+    there = {measure: rows for measure, rows in tables.items() if rows}
     if not there:
         return None
-    color = _colors(list(attackers))
-    most = max(_n(one) for c in attackers.values() for m in there for one in c.get(m, []))
-    least = min(_n(one) for c in attackers.values() for m in there for one in c.get(m, []))
-    rows = []
-    for measure in there:
-        cells = []
-        for length in lengths:
-            points = _points(attackers, measure, length)
-            cells.append(
-                _cell(points, _levels(attackers, measure, length), color, least, most).properties(
-                    width=WIDTH,
-                    height=HEIGHT,
-                    title=f"{ROWS[measure]}, L = {length}",
-                )
-            )
-        rows.append(alt.hconcat(*cells, spacing=18))
-    return styled(alt.vconcat(*rows, spacing=14).resolve_scale(color="shared", strokeDash="shared"))  # type: ignore[no-any-return]
+    counts = sorted({row["speakers"] for rows in there.values() for row in rows})
+    made = [
+        curve_panels(rows, list(attackers), title=ROWS[measure] + ", L = {}", counts=counts)
+        for measure, rows in there.items()
+    ]
+    return styled(alt.vconcat(*made, spacing=14).resolve_scale(color="shared", strokeDash="shared"))  # type: ignore[no-any-return]
 
 
-def _data(values: list[dict[str, Any]]) -> Any:
-    import altair as alt
+def curve_rows(
+    attackers: Mapping[str, Curves], measure: str, *, levels: Sequence[str] = LEVELS, beyond: str = ""
+) -> list[dict[str, Any]]:
+    """A table of a measure's curves: a row a point, of which `kind` says whether it was measured, is a level to hold
+    it against (`levels`), or was extrapolated (the estimates called `beyond`).
 
-    make: Any = alt.Data
-    return make(values=values)
+    Chance is the same for all attackers, and there once; the control is each attacker's own.
+    """
+    rows: list[dict[str, Any]] = []
+    shared: dict[tuple[str, int, int], dict[str, Any]] = {}
+    for name, curves in attackers.items():
+        points = curves.get(measure, [])
+        rows += [_row(name, one, MEASURED) for one in points]
+        rows += [_row(name, one, BEYOND) for one in (curves.get(beyond, []) if beyond else [])]
+        if measure == "singling_out" and CONTROL in levels:
+            rows += [_row(name, one, CONTROL) for one in curves.get("control", [])]
+        for one in points:
+            null = 0.5 if measure == "one_minus_eer" else one.null
+            found = {CHANCE: null, GUESSING: null, PAPER: exp(-1) if measure == "singling_out" else None}
+            for level, value in found.items():
+                if level in levels and value is not None:
+                    at = {"speakers": _n(one), "length": int(one.at["length"])}
+                    shared.setdefault((level, at["length"], at["speakers"]), _level(level, value, **at))
+    return rows + list(shared.values())
+
+
+def _level(kind: str, value: float, *, speakers: int, length: int) -> dict[str, Any]:
+    return {"attacker": "", "speakers": speakers, "length": length, "value": value, "low": None, "high": None,
+            "kind": kind}  # fmt: skip
+
+
+def _row(attacker: str, one: Estimate, kind: str) -> dict[str, Any]:
+    low, high = one.interval or (None, None)
+    return {"attacker": attacker, "speakers": _n(one), "length": int(one.at.get("length", 1)), "value": one.value,
+            "low": low, "high": high, "kind": kind}  # fmt: skip
 
 
 def _n(one: Estimate) -> int:
     return int(one.at["speakers"])
 
 
-def _points(attackers: Mapping[str, Curves], measure: str, length: int) -> list[dict[str, Any]]:
-    found = []
-    for name, curves in attackers.items():
-        for one in curves.get(measure, []):
-            if one.at["length"] == length:
-                low, high = one.interval or (one.value, one.value)
-                found.append(
-                    {
-                        "attacker": name,
-                        "speakers": _n(one),
-                        "value": one.value,
-                        "low": low,
-                        "high": high,
-                        "level": "attack",
-                    }
-                )
-    return found
+def curve_panels(
+    rows: list[dict[str, Any]],
+    names: Sequence[str],
+    *,
+    title: str | Callable[[int], str],
+    counts: Sequence[int] = (),
+    look: Look = Look(),  # noqa: B008 (frozen)
+) -> Any:
+    """The rows of `curve_rows` as panels, one a conversation length; `names` are the attackers in their order.
 
-
-def _levels(attackers: Mapping[str, Curves], measure: str, length: int) -> list[dict[str, Any]]:
-    """What knowing nothing gives: chance, and for Singling Out the paper's level and the measured control."""
-    found: dict[tuple[str, int], dict[str, Any]] = {}
-    for name, curves in attackers.items():
-        for one in curves.get(measure, []):
-            if one.at["length"] != length:
-                continue
-            n = _n(one)
-            if one.null is not None:
-                null = 0.5 if measure == "one_minus_eer" else one.null
-                found.setdefault(("chance", n), {"level": "chance", "attacker": "", "speakers": n, "value": null})
-            if measure == "singling_out":
-                found.setdefault(
-                    ("1/e", n), {"level": "chance in the paper (1/e)", "attacker": "", "speakers": n, "value": exp(-1)}
-                )
-        if measure == "singling_out":
-            for one in curves.get("control", []):
-                if one.at["length"] == length:
-                    found[(f"control {name}", _n(one))] = {
-                        "level": "control", "attacker": name, "speakers": _n(one), "value": one.value,
-                    }  # fmt: skip
-    return list(found.values())
-
-
-def _cell(points: list[dict[str, Any]], levels: list[dict[str, Any]], color: Any, least: int, most: int) -> Any:
+    All panels have the same people on their axis, those of `counts` or of the rows.
+    """
     import altair as alt
 
+    rows = list(rows)
+    lengths = sorted({row["length"] for row in rows})
+    counts = counts or sorted({row["speakers"] for row in rows})
+    if look.limit is not None:
+        rows += [_level(LIMIT_KIND, look.limit, speakers=n, length=length) for length in lengths for n in _ends(counts)]
+    kinds = [kind for kind in DASHES if any(row["kind"] == kind for row in rows)]
+    data = alt.InlineData(values=rows)  # one table for all panels: it is written once, and so is its CSV
+    cells = []
+    for number, length in enumerate(lengths):
+        named = title.format(length) if isinstance(title, str) else title(length)
+        y_title = look.y_title if number == 0 else None
+        cell = _cell(data, length, kinds, _colors(names, bottom=look.bottom), counts, y_title, look)
+        cells.append(cell.properties(width=look.width, height=look.height, title=named))
+    return alt.hconcat(*cells, spacing=18).resolve_scale(color="shared", strokeDash="shared")
+
+
+def _ends(counts: Sequence[int]) -> tuple[int, int]:
+    return counts[0], counts[-1]
+
+
+def _cell(
+    data: Any, length: int, kinds: Sequence[str], color: Any, counts: Sequence[int], y_title: str | None, look: Look
+) -> Any:
+    """Bands, lines and points of one panel; levels lie below what was measured."""
+    import altair as alt
+
+    least, most = _ends(counts)
     x = alt.X(
         "speakers:Q",
         scale=alt.Scale(type="log", domain=[least, max(most, least + 1)], nice=False),
-        axis=alt.Axis(title="speakers", format="~s", tickCount=5, grid=False, labelOverlap=True),
-    )
-    y = alt.Y("value:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(title=None, format="%", tickCount=5))
-    dash = alt.StrokeDash(
-        "level:N",
-        title="level",
-        scale=alt.Scale(
-            domain=["chance", "chance in the paper (1/e)", "control"], range=[[5, 3], [1.5, 2.5], [2, 1.5]]
+        axis=alt.Axis(
+            title=look.x_title, values=list(counts), format="~s", grid=False, labelOverlap="greedy", labelFlush=True
         ),
     )
-    data = _data(points)
-    tip = [alt.Tooltip("attacker:N"), alt.Tooltip("speakers:Q", format=","), alt.Tooltip("value:Q", format=".3f"),
-           alt.Tooltip("low:Q", format=".3f"), alt.Tooltip("high:Q", format=".3f")]  # fmt: skip
-    band = alt.Chart(data).mark_area(opacity=0.16).encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color)
-    line = alt.Chart(data).mark_line(strokeWidth=2).encode(x=x, y=y, color=color)
-    dots = alt.Chart(data).mark_point(filled=True, size=26, opacity=1).encode(x=x, y=y, color=color, tooltip=tip)
-    plain = [one for one in levels if not one["attacker"]]
-    own = [one for one in levels if one["attacker"]]
-    layers: list[Any] = [
-        alt.Chart(_data(plain)).mark_line(strokeWidth=1.4, color=GRAY).encode(x=x, y=y, strokeDash=dash)
-    ]
-    if own:
-        layers.append(alt.Chart(_data(own)).mark_line(strokeWidth=1.4).encode(x=x, y=y, strokeDash=dash, color=color))
-    return alt.layer(*layers, band, line, dots)
+    y = alt.Y("value:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(title=y_title, format="%", tickCount=5))
+    dashes: list[Any] = [DASHES[kind] for kind in kinds]
+    dash = alt.StrokeDash(
+        "kind:N",
+        title=None,
+        sort=kinds,
+        scale=alt.Scale(domain=kinds, range=dashes),
+        legend=_legend(
+            bottom=look.bottom,
+            symbolStrokeColor=GRAY,
+            labelExpr=_words(WORDS),
+            values=[kind for kind in kinds if kind != LIMIT_KIND],  # which is named where it is drawn
+        ),
+    )
+    tip = [alt.Tooltip("attacker:N"), alt.Tooltip("kind:N"), alt.Tooltip("speakers:Q", format=","),
+           alt.Tooltip("value:Q", format=".3f"), alt.Tooltip("low:Q", format=".3f"),
+           alt.Tooltip("high:Q", format=".3f")]  # fmt: skip
+
+    def of(*wanted: str) -> Any:
+        only = " || ".join(f"datum.kind === '{kind}'" for kind in wanted)
+        return alt.Chart(data).transform_filter(f"datum.length === {length} && ({only})").encode(x=x, y=y)
+
+    layers = [of(CHANCE, GUESSING, PAPER).mark_line(strokeWidth=1.6, color=GRAY).encode(strokeDash=dash)]
+    known = of(MEASURED).transform_filter("isValid(datum.low)")
+    layers.append(known.mark_area(opacity=0.14).encode(y=alt.Y("low:Q"), y2="high:Q", color=color))
+    if CONTROL in kinds:
+        layers.append(of(CONTROL).mark_line(strokeWidth=1.4).encode(strokeDash=dash, color=color))
+        layers.append(of(CONTROL).mark_point(size=16, strokeWidth=1.2, opacity=1).encode(color=color, tooltip=tip))
+    layers.append(of(MEASURED).mark_line(strokeWidth=2).encode(strokeDash=dash, color=color))
+    layers.append(of(MEASURED).mark_point(filled=True, size=28, opacity=1).encode(color=color, tooltip=tip))
+    if BEYOND in kinds:
+        far = of(BEYOND)
+        # The continuation starts where measuring ended, so that the eye can follow it across the gap.
+        joined = (
+            of(MEASURED, BEYOND)
+            .transform_calculate(reach=f"datum.kind === '{MEASURED}' ? datum.speakers : 0")
+            .transform_joinaggregate(end="max(reach)", groupby=["attacker"])
+            .transform_filter(f"datum.kind === '{BEYOND}' || datum.speakers === datum.end")
+            .transform_calculate(kind=f"'{BEYOND}'")
+        )
+        layers.append(joined.mark_line(strokeWidth=1.5).encode(strokeDash=dash, color=color))
+        layers.append(far.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q"), y2="high:Q", color=color))
+        layers.append(far.mark_point(size=45, strokeWidth=2, fill="white").encode(color=color, tooltip=tip))
+    if LIMIT_KIND in kinds:
+        line = of(LIMIT_KIND)
+        layers.append(line.mark_line(strokeWidth=1.8, color=LIMIT).encode(strokeDash=dash))
+        said = line.transform_filter(f"datum.speakers === {most}").mark_text(
+            align="right", dy=-7, dx=-2, color=LIMIT, text=f"limit {look.limit:g}"
+        )
+        layers.append(said)
+    return alt.layer(*layers)
 
 
-def _colors(names: list[str]) -> Any:
-    """Attackers keep their colours in every figure; other names take what is left of the palette."""
+def _words(words: Mapping[str, str]) -> str:
+    """A legend's labels in words that need no explanation."""
+    said = " : ".join(f"datum.label === '{key}' ? '{value}'" for key, value in words.items())
+    return f"{said} : datum.label"
+
+
+def _legend(*, bottom: bool, **more: Any) -> Any:
     import altair as alt
 
-    free = [c for c in PALETTE if c not in {ATTACKER_COLORS.get(name) for name in names}]
-    spare = iter(free * (1 + len(names) // max(len(free), 1)))
-    hues = [ATTACKER_COLORS[name] if name in ATTACKER_COLORS else next(spare) for name in names]
+    place: dict[str, Any] = (
+        {"orient": "bottom", "direction": "horizontal", "columns": 6, "labelLimit": 420} if bottom else {}
+    )
+    return alt.Legend(symbolType="stroke", symbolOpacity=1, symbolSize=180, **place, **more)
+
+
+def _colors(names: Sequence[str], *, bottom: bool = False) -> Any:
+    import altair as alt
+
     return alt.Color(
         "attacker:N",
-        title="attacker",
-        scale=alt.Scale(domain=names, range=hues),
-        legend=alt.Legend(symbolOpacity=1, symbolSize=70, symbolType="circle"),
+        title=None if bottom else "attacker",
+        sort=list(names),
+        scale=alt.Scale(domain=list(names), range=hues(names)),
+        legend=_legend(bottom=bottom),
     )
 
 
 def population(attackers: Mapping[str, Curves]) -> alt.TopLevelMixin | None:
     """Measured Linkability, and beyond the gap what the model extrapolates, with its interval; a column a length."""
-    import altair as alt
-
     key = "population_linkability"
-    lengths = sorted({int(one.at["length"]) for c in attackers.values() for one in c.get(key, [])})
-    if not lengths:
+    if not any(curves.get(key) for curves in attackers.values()):
         return None
-    color = _colors(list(attackers))
-    cells = []
-    for length in lengths:
-        measured = _points(attackers, "linkability", length)
-        beyond = _points(attackers, key, length)
-        joined = [
-            {**one, "level": "extrapolated"}
-            for name in attackers
-            for one in sorted([p for p in measured if p["attacker"] == name], key=lambda p: float(p["speakers"]))[-1:]
-            + [p for p in beyond if p["attacker"] == name]
-        ]
-        x = alt.X("speakers:Q", scale=alt.Scale(type="log", nice=False),
-                  axis=alt.Axis(title="people", format="~s", tickCount=6, grid=False, labelOverlap=True))  # fmt: skip
-        y = alt.Y(
-            "value:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(title="Linkability", format="%", tickCount=5)
-        )
-        one, far, link = (_data(v) for v in (measured, beyond, joined))
-        layers = [
-            alt.Chart(one).mark_area(opacity=0.16).encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color),
-            alt.Chart(one).mark_line(strokeWidth=2).encode(x=x, y=y, color=color),
-            alt.Chart(link).mark_line(strokeWidth=1.5, strokeDash=[4, 3]).encode(x=x, y=y, color=color),
-            alt.Chart(far).mark_rule(strokeWidth=1.5).encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color),
-            alt.Chart(far).mark_point(size=50, strokeWidth=2, fill="white").encode(
-                x=x, y=y, color=color, tooltip=[alt.Tooltip("speakers:Q", format=","), "value:Q", "low:Q", "high:Q"]),
-        ]  # fmt: skip
-        cells.append(
-            alt.layer(*layers).properties(width=WIDTH + 90, height=HEIGHT + 30, title=f"L = {length} (dashed: model)")
-        )
-    return styled(alt.hconcat(*cells, spacing=18).resolve_scale(color="shared"))  # type: ignore[no-any-return]
+    look = Look(width=WIDTH + 90, height=HEIGHT + 30, x_title="people", y_title="Linkability")
+    rows = curve_rows(attackers, "linkability", levels=(), beyond=key)
+    return styled(curve_panels(rows, list(attackers), title="L = {} (dashed: model)", look=look))  # type: ignore[no-any-return]
 
 
 def match_curves(attackers: Mapping[str, Curves]) -> alt.TopLevelMixin | None:
@@ -220,7 +277,7 @@ def match_curves(attackers: Mapping[str, Curves]) -> alt.TopLevelMixin | None:
             "k:Q", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(title="k best", grid=False, tickCount=6)
         )
         y = alt.Y("value:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(title="found", format="%", tickCount=5))
-        data = _data(points)
+        data = alt.InlineData(values=points)
         layers = [
             alt.Chart(data).mark_line(strokeDash=[5, 3], color=GRAY, strokeWidth=1.4).encode(x=x, y=alt.Y("chance:Q")),
             alt.Chart(data).mark_area(opacity=0.16).encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color),

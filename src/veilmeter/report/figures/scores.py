@@ -18,6 +18,7 @@ from veilmeter.scores import Scores
 
 Floats = NDArray[np.float64]
 WIDTH, HEIGHT = 420, 280
+NOTHING_KNOWN = "no scores (perfect privacy)"
 
 
 def _data(rows: list[dict[str, Any]]) -> Any:
@@ -50,33 +51,54 @@ def ece_profile(scores: Scores, d_ece: Estimate, l_w: Estimate) -> Any:
     found = zebra.ece_profile(scores.targets, scores.impostors)
     oracle = f"calibrated ({d_ece.value:.3f} bit, {l_w.value:.2f}, {l_w.extra['tag']})"
     raw = "scores as they are" + (" (off the scale)" if found.actual.min() > 1.05 else "")
-    names = {raw: found.actual, oracle: found.pav, "no scores (perfect privacy)": found.prior}
+    names = {raw: found.actual, oracle: found.pav, NOTHING_KNOWN: found.prior}
     rows = [
         {"curve": name, "log_odds": round(float(x), 3), "ece": float(y)}
         for name, curve in names.items()
         for x, y in zip(found.log_odds / np.log(10), curve, strict=True)
     ]
-    chart = (
+    color = alt.Color(
+        "curve:N",
+        title=None,
+        sort=list(names),
+        scale=alt.Scale(domain=list(names), range=[RED, BLUE, "black"]),
+        legend=alt.Legend(orient="bottom", direction="vertical", labelLimit=400),
+    )
+    chart = ece_lines(rows, "curve", color, dashed=NOTHING_KNOWN).properties(
+        width=WIDTH, height=HEIGHT, title="What the scores leave unknown"
+    )
+    return styled(chart)
+
+
+def ece_lines(
+    rows: list[dict[str, Any]],
+    field: str,
+    color: Any,
+    *,
+    dashed: str,
+    titles: tuple[str, str] = ("prior log-odds of target (log10)", "empirical cross-entropy (bit)"),
+) -> Any:
+    """ECE over the prior's log-odds, a line for each value of `field`; the one called `dashed` is no measurement."""
+    import altair as alt
+
+    names = list(dict.fromkeys(row[field] for row in rows))
+    return (
         alt.Chart(_data(rows))
         .mark_line(strokeWidth=2, clip=True)
         .encode(
-            x=alt.X("log_odds:Q", title="prior log-odds of target (log10)", scale=alt.Scale(domain=[-3, 3])),
-            y=alt.Y("ece:Q", title="empirical cross-entropy (bit)", scale=alt.Scale(domain=[0, 1.05])),
-            color=alt.Color(
-                "curve:N",
-                title=None,
-                sort=list(names),
-                scale=alt.Scale(domain=list(names), range=[RED, BLUE, "black"]),
-                legend=alt.Legend(orient="bottom", direction="vertical", labelLimit=400),
-            ),
+            x=alt.X("log_odds:Q", title=titles[0], scale=alt.Scale(domain=[-3, 3]), axis=alt.Axis(tickCount=7)),
+            y=alt.Y("ece:Q", title=titles[1], scale=alt.Scale(domain=[0, 1.05]), axis=alt.Axis(tickCount=6)),
+            color=color,
             strokeDash=alt.StrokeDash(
-                "curve:N", legend=None, scale=alt.Scale(domain=list(names), range=[[1, 0], [1, 0], [5, 3]])
+                f"{field}:N",
+                title=color["title"],
+                sort=names,
+                legend=color["legend"],
+                scale=alt.Scale(domain=names, range=[[5, 3] if name == dashed else [1, 0] for name in names]),
             ),
-            tooltip=["curve:N", alt.Tooltip("log_odds:Q", format=".2f"), alt.Tooltip("ece:Q", format=".3f")],
+            tooltip=[f"{field}:N", alt.Tooltip("log_odds:Q", format=".2f"), alt.Tooltip("ece:Q", format=".3f")],
         )
-        .properties(width=WIDTH, height=HEIGHT, title="What the scores leave unknown")
     )
-    return styled(chart)
 
 
 def histogram(scores: Scores, *, bins: int = 60) -> Any:
@@ -127,14 +149,50 @@ def det(scores: Scores, eer: Estimate, *, points: int = 400) -> Any:
     blocks = pav(t, n, presorted=True)
     hull_miss = np.concatenate([[0], np.cumsum(blocks.targets) / len(t)])
     hull_false = 1 - np.concatenate([[0], np.cumsum(blocks.impostors) / len(n)])
-    rows = _det_rows("scores", false, miss) + _det_rows("convex hull", hull_false, hull_miss)
-    low, high = normal_quantile(0.0008), normal_quantile(0.85)
+    rows = det_rows(false, miss, curve="scores") + det_rows(hull_false, hull_miss, curve="convex hull")
+    color = alt.Color(
+        "curve:N",
+        title=None,
+        scale=alt.Scale(domain=["scores", "convex hull"], range=[BLUE, ORANGE]),
+        legend=alt.Legend(orient="bottom"),
+    )
+    at = normal_quantile(min(max(eer.value / 100, 1e-4), 0.84))
+    x, y = _det_axes(("false alarm rate (%)", "miss rate (%)"))
+    dot = alt.Chart(_data([{"false": at, "miss": at, "text": f"EER {eer.value:.1f} % ({eer.method})"}])).encode(
+        x=x, y=y
+    )
+    label = dot.mark_text(align="left", dx=8, dy=-8, fontSize=11).encode(text="text:N")
+    chart = det_lines(rows, "curve", color) + dot.mark_point(color="black", filled=True, size=50) + label
+    return styled(chart.properties(width=HEIGHT + 40, height=HEIGHT + 40, title="Detection error trade-off"))
+
+
+def _det_axes(titles: tuple[str, str]) -> tuple[Any, Any]:
+    """False alarms and misses on normal-deviate axes, where normal scores make straight lines."""
+    import altair as alt
+
     ticks = [normal_quantile(p / 100) for p in _TICKS]
     words = " : ".join(f"abs(datum.value - ({at:.6f})) < 1e-4 ? '{p:g}'" for at, p in zip(ticks, _TICKS, strict=True))
     axis = alt.Axis(values=ticks, labelExpr=f"{words} : ''", grid=True)
-    scale = alt.Scale(domain=[low, high], nice=False, zero=False)
-    x = alt.X("false:Q", title="false alarm rate (%)", scale=scale, axis=axis)
-    y = alt.Y("miss:Q", title="miss rate (%)", scale=scale, axis=axis)
+    scale = alt.Scale(domain=list(_det_range()), nice=False, zero=False)
+    x = alt.X("false:Q", title=titles[0], scale=scale, axis=axis)
+    return x, alt.Y("miss:Q", title=titles[1], scale=scale, axis=axis)
+
+
+def _det_range() -> tuple[float, float]:
+    return normal_quantile(0.0008), normal_quantile(0.85)
+
+
+def det_lines(
+    rows: list[dict[str, Any]],
+    field: str,
+    color: Any,
+    *,
+    titles: tuple[str, str] = ("false alarm rate (%)", "miss rate (%)"),
+) -> Any:
+    """A line for each value of `field` over the diagonal, on which equal error rates lie; rows are `det_rows`."""
+    import altair as alt
+
+    x, y = _det_axes(titles)
     lines = (
         alt.Chart(_data(rows))
         .mark_line(clip=True, strokeWidth=2)
@@ -142,31 +200,16 @@ def det(scores: Scores, eer: Estimate, *, points: int = 400) -> Any:
             x=x,
             y=y,
             order="order:Q",
-            color=alt.Color(
-                "curve:N",
-                title=None,
-                scale=alt.Scale(domain=["scores", "convex hull"], range=[BLUE, ORANGE]),
-                legend=alt.Legend(orient="bottom"),
-            ),
-            tooltip=["curve:N", alt.Tooltip("fpr:Q", title="false alarms (%)", format=".2f"),
-                     alt.Tooltip("fnr:Q", title="misses (%)", format=".2f")],
+            color=color,
+            tooltip=[f"{field}:N", alt.Tooltip("fpr:Q", title=titles[0], format=".2f"),
+                     alt.Tooltip("fnr:Q", title=titles[1], format=".2f")],
         )
     )  # fmt: skip
-    diagonal = (
-        alt.Chart(_data([{"false": low, "miss": low}, {"false": high, "miss": high}]))
-        .mark_line(color=GRAY, strokeDash=[3, 3], strokeWidth=1)
-        .encode(x=x, y=y)
-    )
-    at = normal_quantile(min(max(eer.value / 100, 1e-4), 0.84))
-    dot = (
-        alt.Chart(_data([{"false": at, "miss": at, "text": f"EER {eer.value:.1f} % ({eer.method})"}]))
-        .encode(x=x, y=y)
-    )  # fmt: skip
-    label = dot.mark_text(align="left", dx=8, dy=-8, fontSize=11).encode(text="text:N")
-    chart = (diagonal + lines + dot.mark_point(color="black", filled=True, size=50) + label).properties(
-        width=HEIGHT + 40, height=HEIGHT + 40, title="Detection error trade-off"
-    )
-    return styled(chart)
+    low, high = _det_range()
+    points = alt.sequence(low, high + 1e-6, high - low, as_="false")  # no data of its own: it is not in the CSV
+    across = alt.Y("false:Q", title=titles[1], scale=y["scale"], axis=y["axis"])
+    diagonal = alt.Chart(points).mark_line(color=GRAY, strokeDash=[3, 3], strokeWidth=1).encode(x=x, y=across)
+    return diagonal + lines
 
 
 def _spread(ordered: Floats, points: int) -> Floats:
@@ -178,14 +221,14 @@ def _spread(ordered: Floats, points: int) -> Floats:
     return ordered[ranks]
 
 
-def _det_rows(curve: str, false: Floats, miss: Floats) -> list[dict[str, Any]]:
-    bounded = [(float(np.clip(f, 1e-5, 1 - 1e-5)), float(np.clip(m, 1e-5, 1 - 1e-5)))
+def det_rows(false: Iterable[float], miss: Iterable[float], **names: str) -> list[dict[str, Any]]:
+    """Points of a DET curve from rates between 0 and 1; `names` say whose they are."""
+    bounded = [(min(max(float(f), 1e-5), 1 - 1e-5), min(max(float(m), 1e-5), 1 - 1e-5))
                for f, m in zip(false, miss, strict=True)]  # fmt: skip
     return [
-        {"curve": curve, "order": i, "false": normal_quantile(f), "miss": normal_quantile(m),
-         "fpr": 100 * f, "fnr": 100 * m}
+        {**names, "order": i, "false": normal_quantile(f), "miss": normal_quantile(m), "fpr": 100 * f, "fnr": 100 * m}
         for i, (f, m) in enumerate(bounded)
-    ]  # fmt: skip
+    ]
 
 
 def calibration(scores: Scores, *, bins: int = 20) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, GREEN, ORANGE, PURPLE, RED, SKY, save, styled
+from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, GREEN, ORANGE, PURPLE, RED, SKY, hues, save, styled
 
 if TYPE_CHECKING:
     from veilmeter.estimate import Estimate
@@ -250,7 +250,8 @@ def scatter(systems: Sequence[tuple[str, Estimate, Estimate]]) -> Any:
         )  # fmt: skip
     values = [value for value in values if np.isfinite([value["deid"], value["g_vd"]]).all()]
     base = alt.Chart(_data(values), width=420, height=320)
-    color = alt.Color("system:N", title=None, legend=None)
+    names = [name for name, _, _ in systems]
+    color = alt.Color("system:N", title=None, legend=None).scale(domain=names, range=hues(names))
     shape = alt.Shape("system:N", legend=None)
     reach = [min([float(v["low_x"]) for v in values], default=0.0), 100.0]
     x = alt.X("deid:Q", title="DeID, % (higher: the original speaker is gone)")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ ATTACKER_COLORS = {
     "wasserstein-procrustes": BLUE,
 }
 PALETTE = [BLUE, RED, GREEN, ORANGE, PURPLE, SKY, GRAY, YELLOW]
+LIMIT = "#D81B60"  # a limit that somebody chose; no attacker has this color
 FONT = "Inter, system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 FORMATS = ("svg", "png", "pdf")
 
@@ -51,6 +53,18 @@ def styled(chart: Any) -> Any:
         .configure_view(strokeOpacity=0.2)
         .configure_range(category=PALETTE)
     )
+
+
+def hues(names: Sequence[str]) -> list[str]:
+    """A color for each name: attackers keep theirs in every figure, other names take what is left of the palette.
+
+    >>> hues(["informed", "mine"])
+    ['#D55E00', '#0072B2']
+    """
+    known = [ATTACKER_COLORS.get(name.split(" (")[0]) for name in names]  # a legend may add figures in parentheses
+    free = [color for color in PALETTE if color not in known] or PALETTE
+    spare = cycle(free)
+    return [color or next(spare) for color in known]
 
 
 def _on_white(spec: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,178 @@
+"""Curves, DET and ECE: the page and the papers' figures are drawn by the same functions, from the same numbers."""
+
+from __future__ import annotations
+
+import csv
+import io
+from math import exp
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from veilmeter.estimate import Estimate
+from veilmeter.intervals import normal_quantile
+from veilmeter.report.charts import _csv, criterion_figures, save_figures, systems_figures
+from veilmeter.report.figures import legal, style
+from veilmeter.report.figures.scores import det_lines, det_rows
+
+
+def point(name: str, value: float, speakers: int, length: int = 1, **more: Any) -> Estimate:
+    return Estimate(name=name, value=value, at={"speakers": speakers, "length": length}, **more)
+
+
+def curves(high: float) -> dict[str, list[Estimate]]:
+    """An attacker's curves: `high` sets its own level, so that no two attackers share a number."""
+    sizes = (2, 10, 40)
+    return {
+        "linkability": [
+            point("linkability", high / n, n, length, interval=(0.9 * high / n, 1.1 * high / n), null=1 / n)
+            for length in (1, 3)
+            for n in sizes
+        ],
+        "singling_out": [point("singling_out", high - n / 100, n, null=0.37) for n in sizes],
+        "control": [point("control", high / 2 - n / 1000, n) for n in sizes],
+        "population_linkability": [point("population_linkability", high / 100, 1000, interval=(0.0, high / 10))],
+    }
+
+
+ATTACKERS = {"ignorant": curves(0.5), "informed": curves(0.8)}
+RESULTS = {
+    "attackers": {
+        name: {"estimates": {key: [one.to_json() for one in found] for key, found in own.items()}}
+        for name, own in ATTACKERS.items()
+    }
+}
+
+
+def kinds(rows: list[dict[str, Any]], kind: str) -> dict[tuple[str, int, int], float]:
+    return {(row["attacker"], row["length"], row["speakers"]): row["value"] for row in rows if row["kind"] == kind}
+
+
+def drawn(figure: Any) -> list[dict[str, Any]]:
+    (rows,) = figure.spec["datasets"].values()  # one table, however many panels
+    return list(rows)
+
+
+def layers(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    return [layer for panel in spec["hconcat"] for layer in panel["layer"]]
+
+
+def test_each_attacker_has_its_own_control() -> None:
+    (figure,) = criterion_figures("singling_out", RESULTS, None, None)
+    controls = kinds(drawn(figure), "control")
+    for name, own in ATTACKERS.items():
+        for one in own["control"]:
+            assert controls[name, 1, one.at["speakers"]] == one.value
+    assert len(controls) == sum(len(own["control"]) for own in ATTACKERS.values())
+    dashed = [
+        layer
+        for layer in layers(figure.spec)
+        if "'control'" in str(layer.get("transform")) and layer["mark"]["type"] == "line"
+    ]
+    assert len(dashed) == 1
+    assert dashed[0]["encoding"]["color"]["field"] == "attacker"
+    assert dashed[0]["encoding"]["color"]["scale"] == {
+        "domain": ["ignorant", "informed"],
+        "range": [style.ATTACKER_COLORS["ignorant"], style.ATTACKER_COLORS["informed"]],
+    }
+    legend = dashed[0]["encoding"]["strokeDash"]["legend"]
+    assert "control of that attacker" in legend["labelExpr"]
+    assert "informed 0.40 (control 0.36)" in figure.alt
+    assert "ignorant 0.10 (control 0.21)" in figure.alt
+
+
+def test_the_csv_and_the_table_have_the_same_controls(run: Path, tmp_path: Path) -> None:
+    from veilmeter.report.run import load_run
+    from veilmeter.report.view import section_rows
+
+    loaded = load_run(run)
+    save_figures(loaded.results, None, None, tmp_path, ())
+    written = list(csv.DictReader(io.StringIO((tmp_path / "singling-out.csv").read_text())))
+    table = [row for row in section_rows(loaded.results, "singling_out") if row["label"].startswith("control")]
+    assert {row["attacker"] for row in table} == {row["attacker"] for row in written if row["kind"] == "control"}
+    for row in table:
+        people = int(row["label"].split(", ")[1].split()[0].replace(",", ""))
+        length = int(row["label"].split(", ")[2].split()[0])
+        same = [
+            float(one["value"])
+            for one in written
+            if one["kind"] == "control"
+            and (one["attacker"], int(one["speakers"]), int(one["length"])) == (row["attacker"], people, length)
+        ]
+        assert [f"{value:.3f}" for value in same] == [row["value"]]
+
+
+def test_linkability_has_guessing_once_and_a_continuation() -> None:
+    (figure,) = criterion_figures("linking", RESULTS, None, 0.09)
+    rows = drawn(figure)
+    assert kinds(rows, "guessing") == {("", length, n): 1 / n for length in (1, 3) for n in (2, 10, 40)}
+    assert kinds(rows, "extrapolated")["informed", 1, 1000] == 0.008
+    assert set(kinds(rows, "limit").values()) == {0.09}
+    assert len(figure.spec["hconcat"]) == 2
+    assert "limit 0.09" in str(figure.spec)
+    assert "magenta" in figure.caption
+    assert "extrapolated" in figure.caption
+
+
+def test_levels_of_the_papers_figure() -> None:
+    rows = legal.curve_rows(ATTACKERS, "singling_out")
+    assert kinds(rows, legal.PAPER) == {("", 1, n): exp(-1) for n in (2, 10, 40)}
+    assert kinds(rows, legal.CHANCE) == {("", 1, n): 0.37 for n in (2, 10, 40)}
+    chart = legal.legal_curves(ATTACKERS)
+    assert chart is not None
+    spec = chart.to_dict()
+    assert [len(row["hconcat"]) for row in spec["vconcat"]] == [1, 2]
+    assert legal.legal_curves({"ignorant": {}}) is None
+    assert legal.population({"ignorant": {"linkability": ATTACKERS["ignorant"]["linkability"]}}) is None
+
+
+def test_figures_of_one_and_of_all_attackers_are_files(tmp_path: Path) -> None:
+    made = legal.save_all(ATTACKERS, tmp_path, ("svg",))
+    assert {path.name for path in made} == {"legal.svg", "population.svg"}
+    for path in made:
+        text = path.read_text()
+        assert "NaN" not in text
+        assert style.ATTACKER_COLORS["informed"].lower() in text.lower()
+
+
+def test_no_intervals_no_bands() -> None:
+    bare = {"ignorant": {"linkability": [point("linkability", 0.5, n, null=1 / n) for n in (2, 5)]}}
+    rows = legal.curve_rows(bare, "linkability")
+    assert all(row["low"] is None and row["high"] is None for row in rows)
+
+
+def test_det_is_on_normal_deviates_with_a_diagonal_that_is_no_data() -> None:
+    import altair as alt
+
+    rows = det_rows([0.0, 0.1, 1.0], [1.0, 0.2, 0.0], attacker="informed")
+    assert rows[1]["false"] == pytest.approx(normal_quantile(0.1))
+    assert rows[1]["miss"] == pytest.approx(normal_quantile(0.2))
+    assert rows[0]["attacker"] == "informed"
+    spec = style.styled(det_lines(rows, "attacker", alt.Color("attacker:N"))).to_dict()
+    text = _csv(spec)
+    assert text.splitlines()[0] == "attacker,order,false,miss,fpr,fnr"
+    assert len(text.splitlines()) == 4
+
+
+def test_names_keep_their_colors() -> None:
+    assert style.hues(["original", "mine", "informed (0.1 bit)"])[::2] == [style.GRAY, style.RED]
+    many = style.hues([f"system {number}" for number in range(20)])
+    assert len(set(many[: len(style.PALETTE)])) == len(style.PALETTE)
+
+
+def test_systems_are_colored_alike_in_both_figures() -> None:
+    one = {
+        **RESULTS,
+        "worst_case": {"linking": {"attacker": "informed"}},
+        "similarity": {
+            "estimates": {
+                "deid": Estimate(name="deid", value=90, unit="percent", interval=(80, 95)).to_json(),
+                "g_vd": Estimate(name="g_vd", value=-3, unit="dB").to_json(),
+            }
+        },
+    }
+    linked, scattered = systems_figures({"zeta": one, "alpha": one})
+    colors = layers(linked.spec)[-1]["encoding"]["color"]["scale"]
+    points = next(layer for layer in scattered.spec["layer"] if layer["mark"].get("type") == "point")
+    assert points["encoding"]["color"]["scale"] == colors
