@@ -106,6 +106,7 @@ def command(
     per_speaker: Annotated[
         bool, typer.Option("--per-speaker", help="Show every speaker's Top-1.", rich_help_panel=OUTPUT)
     ] = False,
+    strict: options.Strict = False,
     no_intervals: options.NoIntervals = False,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
@@ -134,7 +135,7 @@ def command(
     from veilmeter.engine import open_engine
 
     output = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
-    reader = _Reader()
+    reader = _Reader(strict)
     attacked = reader.read("anonymized trials", anonymized_trials, "--anonymized-trials")
     clear = reader.maybe("clear trials", clear_trials)
     again = reader.maybe("anonymized again", anonymized_again)
@@ -215,7 +216,8 @@ SECTIONS = {
 class _Reader:
     """Reads the inputs, and remembers what was read and what was odd."""
 
-    def __init__(self) -> None:
+    def __init__(self, strict: bool) -> None:
+        self.strict = strict
         self.inputs: dict[str, Any] = {}
         self.warnings: list[str] = []
 
@@ -226,23 +228,14 @@ class _Reader:
         return found
 
     def maybe(self, name: str, paths: list[Path] | None) -> Embeddings | None:
+        from veilmeter.cli import vectors
         from veilmeter.embeddings import joined
-        from veilmeter.files import sha256
-        from veilmeter.formats.vectors import load_embeddings
 
         if not paths:
             return None
-        parts = []
-        for path in paths:
-            loaded = load_embeddings(path)
-            self.warnings += loaded.warnings()
-            parts.append(loaded.embeddings)
-        found = parts[0] if len(parts) == 1 else joined(parts)
-        self.inputs[name] = [
-            {"path": str(path), "sha256": sha256(path), "utterances": len(part), "speakers": len(part.names)}
-            for path, part in zip(paths, parts, strict=True)
-        ]
-        return found
+        read = [vectors.read(path, self.warnings, strict=self.strict) for path in paths]
+        self.inputs[name] = [entry for _, entry in read]
+        return read[0][0] if len(read) == 1 else joined([part for part, _ in read])
 
 
 def _key(paths: list[Path] | None) -> dict[tuple[str, str], bool] | None:

@@ -70,20 +70,14 @@ def later(title: str, seconds: float = 2.0) -> Iterator[Callable[[int, int], Non
         yield progress
 
 
-def read(path: Path, role: str, inputs: dict[str, Any]) -> Embeddings:
-    """The embeddings, entered among the inputs with their hash and counts."""
-    from veilmeter.files import sha256
-    from veilmeter.formats.vectors import read_embeddings
+def read(enrol: Path, test: Path, *, strict: bool) -> tuple[Embeddings, Embeddings, dict[str, Any], list[str]]:
+    """The enrolment, the test, what the results say of both, and what the reader must not miss."""
+    from veilmeter.cli import vectors
 
-    found = read_embeddings(path)
-    inputs[role] = {
-        "path": str(path),
-        "sha256": sha256(path),
-        "utterances": len(found),
-        "speakers": len(found.names),
-        "dimension": found.dimension,
-    }
-    return found
+    warnings: list[str] = []
+    people, of_people = vectors.read(enrol, warnings, strict=strict)
+    said, of_said = vectors.read(test, warnings, strict=strict)
+    return people, said, {"enrol": of_people, "test": of_said}, warnings + doubts(people, said)
 
 
 def doubts(enrol: Embeddings, test: Embeddings) -> list[str]:

@@ -51,6 +51,7 @@ def command(
     ] = False,
     name: options.AttackerName = "",
     beside: options.Beside = None,
+    strict: options.Strict = False,
     no_intervals: options.NoIntervals = False,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
@@ -84,9 +85,7 @@ def command(
     wanted = legal.numbers(speakers, "--speakers", least=1)
     lengths = legal.numbers(length, "--length") or [1]
     sizes = legal.numbers(population, "--population", least=2)
-    inputs: dict[str, Any] = {}
-    people, said = legal.read(enrol, "enrol", inputs), legal.read(test, "test", inputs)
-    warnings = legal.doubts(people, said)
+    people, said, inputs, warnings = legal.read(enrol, test, strict=strict)
     largest = len(people.names)
     if wanted and wanted[-1] > largest:
         raise InputError(

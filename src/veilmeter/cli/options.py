@@ -68,7 +68,10 @@ Roots = Annotated[
     typer.Option(help="A further folder that audio may lie in; for Kaldi folders the only ones it may lie in."),
 ]
 MaxSeconds = Annotated[float, typer.Option(help="Leave out longer recordings.", min=1)]
-Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first unusable recording.")]
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="Stop at the first recording or vector that can't be used; else it is left out."),
+]
 Run = Annotated[Path, typer.Argument(help="The folder that `assess --out` wrote.")]
 
 # --- embeddings of an attacker and of the protected speech

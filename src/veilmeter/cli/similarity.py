@@ -54,6 +54,7 @@ def command(
         options.several("N", "Linkability among so many enrolled speakers; several with commas.", SESSIONS),
     ] = None,
     length: Annotated[int, typer.Option(help="Utterances in a conversation.", min=1, rich_help_panel=SESSIONS)] = 1,
+    strict: options.Strict = False,
     no_intervals: options.NoIntervals = False,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
@@ -79,6 +80,7 @@ def command(
     """
     from contextlib import closing
 
+    from veilmeter.cli import vectors
     from veilmeter.cli.output import Page, chosen_form, emit
     from veilmeter.cli.progress import shown
     from veilmeter.engine import open_engine
@@ -87,16 +89,16 @@ def command(
     _check(form, pairs, backend)
     counts = _numbers(speakers)
     warnings: list[str] = []
-    base = _read(original, warnings)
+    base, entry = vectors.read(original, warnings, strict=strict)
     names = _system_names(anonymized)
-    inputs: dict[str, Any] = {"original": _input(original, base)}
+    inputs: dict[str, Any] = {"original": entry}
     found: dict[str, Similarity] = {}
     zoos: dict[str, dict[str, Zoo]] = {}
     estimates: list[dict[str, Estimate | list[Estimate]]] = []
     with closing(open_engine(jobs, cluster)) as engine:
         for name, path in zip(names, anonymized, strict=True):
-            protected = _read(path, warnings)
-            inputs[f"anonymized {name}" if len(names) > 1 else "anonymized"] = _input(path, protected)
+            protected, entry = vectors.read(path, warnings, strict=strict)
+            inputs[f"anonymized {name}" if len(names) > 1 else "anonymized"] = entry
             both, used = _matched(base, protected, warnings)
             with shown(f"comparing voices ({name})", unit="matrices", quiet=len(used.first) < 2500) as progress:
                 made, animals = _matrices(used, form, pairs, not no_intervals, seed, progress, engine)
@@ -163,14 +165,6 @@ def _numbers(given: list[str] | None) -> list[int] | None:
         ) from None
 
 
-def _read(path: Path, warnings: list[str]) -> Embeddings:
-    from veilmeter.formats.vectors import load_embeddings
-
-    loaded = load_embeddings(path)
-    warnings += loaded.warnings()
-    return loaded.embeddings
-
-
 def _system_names(paths: list[Path]) -> list[str]:
     """The last part of each path that tells them apart."""
     for depth in (1, 2, 3, 4):
@@ -184,13 +178,6 @@ def _system_names(paths: list[Path]) -> list[str]:
 
 def _stem(path: Path) -> Path:
     return path.with_suffix("") if path.suffix in (".npz", ".h5", ".hdf5", ".parquet", ".scp", ".ark") else path
-
-
-def _input(path: Path, embeddings: Embeddings) -> dict[str, Any]:
-    from veilmeter.files import sha256
-
-    counts = {"utterances": len(embeddings), "speakers": len(embeddings.names), "dimension": embeddings.dimension}
-    return {"path": str(path), "sha256": sha256(path), **counts}
 
 
 def _matched(base: Embeddings, protected: Embeddings, warnings: list[str]) -> tuple[Paired, Paired]:

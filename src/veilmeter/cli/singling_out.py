@@ -55,6 +55,7 @@ def command(
     ] = False,
     name: options.AttackerName = "",
     beside: options.Beside = None,
+    strict: options.Strict = False,
     no_intervals: options.NoIntervals = False,
     seed: options.Seed = 0,
     figures: Annotated[Path | None, options.figures("the curves")] = None,
@@ -86,9 +87,7 @@ def command(
         raise InputError(f"there is no rule {rule!r}", fix=f"choose {' or '.join(RULES)}")
     wanted = legal.numbers(speakers, "--speakers", least=2)
     lengths = legal.numbers(length, "--length") or [1]
-    inputs: dict[str, Any] = {}
-    people, said = legal.read(enrol, "enrol", inputs), legal.read(test, "test", inputs)
-    warnings = legal.doubts(people, said)
+    people, said, inputs, warnings = legal.read(enrol, test, strict=strict)
     steps, remarks = _steps(legal.spoken(said, lengths), wanted, test)
     warnings += remarks
     found: dict[str, list[Estimate]] = {}
