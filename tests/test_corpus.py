@@ -230,6 +230,7 @@ def test_voiceprivacy_variants_must_be_named(tmp_path: Path) -> None:
         read_corpus(tmp_path, suffix="_x")
     with pytest.raises(InputError, match="no data set"):
         read_corpus(tmp_path, part="vctk_test")
+    assert original.variant != anonymized.variant
 
 
 def test_csv(tmp_path: Path) -> None:
@@ -245,6 +246,31 @@ def test_csv(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert corpus.utterances[0].attributes == {"region": "north"}
     assert corpus.root == tmp_path
+
+
+def test_a_folder_with_a_list_of_its_recordings(tmp_path: Path) -> None:
+    """As `anonymize` leaves it: the list counts for more than the folders, tables of other things do not."""
+    put(tmp_path, "wavs/a/1.wav", "wavs/b/1.wav", "wavs/b/2.wav")
+    (tmp_path / "durations.csv").write_text("path,seconds\nwavs/a/1.wav,2\n")
+    (tmp_path / "broken.csv").write_bytes(b"\xff\xfe,")
+    assert read_corpus(tmp_path).layout == "folder"
+    (tmp_path / "list.csv").write_text("path,speaker\nwavs/a/1.wav,anna\nwavs/b/1.wav,bert\n")
+    corpus = read_corpus(tmp_path)
+    assert corpus.layout == "csv"
+    assert corpus.speakers == ("anna", "bert")
+    assert corpus.root == tmp_path
+    assert read_corpus(tmp_path / "list.csv").utterances == corpus.utterances
+    (tmp_path / "second.csv").write_text("path,speaker\n")
+    assert read_corpus(tmp_path).layout == "folder"  # nobody knows which list
+    with pytest.raises(InputError, match="there are 2 lists with the columns path and speaker here"):
+        read_corpus(tmp_path, "csv")
+
+
+def test_genders_of_librispeech_from_the_folder_above_it(tmp_path: Path) -> None:
+    put(tmp_path, "LibriSpeech/test-clean/14/208/14-208-0000.flac")
+    (tmp_path / "LibriSpeech" / "SPEAKERS.TXT").write_text(";ID |SEX\n14   | F | test-clean | 25.03 | Kristin\n")
+    for root in (tmp_path, tmp_path / "LibriSpeech", tmp_path / "LibriSpeech" / "test-clean"):
+        assert read_corpus(root).genders == {"14": "f"}
 
 
 @pytest.mark.parametrize("delimiter", ["\t", ";"])

@@ -28,6 +28,7 @@ LAYOUTS = {
 # Lists say more than names of files: VoicePrivacy's data are recordings of LibriSpeech and VCTK, with lists.
 _BY_LISTS = ("commonvoice", "kaldi", "vpc")
 _BY_NAMES = ("librispeech", "vctk")
+_IN_ORDER = (_BY_LISTS, ("csv",), _BY_NAMES, ("folder",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +205,7 @@ def _recognise(root: Path) -> str:
         raise InputError(
             "this is not a corpus", path=root, fix="give a folder, or a CSV with the columns path, speaker"
         )
-    for names in (_BY_LISTS, _BY_NAMES, ("folder",)):
+    for names in _IN_ORDER:
         fitting = [name for name in names if _format(name).recognise(root)]
         if len(fitting) > 1:
             raise InputError(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -193,3 +195,78 @@ def test_two_lists_of_one_folder_are_kept_apart(speech: dict[str, Path], own_cac
     value = plain["attackers"]["original"]["estimates"]["eer"]["value"]
     assert listed["attackers"]["original"]["estimates"]["eer"]["value"] == value
     assert len([folder for folder in (own_cache / "embeddings").iterdir() if folder.name.startswith("lists-")]) == 2
+
+
+@pytest.fixture(scope="module")
+def voiceprivacy(speech: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder with the original and the anonymized data, and lists of enrolment and trials."""
+    root = tmp_path_factory.mktemp("vpc")
+    for side, suffix in (("original", ""), ("anonymized", "_anon")):
+        for speaker in range(8):
+            for number in range(4):
+                name = f"s{speaker}-{number}"
+                role = "enrolls" if number < 2 else "trials_f" if speaker % 2 else "trials_m"
+                folder = root / "data" / f"libri_test_{role}{suffix}"
+                (folder / "wav").mkdir(parents=True, exist_ok=True)
+                shutil.copy(speech[side] / f"s{speaker}" / f"{name}.wav", folder / "wav")
+                with open(folder / "utt2spk", "a") as lines:
+                    lines.write(f"{name} s{speaker}\n")
+                with open(folder / ("enrolls" if role == "enrolls" else "trials"), "a") as lines:
+                    if role == "enrolls":
+                        lines.write(name + "\n")
+                        continue
+                    for other in range(speaker % 2, 8, 2):
+                        lines.write(f"s{other} {name} {'target' if other == speaker else 'nontarget'}\n")
+    return root
+
+
+def test_one_folder_of_voiceprivacy_data(voiceprivacy: Path, tmp_path: Path) -> None:
+    """It holds both sides and the lists: the same result as with every data folder named."""
+    options = FAST | {"attackers": ["ignorant", "lazy-informed"]}
+    results = assess(voiceprivacy, voiceprivacy, out=tmp_path / "run", **options).results
+    assert results["title"].endswith("(_anon) against " + voiceprivacy.name)
+    assert results["protocol"]["split"] == "lists found with the data"
+    assert results["protocol"]["key"] == 64
+    data = voiceprivacy / "data"
+    sets = [data / f"libri_test_{role}" for role in ("enrolls", "trials_f", "trials_m")]
+    named = assess(sets, [folder.with_name(folder.name + "_anon") for folder in sets], **options).results
+    assert named["attackers"]["ignorant"]["estimates"] == results["attackers"]["ignorant"]["estimates"]
+    from veilmeter.report.run import load_run, sound
+
+    heard = sound(load_run(tmp_path / "run"))
+    assert len(heard) == 8
+    assert all(one["original"] != one["anonymized"] for ones in heard.values() for one in ones)
+    with pytest.raises(InputError, match="no folder has the suffix '_other'"):
+        assess(voiceprivacy, voiceprivacy, **options, suffix="_other")
+    shutil.copytree(data / "libri_test_enrolls", data / "libri_test_enrolls_third")
+    try:
+        with pytest.raises(InputError, match="several variants"):
+            assess(voiceprivacy, voiceprivacy, **options)
+        again = assess(voiceprivacy, voiceprivacy, **options, suffix="_anon").results
+        assert again["attackers"]["ignorant"]["estimates"] == results["attackers"]["ignorant"]["estimates"]
+    finally:
+        shutil.rmtree(data / "libri_test_enrolls_third")
+
+
+def test_what_is_left_out_is_said_and_listed(speech: dict[str, Path], tmp_path: Path) -> None:
+    original = shutil.copytree(speech["original"], tmp_path / "original")
+    anonymized = shutil.copytree(speech["anonymized"], tmp_path / "anonymized")
+    (original / "s0" / "s0-9.wav").write_bytes(b"no sound")
+    (anonymized / "s1" / "s1-0.wav").unlink()
+    (anonymized / "s1" / "s1-1.wav").rename(anonymized / "s1" / "s1-8.wav")
+    results = assess(original, anonymized, out=tmp_path / "run", **FAST, attackers="ignorant").results
+    assert "original: 1 recordings or lines could not be used (1 unreadable)" in results["warnings"]
+    said = "2 original utterances have no anonymized partner; 1 anonymized utterances have no original"
+    assert f"{said}: they are not assessed" in results["warnings"]
+    lines = [json.loads(line) for line in (tmp_path / "run" / "left_out.jsonl").read_text().splitlines()]
+    assert [(one["role"], one["kind"]) for one in lines] == [
+        ("original", "unreadable"), ("matching", "only_original"), ("matching", "only_original"),
+        ("matching", "only_anonymized"),
+    ]  # fmt: skip
+    assert lines[0]["path"] == str(original / "s0" / "s0-9.wav")
+    assert [one["utterance"] for one in lines[1:]] == ["s1/s1-0", "s1/s1-1", "s1/s1-8"]
+    # Results go into a report that names nobody: no id stands in them.
+    assert "s1-8" not in (tmp_path / "run" / "results.json").read_text()
+    clean = assess(speech["original"], speech["anonymized"], out=tmp_path / "run", **FAST, attackers="ignorant").results
+    assert not any("left out" in text or "partner" in text for text in clean["warnings"])
+    assert not (tmp_path / "run" / "left_out.jsonl").exists()

@@ -28,6 +28,12 @@ class Made:
 instance = Made()
 number = 5
 
+def make():
+    return Made()
+
+def make_nothing():
+    return None
+
 def fails(samples):
     raise KeyError("x")
 
@@ -63,7 +69,7 @@ def test_a_function_of_ones_own(own: Path, module: str) -> None:
     assert load_extractor(f"{own}:function").version != version
 
 
-@pytest.mark.parametrize("name", ["Made", "instance"])
+@pytest.mark.parametrize("name", ["Made", "instance", "make"])
 def test_a_class_or_an_object_of_ones_own(own: Path, name: str) -> None:
     found = load_extractor(f"my_own_extractors:{name}")
     assert (found.name, found.version, found.dimension) == ("made", "7", 2)
@@ -75,6 +81,7 @@ def test_a_class_or_an_object_of_ones_own(own: Path, name: str) -> None:
         ("campus", "campplus, ge2e, onnx:FILE"),
         ("no_such_module:f", "no module 'no_such_module'"),
         ("my_own_extractors:nothing", "has no 'nothing'"),
+        ("my_own_extractors:make_nothing", "neither a function nor an extractor"),
         ("my_own_extractors:number", "neither a function nor an extractor"),
         ("my_own_extractors:fails", "fails on a second of noise: KeyError"),
         ("my_own_extractors:words", "did not return numbers"),

@@ -100,3 +100,17 @@ def test_all_broken(tmp_path: Path) -> None:
     write_audio(tmp_path / "a" / "1.wav", np.zeros(16000))
     found = check(tmp_path)
     assert "nothing usable" in found.summary
+
+
+def test_one_variant_of_voiceprivacy_data(tmp_path: Path, speechlike: Make) -> None:
+    for suffix, count in (("", 1), ("_anon", 2)):
+        folder = tmp_path / f"libri_test_enrolls{suffix}"
+        for number in range(count):
+            write_audio(folder / "wav" / f"1-{number}.wav", speechlike(0.6, number))
+        (folder / "utt2spk").write_text("".join(f"1-{number} 1\n" for number in range(count)))
+    asked = CliRunner().invoke(app, ["check", str(tmp_path)])
+    assert asked.exit_code == 2
+    assert "--suffix" in asked.output
+    found = CliRunner().invoke(app, ["check", str(tmp_path), "--suffix", "_anon"])
+    assert found.exit_code == 0, found.output
+    assert "2 utterances" in found.output

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from veilmeter.corpus import Corpus, Utterance
 from veilmeter.embeddings import Embeddings
 from veilmeter.engine import Engine
-from veilmeter.errors import InputError, VeilmeterError
+from veilmeter.errors import Problem, VeilmeterError
 from veilmeter.extractors.base import Extractor, load_extractor
 from veilmeter.files import BROKEN_ARCHIVE, make_folder, only_one, whole_file
 
@@ -78,7 +77,7 @@ def embed_whole(
         "name": done.extractor,
         "version": done.version,
         "dimension": done.dimension,
-        "problems": dict(sorted(Counter(problem.kind for problem in done.problems).items())),
+        "problems": list(done.problems),
     }
     return found, facts
 
@@ -101,8 +100,10 @@ class Segments:
             try:
                 samples = read_audio(path)
                 vectors = [np.asarray(extractor.embed(piece), np.float32) for piece in cut(samples, self.seconds)]
-            except (AudioError, InputError):
-                pass  # counted by the caller
+            except AudioError:
+                pass  # named by the caller
+            except Exception:  # a model's own trouble with one recording must not end the run
+                vectors = []
             good = [vector for vector in vectors if np.isfinite(vector).all() and vector.any()]
             found.append(np.stack(good) if good else np.zeros((0, extractor.dimension), np.float32))
         return found
@@ -172,10 +173,11 @@ def _embed_segments(
         if progress is not None:
             progress(done, len(corpus))
     vectors, owners, names = [], [], []
-    unusable = 0
+    problems = list(corpus.problems)
     for number, listed in enumerate(chunks):
         for utterance, part in zip(listed, kept[number], strict=True):
-            unusable += not len(part)
+            if not len(part):
+                problems.append(Problem("unusable", "it can't be used as training speech", str(utterance.path)))
             vectors.append(part)
             owners += [utterance] * len(part)
             names += [f"{utterance.id}@{i}" for i in range(len(part))]
@@ -188,8 +190,8 @@ def _embed_segments(
         {"gender": [u.gender for u in owners], "session": [u.session for u in owners]},
         source=str(corpus.root),
     )
-    facts: dict[str, Any] = {"name": model.name, "version": model.version, "dimension": model.dimension}
-    return embeddings, facts | ({"problems": {"unusable": unusable}} if unusable else {})
+    facts = {"name": model.name, "version": model.version, "dimension": model.dimension, "problems": problems}
+    return embeddings, facts
 
 
 def _chunk_key(chunk: Sequence[Utterance], model: Any, seconds: float) -> str:

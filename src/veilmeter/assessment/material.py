@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from veilmeter.corpus import Corpus
 
 Embed = Callable[["Corpus"], tuple[Embeddings, dict[str, Any]]]
+Read = Callable[[Path], "Corpus"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,7 @@ class Material:
     corpora: tuple[Corpus, ...] = ()
     extractor: dict[str, Any] | None = None
     warnings: tuple[str, ...] = field(default=())
+    left_out: tuple[Problem, ...] = field(default=())
 
     def take(self, utterances: Sequence[str]) -> Embeddings:
         return self.embeddings.of_utterances(utterances)
@@ -52,8 +54,8 @@ def as_list(given: Any) -> list[Any]:
     return list(given) if isinstance(given, list | tuple) else [given]
 
 
-def load(given: Any, *, role: str, embed: Embed, layout: str | None = None) -> Material | None:
-    """All sources of one role as one set; `embed` is called for audio. None if nothing was given."""
+def load(given: Any, *, role: str, embed: Embed, read: Read) -> Material | None:
+    """All sources of one role as one set; `read` and `embed` are called for audio. None if nothing was given."""
     sources = as_list(given)
     if not sources:
         return None
@@ -62,8 +64,10 @@ def load(given: Any, *, role: str, embed: Embed, layout: str | None = None) -> M
     corpora: list[Corpus] = []
     extractors: list[dict[str, Any]] = []
     warnings: list[str] = []
+    left_out: list[Problem] = []
     for source in sources:
-        embeddings, about, corpus, extractor, said = _load_one(source, role, embed, layout)
+        embeddings, about, corpus, extractor, said = _load_one(source, role, embed, read)
+        left_out += about.pop("left_out")
         parts.append(embeddings)
         facts.append(about)
         warnings += said
@@ -87,18 +91,27 @@ def load(given: Any, *, role: str, embed: Embed, layout: str | None = None) -> M
         "utterances": len(merged),
         "hours": hours,
         "layout": facts[0].get("layout"),
+        "variant": facts[0].get("variant") or None,
         "dimension": merged.dimension,
         "attributes": sorted(merged.attributes),
         "problems": dict(sorted(problems.items())),
     }
-    return Material(merged, summary, digest, tuple(corpora), extractors[0] if extractors else None, tuple(warnings))
+    return Material(
+        merged, summary, digest, tuple(corpora), extractors[0] if extractors else None, tuple(warnings), tuple(left_out)
+    )
 
 
 def _load_one(
-    source: Any, role: str, embed: Embed, layout: str | None
+    source: Any, role: str, embed: Embed, read: Read
 ) -> tuple[Embeddings, dict[str, Any], Corpus | None, dict[str, Any] | None, list[str]]:
     if isinstance(source, Embeddings):
-        return source, {"path": source.source or "given in Python", "kind": "embeddings"}, None, None, []
+        return (
+            source,
+            {"path": source.source or "given in Python", "kind": "embeddings", "left_out": []},
+            None,
+            None,
+            [],
+        )
     if isinstance(source, str | Path):
         from veilmeter.formats.vectors import is_embeddings, load_embeddings
 
@@ -107,19 +120,28 @@ def _load_one(
             raise InputError(f"there is no such file or folder ({role})", path=path)
         if is_embeddings(path):
             loaded = load_embeddings(path)
-            about = {"path": str(path), "kind": "embeddings", "problems": _counted(loaded.problems)}
+            problems = list(loaded.problems)
+            about = {"path": str(path), "kind": "embeddings", "problems": _counted(problems), "left_out": problems}
             return loaded.embeddings, about, None, None, loaded.warnings()
-        from veilmeter.corpus import read_corpus
-
-        source = read_corpus(path, layout)
+        source, place = read(path), str(path)
+    else:
+        place = str(source.root)
     embeddings, extractor = embed(source)
+    problems = extractor.pop("problems")
+    left_out = [problem for problem in problems if problem.fatal]
     about = {
-        "path": str(source.root),
+        "path": place,
         "kind": "corpus",
         "layout": source.layout,
-        "problems": _counted(source.problems) | extractor.pop("problems", {}),
+        "variant": source.variant,
+        "problems": _counted(problems),
+        "left_out": left_out,
     }
-    return embeddings, about, source, extractor, []
+    said = []
+    if left_out:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in _counted(left_out).items())
+        said.append(f"{role.replace('_', ' ')}: {len(left_out)} recordings or lines could not be used ({kinds})")
+    return embeddings, about, source, extractor, said
 
 
 def _passes(parts: Sequence[Embeddings]) -> list[Embeddings]:
@@ -171,6 +193,19 @@ class Pairing:
     original: Embeddings
     anonymized: Embeddings
     unmatched: dict[str, int]
+    left_out: tuple[tuple[str, str], ...] = ()
+
+    def warnings(self) -> list[str]:
+        """What had no partner, in a sentence; ids are not for everybody, they stand in a list of their own."""
+        if not self.left_out:
+            return []
+        parts = [
+            ("only_original", "{} original utterances have no anonymized partner"),
+            ("only_anonymized", "{} anonymized utterances have no original"),
+            ("speaker_differs", "{} name another speaker than their original"),
+        ]
+        said = "; ".join(words.format(self.unmatched[key]) for key, words in parts if self.unmatched[key])
+        return [f"{said}: they are not assessed"]
 
 
 def pair(original: Embeddings, anonymized: Embeddings) -> Pairing:
@@ -204,8 +239,15 @@ def pair(original: Embeddings, anonymized: Embeddings) -> Pairing:
         "only_anonymized": len(anonymized) - len(shared),
         "speaker_differs": len(differ),
     }
+    known = set(original.utterances)
+    left_out = [
+        *((u, "only_original") for u in original.utterances if u not in rows),
+        *((u, "only_anonymized") for u in anonymized.utterances if u not in known),
+        *((u, "speaker_differs") for u in differ),
+    ]
     return Pairing(
         Embeddings(before.vectors, before.utterances, before.speakers, attributes, durations, original.source),
         Embeddings(after.vectors, before.utterances, before.speakers, attributes, after.durations, anonymized.source),
         unmatched,
+        tuple((str(u), why) for u, why in left_out),
     )

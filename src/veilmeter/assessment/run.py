@@ -7,16 +7,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilmeter._version import __version__
 from veilmeter.assessment import people, trust
-from veilmeter.assessment.material import Material, Pairing, as_list, load, pair
+from veilmeter.assessment.material import Material, Pairing, load, pair
 from veilmeter.assessment.pieces import NOT_POSSIBLE, Piece, Result, perform
 from veilmeter.assessment.plan import Inputs, Plan, all_pieces, attackers_of, make_plan, own_pairings
 from veilmeter.assessment.protocol import Protocol, lists_near, make_protocol
 from veilmeter.assessment.settings import PATHS, Settings, make_settings
+from veilmeter.assessment.sources import folders_near, read_source, write_left_out
 from veilmeter.assessment.stages import Stages, key_of
 from veilmeter.assessment.verdict import verdict, worst_case
 from veilmeter.attackers import ATTACKERS
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from veilmeter.corpus import Corpus
 
 SCHEMA = 1
+LEFT_OUT = "left_out.jsonl"
 Say = Callable[[str], None]
 Shown = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None]]
 
@@ -119,7 +122,10 @@ def _no_progress(title: str) -> AbstractContextManager[None]:
 def _named(source: Any) -> list[str]:
     items = source if isinstance(source, list | tuple) else [source]
     return [
-        str(item) if isinstance(item, str | Path) else str(getattr(item, "source", "") or "given") for item in items
+        str(item)
+        if isinstance(item, str | Path)
+        else str(getattr(item, "source", "") or getattr(item, "root", "") or "given")
+        for item in items
     ]
 
 
@@ -176,7 +182,8 @@ class _Run:
         materials = self.read()
         pairing = pair(materials["original"].embeddings, materials["anonymized"].embeddings)
         self.stage("choosing enrolment and trials")
-        near = [source for source in as_list(self.sources["original"]) if isinstance(source, str | Path)]
+        self.warnings += pairing.warnings()
+        near = folders_near(self.sources["original"], self.settings)
         protocol = make_protocol(
             pairing.original,
             enrol=self.settings.enrol,
@@ -202,6 +209,8 @@ class _Run:
             what = f"{name.removeprefix('attacker-')} attacker" if name.startswith("attacker-") else name
             plan.not_tested.append(f"{what}: {reason}")
         results = self.assemble(materials, pairing, protocol, plan, done)
+        if self.folder is not None:
+            write_left_out(self.folder / LEFT_OUT, materials, pairing)
         return self.finish(results)
 
     def read(self) -> dict[str, Material]:
@@ -210,7 +219,12 @@ class _Run:
             if not source:
                 continue
             self.stage(f"reading {role.replace('_', ' ')}")
-            material = load(source, role=role, embed=self.embedding(role), layout=self.settings.layout)
+            material = load(
+                source,
+                role=role,
+                embed=self.embedding(role),
+                read=partial(read_source, role=role, settings=self.settings),
+            )
             if material is not None:
                 found[role] = material
                 self.warnings += material.warnings
@@ -222,7 +236,10 @@ class _Run:
             if options.original or options.anonymized:
                 self.stage(f"reading the vectors of the {name} attacker")
                 embed = self.embedding(name)
-                loaded = [load(side, role=name, embed=embed) for side in (options.original, options.anonymized)]
+                loaded = [
+                    load(given, role=name, embed=embed, read=partial(read_source, role=side, settings=self.settings))
+                    for side, given in (("original", options.original), ("anonymized", options.anonymized))
+                ]
                 found[name] = (
                     None if loaded[0] is None else loaded[0].embeddings,
                     None if loaded[1] is None else loaded[1].embeddings,
@@ -432,7 +449,10 @@ def _title(materials: Mapping[str, Material]) -> str:
         paths = materials[role].facts["path"].split(", ")
         return Path(paths[0]).name + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
 
-    return f"{short('anonymized')} against {short('original')}"
+    names = {role: short(role) for role in ("anonymized", "original")}
+    if names["anonymized"] == names["original"] and (variant := materials["anonymized"].facts["variant"]):
+        names["anonymized"] += f" ({variant})"
+    return f"{names['anonymized']} against {names['original']}"
 
 
 def read_results(folder: str | Path) -> dict[str, Any]:

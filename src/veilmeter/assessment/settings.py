@@ -73,6 +73,9 @@ class Settings:
     attributes: tuple[str, ...] | None = None
     extractor: str = "campplus"
     layout: str | None = None
+    part: str | None = None
+    suffix: str | None = None
+    root: tuple[str, ...] = ()
     segments: float = 4.0
     backend: str = "cosine"
     adaptation: str = "backend"
@@ -240,9 +243,12 @@ def read_toml(path: str | Path) -> dict[str, Any]:
             return str(file.parent / value) if not Path(value).is_absolute() else value
         return [placed(item) for item in value] if isinstance(value, list) else value
 
-    for key in (*PATHS, "enrol", "trials", "out"):
+    for key in (*PATHS, "enrol", "trials", "root", "out"):
         if key in values:
             values[key] = placed(values[key])
+    extractor = values.get("extractor")
+    if isinstance(extractor, str) and extractor.startswith("onnx:"):
+        values["extractor"] = "onnx:" + placed(extractor.removeprefix("onnx:"))
     if isinstance(values.get("attackers"), dict):
         for table in values["attackers"].values():
             if isinstance(table, dict):

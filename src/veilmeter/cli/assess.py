@@ -88,6 +88,21 @@ def command(
         str | None, typer.Option("--extractor", help="campplus, ge2e, onnx:FILE or module:function.")
     ] = None,
     layout: options.Layout = None,
+    part: options.Part = None,
+    suffix: Annotated[
+        str | None,
+        typer.Option(
+            "--suffix",
+            help="Where a folder of VoicePrivacy data holds several variants: the anonymized one (_anon...). The "
+            "original is the one without suffix.",
+        ),
+    ] = None,
+    root: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--root", help="A further folder that audio may lie in; for Kaldi folders the only ones it may lie in."
+        ),
+    ] = None,
     segments: Annotated[
         float | None, typer.Option("--segments", help="Training speech is cut into pieces of so many seconds.")
     ] = None,

@@ -28,6 +28,9 @@ def command(
             "vctk, commonvoice, kaldi, vpc or csv."
         ),
     ] = None,
+    part: options.Part = None,
+    suffix: options.Suffix = None,
+    root: options.Roots = None,
     json: options.Json = False,
 ) -> None:
     """List everything that is wrong with files: how often, where first, and how to mend it.
@@ -43,9 +46,10 @@ def command(
     from veilmeter.checks import Checked, check
 
     results: list[tuple[Path, Checked]] = []
+    chosen = {"part": part, "suffix": suffix, "roots": root or ()}
     for path in paths:
         try:
-            results.append((path, _check(path, check, trials, layout)))
+            results.append((path, _check(path, check, trials, layout, chosen)))
         except VeilmeterError as error:
             problem = Problem("unreadable", error.what, error.path or str(path), error.line, error.fix or "")
             results.append((path, Checked("unknown", "", [problem])))
@@ -57,7 +61,7 @@ def command(
         raise typer.Exit(2)
 
 
-def _check(path: Path, check, trials: Path | None, layout: str | None):  # type: ignore[no-untyped-def]
+def _check(path: Path, check, trials: Path | None, layout: str | None, chosen):  # type: ignore[no-untyped-def]
     if path.is_file() and (trials is not None or layout is not None):
         from veilmeter.formats import check_scores
 
@@ -66,14 +70,16 @@ def _check(path: Path, check, trials: Path | None, layout: str | None):  # type:
             return check_scores.check_scores(path, trials=trials, layout=layout)
         if kind == "trials":
             return check_scores.check_trials(path, layout=layout)
-    if path.is_dir():
+    from veilmeter.formats.csv_list import is_list
+
+    if path.is_dir() or is_list(path):
         from veilmeter.cli.progress import shown
         from veilmeter.formats import check_corpus
         from veilmeter.formats.vectors import is_embeddings
 
         if layout is not None or not is_embeddings(path):
             with shown("reading", unit="recordings") as progress:
-                found = check_corpus.check(path, layout=layout, progress=progress)
+                found = check_corpus.check(path, layout=layout, progress=progress, **chosen)
             if found is not None:
                 return found
     return check(path)

@@ -18,6 +18,9 @@ def command(
     corpus: Annotated[Path, typer.Argument(help="A corpus of many speakers, in any layout that veilmeter knows.")],
     out: Annotated[Path, typer.Argument(help="The folder for the model; a stopped run goes on from what is there.")],
     layout: options.Layout = None,
+    part: options.Part = None,
+    suffix: options.Suffix = None,
+    root: options.Roots = None,
     steps: Annotated[int, typer.Option(help="Training steps of the network.", min=1)] = 1400,
     voices: Annotated[int, typer.Option(help="Voices to draw for the pool, for each gender.", min=1)] = 128,
     bottleneck: Annotated[
@@ -46,7 +49,7 @@ def command(
     from veilmeter.text import clean
 
     settings = Settings(seed=seed, steps=steps, voices_per_gender=voices, bottleneck=bottleneck)
-    found = read_corpus(corpus, layout)
+    found = read_corpus(corpus, layout, roots=root or (), part=part, suffix=suffix)
     engine = open_engine(jobs)
     bars: dict[str, Progress] = {}
     units = {"features": "utterances", "network": "steps"}

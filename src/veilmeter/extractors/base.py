@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import os
 import sys
 from collections.abc import Callable
@@ -157,7 +158,7 @@ def _run(load: Callable[[], ModuleType], spec: str) -> ModuleType:
 
 def _own(spec: str, found: Any, module: ModuleType | None) -> Extractor:
     """A user's object: an extractor, a class or function that makes one, or a function of samples."""
-    if isinstance(found, type):
+    if isinstance(found, type) or (callable(found) and not isinstance(found, Extractor) and _needs_nothing(found)):
         try:
             found = found()
         except Exception as error:
@@ -172,6 +173,14 @@ def _own(spec: str, found: Any, module: ModuleType | None) -> Extractor:
         raise
     except Exception as error:
         raise InputError(f"extractor {spec} fails on a second of noise: {type(error).__name__}: {error}") from None
+
+
+def _needs_nothing(found: Callable[..., Any]) -> bool:
+    """Whether a function takes no argument at all: then it makes an extractor, as it can't be given samples."""
+    try:
+        return not inspect.signature(found).parameters
+    except (TypeError, ValueError):
+        return False
 
 
 def _source_version(module: ModuleType | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,12 +35,19 @@ class Heard:
 
 
 def check(
-    path: Path, *, layout: str | None = None, engine: Engine | None = None, progress: Progress | None = None
+    path: Path,
+    *,
+    layout: str | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+    part: str | None = None,
+    suffix: str | None = None,
+    roots: Sequence[Path] = (),
 ) -> Checked | None:
     """The problems of a corpus with its counts; None if it is none."""
     if layout is None and not _is_corpus(path):
         return None
-    corpus = read_corpus(path, layout)
+    corpus = read_corpus(path, layout, roots=roots, part=part, suffix=suffix)
     heard = listen(corpus, engine, progress)
     usable = [one for one in heard if one.problem is None or not one.problem.fatal]
     problems = [*corpus.problems, *(one.problem for one in heard if one.problem)]

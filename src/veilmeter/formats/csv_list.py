@@ -15,6 +15,11 @@ from veilmeter.formats.walk import inside
 _KNOWN = ("path", "speaker", "utterance", "gender", "session")
 
 
+def recognise(root: Path) -> bool:
+    """A folder with one list that names recordings and speakers; tables of other things may lie beside it."""
+    return len(_lists(root)) == 1
+
+
 def read(
     root: Path, *, roots: Sequence[Path] = (), part: str | None = None, suffix: str | None = None
 ) -> tuple[list[Utterance], list[Problem]]:
@@ -80,7 +85,24 @@ def _records(file: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _only_list(folder: Path) -> Path:
-    lists = sorted(p for p in folder.iterdir() if p.suffix.lower() in (".csv", ".tsv"))
+    lists = _lists(folder)
     if len(lists) != 1:
-        raise InputError(f"there are {len(lists)} lists here, not one", path=folder, fix="give the CSV file itself")
+        names = f" ({', '.join(p.name for p in lists[:5])})" if lists else ""
+        what = f"there are {len(lists)} lists with the columns path and speaker here{names}, not one"
+        raise InputError(what, path=folder, fix="give the CSV file itself")
     return lists[0]
+
+
+def _lists(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if is_list(path))
+
+
+def is_list(file: Path) -> bool:
+    """Whether it is a list of recordings and their speakers, by its first line."""
+    if file.suffix.lower() not in (".csv", ".tsv") or not file.is_file():
+        return False
+    try:
+        _, header = next(_records(file), (1, []))
+    except InputError:
+        return False
+    return {"path", "speaker"} <= {name.strip().lower() for name in header}

@@ -45,9 +45,11 @@ def read(
 
 
 def read_genders(root: Path) -> dict[str, str]:
-    """Speaker to gender from SPEAKERS.TXT in the folder, or above it where the corpus keeps it."""
+    """Speaker to gender from SPEAKERS.TXT in the folder, in one of its own (`LibriSpeech/`), or above it where the
+    corpus keeps it."""
     top = root.resolve()
-    for folder in (top, top.parent, top.parent.parent):
+    below = sorted(folder for folder in top.iterdir() if folder.is_dir()) if top.is_dir() else []
+    for folder in (top, *below, top.parent, top.parent.parent):
         file = folder / "SPEAKERS.TXT"
         if file.is_file():
             genders = {}

@@ -49,6 +49,26 @@ def read(
     return list(seen.values()), problems
 
 
+def variant(root: Path, *, original: bool, wanted: str | None) -> str | None:
+    """Which suffix to read for the original or for the anonymized speech of an assessment, where one folder holds both:
+    the original is the one without suffix, the anonymized the one that was asked for, or the only other one."""
+    suffixes = {entry[3] for entry in _folders(root)}
+    if original:
+        return "" if "" in suffixes else None
+    others = sorted(suffixes - {""})
+    if wanted is None and len(suffixes) == 2 and len(others) == 1:
+        return others[0]
+    return wanted
+
+
+def data_folders(root: Path, suffix: str | None = None) -> list[Path]:
+    """The data folders of one variant (of the only one, if there is no other)."""
+    folders = _folders(root)
+    if suffix is None and len({entry[3] for entry in folders}) > 1:
+        return []
+    return [entry[0] for entry in folders if suffix is None or entry[3] == suffix]
+
+
 def _folders(root: Path) -> list[tuple[Path, str, str, str]]:
     """(folder, set, role, suffix) of each."""
     found = []

@@ -118,8 +118,13 @@ def renamed(run: Run) -> tuple[Run, dict[str, str]]:
 
 def sound(run: Run) -> dict[str, list[dict[str, str]]]:
     """Two recordings of each of the riskiest speakers, before and after, as data URIs, by speaker id."""
-    from veilmeter.corpus import read_corpus
+    from veilmeter.assessment.settings import make_settings
+    from veilmeter.assessment.sources import read_source
 
+    # As the run read them: several places, the variants of one folder, folders that links may lead to.
+    given = run.results.get("parameters") or {}
+    names = ("original", "anonymized", "layout", "part", "suffix", "root")
+    settings = make_settings({name: given[name] for name in names if given.get(name) is not None})
     inputs = run.results.get("inputs", {})
     sides = {}
     for side in ("original", "anonymized"):
@@ -128,8 +133,8 @@ def sound(run: Run) -> dict[str, list[dict[str, str]]]:
             raise InputError(
                 "there is no sound in this run: vectors were assessed, not recordings", fix="leave out --with-audio"
             )
-        layout = entry.get("layout") or None
-        sides[side] = {u.id: u for u in read_corpus(entry["path"], layout=layout).utterances}
+        corpora = [read_source(Path(path), role=side, settings=settings) for path in getattr(settings, side)]
+        sides[side] = {u.id: u for corpus in corpora for u in corpus.utterances}
     made: dict[str, list[dict[str, str]]] = {}
     for person in run.results.get("speakers", [])[:AUDIO_SPEAKERS]:
         both = [

@@ -1,0 +1,58 @@
+"""Where the speech of an assessment comes from, and what of it could not be assessed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from veilmeter.assessment.material import Material, Pairing, as_list
+from veilmeter.assessment.settings import Settings
+from veilmeter.files import to_json, write_text
+
+if TYPE_CHECKING:
+    from veilmeter.corpus import Corpus
+
+
+def read_source(path: Path, *, role: str, settings: Settings) -> Corpus:
+    """The audio at a path. One folder of VoicePrivacy data may hold the original and the anonymized speech."""
+    from veilmeter.corpus import read_corpus, recognise
+
+    layout, suffix = settings.layout or recognise(path), None
+    if layout == "vpc":
+        from veilmeter.formats import vpc
+
+        wanted = settings.suffix if role == "anonymized" else None
+        suffix = vpc.variant(path, original=role.endswith("original"), wanted=wanted)
+    part = None if role.startswith("train_") else settings.part
+    return read_corpus(path, layout, roots=settings.root, part=part, suffix=suffix)
+
+
+def folders_near(original: Any, settings: Settings) -> list[Path]:
+    """Folders of the original speech that may hold lists of enrolment and trials."""
+    from veilmeter.formats import vpc
+
+    found: list[Path] = []
+    for source in as_list(original):
+        if isinstance(source, str | Path):
+            path = Path(source)
+            found.append(path)
+            if path.is_dir():
+                suffix = vpc.variant(path, original=True, wanted=None)
+                found += [one for one in vpc.data_folders(path, suffix) if one.name.startswith(settings.part or "")]
+    return found
+
+
+def write_left_out(place: Path, materials: Mapping[str, Material], pairing: Pairing) -> None:
+    """Every recording that was given and not assessed, with the reason, a line each; no file if there is none. Ids and
+    paths are for the user alone: they stand here, not in results.json, which the report is made from."""
+    lines: list[dict[str, Any]] = [
+        {"role": role, "path": one.path, "line": one.line, "kind": one.kind, "what": one.what}
+        for role, material in materials.items()
+        for one in material.left_out
+    ]
+    lines += [{"role": "matching", "utterance": utterance, "kind": why} for utterance, why in pairing.left_out]
+    if lines:
+        write_text(place, "".join(to_json(line, indent=None) + "\n" for line in lines))
+    else:
+        place.unlink(missing_ok=True)
