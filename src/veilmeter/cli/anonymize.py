@@ -13,8 +13,6 @@ from veilmeter.errors import InputError
 if TYPE_CHECKING:
     from veilmeter.anonymizing import Anonymized
 
-"""The exit code after Ctrl-C or SIGTERM."""
-
 
 def command(
     corpus: options.Corpus,
@@ -84,8 +82,8 @@ def command(
     """
     from veilmeter.anonymizers.base import load_anonymizer
     from veilmeter.anonymizing import anonymize_corpus
-    from veilmeter.cli.embed import LEFT_OUT
     from veilmeter.cli.output import Form, Page, emit
+    from veilmeter.cli.problems import LEFT_OUT
     from veilmeter.cli.progress import shown
     from veilmeter.corpus import read_corpus
     from veilmeter.engine import open_engine
@@ -164,7 +162,7 @@ def _facts(done: Anonymized) -> dict[str, object]:
 
 
 def _print(done: Anonymized) -> None:
-    from veilmeter.cli.embed import listed
+    from veilmeter.cli.problems import print_problems
     from veilmeter.text import clean
 
     facts = _facts(done)
@@ -176,9 +174,4 @@ def _print(done: Anonymized) -> None:
         print(f"{done.removed} outputs of an earlier run have no usable source any more and were removed")
     if done.scaled:
         print(f"{done.scaled} were beyond full scale and were scaled down to fit; the manifest says by how much")
-    for title, problems in (
-        ("left out", done.failed),
-        ("used all the same", tuple(problem for problem in done.problems if not problem.fatal)),
-    ):
-        for line in listed(title, problems):
-            print(clean(line.replace("inputs.jsonl and embeddings.json", "the manifest")))
+    print_problems(done.problems, "the manifest")

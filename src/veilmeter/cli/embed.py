@@ -10,13 +10,7 @@ import typer
 from veilmeter.cli import options
 
 if TYPE_CHECKING:
-    from veilmeter.errors import Problem
     from veilmeter.extraction import Embedded
-
-LEFT_OUT = 3
-"""The exit code when the result is there but some recordings are not in it."""
-
-_LISTED = 100
 
 
 def command(
@@ -52,6 +46,7 @@ def command(
         veilmeter embed anonymized/ embeddings/anonymized --extractor ge2e --jobs 4
     """
     from veilmeter.cli.output import Form, Page, emit
+    from veilmeter.cli.problems import LEFT_OUT
     from veilmeter.cli.progress import shown
     from veilmeter.corpus import read_corpus
     from veilmeter.engine import open_engine
@@ -96,29 +91,10 @@ def _facts(done: Embedded) -> dict[str, object]:
 
 
 def _print(done: Embedded) -> None:
+    from veilmeter.cli.problems import print_problems
     from veilmeter.text import clean
 
     before = f", {done.reused} of them from before" if done.reused else ""
     said = f"{done.utterances} utterances of {done.speakers} speakers, {done.hours:.2f} hours{before}"
     print(clean(f"{done.folder}: {said}; {done.extractor}, {done.dimension}-d"))
-    for title, problems in (
-        ("left out", done.skipped),
-        ("used all the same", [problem for problem in done.problems if not problem.fatal]),
-    ):
-        for line in listed(title, problems):
-            print(clean(line))
-
-
-def listed(title: str, problems: list[Problem] | tuple[Problem, ...]) -> list[str]:
-    """The problems as lines: counts by kind first, then each place, the first hundred."""
-    if not problems:
-        return []
-    counts: dict[str, int] = {}
-    for problem in problems:
-        counts[problem.kind] = counts.get(problem.kind, 0) + 1
-    by_kind = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items(), key=lambda one: (-one[1], one[0])))
-    lines = [f"{len(problems)} {title}: {by_kind}"]
-    lines += [f"  {problem.kind}: {problem}" for problem in problems[:_LISTED]]
-    if len(problems) > _LISTED:
-        lines.append(f"  ... and {len(problems) - _LISTED} more, see inputs.jsonl and embeddings.json")
-    return lines
+    print_problems(done.problems, "inputs.jsonl and embeddings.json")

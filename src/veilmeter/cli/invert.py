@@ -188,7 +188,7 @@ def command(
         from veilmeter.report.figures.inversion import save_all
 
         files = save_all(evaluation, estimates, attacked, figures)
-    more |= {"map": dict(best.facts)} | ({"figures": [str(file) for file in files]} if files else {})
+    more |= {"map": dict(best.facts)}
     if "seeds" in more:
         reader.warnings.append(_seed_note(more["seeds"]))
     page = Page(
@@ -196,9 +196,10 @@ def command(
         estimates=estimates,
         inputs=reader.inputs | {"method": method, "pca": pca, "by_gender": by_gender, "oracle": oracle, "seed": seed},
         warnings=reader.warnings + _doubts(estimates, settings, oracle),
-        notes=_notes(evaluation, clear is not None, per_speaker, files, save_map),
+        notes=_notes(evaluation, clear is not None, per_speaker, save_map),
         sections=SECTIONS,
         more=more,
+        figures=files,
     )
     emit(page, output)
 
@@ -399,7 +400,7 @@ def _doubts(estimates: dict[str, Any], settings: Settings, oracle: bool) -> list
     return said
 
 
-def _notes(evaluation: Evaluation, clear: bool, per_speaker: bool, files: list[Path], saved: Path | None) -> list[str]:
+def _notes(evaluation: Evaluation, clear: bool, per_speaker: bool, saved: Path | None) -> list[str]:
     notes = []
     if clear and per_speaker:
         rows = evaluation.per_speaker()
@@ -408,6 +409,4 @@ def _notes(evaluation: Evaluation, clear: bool, per_speaker: bool, files: list[P
         notes.append("Top-1 needs the clear trials: give --clear-trials.")
     if saved is not None:
         notes.append(f"The map is in {saved}; apply it with --load-map.")
-    if files:
-        notes.append(f"{len(files)} figures are in {files[0].parent}.")
     return notes

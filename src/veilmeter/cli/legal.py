@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -157,6 +157,46 @@ def _earlier(word: str) -> tuple[str, dict[str, list[Estimate]]]:
         raise InputError(
             "this is not what the command prints with --json", path=path, fix="run it with --json > FILE"
         ) from None
+
+
+def each(
+    name: str,
+    people: Iterable[tuple[str, float, Mapping[str, int]]],
+    *,
+    speakers: int,
+    length: int,
+    null: float | None = None,
+) -> list[Estimate]:
+    """The measure of each person (who, value, counts behind it) among so many speakers, the most exposed first."""
+    from veilmeter.estimate import Estimate
+    from veilmeter.measures import measure
+
+    entry = measure(name)
+    return [
+        Estimate(
+            name=f"{name}_per_speaker",
+            label=entry.label,
+            unit=entry.unit,
+            better=entry.better,
+            value=float(value),
+            null=null,
+            n=counts,
+            at={"speaker": who, "speakers": speakers, "length": length},
+        )
+        for who, value, counts in sorted(people, key=lambda one: (-one[1], one[0]))
+    ]
+
+
+def gains(knowing: Sequence[Estimate]) -> list[str]:
+    """What an attacker gains by knowing more, in a sentence each."""
+    said = []
+    for one in knowing:
+        low, high = one.extra["gain_interval"]
+        said.append(
+            f"Knowing {one.at['knows']} adds {one.extra['gain']:+.3f} [{low:+.3f}, {high:+.3f}] among "
+            f"{one.at['speakers']} (length {one.at['length']})."
+        )
+    return said
 
 
 def spoken(test: Embeddings, lengths: Sequence[int]) -> dict[int, int]:

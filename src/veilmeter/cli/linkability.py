@@ -122,7 +122,11 @@ def command(
                     knowing.estimates(steps, intervals=not no_intervals)
                 )
             if per_speaker:
-                points["linkability_per_speaker"] = _each(link, steps[-1])
+                counted = [{"conversations": int(count)} for count in link.counts]
+                rows = zip(link.names, link.per_speaker(steps[-1]), counted, strict=True)
+                points["linkability_per_speaker"] = legal.each(
+                    "linkability", rows, speakers=steps[-1], length=one, null=1 / steps[-1]
+                )
             for key, curve in points.items():
                 found.setdefault(key, []).extend(curve)
     made = legal.draw(figures, found, name or test.name, beside)
@@ -131,9 +135,9 @@ def command(
         estimates=found,
         inputs=inputs | {"seed": seed, "conversations": conversations},
         warnings=warnings,
-        notes=_notes(found, no_intervals, made),
+        notes=_notes(found, no_intervals),
         sections=SECTIONS,
-        more={"figures": [str(path) for path in made]} if made else {},
+        figures=made,
     )
     emit(page, form)
 
@@ -148,35 +152,14 @@ SECTIONS = {
 }
 
 
-def _each(link: Linkability, speakers: int) -> list[Estimate]:
-    """Of each test speaker, the most exposed first."""
-    from veilmeter.estimate import Estimate
-    from veilmeter.measures import measure
-
-    entry = measure("linkability")
-    values = link.per_speaker(speakers)
-    order = sorted(range(len(values)), key=lambda i: (-values[i], link.names[i]))
-    return [
-        Estimate(
-            name="linkability_per_speaker",
-            label=entry.label,
-            unit=entry.unit,
-            better=entry.better,
-            value=float(values[i]),
-            null=1 / speakers,
-            n={"conversations": int(link.counts[i])},
-            at={"speaker": link.names[i], "speakers": speakers, "length": link.length},
-        )
-        for i in order
-    ]
-
-
 def _short(link: Linkability, enrolled: tuple[str, ...], tested: tuple[str, ...]) -> list[str]:
     used, known = set(link.names), set(enrolled)
     return [one for one in tested if one not in used and one in known]
 
 
-def _notes(found: dict[str, list[Estimate]], no_intervals: bool, made: list[Path]) -> list[str]:
+def _notes(found: dict[str, list[Estimate]], no_intervals: bool) -> list[str]:
+    from veilmeter.cli import legal
+
     notes = []
     if not no_intervals:
         notes.append("95 % intervals over speakers, in both roles where few are enrolled; safer: ↓ lower.")
@@ -186,12 +169,4 @@ def _notes(found: dict[str, list[Estimate]], no_intervals: bool, made: list[Path
             "models, widened by what the back-test missed: fitted to a gallery 20 times smaller, the model had to "
             "predict what was measured."
         )
-    for one in found.get("linkability_knowing", []):
-        low, high = one.extra["gain_interval"]
-        notes.append(
-            f"Knowing {one.at['knows']} adds {one.extra['gain']:+.3f} [{low:+.3f}, {high:+.3f}] among "
-            f"{one.at['speakers']} (length {one.at['length']})."
-        )
-    if made:
-        notes.append("Figures: " + ", ".join(str(path) for path in made if path.suffix == ".svg") + " (and PNG, PDF)")
-    return notes
+    return notes + legal.gains(found.get("linkability_knowing", []))

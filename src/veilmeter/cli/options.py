@@ -59,7 +59,7 @@ Offline = Annotated[bool, typer.Option("--offline", help="Fetch nothing, not eve
 Corpus = Annotated[Path, typer.Argument(help="A corpus in any known layout, or a CSV (path, speaker, ...).")]
 Layout = Annotated[
     str | None,
-    typer.Option(help="folder, librispeech, vctk, commonvoice, kaldi, vpc or csv, if it is not recognised."),
+    typer.Option(help="folder, librispeech, vctk, commonvoice, kaldi, vpc or csv, if it is not recognized."),
 ]
 Part = Annotated[str | None, typer.Option(help="One part of the corpus: test-clean, test, libri_test, mic1...")]
 Suffix = Annotated[str | None, typer.Option(help="The variant of VoicePrivacy data: '' is the original, or _anon...")]

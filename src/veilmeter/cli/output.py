@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from veilmeter._version import __version__
@@ -30,7 +31,8 @@ class Page:
     """What a command found: estimates (single, or a list for a curve) by name, what it read, and remarks.
 
     `sections` groups names under headings for the table; names that it leaves out come last. `warnings` are what the
-    reader must not miss. `more` are further entries of the JSON, beside `estimates`, `inputs` and `version`.
+    reader must not miss. `more` are further entries of the JSON, beside `estimates`, `inputs` and `version`; `figures`
+    are the files that were drawn.
     """
 
     title: str
@@ -40,6 +42,7 @@ class Page:
     notes: Sequence[str] = ()
     sections: Mapping[str, Sequence[str]] = field(default_factory=dict)
     more: Mapping[str, Any] = field(default_factory=dict)
+    figures: Sequence[Path] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -48,6 +51,7 @@ class Page:
                 for name, found in self.estimates.items()
             },
             **{key: plain(value) for key, value in self.more.items()},
+            **({"figures": [str(path) for path in self.figures]} if self.figures else {}),
             "inputs": plain(self.inputs),
             "warnings": list(self.warnings),
             "version": __version__,
@@ -130,7 +134,8 @@ def _print_table(page: Page) -> None:
         console.print(table)
     for warning in page.warnings:
         console.print(Text("\n! " + clean(warning), style="bold yellow"))
-    for note in page.notes:
+    drawn = [str(path) for path in page.figures if path.suffix == ".svg"]
+    for note in [*page.notes, *(["Figures: " + ", ".join(drawn) + " (and PNG, PDF)"] if drawn else [])]:
         console.print(Text("\n" + clean(note), style="dim"))
 
 

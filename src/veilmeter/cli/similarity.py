@@ -120,15 +120,15 @@ def command(
     more: dict[str, Any] = {"systems": {name: _detail(found[name], zoos[name]) for name in names}}
     if len(names) == 1:
         more = more["systems"][names[0]]
-    more |= {"figures": [str(file) for file in files]} if files else {}
     page = Page(
         title=_title(found),
         estimates=merged,
         inputs=inputs | {"form": form, "pairs": pairs, "backend": backend, "seed": seed},
         warnings=warnings,
-        notes=_notes(found, zoos, no_intervals, per_speaker, files),
+        notes=_notes(found, zoos, no_intervals, per_speaker),
         sections=SECTIONS,
         more=more,
+        figures=files,
     )
     emit(page, output)
 
@@ -319,7 +319,6 @@ def _notes(
     zoos: Mapping[str, Mapping[str, Zoo]],
     no_intervals: bool,
     per_speaker: bool,
-    files: list[Path],
 ) -> list[str]:
     import numpy as np
 
@@ -345,6 +344,4 @@ def _notes(
             "95 % intervals leave each speaker in turn out of calibration and matrices; they cover the choice of "
             "speakers, not a second run of the anonymizer. Chance: the same scores with permuted speakers."
         )
-    if files:
-        notes.append("Figures: " + ", ".join(str(file) for file in files if file.suffix == ".svg") + " (and PNG, PDF)")
     return notes

@@ -13,7 +13,6 @@ from veilmeter.errors import InputError
 
 if TYPE_CHECKING:
     from veilmeter.estimate import Estimate
-    from veilmeter.metrics.singling_out import SinglingOut
 
 COMMAND_CLASS = Lists
 CURVE, MORE = options.CURVE, options.MORE
@@ -109,7 +108,9 @@ def command(
                 for key, curve in knowing.estimates(intervals=not no_intervals).items():
                     points.setdefault(f"{key}_knowing", []).extend(curve)
             if per_speaker:
-                points["singling_out_per_speaker"] = _each(single, sizes[-1])
+                counted = [{"draws": single.draws, "folds": single.folds}] * len(single.names)
+                rows = zip(single.names, single.per_predicate(sizes[-1]), counted, strict=True)
+                points["singling_out_per_speaker"] = legal.each("singling_out", rows, speakers=sizes[-1], length=one)
             for key, curve in points.items():
                 found.setdefault(key, []).extend(curve)
     made = legal.draw(figures, found, name or test.name, beside)
@@ -118,9 +119,9 @@ def command(
         estimates=found,
         inputs=inputs | {"seed": seed, "rule": rule, "draws": draws, "folds": folds, "predicates": predicates},
         warnings=warnings,
-        notes=_notes(found, no_intervals, made),
+        notes=_notes(found, no_intervals),
         sections=SECTIONS,
-        more={"figures": [str(path) for path in made]} if made else {},
+        figures=made,
     )
     emit(page, form)
 
@@ -166,38 +167,10 @@ def _steps(most: dict[int, int], wanted: list[int], test: Path) -> tuple[dict[in
     return steps, remarks
 
 
-def _each(single: SinglingOut, speakers: int) -> list[Estimate]:
-    """By the rule of each enrolled person, the most exposed first."""
-    from veilmeter.estimate import Estimate
-    from veilmeter.measures import measure
+def _notes(found: dict[str, list[Estimate]], no_intervals: bool) -> list[str]:
+    from veilmeter.cli import legal
 
-    entry = measure("singling_out")
-    values = single.per_predicate(speakers)
-    order = sorted(range(len(values)), key=lambda i: (-values[i], single.names[i]))
-    return [
-        Estimate(
-            name="singling_out_per_speaker",
-            label=entry.label,
-            unit=entry.unit,
-            better=entry.better,
-            value=float(values[i]),
-            n={"draws": single.draws, "folds": single.folds},
-            at={"speaker": single.names[i], "speakers": speakers, "length": single.length},
-        )
-        for i in order
-    ]
-
-
-def _notes(found: dict[str, list[Estimate]], no_intervals: bool, made: list[Path]) -> list[str]:
     notes = ["The paper's chance level is 0.368 (1/e); the one shown is that of a threshold estimated from the data."]
     if not no_intervals:
         notes.append("95 % intervals over the people whose rules were tried; safer: ↓ lower.")
-    for one in found.get("singling_out_knowing", []):
-        low, high = one.extra["gain_interval"]
-        notes.append(
-            f"Knowing {one.at['knows']} adds {one.extra['gain']:+.3f} [{low:+.3f}, {high:+.3f}] among "
-            f"{one.at['speakers']} (length {one.at['length']})."
-        )
-    if made:
-        notes.append("Figures: " + ", ".join(str(path) for path in made if path.suffix == ".svg") + " (and PNG, PDF)")
-    return notes
+    return notes + legal.gains(found.get("singling_out_knowing", []))

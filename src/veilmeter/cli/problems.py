@@ -1,0 +1,38 @@
+"""Recordings that a command could not use, or not quite: how it says them, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from veilmeter.errors import Problem
+
+LEFT_OUT = 3
+"""The exit code when the result is there but some recordings are not in it."""
+
+_LISTED = 100
+
+
+def print_problems(problems: Sequence[Problem], where: str) -> None:
+    """What was left out, then what was used all the same; `where` names the files that hold all of them."""
+    from veilmeter.text import clean
+
+    for title, fatal in (("left out", True), ("used all the same", False)):
+        for line in listed(title, [problem for problem in problems if problem.fatal is fatal], where):
+            print(clean(line))
+
+
+def listed(title: str, problems: Sequence[Problem], where: str) -> list[str]:
+    """The problems as lines: counts by kind first, then each place, the first hundred."""
+    if not problems:
+        return []
+    counts: dict[str, int] = {}
+    for problem in problems:
+        counts[problem.kind] = counts.get(problem.kind, 0) + 1
+    by_kind = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items(), key=lambda one: (-one[1], one[0])))
+    lines = [f"{len(problems)} {title}: {by_kind}"]
+    lines += [f"  {problem.kind}: {problem}" for problem in problems[:_LISTED]]
+    if len(problems) > _LISTED:
+        lines.append(f"  ... and {len(problems) - _LISTED} more, see {where}")
+    return lines
