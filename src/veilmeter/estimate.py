@@ -129,13 +129,15 @@ Estimates = Mapping[str, "Estimate | list[Estimate]"]
 
 
 def format_number(value: float, unit: str = "") -> str:
-    """As a person would write it: fixed decimals per unit, more digits where a small value would vanish.
+    """As a person would write it: fixed decimals per unit, powers of ten where a value would vanish or be endless.
 
     >>> format_number(30.943, "percent"), format_number(0.00046, "bit"), format_number(float("-inf"))
     ('30.9', '0.00046', '-inf')
     """
     if not math.isfinite(value):
         return "-" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    if abs(value) >= 1e7:
+        return f"{value:.3g}"
     decimals = _DECIMALS.get(unit, 3)
     text = f"{value:.{decimals}f}"
     if value != 0 and float(text) == 0:

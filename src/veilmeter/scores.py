@@ -54,7 +54,9 @@ class Scores:
                 put(self, side, np.asarray(codes, np.int64))
                 if getattr(self, side).shape != (n,):
                     raise InputError(f"there are {n} scores but {len(codes)} entries in {side}", path=where)
-        if not np.isfinite(self.values.sum()) and not np.isfinite(self.values).all():
+        with np.errstate(over="ignore", invalid="ignore"):  # finite scores may have an infinite sum
+            total = self.values.sum()
+        if not np.isfinite(total) and not np.isfinite(self.values).all():
             bad = int((~np.isfinite(self.values)).sum())
             raise InputError(f"{bad} of {n} scores are not finite", path=where, fix="leave these trials out")
         count = int(np.count_nonzero(self.is_target))

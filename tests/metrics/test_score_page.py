@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -173,7 +174,7 @@ def test_weights_are_repeated_trials(t: list[float], n: list[float], seed: int) 
         for name in set(NAMES) - {"d_sys"}:
             assert found[name][0] == pytest.approx(expected[name], abs=1e-9), name
         t_bins, n_bins = (verification.binned(x, edges) for x in (repeated.targets, repeated.impostors))
-        d_sys = verification.d_sys_of_counts(t_bins, n_bins, float(edges[1] - edges[0]))
+        d_sys = verification.d_sys_of_counts(t_bins, n_bins)
         assert found["d_sys"][0] == pytest.approx(float(d_sys), abs=1e-9)
 
 
@@ -345,3 +346,44 @@ def test_intervals_cover() -> None:
     found = coverage(people=16, utterances=12, distance=1.0, samples=240, resamples=150, seed=4)
     for name, rate in found.items():
         assert 0.92 - 0.015 <= rate <= 0.98 + 0.012, (name, rate)
+
+
+@pytest.mark.parametrize("scale", [1.7e308, 5e-324, 1e-300])
+def test_enormous_and_tiny_scores_are_only_scores(scale: float) -> None:
+    """Ranks count, not size: no warning, no crash, the same measures of ranks."""
+    rng = np.random.default_rng(0)
+    signs = np.sign(rng.normal(0.4, 1, 40)), np.sign(rng.normal(-0.4, 1, 300))
+    people = (np.arange(40) % 8, np.arange(300) % 8)
+    given = {"target_speakers": (people[0], people[0]), "impostor_speakers": (people[1], (people[1] + 1) % 8)}
+    small = Scores.from_arrays(*signs, **given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        large = Scores.from_arrays(signs[0] * scale, signs[1] * scale, **given)
+        found, wanted = (measure_scores(x, resamples=50) for x in (large, small))
+        calibrated_on(large, small, resamples=50)
+        per_speaker(large, resamples=50)
+    for name in ("eer", "min_cllr", "d_ece", "l_w", "tpr@fpr=0.01"):
+        assert found[name].value == pytest.approx(wanted[name].value, abs=1e-12)
+        assert found[name].interval == pytest.approx(wanted[name].interval, abs=1e-12)
+    assert 0 <= found["d_sys"].value <= 1
+    assert found["calibration_loss"].value >= 0
+
+
+def test_what_few_trials_cannot_show() -> None:
+    """One bin of D_sys says 0 whatever the scores are; one target speaker says nothing about people."""
+    t, n = np.linspace(2, 3, 19), np.linspace(0, 1, 60)
+    codes = (np.arange(19) % 4, np.arange(60) % 4)
+    some = Scores.from_arrays(t, n, target_speakers=(codes[0],) * 2, impostor_speakers=(codes[1], (codes[1] + 1) % 4))
+    found = measure_scores(some, resamples=50)
+    assert found["d_sys"].value == 0
+    assert found["d_sys"].interval is None
+    assert found["eer"].interval is not None
+    assert found["tpr@fpr=0.01"].method == "no false alarm"
+    one = Scores.from_arrays(t, n, target_speakers=(["a"] * 19,) * 2, impostor_speakers=(["a"] * 60, codes[1]))
+    assert all(estimate.interval is None for estimate in measure_scores(one, resamples=50).values())
+
+
+def test_every_number_says_how_it_was_computed() -> None:
+    found = measure_scores(Scores.from_arrays([2.0, 3.0], [0.0, 1.0] * 50), intervals=False)
+    assert all(estimate.method for estimate in found.values())
+    assert found["tpr@fpr=0.01"].method == "1 false alarm"

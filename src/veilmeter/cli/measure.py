@@ -11,6 +11,8 @@ from veilmeter.cli import options
 from veilmeter.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from veilmeter.cli.output import Page
     from veilmeter.estimate import Estimate
     from veilmeter.scores import Scores
@@ -151,8 +153,9 @@ def command(
         if per_speaker:
             from veilmeter.metrics.score_sets import per_speaker as each
 
-            estimates |= each(data, intervals=not no_intervals, resamples=min(resamples, 200), seed=seed)
-    warnings += _warnings(estimates, data)
+            drawn["resamples"] = min(resamples, 200)
+            estimates |= each(data, eer_method=eer_method, **drawn)
+    warnings += _warnings(estimates, data, intervals=not no_intervals)
     made = []
     if figures is not None:
         from veilmeter.report.figures.scores import save_all
@@ -183,7 +186,7 @@ def _streamed(path: Path, key: Path | None, layout: str | None) -> Page:
         title=f"{path}: {n['targets']:,} target and {n['impostors']:,} impostor trials",
         estimates=estimates,
         inputs={"scores": {"path": str(path), **n}} | ({} if key is None else {"trials": str(key)}),
-        warnings=_inverted(estimates["d_ece"]),
+        warnings=_inverted(estimates["d_ece"]) + _few_trials(estimates["eer"].n),
         notes=["Streamed: values are exact; no intervals and no chance level; repeated pairs were not looked for."],
         sections=SECTIONS,
     )
@@ -220,10 +223,28 @@ def _title(path: Path, data: Scores) -> str:
     return f"{path}: {counts['targets']:,} target and {counts['impostors']:,} impostor trials{people}"
 
 
-def _warnings(estimates: dict[str, Any], data: Scores) -> list[str]:
-    said = _inverted(estimates["d_ece"])
-    if 0 < data.speaker_count < 10:
+def _warnings(estimates: dict[str, Any], data: Scores, *, intervals: bool) -> list[str]:
+    from veilmeter.metrics.summary import one_target_person
+
+    said = _inverted(estimates["d_ece"]) + _few_trials(data.counts)
+    if intervals and one_target_person(data):
+        said.append("all target trials are of one speaker: no interval over people can be given")
+    elif intervals and 0 < data.speaker_count < 10:
         said.append(f"only {data.speaker_count} speakers: the intervals are wide, and rough themselves")
+    return said
+
+
+def _few_trials(n: Mapping[str, int]) -> list[str]:
+    """What so few trials can't show."""
+    from veilmeter.metrics.verification import LOW_FPRS, TARGETS_A_BIN
+
+    said = []
+    if n["targets"] < 2 * TARGETS_A_BIN:
+        said.append(f"D_sys is 0 by its definition with fewer than {2 * TARGETS_A_BIN} target trials: do not read it")
+    if n["impostors"] * LOW_FPRS[0] < 1:
+        said.append(
+            f"{n['impostors']} impostor trials can't show a FPR of 1 % or less: TPRs are those without false alarm"
+        )
     return said
 
 

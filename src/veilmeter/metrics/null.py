@@ -64,7 +64,7 @@ def null_levels(
     levels["calibration_loss"] = levels["cllr"] - levels["min_cllr"]
     levels["d_sys"] = _d_sys(pooled, len(targets), rounds, rng)
     return {name: Null(float(v.mean()), (float(np.quantile(v, 0.05)), float(np.quantile(v, 0.95)))) for name, v in
-            levels.items()}  # fmt: skip
+            levels.items() if np.isfinite(v).all()}  # fmt: skip
 
 
 def _groups(at: NDArray[np.intp], tie: NDArray[np.intp], first: NDArray[np.intp]) -> tuple[Floats, Floats]:
@@ -94,4 +94,4 @@ def _d_sys(pooled: Floats, targets: int, rounds: int, rng: np.random.Generator) 
     edges = verification.d_sys_edges(low, high, count=targets)
     counts = verification.binned(pooled, edges).astype(np.int64)
     drawn = rng.multivariate_hypergeometric(counts, targets, size=rounds, method="marginals").T.astype(np.float64)
-    return verification.d_sys_of_counts(drawn, counts[:, None] - drawn, float(edges[1] - edges[0]))
+    return verification.d_sys_of_counts(drawn, counts[:, None] - drawn)

@@ -32,7 +32,6 @@ class Layout:
     groups: Groups
     target_cells: _Cells
     impostor_cells: _Cells
-    bin_width: float
     bins: int
 
 
@@ -69,7 +68,7 @@ def layout(scores: Scores, groups: Groups, edges: Floats) -> Layout:
         starts, filled = _runs(np.searchsorted(coarse.upper, ordered, side="left"))
         in_bin = np.clip(np.searchsorted(edges, ordered, side="right") - 1, 0, len(edges) - 2)
         cells.append(_Cells(enrol, test, starts, filled, *_runs(in_bin), softplus(sign * ordered)))
-    return Layout(coarse, cells[0], cells[1], float(edges[1] - edges[0]), len(edges) - 1)
+    return Layout(coarse, cells[0], cells[1], len(edges) - 1)
 
 
 def _runs(numbers: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -113,7 +112,7 @@ def statistics(place: Layout, target_weights: Floats, impostor_weights: Floats, 
     t = _summed(target_weights, place.target_cells.starts, place.target_cells.groups, len(place.groups.targets))
     n = _summed(impostor_weights, place.impostor_cells.starts, place.impostor_cells.groups, len(place.groups.targets))
     out = of_groups(t, n, eer_method)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         up = place.target_cells.costs @ target_weights / t.sum(0)
         down = place.impostor_cells.costs @ impostor_weights / n.sum(0)
     out["cllr"] = (up + down) / (2 * np.log(2))
@@ -243,7 +242,7 @@ def _roc_eers(false: Floats, miss: Floats, method: str) -> Floats:
 def _d_sys(place: Layout, target_weights: Floats, impostor_weights: Floats) -> Floats:
     t = _summed(target_weights, place.target_cells.bin_starts, place.target_cells.bins, place.bins)
     n = _summed(impostor_weights, place.impostor_cells.bin_starts, place.impostor_cells.bins, place.bins)
-    return verification.d_sys_of_counts(t, n, place.bin_width)
+    return verification.d_sys_of_counts(t, n)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -19,8 +19,10 @@ from veilmeter.metrics.summary import made, prepare, replicates_of, values
 from veilmeter.scores import Scores
 
 Floats = NDArray[np.float64]
+_quiet = np.errstate(over="ignore", invalid="ignore")  # scores near the largest float have no finite sums
 
 
+@_quiet
 def calibrated_on(
     scores: Scores, other: Scores, *, intervals: bool = True, resamples: int = 1000, seed: int = 0
 ) -> dict[str, Estimate]:
@@ -47,6 +49,7 @@ def calibrated_on(
     }  # fmt: skip
 
 
+@_quiet
 def compared(
     original: Scores,
     mixed: Scores,
@@ -113,8 +116,15 @@ def _chance(points: Mapping[str, Mapping[str, float]], nulls: Mapping[str, Mappi
     return {key: float(value) for key, value in asdict(found).items()}
 
 
+@_quiet
 def per_speaker(
-    scores: Scores, *, intervals: bool = True, resamples: int = 200, seed: int = 0, draws: int = 40
+    scores: Scores,
+    *,
+    intervals: bool = True,
+    resamples: int = 200,
+    seed: int = 0,
+    draws: int = 40,
+    eer_method: str = "rocch",
 ) -> dict[str, list[Estimate]]:
     """EER, D_ECE and l_w of each enrolled speaker's trials, the worst protected (highest D_ECE) first.
 
@@ -134,8 +144,8 @@ def per_speaker(
         part = scores.take(mine)
         name = scores.names[int(part.enrol_speaker[0])] if scores.names else str(int(part.enrol_speaker[0]))  # type: ignore[index]
         data = prepare(part.targets, part.impostors)
-        found = values(data)
-        nulls = null_levels(data.targets, data.impostors, draws=draws, seed=seed)
+        found = values(data, eer_method)
+        nulls = null_levels(data.targets, data.impostors, draws=draws, seed=seed, eer_method=eer_method)
         spread = None
         if intervals:
             # One person's target trials are all of one pair of people: what varies is the utterance.
@@ -144,14 +154,15 @@ def per_speaker(
             enrol[part.is_target] = np.arange(int(part.is_target.sum())) + 1
             test[part.is_target] = enrol[part.is_target]
             enrol[~part.is_target] = test[~part.is_target]
-            spread = replicates_of(Scores(part.values, part.is_target, enrol, test), data, resamples, seed)
+            people = Scores(part.values, part.is_target, enrol, test)
+            spread = replicates_of(people, data, resamples, seed, eer_method)
         tag = zebra.tag(found["l_w"])
         row = {
             f"{what}_per_speaker": made(
-                what, found[what], part, method=method, spread=spread, null=nulls[what], at={"speaker": name},
+                what, found[what], part, method=method, spread=spread, null=nulls.get(what), at={"speaker": name},
                 extra={"tag": tag} if what == "l_w" else None,
             ).with_(name=f"{what}_per_speaker")
-            for what, method in (("d_ece", "PAV"), ("l_w", "PAV, Laplace"), ("eer", "rocch"))
+            for what, method in (("d_ece", "PAV"), ("l_w", "PAV, Laplace"), ("eer", eer_method))
         }  # fmt: skip
         rows.append((found["d_ece"], row))
     if not rows:

@@ -38,7 +38,8 @@ class _Class:
             return
         ordered = np.sort(values)
         self.low, self.high = min(self.low, ordered[0]), max(self.high, ordered[-1])
-        self.cost += float(np.sum(softplus(self.sign * ordered)))
+        with np.errstate(over="ignore"):
+            self.cost += float(np.sum(softplus(self.sign * ordered)))
         cuts = np.concatenate([[0], np.searchsorted(ordered, edges, side="left"), [len(ordered)]])
         for i in np.flatnonzero(np.diff(cuts)):
             self.files[i].write(ordered[cuts[i] : cuts[i + 1]].tobytes())
@@ -70,7 +71,7 @@ def measure_stream(
             edges = None
             for values, labels in pieces:
                 if edges is None:  # the first piece says where scores are dense; a poor guess costs memory, not truth
-                    edges = np.quantile(values, np.linspace(0, 1, STRETCHES + 1)[1:-1])
+                    edges = np.quantile(values, np.linspace(0, 1, STRETCHES + 1)[1:-1], method="lower")
                 targets.add(values[labels], edges)
                 impostors.add(values[~labels], edges)
             for side, name in ((targets, "target"), (impostors, "impostor")):
@@ -123,10 +124,10 @@ def _measured(targets: _Class, impostors: _Class) -> tuple[dict[str, float], dic
         "eer": verification.eer_of_pav(blocks),
         "cllr": cllr,
         "min_cllr": least,
-        "calibration_loss": cllr - least,
+        "calibration_loss": max(0.0, cllr - least),
         "d_ece": zebra.d_ece_of_pav(blocks),
         "l_w": zebra.l_w_of_pav(blocks),
-        "d_sys": float(verification.d_sys_of_counts(bins_t, bins_n, float(edges[1] - edges[0]))),
+        "d_sys": float(verification.d_sys_of_counts(bins_t, bins_n)),
         **{verification.tpr_name(fpr): 100 * count / total_t for fpr, count in above.items()},
     }
     return values, {"targets": total_t, "impostors": total_n}, zebra.d_ece_of_counts(falling.t, falling.n)

@@ -67,13 +67,14 @@ def values(data: Measured, eer_method: str = "rocch") -> dict[str, float]:
     return dict(
         zip(
             NAMES,
-            [eer, cllr, least, cllr - least, zebra.d_ece_of_pav(blocks), zebra.l_w_of_pav(blocks),
+            [eer, cllr, least, max(0.0, cllr - least), zebra.d_ece_of_pav(blocks), zebra.l_w_of_pav(blocks),
              verification.d_sys_sorted(t, n), *low],
             strict=True,
         )
     )  # fmt: skip
 
 
+@np.errstate(over="ignore", invalid="ignore")  # scores near the largest float have no finite sums
 def measure_scores(
     scores: Scores,
     *,
@@ -94,14 +95,16 @@ def measure_scores(
     """
     data = prepare(scores.targets, scores.impostors)
     found = values(data, eer_method)
-    spread = replicates_of(scores, data, resamples, seed, eer_method, engine) if intervals else None
+    spread = None
+    if intervals and not one_target_person(scores):
+        spread = replicates_of(scores, data, resamples, seed, eer_method, engine)
     nulls: Mapping[str, Null] = {}
     if intervals or len(scores) <= NULL_ANYWAY:
         nulls = null_levels(data.targets, data.impostors, seed=seed, eer_method=eer_method)
     extras = extra_facts(data, found)
     return {
-        name: made(name, value, scores, method=method_of(name, eer_method), spread=spread, null=nulls.get(name),
-                   extra=extras.get(name))
+        name: made(name, value, scores, method=method_of(name, eer_method, len(data.impostors)), spread=spread,
+                   null=nulls.get(name), extra=extras.get(name))
         for name, value in found.items()
     }  # fmt: skip
 
@@ -115,9 +118,18 @@ def estimates_of_stream(found: dict[str, float], counts: dict[str, int], flipped
     }
     nobody = Scores.from_arrays([1.0], [0.0])
     return {
-        name: made(name, value, nobody, method=method_of(name, "rocch"), extra=extras.get(name)).with_(n=counts)
+        name: made(name, value, nobody, method=method_of(name, "rocch", counts["impostors"]),
+                   extra=extras.get(name)).with_(n=counts)
         for name, value in found.items()
-    }
+    }  # fmt: skip
+
+
+def one_target_person(scores: Scores) -> bool:
+    """Whether all target trials are of one person: then nothing says how much people differ, and no interval can."""
+    if scores.enrol_speaker is None:
+        return False
+    people = scores.enrol_speaker[scores.is_target]
+    return bool((people == people[0]).all())
 
 
 def replicates_of(
@@ -135,8 +147,12 @@ def replicates_of(
     )
 
 
-def method_of(name: str, eer_method: str) -> str:
-    fixed = {"d_ece": "PAV", "l_w": "PAV, Laplace", "min_cllr": "PAV", "cllr": "scores as LLRs", "d_sys": "histogram"}
+def method_of(name: str, eer_method: str, impostors: int) -> str:
+    if name.startswith("tpr@"):  # fewer impostors than 1/FPR can't show so low a rate
+        allowed = int(float(name.split("=")[1]) * impostors + 1e-9)
+        return f"{allowed:,} false alarm{'s' * (allowed > 1)}" if allowed else "no false alarm"
+    fixed = {"d_ece": "PAV", "l_w": "PAV, Laplace", "min_cllr": "PAV", "cllr": "scores as LLRs", "d_sys": "histogram",
+             "calibration_loss": "Cllr - min Cllr"}  # fmt: skip
     return eer_method if name == "eer" else fixed.get(name, "")
 
 
@@ -169,6 +185,8 @@ def made(
     elif family == "c_ece":
         label = f"C_ECE {name.removeprefix('c_ece_')}"
     found = None
+    if name == "d_sys" and len(scores.targets) < 2 * verification.TARGETS_A_BIN:
+        spread = None  # a single bin says 0 whatever the scores are
     if spread is not None and name in spread.samples:
         found = spread.interval(name, value, SHAPES.get(family, Shape()))
         if found is not None and method == "rocch":  # the hull never rises above the diagonal

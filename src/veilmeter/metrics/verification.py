@@ -17,6 +17,7 @@ from veilmeter.errors import InputError
 Floats = NDArray[np.float64]
 EerMethod = Literal["rocch", "roc", "interpolated"]
 LOW_FPRS = (0.01, 0.001, 0.0001)
+TARGETS_A_BIN = 10  # of D_sys, which needs two bins to say anything
 
 
 def eer(targets: ArrayLike, impostors: ArrayLike, method: str = "rocch", *, fold: bool = False) -> float:
@@ -89,17 +90,21 @@ def cllr(target_llrs: ArrayLike, impostor_llrs: ArrayLike) -> float:
 
 def cllr_sorted(targets: Floats, impostors: Floats) -> float:
     """As `cllr`, of scores in rising order."""
-    return (_mean_cost(-targets[::-1]) + _mean_cost(impostors)) / (2 * float(np.log(2)))
+    scale = 2 * float(np.log(2))
+    return _mean_cost(-targets[::-1]) / scale + _mean_cost(impostors) / scale
 
 
 def _mean_cost(ordered: Floats, chunk: int = 1 << 16) -> float:
     """The mean of softplus over rising values, in pieces that stay in the cache; beyond +-40 it is x or e^x."""
     low, high = (int(i) for i in np.searchsorted(ordered, [-40.0, 40.0]))
     dead = int(np.searchsorted(ordered, -745.0))
-    total = float(np.sum(np.exp(ordered[dead:low]))) + float(np.sum(ordered[high:]))
+    total = float(np.sum(np.exp(ordered[dead:low])))
     for start in range(low, high, chunk):
         total += float(np.sum(softplus(ordered[start : min(start + chunk, high)])))
-    return total / len(ordered)
+    top = ordered[high:]
+    # scores near the largest float: their mean is a number, their sum is not
+    far = float(np.sum(top / len(ordered))) if len(top) and top[-1] > 1e290 else float(np.sum(top)) / len(ordered)
+    return total / len(ordered) + far
 
 
 def min_cllr(targets: ArrayLike, impostors: ArrayLike) -> float:
@@ -145,14 +150,15 @@ def d_sys(targets: ArrayLike, impostors: ArrayLike) -> float:
     """Global linkability of Gomez-Barrero et al. 2017, from 0 to 1; biased upwards.
 
     min(T // 10, 100) bins of equal width over the joint range; per bin D = 2 LR / (1 + LR) - 1, clipped at 0, 1 where
-    only targets fall; integrated against the targets' density by the trapezoid rule over the bins' centres.
+    only targets fall; integrated against the targets' density by the trapezoid rule over the bins' centres. Fewer
+    than 20 targets fill a single bin, and the integral is 0 whatever the scores are.
     """
     return d_sys_sorted(np.sort(checked(targets, "target")), np.sort(checked(impostors, "impostor")))
 
 
 def d_sys_sorted(targets: Floats, impostors: Floats) -> float:
     edges = d_sys_edges(targets, impostors)
-    return float(d_sys_of_counts(binned(targets, edges), binned(impostors, edges), float(edges[1] - edges[0])))
+    return float(d_sys_of_counts(binned(targets, edges), binned(impostors, edges)))
 
 
 def d_sys_edges(targets: Floats, impostors: Floats, *, count: int | None = None) -> Floats:
@@ -160,7 +166,10 @@ def d_sys_edges(targets: Floats, impostors: Floats, *, count: int | None = None)
     low, high = min(targets[0], impostors[0]), max(targets[-1], impostors[-1])
     if not high > low:
         low, high = low - 0.5, high + 0.5
-    return np.linspace(low, high, max(1, min((count or len(targets)) // 10, 100)) + 1)
+    bins = max(1, min((count or len(targets)) // TARGETS_A_BIN, 100))
+    if high / 2 - low / 2 > np.finfo(np.float64).max / 2:  # the range itself is too large for a float
+        return np.asarray(2 * np.linspace(low / 2, high / 2, bins + 1))
+    return np.linspace(low, high, bins + 1)
 
 
 def binned(ordered: Floats, edges: Floats) -> Floats:
@@ -169,12 +178,12 @@ def binned(ordered: Floats, edges: Floats) -> Floats:
     return np.diff(np.append(cuts, len(ordered))).astype(np.float64)
 
 
-def d_sys_of_counts(targets: Floats, impostors: Floats, width: float) -> Floats:
-    """D_sys of two histograms over the same bins, or of many at once (bins x sets)."""
+def d_sys_of_counts(targets: Floats, impostors: Floats) -> Floats:
+    """D_sys of two histograms over the same bins, or of many at once (bins x sets); the bins' width cancels out."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        y_t = targets / (targets.sum(axis=0) * width)
-        y_n = impostors / (impostors.sum(axis=0) * width)
+        y_t = targets / targets.sum(axis=0)
+        y_n = impostors / impostors.sum(axis=0)
         ratio = y_t / y_n
         d = np.where(y_n > 0, 2 * ratio / (1 + ratio) - 1, 1.0)
     weighted = np.where(targets > 0, np.maximum(d, 0), 0.0) * y_t
-    return np.asarray(np.sum((weighted[1:] + weighted[:-1]) / 2, axis=0) * width)
+    return np.asarray(np.sum((weighted[1:] + weighted[:-1]) / 2, axis=0))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.calibration import pav, sigmoid
+from veilmeter.errors import InputError
 from veilmeter.estimate import Estimate
 from veilmeter.intervals import normal_quantile
 from veilmeter.metrics import verification, zebra
@@ -18,6 +19,7 @@ from veilmeter.scores import Scores
 
 Floats = NDArray[np.float64]
 WIDTH, HEIGHT = 420, 280
+LARGEST = 1e100  # of scores; beyond it an axis has no numbers
 NOTHING_KNOWN = "no scores (perfect privacy)"
 
 
@@ -31,6 +33,10 @@ def save_all(
     scores: Scores, estimates: Mapping[str, Any], folder: str | Path, formats: Iterable[str] = FORMATS
 ) -> list[Path]:
     """All figures as files in `folder`."""
+    if np.abs(scores.values).max() > LARGEST:
+        raise InputError(
+            f"scores beyond {LARGEST:g} can't be drawn", path=scores.source or None, fix="leave these trials out"
+        )
     charts = {
         "ece_profile": ece_profile(scores, estimates["d_ece"], estimates["l_w"]),
         "histogram": histogram(scores),
