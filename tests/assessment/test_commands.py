@@ -73,6 +73,24 @@ def test_options_win_over_the_file_and_lists_need_no_repetition(folder: Path, tm
     assert "eer" not in results["attackers"]["ignorant"]["estimates"]
 
 
+def test_a_run_says_first_whom_it_leaves_out(folder: Path) -> None:
+    file = folder / "tables.toml"
+    named = (folder / "partly.toml").read_text().replace('attackers = ["ignorant", "lazy-informed"]\n', "")
+    file.write_text(named + '[attackers.ignorant]\nbackend = "centred-cosine"\n')
+    words = ["assess", file, "--out", folder / "tables", "--jobs", 1, "--no-report", "--measures", "linkability"]
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert done.exit_code == 0
+    first, second = done.stderr.splitlines()[:2]
+    assert first.endswith(
+        "attackers: ignorant; not asked for: lazy-informed, semi-informed, informed, procrustes, "
+        "wasserstein-procrustes (where there are tables [attackers.NAME], only those attackers are run)"
+    )
+    assert "reading original" in second
+    results = read_results(folder / "tables")
+    assert set(results["attackers"]) == {"original", "ignorant"}
+    assert "informed attacker: not asked for" in results["verdict"]["not_tested"]
+
+
 def test_a_seed_of_zero_wins_over_the_file_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*, settings: Settings, **_: object) -> None:
         raise InputError(f"seed {settings.seed}, intervals {settings.intervals}")

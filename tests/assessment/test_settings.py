@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from veilmeter.assessment import make_settings, read_toml
-from veilmeter.assessment.settings import attacker_names
+from veilmeter.assessment.settings import attacker_names, who_attacks, with_attackers
 from veilmeter.errors import InputError
 
 
@@ -39,6 +39,49 @@ def test_all_attackers_by_default_and_those_asked_for() -> None:
     assert len(attacker_names(make_settings({}))) == 6
     assert attacker_names(make_settings({"attackers": ["informed", "oa"]})) == ["ignorant", "informed"]
     assert len(attacker_names(make_settings({"attackers": {"original": {"scores": "x"}}}))) == 6
+
+
+def test_who_is_not_asked_for_is_said() -> None:
+    assert who_attacks(make_settings({})) == ""
+    assert who_attacks(make_settings({"attackers": {"original": {"scores": "x"}}})) == ""
+    said = who_attacks(make_settings({"attackers": ["informed", "oa"]}))
+    assert said.startswith("attackers: ignorant, informed; not asked for: lazy-informed, semi-informed, procrustes")
+    assert "tables" not in said
+    assert "tables [attackers.NAME]" in who_attacks(make_settings({"attackers": {"informed": {"backend": "plda"}}}))
+
+
+def test_attackers_of_the_command_line_keep_what_the_file_says_of_them() -> None:
+    file = {"original": {"scores": "o"}, "oa": {"backend": "plda"}, "informed": {"scores": "s", "dimension": 3}}
+    found = make_settings({"attackers": with_attackers(file, ["informed", "procrustes"])})
+    assert attacker_names(found) == ["informed", "procrustes"]
+    assert found.attackers["informed"].dimension == 3
+    assert found.attackers["original"].scores == ("o",)
+    found = make_settings({"attackers": with_attackers(file, (), ["ignorant=a", "ignorant=b", "informed=c"])})
+    assert attacker_names(found) == ["ignorant", "informed"]
+    assert found.attackers["ignorant"].scores == ("a", "b")
+    assert found.attackers["ignorant"].backend == "plda"  # the table that calls it oa
+    assert found.attackers["informed"].scores == ("c",)  # the command line wins
+
+
+@pytest.mark.parametrize("file", [None, {"original": {"scores": "o"}}])
+def test_scores_of_one_attacker_leave_the_others_in(file: Any) -> None:
+    found = make_settings({"attackers": with_attackers(file, (), ["ignorant=a"])})
+    assert len(attacker_names(found)) == 6
+    assert found.attackers["ignorant"].scores == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("tables", "scores", "message"),
+    [
+        ({"ignorant": 3}, [], "attackers.ignorant must be a table"),
+        ({"ignorant": {}, "oa": {}}, [], "twice, under two names"),
+        (None, ["ignorant"], "which attacker"),
+        (None, ["nobody=a"], "no attacker called 'nobody'"),
+    ],
+)
+def test_mistakes_about_attackers(tables: Any, scores: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        with_attackers(tables, (), scores)
 
 
 def test_toml(tmp_path: Path) -> None:

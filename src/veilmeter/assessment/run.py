@@ -17,7 +17,7 @@ from veilmeter.assessment.material import Material, Pairing, load, pair
 from veilmeter.assessment.pieces import NOT_POSSIBLE, Piece, Result, perform
 from veilmeter.assessment.plan import Inputs, Plan, all_pieces, attackers_of, make_plan, own_pairings
 from veilmeter.assessment.protocol import Protocol, lists_near, make_protocol
-from veilmeter.assessment.settings import PATHS, Settings, make_settings
+from veilmeter.assessment.settings import PATHS, Settings, make_settings, who_attacks
 from veilmeter.assessment.sources import folders_near, read_source, write_left_out
 from veilmeter.assessment.stages import Stages, key_of
 from veilmeter.assessment.verdict import verdict, worst_case
@@ -179,6 +179,8 @@ class _Run:
             return self.assessed()
 
     def assessed(self) -> Assessment:
+        if who := who_attacks(self.settings):
+            self._say(who)
         materials = self.read()
         pairing = pair(materials["original"].embeddings, materials["anonymized"].embeddings)
         self.stage("choosing enrolment and trials")

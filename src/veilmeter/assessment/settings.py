@@ -151,25 +151,64 @@ def make_settings(values: Mapping[str, Any], *, where: str | Path | None = None)
         raise InputError(error.what, path=error.path or where, line=error.line, fix=error.fix) from None
 
 
-def _attackers(given: Any) -> dict[str, AttackerSettings]:
+def attacker_tables(given: Any) -> dict[str, Any]:
+    """What is special about each attacker, by the names of the table `veilmeter attackers`, from names or tables.
+
+    >>> attacker_tables(["oa", "informed"]), attacker_tables({"vpc-semi-informed": {"backend": "plda"}})
+    ({'ignorant': {}, 'informed': {}}, {'informed': {'backend': 'plda'}})
+    """
     if isinstance(given, str):
         given = [given]
-    if isinstance(given, Mapping):
-        pairs = [(name, table) for name, table in given.items()]
-    else:
-        pairs = [(name, {}) for name in given]
-    found: dict[str, AttackerSettings] = {}
-    for name, table in pairs:
-        known = "original" if name == "original" else attacker(name).name
-        if isinstance(table, AttackerSettings):
-            found[known] = table
-            continue
-        if not isinstance(table, Mapping):
+    if not isinstance(given, Mapping):
+        return {_known(name): {} for name in given or ()}
+    found: dict[str, Any] = {}
+    for name, table in given.items():
+        if not isinstance(table, Mapping | AttackerSettings):
             raise InputError(f"attackers.{name} must be a table", fix=f"write [attackers.{name}]")
+        if _known(name) in found:
+            raise InputError(f"attackers.{name} is there twice, under two names", fix="write one table")
+        found[_known(name)] = table
+    return found
+
+
+def _known(name: str) -> str:
+    return "original" if name == "original" else attacker(name).name
+
+
+def _attackers(given: Any) -> dict[str, AttackerSettings]:
+    found: dict[str, AttackerSettings] = {}
+    for name, table in attacker_tables(given).items():
+        if isinstance(table, AttackerSettings):
+            found[name] = table
+            continue
         try:
-            found[known] = _build(AttackerSettings, {key.replace("-", "_"): value for key, value in table.items()})
+            found[name] = _build(AttackerSettings, {key.replace("-", "_"): value for key, value in table.items()})
         except InputError as error:
             raise InputError(f"attackers.{name}: {error.what}", fix=error.fix) from None
+    return found
+
+
+def with_attackers(tables: Any, names: Sequence[str] = (), scores: Sequence[str] = ()) -> dict[str, Any]:
+    """The attackers of a file of settings, with what the command line says of them: only these names, whose tables
+    stay, and score files as ATTACKER=FILE, instead of those in the file.
+
+    >>> with_attackers({"ignorant": {}, "informed": {"backend": "plda"}}, ["informed"], ["informed=a", "informed=b"])
+    {'informed': {'backend': 'plda', 'scores': ['a', 'b']}}
+    """
+    found = attacker_tables(tables)
+    if names:
+        kept = {"original": found["original"]} if "original" in found else {}
+        found = kept | {name: found.get(name, {}) for name in attacker_tables(names)}
+    files: dict[str, list[str]] = {}
+    for one in scores:
+        name, equals, file = one.partition("=")
+        if not equals:
+            raise InputError(f"--scores {one}: which attacker?", fix="write --scores ignorant=FILE")
+        files.setdefault(_known(name), []).append(file)
+    if files and not set(found) - {"original"}:  # scores of one attacker leave the others in
+        found |= {name: {} for name in DEFAULT_ATTACKERS}
+    for name, of_name in files.items():
+        found[name] = {**found.get(name, {}), "scores": of_name}
     return found
 
 
@@ -256,6 +295,17 @@ def read_toml(path: str | Path) -> dict[str, Any]:
                     if key in table:
                         table[key] = placed(table[key])
     return values
+
+
+def who_attacks(settings: Settings) -> str:
+    """A sentence on who was asked for and who was not; nothing where all were."""
+    names = attacker_names(settings)
+    left = [name for name in ATTACKERS if name not in names]
+    if not left:
+        return ""
+    special = any(one != AttackerSettings() for name, one in settings.attackers.items() if name != "original")
+    why = " (where there are tables [attackers.NAME], only those attackers are run)" if special else ""
+    return f"attackers: {', '.join(names)}; not asked for: {', '.join(left)}{why}"
 
 
 def attacker_names(settings: Settings) -> list[str]:

@@ -153,6 +153,7 @@ def command(
     from functools import partial
 
     from veilmeter.assessment import assess, make_settings, read_toml
+    from veilmeter.assessment.settings import with_attackers
     from veilmeter.cli.progress import shown
     from veilmeter.engine import cores
     from veilmeter.files import to_json
@@ -160,16 +161,17 @@ def command(
     values: dict[str, Any] = {}
     if config is not None:
         values = read_toml(config)
-    for key in ("config", "out", "jobs", "cluster", "no_report", "json", "quiet", "scores", "no_intervals"):
+    for key in ("config", "out", "jobs", "cluster", "no_report", "json", "quiet", "attackers", "scores"):
         given.pop(key, None)
-    values |= given
-    if no_intervals:
+    if given.pop("no_intervals", False):
         values["intervals"] = False
+    values |= given
+    if attackers or scores:
+        values["attackers"] = with_attackers(values.get("attackers"), attackers or (), scores or ())
     folder = out if out is not None else values.pop("out", None)
     values.pop("out", None)
     if folder is None:
         raise InputError("there is no folder for the results", fix="give --out RUN")
-    _add_scores(values, scores or [])
     settings = make_settings(values, where=config)
     say = _quiet if quiet else _Progress()
     assessment = assess(
@@ -188,26 +190,6 @@ def command(
         from veilmeter.cli.verdict import print_verdict
 
         print_verdict(assessment.results, folder, report)
-
-
-def _add_scores(values: dict[str, Any], scores: list[str]) -> None:
-    """`--scores ignorant=FILE` as `[attackers.ignorant] scores = [...]`."""
-    if not scores:
-        return
-    from veilmeter.assessment.settings import DEFAULT_ATTACKERS
-    from veilmeter.attackers import attacker
-
-    tables = values.get("attackers") or list(DEFAULT_ATTACKERS)
-    if not isinstance(tables, dict):
-        tables = {name: {} for name in tables}
-    for one in scores:
-        name, equals, file = one.partition("=")
-        if not equals:
-            raise InputError(f"--scores {one}: which attacker?", fix="write --scores ignorant=FILE")
-        name = "original" if name == "original" else attacker(name).name
-        table = tables.setdefault(name, {})
-        table.setdefault("scores", []).append(file)
-    values["attackers"] = tables
 
 
 def _quiet(text: str) -> None:
