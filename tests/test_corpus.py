@@ -125,6 +125,19 @@ def test_common_voice_without_quoting(tmp_path: Path) -> None:
         read_corpus(tmp_path)
 
 
+def test_common_voice_as_it_is_unpacked(tmp_path: Path) -> None:
+    release = tmp_path / "cv-corpus-17.0-2024-03-15"
+    put(release / "en" / "clips", "a.mp3")
+    (release / "en" / "test.tsv").write_text("client_id\tpath\nx\ta.mp3\n")
+    for root in (tmp_path, release, release / "en"):
+        corpus = read_corpus(root)
+        assert (corpus.layout, corpus.speakers) == ("commonvoice", ("x",))
+    put(release / "de" / "clips", "b.mp3")
+    (release / "de" / "test.tsv").write_text("client_id\tpath\nx\tb.mp3\n")
+    with pytest.raises(InputError, match="several languages: de, en"):
+        read_corpus(tmp_path)
+
+
 def test_common_voice_clips_stay_in_their_folder(tmp_path: Path) -> None:
     put(tmp_path, "secret.mp3")
     common_voice(tmp_path / "de", "c1\t../../secret.mp3\t\t\t\t\nc1\tgone.mp3\t\t\t\t\nc1\ta_1.mp3\t\t\t\t\nc2\n")

@@ -18,7 +18,17 @@ import numpy as np
 from veilmeter.anonymizers.base import Anonymizer, NeedsCorpus, Samples
 from veilmeter.anonymizers.manifest import Entry, Journal, read_manifest, write_manifest
 from veilmeter.anonymizers.side_files import write_side_files
-from veilmeter.audio import LONGEST_SECONDS, RATE, SUFFIXES, AudioError, clipped_problem, read_recording, write_audio
+from veilmeter.audio import (
+    LONGEST_SECONDS,
+    RATE,
+    SHORTEST_SECONDS,
+    SUFFIXES,
+    AudioError,
+    clipped_problem,
+    is_silent,
+    read_recording,
+    write_audio,
+)
 from veilmeter.corpus import Corpus, Utterance, file_name
 from veilmeter.engine import Engine, Here
 from veilmeter.errors import InputError, Problem, VeilmeterError
@@ -337,7 +347,16 @@ class _Task:
         except Exception as error:  # a stranger's system: one utterance fails, not the run
             raise InputError(f"{anonymizer.name} failed: {type(error).__name__}: {error}") from None
         if result.ndim != 1 or not len(result) or result.dtype.kind != "f" or not np.isfinite(result).all():
-            raise InputError(f"{anonymizer.name} gave no usable samples: shape {result.shape}, {result.dtype}")
+            what = f"shape {result.shape}, {result.dtype}"
+            finite = result.dtype.kind != "f" or np.isfinite(result).all()
+            raise InputError(
+                f"{anonymizer.name} gave no usable samples: {what if finite else 'they are not all finite'}"
+            )
+        # What no later step could use, whoever made it: the same as of a recording.
+        if len(result) < SHORTEST_SECONDS * RATE:
+            raise InputError(f"{anonymizer.name} left {len(result) / RATE:.2f} s, less than {SHORTEST_SECONDS} s")
+        if is_silent(result):
+            raise InputError(f"{anonymizer.name} left nothing but silence")
         return result
 
 

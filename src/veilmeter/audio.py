@@ -131,11 +131,15 @@ def read_recording(path: str | Path, *, max_seconds: float = LONGEST_SECONDS, al
             fix="leave it out",
             kind="short",
         )
-    if "silent" not in allow:
-        level = found.samples - found.samples.mean(dtype=np.float64).astype(np.float32)
-        if float(np.abs(level).max()) < _SILENCE:
-            raise _bad("silent", path, fix="leave it out")
+    if "silent" not in allow and is_silent(found.samples):
+        raise _bad("silent", path, fix="leave it out")
     return found
+
+
+def is_silent(samples: NDArray[np.float32]) -> bool:
+    """Whether there is nothing but silence, an offset aside."""
+    level = samples - samples.mean(dtype=np.float64).astype(np.float32)
+    return float(np.abs(level).max()) < _SILENCE
 
 
 def clipped_problem(path: str | Path, recording: Recording) -> Problem | None:

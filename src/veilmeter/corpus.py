@@ -213,6 +213,10 @@ def _recognise(root: Path) -> str:
             )
         if fitting:
             return fitting[0]
+    kaldi = sorted(one.name for one in root.iterdir() if one.is_dir() and _format("kaldi").recognise(one))
+    if kaldi:
+        listed = ", ".join(kaldi[:8]) + (" ..." if len(kaldi) > 8 else "")
+        raise InputError(f"there are {len(kaldi)} Kaldi data folders here: {listed}", path=root, fix="give one of them")
     raise InputError(
         "no corpus layout is recognised here",
         path=root,

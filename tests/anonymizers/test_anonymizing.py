@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +232,32 @@ def test_a_system_that_fails_on_one_utterance_does_not_end_the_run(folder_corpus
     assert "ZeroDivisionError: oops" in said["s1/u0"]
     assert said["s0/u3"] == "this one has no voice"
     assert all(problem.kind == "not-anonymized" for problem in done.failed)
+
+
+@dataclass(frozen=True)
+class Function:
+    """What a system may leave: nothing, almost nothing, or no numbers."""
+
+    how: str
+    name = "broken"
+    version = "1"
+
+    def parameters(self, utterance: Utterance) -> dict[str, Any]:
+        return {}
+
+    def anonymize(self, samples: Any, parameters: dict[str, Any]) -> Any:
+        return {"silence": samples * 0 + np.float32(0.1), "cut": samples[:100], "nan": samples * np.nan}[self.how]
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [("silence", "broken left nothing but silence"), ("cut", "less than 0.5 s"), ("nan", "they are not all finite")],
+)
+def test_outputs_that_nobody_could_use_are_failures(folder_corpus: Path, tmp_path: Path, how: str, said: str) -> None:
+    done = run(folder_corpus, tmp_path / "out", Function(how))
+    assert (done.made, len(done.failed)) == (0, 12)
+    assert said in done.failed[0].what
+    assert not list((tmp_path / "out").rglob("*.flac"))
 
 
 def test_a_full_disk_stops_the_run_and_it_goes_on_later(

@@ -162,3 +162,23 @@ def test_the_written_file_is_plain_wav(tmp_path: Path) -> None:
     info = soundfile.info(keep)
     assert (info.samplerate, info.channels, info.subtype) == (16_000, 1, "PCM_16")
     write_audio(keep, TONE)
+
+
+def test_a_command_needs_no_name_of_a_system(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from veilmeter.cli.main import app
+
+    write_audio(tmp_path / "in" / "s" / "1.wav", TONE)
+    words = [
+        "anonymize",
+        str(tmp_path / "in"),
+        str(tmp_path / "out"),
+        "--command",
+        "cp {input} {output}",
+        "--jobs",
+        "1",
+    ]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert '"system": "command"' in (tmp_path / "out.manifest.jsonl").read_text()

@@ -51,9 +51,10 @@ def test_everything_is_said(corpus: Path, broken_kinds: dict[str, str]) -> None:
     del expected["unreadable"]
     expected["unreadable"] = 2
     expected["missing-audio"] += 1  # the pipe is no file, as the list sees it
+    expected["one-recording"] = 1  # somebody is left with one
     assert facts["problems"] == expected
     assert {problem.kind for problem in found.problems} == expected.keys()
-    assert [p.kind for p in found.problems if not p.fatal] == ["clipped"]
+    assert [p.kind for p in found.problems if not p.fatal] == ["clipped", "one-recording"]
     truncated = next(p for p in found.problems if p.kind == "truncated")
     assert "3 times truncated" in truncated.what
     assert "cut-flac.flac" in str(truncated) + truncated.what
@@ -94,6 +95,29 @@ def test_audio_that_nobody_owns_is_a_corpus_that_is_wrong(tmp_path: Path, speech
     done = CliRunner().invoke(app, ["check", str(tmp_path), "--layout", "librispeech"])
     assert done.exit_code == 2
     assert "no usable utterance" in done.output
+
+
+def test_what_can_be_read_and_not_measured_is_remarked(tmp_path: Path, speechlike: Make) -> None:
+    write_audio(tmp_path / "a" / "b" / "1.wav", speechlike(0.6, 0))
+    write_audio(tmp_path / "a" / "c" / "1.wav", speechlike(0.6, 1))
+    (remark,) = check(tmp_path).problems
+    assert remark.kind == "one-speaker"
+    assert check(tmp_path).usable
+    (remark,) = check(tmp_path / "a").problems
+    assert remark.what.startswith("every speaker has one usable recording only")
+    write_audio(tmp_path / "a" / "c" / "2.wav", speechlike(0.6, 2))
+    assert check(tmp_path / "a").problems[0].what.startswith("1 of 2 speakers have one usable recording only")
+    write_audio(tmp_path / "a" / "b" / "2.wav", speechlike(0.6, 3))
+    assert not check(tmp_path / "a").problems
+
+
+def test_the_folder_above_several_kaldi_folders(tmp_path: Path) -> None:
+    for name in ("test", "train"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "wav.scp").write_text("a /nothing.wav\n")
+    found = check(tmp_path)
+    assert not found.usable
+    assert "2 Kaldi data folders here: test, train" in found.problems[0].what
 
 
 def test_all_broken(tmp_path: Path) -> None:

@@ -18,9 +18,13 @@ def command(
     corpus: options.Corpus,
     out: Annotated[Path, typer.Argument(help="The folder for the anonymized corpus; a stopped run goes on from it.")],
     system: Annotated[
-        str,
-        typer.Option(help="mcadams, mcadams-random, xvector-pool, command, an installed one's name, or module:name."),
-    ] = "mcadams",
+        str | None,
+        typer.Option(
+            help="mcadams (the default), mcadams-random, xvector-pool, command (with --command the default), an "
+            "installed one's name, or module:name.",
+            show_default=False,
+        ),
+    ] = None,
     alpha: Annotated[float | None, typer.Option(help="mcadams: the coefficient (0.8).")] = None,
     alpha_range: Annotated[
         tuple[float, float] | None,
@@ -92,6 +96,7 @@ def command(
         "alpha": alpha, "alpha_range": alpha_range, "per": per, "command": command_line, "timeout": timeout,
         "furthest": furthest, "drawn": drawn, "gender": gender, "distance": distance, "model": model,
     }  # fmt: skip
+    system = system or ("mcadams" if command_line is None else "command")
     chosen: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     if system == "xvector-pool" and "per" in chosen:
         chosen["level"] = chosen.pop("per")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from veilmeter.audio import LONGEST_SECONDS, SUFFIXES, AudioError, clipped_problem, read_recording
+from veilmeter.audio import LONGEST_SECONDS, AudioError, clipped_problem, read_recording
 from veilmeter.checks import Checked
 from veilmeter.corpus import Corpus, read_corpus, recognise
 from veilmeter.engine import Engine, Here, Pool, cores
@@ -51,10 +51,27 @@ def check(
     heard = listen(corpus, engine, progress)
     usable = [one for one in heard if one.problem is None or not one.problem.fatal]
     problems = [*corpus.problems, *(one.problem for one in heard if one.problem)]
+    problems += remarks(corpus, heard)
     facts = describe(corpus, heard, problems)
     if not usable:
         return Checked("corpus", f"{corpus.layout} layout, nothing usable", grouped(problems), facts)
     return Checked("corpus", _summary(facts), grouped(problems), facts)
+
+
+def remarks(corpus: Corpus, heard: list[Heard]) -> list[Problem]:
+    """What makes a corpus useless to measure with though every recording is well; often it is the wrong folder."""
+    each = Counter(u.speaker for u, h in zip(corpus, heard, strict=True) if h.problem is None or not h.problem.fatal)
+    alone = sum(count == 1 for count in each.values())
+    found = []
+    if len(each) == 1:
+        what = f"all recordings are by one speaker, {next(iter(each))!r}: nobody can be told from anybody"
+        fix = f"read as {corpus.layout} layout; if that is wrong, give another folder, or --layout"
+        found.append(Problem("one-speaker", what, str(corpus.root), fix=fix, fatal=False))
+    elif alone:
+        who = "every speaker has" if alone == len(each) else f"{alone} of {len(each)} speakers have"
+        what = f"{who} one usable recording only: enough to train with, not to be recognised by"
+        found.append(Problem("one-recording", what, str(corpus.root), fatal=False))
+    return found
 
 
 def listen(corpus: Corpus, engine: Engine | None = None, progress: Progress | None = None) -> list[Heard]:
@@ -157,14 +174,6 @@ def _is_corpus(path: Path) -> bool:
         return path.suffix.lower() in (".csv", ".tsv")
     try:
         recognise(path)
-    except InputError:
-        return any(found.suffix.lower() in SUFFIXES for found in sample(path, 1)) or "could be" in _reason(path)
-    return True
-
-
-def _reason(path: Path) -> str:
-    try:
-        recognise(path)
     except InputError as error:
-        return error.what
-    return ""
+        return "no corpus layout" not in error.what or bool(sample(path, 1))
+    return True

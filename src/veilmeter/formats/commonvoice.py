@@ -11,6 +11,7 @@ from veilmeter.errors import InputError, Problem
 from veilmeter.formats.text import read_lines
 
 _WHOLE = "validated"
+_FEW = 20
 _PARTS = ("train", "dev", "test")
 _ATTRIBUTES = {"age": "age", "accents": "accent", "accent": "accent", "locale": "locale", "variant": "variant"}
 
@@ -94,4 +95,8 @@ def _languages(root: Path) -> list[Path]:
 
     if one(root):
         return [root]
-    return sorted(folder for folder in root.iterdir() if folder.is_dir() and one(folder))
+    inner = sorted(folder for folder in root.iterdir() if folder.is_dir())
+    found = [folder for folder in inner if one(folder)]
+    if not found and len(inner) <= _FEW:  # the archive's own folder: cv-corpus-17.0-2024-03-15/<language>
+        found = sorted(deeper for folder in inner for deeper in folder.iterdir() if deeper.is_dir() and one(deeper))
+    return found
