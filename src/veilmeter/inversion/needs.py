@@ -144,7 +144,8 @@ def _spread(embeddings: Embeddings, count: int, by: str, rng: np.random.Generato
     if by:
         groups = embeddings.attributes[by][order]
         first = [row for value in sorted(set(groups)) for row in order[groups == value][:2]]
-        order = np.array([*first, *(row for row in order if row not in set(first))])
+        chosen = set(first)
+        order = np.array([*first, *(row for row in order if row not in chosen)])
         count = max(count, len(first))
     return np.sort(order[:count])
 
