@@ -124,7 +124,7 @@ def test_sets_that_do_not_match(sets: Path) -> None:
         (["--form", "cubic"], "--form cubic"),
         (["--pairs", "few"], "--pairs few"),
         (["--backend", "magic"], "--backend magic"),
-        (["--speakers", "many", "--sessions"], "not a list of numbers"),
+        (["--speakers", "many", "--sessions"], "is not a number"),
         (["--json", "--csv"], "exclude each other"),
         (["--sessions", "--session-column", "day"], "no column 'day'"),
         (["--sessions", "--speakers", "99"], "99 enrolled speakers"),

@@ -16,27 +16,6 @@ if TYPE_CHECKING:
 LADDER = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 1_000_000)
 
 
-def numbers(words: Sequence[str] | None, option: str, *, least: int = 1) -> list[int]:
-    """Whole numbers given several times or with commas; 1e6 and 22,024 are not told apart from 22 and 024, so no
-    thousands separators.
-
-    >>> numbers(["20,100", "1e3"], "--speakers")
-    [20, 100, 1000]
-    """
-    found = []
-    for word in ",".join(words or []).split(","):
-        if not word.strip():
-            continue
-        try:
-            value = float(word)
-        except ValueError:
-            raise InputError(f"{option} {word.strip()!r} is not a number", fix=f"as in {option} 20,100,1000") from None
-        if value != value or abs(value) > 1e15 or value != int(value) or value < least:
-            raise InputError(f"{option} {word.strip()} makes no sense", fix=f"give whole numbers from {least} up")
-        found.append(int(value))
-    return sorted(set(found))
-
-
 def ladder(largest: int) -> list[int]:
     """Round numbers of speakers, and everybody.
 
@@ -105,7 +84,8 @@ def doubts(enrol: Embeddings, test: Embeddings) -> list[str]:
                 f"{len(both)} utterances are in the enrolment and in the test under the same id: if the enrolment is "
                 "the same speech before protection, it links by words and channel too; enrol other utterances"
             )
-    strangers = [name for name in test.names if name not in set(enrol.names)]
+    enrolled = set(enrol.names)
+    strangers = [name for name in test.names if name not in enrolled]
     if strangers:
         said.append(f"{len(strangers)} test speakers are not enrolled ({_few(strangers)}): nobody looks for them")
     return said

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from veilmeter.cli import options
-from veilmeter.cli.lists import Lists
+from veilmeter.cli.lists import Lists, numbers
 from veilmeter.errors import InputError
 
 if TYPE_CHECKING:
@@ -82,9 +82,9 @@ def command(
     from veilmeter.metrics.one_minus_eer import one_minus_eer
 
     form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
-    wanted = legal.numbers(speakers, "--speakers", least=1)
-    lengths = legal.numbers(length, "--length") or [1]
-    sizes = legal.numbers(population, "--population", least=2)
+    wanted = numbers(speakers, "--speakers", least=1)
+    lengths = numbers(length, "--length") or [1]
+    sizes = numbers(population, "--population", least=2)
     people, said, inputs, warnings = legal.read(enrol, test, strict=strict)
     largest = len(people.names)
     if wanted and wanted[-1] > largest:

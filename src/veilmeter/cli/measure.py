@@ -167,9 +167,9 @@ def command(
         estimates=shown,
         inputs=inputs | {"eer_method": eer_method, "seed": seed, "resamples": 0 if no_intervals else resamples},
         warnings=warnings,
-        notes=_notes(estimates, data, no_intervals, cut, made),
+        notes=_notes(estimates, data, no_intervals, cut),
         sections=SECTIONS,
-        more={"figures": [str(path) for path in made]} if made else {},
+        figures=made,
     )
     emit(page, form)
 
@@ -266,7 +266,7 @@ def _shortened(estimates: dict[str, Any]) -> tuple[dict[str, Any], int]:
     return kept, longest if longest > WORST else 0
 
 
-def _notes(estimates: dict[str, Any], data: Scores, no_intervals: bool, cut: int, made: list[Path]) -> list[str]:
+def _notes(estimates: dict[str, Any], data: Scores, no_intervals: bool, cut: int) -> list[str]:
     l_w: Estimate = estimates["l_w"]
     notes = [f"Tag {l_w.extra['tag']}: {l_w.extra['sentence']} (at even odds)."]
     if cut:
@@ -282,6 +282,4 @@ def _notes(estimates: dict[str, Any], data: Scores, no_intervals: bool, cut: int
             f"95 % intervals by bootstrap over {who}, corrected for bias; safer: ↑ higher, ↓ lower; dim: within the "
             "5-95 % range of what scores without information give."
         )
-    if made:
-        notes.append("Figures: " + ", ".join(str(path) for path in made if path.suffix == ".svg") + " (and PNG, PDF)")
     return notes

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from veilmeter.cli import options
+from veilmeter.cli.lists import numbers
 from veilmeter.errors import InputError
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def command(
 
     output = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
     _check(form, pairs, backend)
-    counts = _numbers(speakers)
+    counts = numbers(speakers, "--speakers") or None
     warnings: list[str] = []
     base, entry = vectors.read(original, warnings, strict=strict)
     names = _system_names(anonymized)
@@ -151,18 +152,6 @@ def _check(form: str, pairs: str, backend: str) -> None:
     ):
         if value not in known:
             raise InputError(f"{option} {value} is not known", fix=f"choose {' or '.join(known)}")
-
-
-def _numbers(given: list[str] | None) -> list[int] | None:
-    if not given:
-        return None
-    words = [word for part in given for word in part.split(",") if word.strip()]
-    try:
-        return sorted({int(word) for word in words}) or None
-    except ValueError:
-        raise InputError(
-            f"--speakers {','.join(given)} is not a list of numbers", fix="write: --speakers 2,20"
-        ) from None
 
 
 def _system_names(paths: list[Path]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from veilmeter.cli import options
-from veilmeter.cli.lists import Lists
+from veilmeter.cli.lists import Lists, numbers
 from veilmeter.errors import InputError
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ def command(
     form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
     if rule not in RULES:
         raise InputError(f"there is no rule {rule!r}", fix=f"choose {' or '.join(RULES)}")
-    wanted = legal.numbers(speakers, "--speakers", least=2)
-    lengths = legal.numbers(length, "--length") or [1]
+    wanted = numbers(speakers, "--speakers", least=2)
+    lengths = numbers(length, "--length") or [1]
     people, said, inputs, warnings = legal.read(enrol, test, strict=strict)
     steps, remarks = _steps(legal.spoken(said, lengths), wanted, test)
     warnings += remarks
