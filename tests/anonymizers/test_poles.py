@@ -53,6 +53,29 @@ def test_well_separated_roots_are_all_found() -> None:
         assert distance.max() < 1e-7
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 6, 10])
+@pytest.mark.parametrize("width", [1, 40])
+def test_any_even_degree_and_any_number_of_frames(count: int, width: int) -> None:
+    rng = np.random.default_rng(count)
+    polynomials = []
+    for _ in range(width):
+        angles = (np.arange(count) + rng.uniform(0.3, 0.7, count)) * np.pi / count
+        upper = rng.uniform(0.6, 0.98, count) * np.exp(1j * angles)
+        polynomials.append(np.real(np.poly([*upper, *upper.conj()])))
+    p = np.array(polynomials).T
+    b, c, ok = poles.factors(p)
+    assert b.shape == c.shape == (count, width)
+    assert ok.mean() > 0.9
+    np.testing.assert_allclose(poles.product(b, c)[:, ok], p[:, ok], atol=1e-11)
+
+
+def test_two_real_roots_are_a_factor_too_and_no_frames_are_no_frames() -> None:
+    b, c, ok = poles.factors(np.array([[1.0, 1.0], [-0.9, 0.3], [0.2, 0.9]]))
+    assert ok.all()
+    np.testing.assert_allclose([b[0], c[0]], [[-0.9, 0.3], [0.2, 0.9]], rtol=1e-15)
+    assert poles.factors(np.zeros((21, 0)))[2].shape == (0,)
+
+
 def test_speech_frames_hardly_ever_need_the_eigenvalues(make_voice: Any, plain: Any) -> None:
     weights = plain.window()
     signal = make_voice(3, seconds=4.0)

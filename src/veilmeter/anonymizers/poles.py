@@ -1,19 +1,22 @@
 """The poles of many all-pole filters at once.
 
 `numpy.roots` solves one eigenvalue problem a polynomial. Speech has a hundred frames a second, so here all frames are
-factored together, each into real quadratics z² + bz + c, by Aberth's simultaneous iteration, carried out not on complex
-roots but in the ring R[z]/(z² + bz + c): an element is u1·z + u0, a conjugate pair and two real poles are the same
-thing, and only real arithmetic on contiguous rows is left. One step is Newton's on p divided by the product of the
-other factors, so the error is cubed each time.
+factored together, each into real quadratics q = z² + bz + c: a conjugate pair and two real poles are the same thing,
+and only real arithmetic on contiguous rows is left. Newton's method for all factors at once (Durand and Kerner's, with
+quadratics in place of roots) changes each factor by p / (product of the others) modulo q.
 
-Two things make it reliable. Linear prediction puts all poles into the unit disc and a grid of values of p in [-1, 1]
-shows how many are real, so that the start has the right number of each kind; and a factor that began as a conjugate
-pair is kept one in the first steps. Every result is checked by multiplying the factors out; what has not converged, or
-does not give p back, goes to the eigenvalue routine.
+- The start: linear prediction puts all poles into the unit disc. A grid of values of p in [-1, 1] shows how many are
+  real. The others lie each between two neighbouring line spectral frequencies, the closer to the circle the narrower
+  the gap; those are changes of sign on a grid, too, and a grid is one product of matrices.
+- The way: far from the poles, single precision is enough and twice as fast; steps in double precision follow. A step is
+  never long, and a factor that began as a conjugate pair is kept one as long as precision is single.
+- The end: every result is checked by multiplying the factors out. What has not converged, or does not give p back, is
+  left to the caller.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,205 +24,257 @@ from numpy.typing import NDArray
 
 Real = NDArray[np.float64]
 Floats = NDArray[Any]  # of single or double precision
+Flags = NDArray[np.bool_]
 
-START_RADIUS = 0.95  # of the pairs; between 0.9 and 0.95 the mean number of steps on speech hardly changes
 GRID = np.cos(np.pi * np.arange(48) / 47)[::-1]  # dense near -1 and 1, where real poles crowd
-COARSE_STEPS, GUARDED_STEPS, STEPS = 4, 8, 24
-CONVERGED = 1e-6  # a step this small leaves an error of its cube
-FEW = 4  # frames for which another step costs more than their eigenvalues
+LINES = 96  # cells for the line spectral frequencies; with fewer, two of a kind fall into one more often
+GAP = 0.6  # a pole's distance from the circle, as a part of the gap it lies in; 0.5 for a pole on its own
+LONGEST = 0.25  # of a step; longer ones are those that miss
+COARSE, COARSE_STEPS = 1e-2, 7  # a step this small leaves an error of about its square
+FINE, FINE_STEPS = 1e-7, 20
+PATIENCE = 8  # steps after which one frame, and one more each time, is left to eigenvalues
 BACKWARD_ERROR = 1e-12  # of the factors' product, in units of the largest coefficient
 
 
-def factors(polynomials: Real) -> tuple[Real, Real, NDArray[np.bool_]]:
+def factors(polynomials: Real) -> tuple[Real, Real, Flags]:
     """The quadratic factors of monic polynomials of even degree n whose roots lie in the unit disc.
 
     `polynomials` is n + 1 rows, highest power first, by the number of frames. Returns b and c, n/2 rows by frames, and
-    which frames were found; in the others b and c mean nothing. Below degree 6 none is found.
+    which frames were found; in the others b and c mean nothing.
 
     >>> b, c, found = factors(np.array([[1.0], [-0.5], [0.75], [0.0], [0.125], [0.0], [0.25]]))
     >>> product(b, c)[:, 0].round(12) + 0.0, found
     (array([ 1.   , -0.5  ,  0.75 ,  0.   ,  0.125,  0.   ,  0.25 ]), array([ True]))
     """
-    b, c, pairs = _start(polynomials)
-    width = polynomials.shape[1]
-    found_b, found_c = np.zeros_like(b), np.zeros_like(c)
-    found = np.zeros(width, dtype=bool)
-    active = np.arange(width)
-    p = polynomials
-    with np.errstate(all="ignore"):  # what divides by zero does not converge, and is caught below
-        _coarse(p, b, c, pairs)
-        step = _Steps(len(b), width, np.float64)
-        for number in range(COARSE_STEPS, STEPS):
-            db, dc = step(p, b, c)
-            b += db
-            c += dc
-            if number < GUARDED_STEPS:
-                _keep_pairs(b, c, pairs)
-            np.abs(db, out=db)
-            np.abs(dc, out=dc)
-            done = np.maximum(db.max(axis=0), dc.max(axis=0)) < CONVERGED
-            if not done.any():
-                continue
-            ready = active[done]
-            found_b[:, ready], found_c[:, ready], found[ready] = b[:, done], c[:, done], True
-            rest = ~done
-            active = active[rest]
-            if len(active) < FEW:
-                break
-            step.fit(len(active))
-            p, b, c, pairs = p[:, rest], b[:, rest], c[:, rest], pairs[:, rest]
-        wrong = np.abs(product(found_b, found_c) - polynomials).max(axis=0)
-        found &= wrong <= BACKWARD_ERROR * np.abs(polynomials).max(axis=0)
-    return found_b, found_c, found
-
-
-def _coarse(p: Real, b: Real, c: Real, pairs: NDArray[np.bool_]) -> None:
-    """The first steps, far from the poles, in single precision: twice as fast. Where that breaks down b and c stay."""
-    p32, b32, c32 = p.astype(np.float32), b.astype(np.float32), c.astype(np.float32)
-    step = _Steps(len(b), b.shape[1], np.float32)
-    for _ in range(COARSE_STEPS):
-        db, dc = step(p32, b32, c32)
-        b32 += db
-        c32 += dc
-        _keep_pairs(b32, c32, pairs)
-    good = np.isfinite(b32.sum(axis=0) + c32.sum(axis=0))
-    np.copyto(b, b32, where=good)
-    np.copyto(c, c32, where=good)
-
-
-def _keep_pairs(b: Floats, c: Floats, pairs: NDArray[np.bool_]) -> None:
-    """A pair that has met on the real axis is put back above it, at the same distance."""
-    height = c - 0.25 * b * b  # squared, above the real axis
-    np.subtract(c, 2 * height, out=c, where=pairs & (height < 0))
+    count, width = (len(polynomials) - 1) // 2, polynomials.shape[1]
+    if not polynomials.size:
+        return np.zeros((count, width)), np.zeros((count, width)), np.zeros(width, dtype=bool)
+    with np.errstate(all="ignore"):  # what divides by zero does not converge, and is caught
+        start, pairs = _start(polynomials)
+        _approach(polynomials, start, pairs, COARSE, COARSE_STEPS)
+        now = start.astype(np.float64)
+        found = _approach(polynomials, now, None, FINE, FINE_STEPS)
+        wrong = _largest(product(*now) - polynomials)
+        found &= wrong <= BACKWARD_ERROR * _largest(polynomials)
+    return now[0], now[1], found
 
 
 def product(b: Real, c: Real) -> Real:
     """The polynomials whose quadratic factors are z² + bz + c: 2m + 1 rows from m rows."""
     count, width = b.shape
-    p = np.zeros((2 * count + 1, width))
+    p, by_b, by_c = np.zeros((2 * count + 1, width)), np.empty((2 * count, width)), np.empty((2 * count, width))
     p[0] = 1.0
     for i in range(count):
         upper = 2 * i + 1
-        low = p[:upper].copy()
-        p[1 : upper + 1] += b[i] * low
-        p[2 : upper + 2] += c[i] * low
+        np.multiply(p[:upper], b[i], out=by_b[:upper])
+        np.multiply(p[:upper], c[i], out=by_c[:upper])
+        p[1 : upper + 1] += by_b[:upper]
+        p[2 : upper + 2] += by_c[:upper]
     return p
 
 
-def _start(p: Real) -> tuple[Real, Real, NDArray[np.bool_]]:
-    """b, c and which factors begin as conjugate pairs."""
+def _approach(p: Real, both: Floats, pairs: Flags | None, short: float, steps: int) -> Flags:
+    """Bring `both` (b and c) to the factors of p in steps of its own precision, until a step is short or few frames are
+    left: which frames got there. `pairs` are kept pairs."""
+    count, width = both.shape[1:]
+    arrived = np.zeros(width, dtype=bool)
+    step = _Steps(count, width, both.dtype)
+    p = p.astype(both.dtype, copy=False)
+    active, now = np.arange(width), both.copy()
+    # A pair that has met on the real axis is put back above it, at the same distance: b²/2 - c in place of c.
+    bend = None if pairs is None else np.where(pairs, now.dtype.type(0.5), now.dtype.type(-1e30))
+    for number in range(steps):
+        change = step.times(step.remainder(p, now), step.inverse(now), now)
+        length = _largest(change)
+        change *= LONGEST / np.maximum(length, LONGEST)
+        now += change
+        if bend is not None:
+            bent = np.square(now[0], out=change[0])
+            bent *= bend
+            bent -= now[1]
+            np.maximum(now[1], bent, out=now[1])
+        done = length < short
+        ready = np.flatnonzero(done)
+        last = number + 1 == steps or len(active) - len(ready) <= number // PATIENCE
+        if last or 8 * len(ready) > len(active):  # not at each step, as copies cost as well
+            arrived[active[ready]] = True
+            if last:
+                both[:, :, active] = now
+                break
+            both[:, :, active[ready]] = now.take(ready, axis=2)
+            keep = np.flatnonzero(~done)
+            active, p, now = active.take(keep), p.take(keep, axis=1), now.take(keep, axis=2)
+            bend = None if bend is None else bend.take(keep, axis=1)
+            step.fit(len(active))
+    return arrived
+
+
+def _largest(values: Floats) -> Floats:
+    """The largest magnitude of each frame."""
+    flat = values.reshape(-1, values.shape[-1])
+    return np.asarray(np.maximum(flat.max(axis=0), -flat.min(axis=0)))
+
+
+@lru_cache(maxsize=8)
+def _tables(degree: int) -> tuple[Real, Floats]:
+    """What a polynomial is multiplied with to get its values on the grid, and its two line spectra at LINES + 1 angles.
+
+    p(e^jω)·e^(-jω(n+1)/2) is real at the roots of the one, imaginary at those of the other; the roots that both always
+    have at 0 or π are taken out."""
+    angle = np.linspace(0, np.pi, LINES + 1)
+    angle[0], angle[-1] = 1e-6, np.pi - 1e-6
+    turn = (np.arange(degree + 1) - (degree + 1) / 2)[:, None] * angle
+    lines = np.hstack([np.cos(turn) / np.cos(angle / 2), np.sin(turn) / np.sin(angle / 2)])
+    return np.vander(GRID, degree + 1).T, lines.astype(np.float32)
+
+
+def _start(p: Real) -> tuple[Floats, Flags]:
+    """b and c in single precision, and which factors begin as conjugate pairs."""
     count, width = (len(p) - 1) // 2, p.shape[1]
-    values = np.vander(GRID, len(p)) @ p
-    crosses = values[1:] * values[:-1] < 0
-    real = np.minimum(crosses.sum(axis=0), 2 * count)
-    b, c = np.empty((count, width)), np.empty((count, width))
-    for n in np.unique(real):
-        which = np.nonzero(real == n)[0]
-        half = n // 2
-        if half:
-            left = np.nonzero(crosses[:, which].T)[1].reshape(len(which), -1)[:, : 2 * half].T
-            before, after = values[left, which], values[left + 1, which]
-            x = GRID[left] + (GRID[left + 1] - GRID[left]) * before / (before - after)
-            b[:half, which] = -(x[0::2] + x[1::2])
-            c[:half, which] = x[0::2] * x[1::2]
-        others = count - half
-        # With real poles at both ends of the axis the pairs keep off it.
-        angle = np.arange(1, others + 1) / (others + 1) if half else (np.arange(others) + 0.5) / max(others, 1)
-        b[half:, which] = (-2 * START_RADIUS * np.cos(np.pi * angle))[:, None]
-        c[half:, which] = START_RADIUS**2
-    return b, c, np.arange(count)[:, None] >= real // 2
+    on_grid, on_circle = _tables(len(p) - 1)
+    values = p.T @ on_grid
+    frame, cell = np.nonzero(_changes(values))
+    real = np.bincount(frame, minlength=width)
+    right = np.bincount(frame[cell >= len(GRID) // 2 - 1], minlength=width)
+    half = np.minimum(real // 2, count)  # the factors with two real roots, which come first
+
+    # Each pair between two lines, but for the first and last lines, which belong to the real poles.
+    lines = _lines(p.T.astype(np.float32) @ on_circle, count)
+    row = np.arange(count)[:, None]
+    line = np.clip(right + 2 * (row - half), 0, 2 * count - 2) * width + np.arange(width)
+    low, high = lines.take(line), lines.take(line + width)
+    radius = np.clip(1 - np.float32(GAP) * (high - low), 0.5, 0.99)
+    start = np.empty((2, count, width), dtype=np.float32)
+    np.multiply(-2 * radius, np.cos(0.5 * (low + high)), out=start[0])
+    np.square(radius, out=start[1])
+
+    before, after = values[frame, cell], values[frame, cell + 1]
+    root = GRID[cell] + (GRID[cell + 1] - GRID[cell]) * before / (before - after)
+    first = np.cumsum(real) - real
+    for i in range(half.max()):
+        which = np.nonzero(half > i)[0]
+        one, other = root[first[which] + 2 * i], root[first[which] + 2 * i + 1]
+        start[0, i, which] = -(one + other)
+        start[1, i, which] = one * other
+    return start, row >= half
+
+
+def _changes(values: Floats) -> Flags:
+    """Where the sign changes along a row."""
+    below = values < 0
+    return np.asarray(below[:, 1:] != below[:, :-1])
+
+
+def _lines(values: Floats, count: int) -> Floats:
+    """The line spectral frequencies, 2·count rows by frames: the two kinds in turn. Where the cells do not show all of
+    them, they are spread evenly."""
+    width = len(values)
+    lines = np.empty((2 * count, width), dtype=np.float32)
+    for kind in (0, 1):
+        first = kind * (LINES + 1)
+        changes = _changes(values[:, first : first + LINES + 1])
+        frames = np.flatnonzero(changes.sum(axis=1, dtype=np.int16) == count)
+        if len(frames) < width:
+            lines[kind::2] = ((np.arange(kind, 2 * count, 2) + 0.5) * np.pi / (2 * count))[:, None]
+            changes = changes[frames]
+        cell = np.flatnonzero(changes).reshape(-1, count) - LINES * np.arange(len(frames))[:, None]
+        here = cell + (frames * values.shape[1] + first)[:, None]
+        before, after = values.take(here), values.take(here + 1)
+        found = (cell + before / (before - after)) * np.float32(np.pi / LINES)
+        if len(frames) < width:
+            lines[kind::2, frames] = found.T
+        else:
+            lines[kind::2] = found.T
+    return lines
 
 
 class _Steps:
-    """Aberth's step for all factors of all frames. Its arrays are made once: new ones cost as much as the sums."""
+    """Arithmetic modulo all factors of all frames. `now` is b and c; an element u1·z + u0 of the ring R[z]/q is stored
+    likewise. Arrays are made once, as new ones cost as much as the sums: what is returned lasts until the next call
+    of the same method. All operands of one call have the same shape, because numpy takes as long to prepare a
+    broadcast as to multiply the rows of a few seconds of speech.
+    """
 
-    def __init__(self, count: int, width: int, kind: type[np.floating[Any]]) -> None:
+    def __init__(self, count: int, width: int, kind: Any) -> None:
         self._store = np.empty((14, count * width), dtype=kind)
+        self._doubled = np.empty((2, 2 * count * width), dtype=kind)
         self._count = count
         self.fit(width)
 
     def fit(self, width: int) -> None:
         """Use the store for fewer frames."""
-        self._rows = self._store[:, : self._count * width].reshape(14, self._count, width)
+        rows = self._store[:, : self._count * width].reshape(-1, self._count, width)
+        self._remainder, self._inverse, self._change = rows[0:2], rows[2:4], rows[4:6]
+        self._two, self._other, self._one = rows[6:8], rows[8:10], rows[10]
+        self._in_turn = rows[11:13], rows[12:14]  # b, c and c, b
+        self._twice = self._doubled[:, : 2 * self._count * width].reshape(2, 2 * self._count, width)
 
-    def __call__(self, p: Floats, b: Floats, c: Floats) -> tuple[Floats, Floats]:
-        """How b and c change. What is returned is overwritten by the next call."""
+    def remainder(self, p: Floats, now: Floats) -> Floats:
+        """p modulo q, by synthetic division."""
+        result, two, part = self._remainder, self._two, self._other
+        b_then_c, c_then_b = self._in_turn
+        b_then_c[...] = now
+        c_then_b[1] = now[0]
         degree = len(p) - 1
-        count = len(b)
-        g, g_last, h, h_last, t, r1, r0, g1, g0, s1, s0, v1, v0, lead = self._rows
+        newer, older = two[1], two[0]
+        older[...] = p[0]
+        np.multiply(now[0], older, out=newer)
+        np.subtract(p[1], newer, out=newer)
+        for k in range(2, degree):
+            # The older of the two becomes p[k] - b·newer - c·older.
+            np.multiply(c_then_b if k % 2 == 0 else b_then_c, two, out=part)
+            np.subtract(p[k], part[0], out=older)
+            np.subtract(older, part[1], out=older)
+            newer, older = older, newer
+        result[0] = newer
+        np.multiply(now[1], older, out=older)
+        np.subtract(p[degree], older, out=result[1])
+        return result
+
+    def inverse(self, now: Floats) -> Floats:
+        """One by the product of the other factors, modulo q."""
+        count = self._count
+        (b, c), (s1, s0), (v1, v0), (t, _), lead = now, self._inverse, self._two, self._other, self._one
         mul, sub, add = np.multiply, np.subtract, np.add
-
-        # p = q·G + r and G = q·H + g, both divisions side by side (Bairstow's scheme), q = z² + bz + c.
-        g_last[...] = p[0]
-        h_last[...] = p[0]
-        sub(p[1], mul(b, g_last, out=t), out=g)
-        sub(g, mul(b, h_last, out=t), out=h)
-        for k in range(2, degree - 1):
-            # g_last becomes the new coefficient p[k] - b·g - c·g_last, then the two change names.
-            mul(c, g_last, out=g_last)
-            sub(p[k], g_last, out=g_last)
-            sub(g_last, mul(b, g, out=t), out=g_last)
-            g, g_last = g_last, g
-            if k < degree - 3:
-                mul(c, h_last, out=h_last)
-                sub(g, h_last, out=h_last)
-                sub(h_last, mul(b, h, out=t), out=h_last)
-                h, h_last = h_last, h
-            elif k == degree - 3:
-                sub(g, mul(b, h, out=t), out=g1)
-                sub(g1, mul(c, h_last, out=t), out=g1)
-        sub(g, mul(c, h, out=t), out=g0)
-        sub(p[degree - 1], mul(b, g, out=t), out=r1)
-        sub(r1, mul(c, g_last, out=t), out=r1)
-        sub(p[degree], mul(c, g, out=t), out=r0)
-
-        # The product of the other factors, s + q·h modulo q², factor by factor.
-        all_b, all_c = np.concatenate([b, b]), np.concatenate([c, c])
-        h1, h0, x = g, g_last, h
-        sub(all_b[1 : 1 + count], b, out=s1)
-        sub(all_c[1 : 1 + count], c, out=s0)
-        h1[...] = 0.0
-        h0[...] = 1.0
-        for d in range(2, count):
+        all_b, all_c = self._twice
+        all_b[:count] = all_b[count:] = b
+        all_c[:count] = all_c[count:] = c
+        s1[...], s0[...] = 0.0, 1.0
+        for d in range(1, count):
             sub(all_b[d : d + count], b, out=v1)
             sub(all_c[d : d + count], c, out=v0)
+            if d == 1:
+                s1[...], s0[...] = v1, v0
+                continue
+            # s·v, whose part s1·v1·z² is -(b·z + c)·s1·v1
             mul(s1, v1, out=lead)
-            # h becomes h·v + s + lead, as s·v = q·lead + its remainder
-            mul(h1, v1, out=x)
-            mul(h1, v0, out=h1)
-            add(h1, mul(h0, v1, out=t), out=h1)
-            sub(h1, mul(b, x, out=t), out=h1)
-            add(h1, s1, out=h1)
-            mul(h0, v0, out=h0)
-            sub(h0, mul(c, x, out=t), out=h0)
-            add(h0, s0, out=h0)
-            add(h0, lead, out=h0)
-            # s becomes s·v
             mul(s1, v0, out=s1)
-            add(s1, mul(s0, v1, out=t), out=s1)
-            sub(s1, mul(b, lead, out=t), out=s1)
+            mul(s0, v1, out=t)
+            add(s1, t, out=s1)
+            mul(b, lead, out=t)
+            sub(s1, t, out=s1)
             mul(s0, v0, out=s0)
-            sub(s0, mul(c, lead, out=t), out=s0)
+            mul(c, lead, out=t)
+            sub(s0, t, out=s0)
+        # The inverse is the conjugate by the norm.
+        conjugate, norm = v1, v0
+        sub(s0, mul(b, s1, out=t), out=conjugate)
+        mul(s0, conjugate, out=norm)
+        mul(mul(s1, s1, out=t), c, out=t)
+        add(norm, t, out=norm)
+        np.divide(conjugate, norm, out=s0)
+        np.divide(s1, norm, out=s1)
+        np.negative(s1, out=s1)
+        return self._inverse
 
-        # Newton's step on p / product for the factor as a whole: r / (g - (r/s)·h + t), t = -(r/s)_1·s_1.
-        f1, f0 = v1, v0
-        _quotient(r1, r0, s1, s0, b, c, f1, f0)
-        mul(f1, s1, out=t)
-        sub(g0, t, out=g0)
-        mul(f1, h1, out=x)
-        sub(g1, mul(f1, h0, out=t), out=g1)
-        sub(g1, mul(f0, h1, out=t), out=g1)
-        add(g1, mul(b, x, out=t), out=g1)
-        sub(g0, mul(f0, h0, out=t), out=g0)
-        add(g0, mul(c, x, out=t), out=g0)
-        _quotient(r1, r0, g1, g0, b, c, f1, f0)
-        return f1, f0
-
-
-def _quotient(u1: Floats, u0: Floats, v1: Floats, v0: Floats, b: Floats, c: Floats, out1: Floats, out0: Floats) -> None:
-    """(u1·z + u0) / (v1·z + v0) modulo z² + bz + c: times the conjugate, by the norm."""
-    conjugate = v0 - b * v1
-    norm = v0 * conjugate + c * v1 * v1
-    lead = u1 * v1
-    np.divide(u1 * conjugate - u0 * v1 + b * lead, norm, out=out1)
-    np.divide(u0 * conjugate + c * lead, norm, out=out0)
+    def times(self, u: Floats, v: Floats, now: Floats) -> Floats:
+        """u·v modulo q."""
+        (u1, u0), (v1, v0), (b, c), (w1, w0), (t, _), lead = u, v, now, self._change, self._other, self._one
+        mul, sub, add = np.multiply, np.subtract, np.add
+        mul(u1, v1, out=lead)
+        mul(u1, v0, out=w1)
+        add(w1, mul(u0, v1, out=t), out=w1)
+        sub(w1, mul(b, lead, out=t), out=w1)
+        mul(u0, v0, out=w0)
+        sub(w0, mul(c, lead, out=t), out=w0)
+        return self._change
