@@ -188,8 +188,13 @@ def read_scores(
     *,
     layout: str | None = None,
     utt2spk: str | Path | None = None,
+    only_common: bool = False,
 ) -> Scores:
-    """A score file with its trial key; see `veilmeter.formats.scores.read_scores`."""
+    """A score file with its trial key, or with the label in its fourth column.
+
+    `layout` (vpc, pairs, voxceleb) settles a key that could be read in two ways; `utt2spk` says who speaks, where the
+    target trials do not; with `only_common`, pairs that only one of the files has are left out instead of an error.
+    """
     from veilmeter.formats.scores import read_scores as read
 
-    return read(scores, trials, layout=layout, utt2spk=utt2spk)
+    return read(scores, trials, layout=layout, utt2spk=utt2spk, only_common=only_common)

@@ -276,3 +276,16 @@ def test_paths_that_are_no_files() -> None:
     for path in ("/", "a\0b", "/proc/self/mem"):
         with pytest.raises(InputError):
             read_scores(path, path)
+
+
+def test_what_only_common_leaves_out_is_said_as_such(tmp_path):
+    import veilmeter
+
+    (tmp_path / "scores").write_text("a x 1\na y 0\nb x 0\n")
+    (tmp_path / "key").write_text("a x target\nb x nontarget\nb y target\n")
+    with pytest.raises(InputError, match="use --only-common"):
+        veilmeter.read_scores(tmp_path / "scores", tmp_path / "key")
+    assert len(veilmeter.read_scores(tmp_path / "scores", tmp_path / "key", only_common=True)) == 2
+    _, remarks = read_with_remarks(tmp_path / "scores", tmp_path / "key", only_common=True)
+    assert len(remarks) == 2
+    assert all("left out, as --only-common says" in remark for remark in remarks)

@@ -10,6 +10,7 @@ from veilmeter.embeddings import Embeddings
 from veilmeter.errors import InputError
 from veilmeter.metrics.conversations import models
 from veilmeter.metrics.linkability import Linkability, linkability
+from veilmeter.metrics.one_minus_eer import one_minus_eer
 from veilmeter.metrics.ranks import HISTOGRAM, MODEL, disclosure, identity_tpr, match_curve, rank_estimates
 
 
@@ -102,3 +103,13 @@ def test_all_of_it_at_once():
     assert all(one.interval is None and one.at["length"] == 3 for curve in found.values() for one in curve)
     with pytest.raises(InputError, match="no test speaker is enrolled"):
         identity_tpr(enrol.take(enrol.speakers == "s0"), test.take(test.speakers == "s1"))
+
+
+@pytest.mark.parametrize("dimension", [12, 37, 192, 256])
+def test_voices_that_are_all_the_same_have_no_rate(dimension):
+    """Rounding in a matrix product must not tell apart what is the same: everybody else passes, too."""
+    voice = np.random.default_rng(dimension).standard_normal(dimension)
+    one = Embeddings(np.tile(voice, (280, 1)), [str(i) for i in range(280)], [f"s{i // 7}" for i in range(280)])
+    assert identity_tpr(one, one).estimate(0.1, intervals=False).value == 0
+    (accuracy,) = one_minus_eer(one, one, [40], intervals=False)
+    assert accuracy.value == 0.5

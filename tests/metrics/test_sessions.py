@@ -116,3 +116,13 @@ def test_what_can_not_be_measured() -> None:
         linkability_by_session(hidden, clear.take(np.arange(5)))
     with pytest.raises(InputError, match="nobody to mistake"):
         linkability_by_session(hidden.take(hidden.speakers == "s0"))
+
+
+@pytest.mark.parametrize("dimension", [12, 37, 192, 256])
+def test_one_voice_for_everybody_links_nothing(dimension):
+    voice = np.random.default_rng(dimension).standard_normal(dimension)
+    names, days = [f"s{i // 8}" for i in range(80)], [f"d{i % 2}" for i in range(80)]
+    one = Embeddings(np.tile(voice, (80, 1)), [str(i) for i in range(80)], names, {"session": days})
+    found = linkability_by_session(one, one)
+    for curve in found.estimates([5], intervals=False).values():
+        assert curve[0].value == 0

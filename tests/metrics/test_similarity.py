@@ -277,3 +277,16 @@ def test_repeatable() -> None:
         return similarity(o, p, speakers, spreads=True, seed=4)
 
     assert np.array_equal(once().spreads["PP"].chance, once().spreads["PP"].chance)
+
+
+@pytest.mark.parametrize("speakers", [2, 3, 7, 40])
+def test_one_protected_voice_has_no_diagonal_at_all(speakers):
+    """Rounding must not look like a diagonal of 1e-16, which would be a G_VD of -136 dB."""
+    rng = np.random.default_rng(speakers)
+    names = np.repeat(np.arange(speakers), 5).astype(str)
+    clear = rng.standard_normal((speakers, 1, 24)).repeat(5, 1).reshape(-1, 24) + rng.standard_normal(
+        (5 * speakers, 24)
+    )
+    found = similarity(clear, np.tile(rng.standard_normal(24), (5 * speakers, 1)), names)
+    assert found.d_diag["PP"] == 0
+    assert found.g_vd == -np.inf

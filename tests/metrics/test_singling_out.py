@@ -260,3 +260,23 @@ def test_some_predicates_are_drawn_at_random_but_always_the_same():
     assert len(one.names) == 7
     assert one.names == again.names != two.names
     np.testing.assert_array_equal(one.attack.isolated, again.attack.isolated)
+
+
+@pytest.mark.parametrize("dimension", [12, 37, 192, 256])
+def test_voices_that_are_all_the_same_isolate_nobody(dimension):
+    """An anonymizer with one voice for everybody: rounding in a matrix product must not tell people apart."""
+    voice = np.random.default_rng(dimension).standard_normal(dimension)
+    names = [f"s{i // 7}" for i in range(280)]
+    one = Embeddings(np.tile(voice, (280, 1)), [str(i) for i in range(280)], names)
+    found = singling_out(one, one, [5, 20, 40], draws=2)
+    for n in (5, 20, 40):
+        assert found.estimate(n).value == 0
+        assert found.control_estimate(n).value == 0
+
+
+def test_twins_are_found():
+    x = np.random.default_rng(0).standard_normal((6, 5))
+    x[4] = x[1]
+    x[2, :2] = x[0, :2]  # the same beginning does not make twins
+    said = conversations(Embeddings(x, list("abcdef"), ["s", "s", "s", "t", "t", "t"]))
+    assert said.twins.tolist() == [-1, 1, -1, -1, 1, -1]

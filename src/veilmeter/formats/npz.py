@@ -28,8 +28,12 @@ def read_npz(path: Path) -> Found:
             refuse_bombs(archive, path)
             for name in ("ids", "vectors"):
                 if name not in members:
-                    there = ", ".join(sorted(members)) or "nothing"
-                    raise InputError(f"there is no array {name!r}, only {there}", path=path)
+                    there = ", ".join(sorted(members)[:8]) + (", ..." if len(members) > 8 else "")
+                    raise InputError(
+                        f"there is no array {name!r}, only {there or 'nothing'}",
+                        path=path,
+                        fix="save arrays called ids, vectors and speakers: np.savez(file, ids=.., vectors=.., ...)",
+                    )
             arrays = {name: _member(archive, info, path) for name, info in members.items()}
     except InputError:
         raise

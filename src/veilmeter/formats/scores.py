@@ -304,7 +304,7 @@ def _add_strangers(
             [int(lines[i]) for i in first],
             count=len(places),
             details=[_pair(names, int(pairs[i]), int(base)) for i in first],
-            fix=ONLY_COMMON,
+            fix="left out, as --only-common says" if only_common else ONLY_COMMON,
             fatal=not only_common,
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,26 @@ class Conversations:
     def counts(self) -> NDArray[np.int64]:
         """K_s: how many conversations each speaker has."""
         return np.bincount(self.speakers, minlength=len(self.names))
+
+    @cached_property
+    def twins(self) -> NDArray[np.int64]:
+        """For each conversation the first one with the very same vector, or -1 where there is no other.
+
+        A matrix product may give equal vectors scores that differ in the last digit, by where they stand; those of
+        twins must be made equal, or rounding tells apart people who can't be told apart.
+        """
+        found = np.full(len(self), -1, np.int64)
+        rows = np.ascontiguousarray(self.vectors)
+        start = rows[:, : 2 if rows.shape[1] > 1 else 1].copy()  # hardly ever the same by chance
+        _, where, count = np.unique(
+            start.view(f"u{4 * start.shape[1]}").ravel(), return_inverse=True, return_counts=True
+        )
+        seen: dict[bytes, int] = {}
+        for row in np.flatnonzero(count[where] > 1).tolist():
+            first = seen.setdefault(rows[row].tobytes(), row)
+            if first != row:
+                found[first] = found[row] = first
+        return found
 
 
 def models(embeddings: Embeddings) -> Models:

@@ -27,6 +27,7 @@ RULES: tuple[Rule, ...] = ("paper", "balanced")
 DEPTH = 32  # entries of a subset looked at; ten calibration scores are needed, the exact way serves where these lack
 COLUMNS = 1 << 14  # conversations scored at a time
 PREDICATES = 512  # predicates scored at a time (twice as many vectors with the control)
+TWINS = 1 << 14  # different vectors that are there twice or more, whose scores are made equal
 KEEP = 1 << 28  # bytes of random ranks to keep; beyond, they are drawn again when needed
 SAMPLE = 1 << 14  # conversations from which the cut of the list of best scores is guessed
 _ROUNDING = 1e-9  # weights 1/(K-1) that sum to 1 may miss it by rounding
@@ -104,6 +105,10 @@ def isolations(
                 who = who[allowed[i, who]]
             rows = np.concatenate([np.arange(starts[s], starts[s] + counts[s]) for s in who])
             scores = said.vectors[rows] @ p[i]
+            same = np.flatnonzero(said.twins[rows] >= 0)
+            if len(same):  # equal vectors, equal scores, wherever they stand
+                _, one, where = np.unique(said.twins[rows[same]], return_index=True, return_inverse=True)
+                scores[same] = scores[same[one]][where]
             order = np.argsort(-scores, kind="stable")
             rows = rows[order]
             of = said.speakers[rows]
@@ -172,6 +177,11 @@ class _Work:
         self.starts, self.counts = _layout(said)
         self.number = (np.arange(len(said)) - self.starts[said.speakers]).astype(np.int16)
         people, conversations = len(said.names), len(said)
+        # The places of twins, and the representative of each: the most frequent ones, so that memory is bounded.
+        firsts, count = np.unique(said.twins[said.twins >= 0], return_counts=True)
+        self.firsts = np.sort(firsts[np.argsort(-count, kind="stable")[:TWINS]])
+        self.same = np.flatnonzero(np.isin(said.twins, self.firsts)) if len(firsts) else np.empty(0, np.int64)
+        self.twin = np.searchsorted(self.firsts, said.twins[self.same])
         # A list of the M best scores serves subsets of N with M N/S >= 1.5 DEPTH, about; smaller ones are looked at
         # as a whole. The sum of both costs is least near this M.
         self.length = min(conversations, ceil(sqrt(DEPTH * people * draws * self.counts.mean())) + 8 * DEPTH)
@@ -217,10 +227,14 @@ class _Work:
         lists: list[list[tuple[NDArray[np.int64], NDArray[np.float32]]]] = [[] for _ in vectors]
         gathered = [[np.empty(len(rows), np.float32) for _ in range(sets)] for rows, _ in members]
         buffer = np.empty((len(vectors), min(COLUMNS, len(self.said))), np.float32)
+        shared = vectors @ self.said.vectors[self.firsts].T
         for first in range(0, len(self.said), COLUMNS):
             block = self.said.vectors[first : first + COLUMNS]
             scores = buffer[:, : len(block)]
             np.matmul(vectors, block.T, out=scores)
+            a, b = np.searchsorted(self.same, [first, first + len(block)])
+            if a < b:
+                scores[:, self.same[a:b] - first] = shared[:, self.twin[a:b]]
             if allowed is not None:
                 inside = allowed[:, self.said.speakers[first : first + COLUMNS]]
                 scores[~np.concatenate([inside] * sets)] = -np.inf

@@ -224,7 +224,7 @@ def count_better(
     n, d = x.shape
     size = enrol.shape[0]
     right = np.concatenate(
-        [_dot(x[a : a + TEST_BLOCK], unit(enrol[own[a : a + TEST_BLOCK]])) for a in range(0, n, TEST_BLOCK)]
+        [row_dots(x[a : a + TEST_BLOCK], unit(enrol[own[a : a + TEST_BLOCK]])) for a in range(0, n, TEST_BLOCK)]
     )
     slack = 4 * np.sqrt(d) * np.finfo(np.float32).eps
     surely, perhaps = (right + slack).astype(np.float32), (right - slack).astype(np.float32)
@@ -253,7 +253,7 @@ def count_better(
                 found = np.count_nonzero(sure[i])
                 if np.count_nonzero(maybe[i]) != found:
                     close = np.flatnonzero(maybe[i] & ~sure[i])
-                    tied = close[_dot(x[start + i], y[close]) >= right[start + i]]
+                    tied = close[row_dots(x[start + i], y[close]) >= right[start + i]]
                     sure[i, tied] = True
                     found += len(tied)
                 counts[start + i] += found
@@ -265,7 +265,7 @@ def count_better(
     return counts
 
 
-def _dot(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float64]:
+def row_dots(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float64]:
     """Row by row in float64, in one fixed order: equal vectors give equal scores."""
     return np.asarray((a.astype(np.float64) * b.astype(np.float64)).sum(-1))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veilmeter.embeddings import Embeddings
 from veilmeter.engine import Engine
@@ -16,11 +17,13 @@ from veilmeter.errors import InputError
 from veilmeter.estimate import Estimate
 from veilmeter.measures import measure
 from veilmeter.metrics.conversations import conversations, models
+from veilmeter.metrics.linkability import row_dots
 from veilmeter.metrics.summary import measure_scores
 from veilmeter.scores import Scores
 
 TRIALS = 200_000  # impostor trials are drawn at random beyond this many
 RESAMPLES = 200
+BLOCK = 8192  # trials compared at a time
 
 
 def one_minus_eer(
@@ -40,9 +43,6 @@ def one_minus_eer(
     said = conversations(test, length, most=most, seed=seed)
     right = np.array([code.get(name, -1) for name in said.names])[said.speakers]
     own = np.flatnonzero(right >= 0)
-    if len(own) == 0 or len(people) < 2:
-        raise InputError("verification needs a test speaker who is enrolled, and somebody else")
-    targets = np.einsum("ij,ij->i", said.vectors[own], people.vectors[right[own]], dtype=np.float64)
     if len(said) * len(people) <= TRIALS:
         tests, against = (grid.ravel() for grid in np.indices((len(said), len(people))))
     else:
@@ -50,12 +50,15 @@ def one_minus_eer(
         tests, against = rng.integers(len(said), size=TRIALS), rng.integers(len(people), size=TRIALS)
     other = right[tests] != against
     tests, against = tests[other], against[other]
-    impostors = np.concatenate(
-        [
-            np.einsum("ij,ij->i", said.vectors[tests[a : a + 65536]], people.vectors[against[a : a + 65536]])
-            for a in range(0, len(tests), 65536)
-        ]
-    )
+    if len(own) == 0 or len(tests) == 0:
+        raise InputError("verification needs a test speaker who is enrolled, and somebody else")
+
+    def compared(rows: NDArray[np.intp], models: NDArray[np.intp]) -> NDArray[np.float64]:
+        parts = (slice(a, a + BLOCK) for a in range(0, len(rows), BLOCK))
+        return np.concatenate([row_dots(said.vectors[rows[part]], people.vectors[models[part]]) for part in parts])
+
+    # both classes in the same way, so that equal vectors give equal scores: a tie is no recognition
+    targets, impostors = compared(own, right[own]), compared(tests, against)
     enrolled, spoken = np.array(people.names, object), np.array(said.names, object)[said.speakers]
     scores = Scores.from_arrays(
         targets,

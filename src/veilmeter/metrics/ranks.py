@@ -19,7 +19,7 @@ from veilmeter.estimate import Estimate
 from veilmeter.intervals import clustered_error, logit_t, multiplicities, percentile
 from veilmeter.measures import measure
 from veilmeter.metrics.conversations import conversations, models
-from veilmeter.metrics.linkability import ENROL_BLOCK, Linkability
+from veilmeter.metrics.linkability import ENROL_BLOCK, Linkability, row_dots
 from veilmeter.metrics.population import fit
 
 TOP = (1, 5, 10, 20, 50, 100)
@@ -178,14 +178,14 @@ def identity_tpr(
         part = rows[first : first + block]
         own = [np.arange(starts[s], starts[s + 1]) for s, _ in part]
         model = people.vectors[[row for _, row in part]]
-        right = [said.vectors[columns] @ model[i] for i, columns in enumerate(own)]
+        right = [row_dots(said.vectors[columns], model[i]) for i, columns in enumerate(own)]
         counts = [np.zeros(len(columns), np.int64) for columns in own]
         for begin in range(0, len(said), ENROL_BLOCK):
             scores = model @ said.vectors[begin : begin + ENROL_BLOCK].T
             for i, columns in enumerate(own):
                 inside = columns[(columns >= begin) & (columns < begin + scores.shape[1])] - begin
                 scores[i, inside] = -np.inf  # one's own recordings are no false alarms
-                counts[i] += [np.count_nonzero(scores[i] >= score) for score in right[i]]
+                counts[i] += [_as_good(scores[i], score, said.vectors[begin:], model[i]) for score in right[i]]
         false += counts
     kept = [s for s, _ in rows]
     counts_of = said.counts[kept]
@@ -193,6 +193,17 @@ def identity_tpr(
     return IdentityTpr(
         np.concatenate(false), (len(said) - counts_of)[speakers], speakers, tuple(said.names[s] for s in kept), length
     )
+
+
+def _as_good(
+    scores: NDArray[np.float32], right: np.float64, vectors: NDArray[np.float32], model: NDArray[np.float32]
+) -> int:
+    """How many scores are at least `right`; what float32 can't tell from it is compared again in float64."""
+    slack = 4 * np.sqrt(len(model)) * np.finfo(np.float32).eps
+    near = np.flatnonzero(scores >= np.float32(right - slack))
+    sure = scores[near] >= np.float32(right + slack)
+    close = near[~sure]
+    return int(np.count_nonzero(sure)) + int(np.count_nonzero(row_dots(vectors[close], model) >= right))
 
 
 def _estimate(

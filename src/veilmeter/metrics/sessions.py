@@ -30,6 +30,7 @@ from veilmeter.metrics.linkability import Linkability
 
 Rows = NDArray[np.int64]
 Vectors = NDArray[np.float64]
+TIE = 1e-12  # two products of the same numbers may differ by rounding
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -136,7 +137,7 @@ class _Item:
 
 
 def _item(scores: Vectors, right: Vectors, own: int) -> _Item:
-    beats = scores >= right[:, None]  # a tie is a failure for the attacker
+    beats = scores >= right[:, None] - TIE  # a tie is a failure for the attacker
     beats[:, own] = False
     return _Item(own, beats)
 

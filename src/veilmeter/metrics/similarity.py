@@ -75,7 +75,9 @@ def d_diag(matrix: ArrayLike) -> float:
     m = np.asarray(matrix, float)
     n = len(m)
     diagonal = float(np.trace(m))
-    return diagonal / n - float(m.sum() - diagonal) / (n * (n - 1))
+    stands_out = diagonal / n - float(m.sum() - diagonal) / (n * (n - 1))
+    # of equal numbers nothing stands out but rounding: G_VD is minus infinity then, not some -130 dB
+    return 0.0 if abs(stands_out) <= 1e-13 * float(np.abs(m).max()) else stands_out
 
 
 def deid(oo: float, op: float) -> float:
