@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,3 +72,19 @@ class Problem:
     def __str__(self) -> str:
         place = self.path + ("" if self.line is None else f":{self.line}")
         return f"{place}: {self.what}" + (f" ({self.fix})" if self.fix else "")
+
+
+def refuse(problems: Iterable[Problem]) -> None:
+    """Where nothing may be left out: the first problem that leaves something out is an error.
+
+    >>> refuse([Problem("nan", "it holds NaN", "a.wav"), Problem("nan", "it holds NaN", "b.wav")])
+    Traceback (most recent call last):
+    ...
+    veilmeter.errors.InputError: a.wav: it holds NaN; there is 1 more problem
+    """
+    fatal = [problem for problem in problems if problem.fatal]
+    if fatal:
+        first, more = fatal[0], len(fatal) - 1
+        others = f"; there {'is' if more == 1 else 'are'} {more} more problem{'' if more == 1 else 's'}"
+        what = first.what + (others if more else "")
+        raise InputError(what, path=first.path, line=first.line, fix=first.fix or None)

@@ -152,6 +152,15 @@ def test_two_runs_at_once_share_what_was_heard(speech: dict[str, Path], tmp_path
     assert len(once) == 32 + 32 + 40
 
 
+@pytest.mark.parametrize("role", ["anonymized", "train_anonymized"])
+def test_strict_stops_at_a_silent_recording(speech: dict[str, Path], tmp_path: Path, role: str) -> None:
+    spoiled = shutil.copytree(speech["anonymized"], tmp_path / "spoiled")
+    write_audio(spoiled / "s2" / "s2-1.wav", np.zeros(16_000, np.float32))
+    sources: dict[str, Any] = {"anonymized": speech["anonymized"], role: spoiled}
+    with pytest.raises(InputError, match="s2-1"):
+        assess(speech["original"], **sources, **FAST, attackers="ignorant", strict=True)
+
+
 def test_a_run_waits_until_the_corpus_is_free(speech: dict[str, Path], own_cache: Path) -> None:
     said: list[str] = []
     lock = lock_of(cache_for(read_corpus(speech["original"]), EXTRACTOR))

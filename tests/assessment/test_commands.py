@@ -91,6 +91,18 @@ def test_a_run_says_first_whom_it_leaves_out(folder: Path) -> None:
     assert "informed attacker: not asked for" in results["verdict"]["not_tested"]
 
 
+@pytest.mark.parametrize("role", ["--anonymized", "--train-anonymized"])
+def test_strict_stops_at_a_broken_vector(folder: Path, role: str) -> None:
+    broken = voices.partly(ORIGINAL)
+    vectors = broken.vectors.copy()
+    vectors[[5, 8]] = np.nan
+    names = {"ids": np.array(broken.utterances, str), "speakers": np.array(broken.speakers, str)}
+    np.savez(folder / "broken.npz", vectors=vectors, **names)
+    words = ["assess", folder / "partly.toml", role, folder / "broken.npz", "--out", folder / "strict", "--jobs", 1]
+    with pytest.raises(InputError, match=f"{broken.utterances[5]}.*there is 1 more problem"):
+        run(*words, "--strict", "--quiet")
+
+
 def test_a_seed_of_zero_wins_over_the_file_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*, settings: Settings, **_: object) -> None:
         raise InputError(f"seed {settings.seed}, intervals {settings.intervals}")

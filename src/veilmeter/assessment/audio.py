@@ -62,6 +62,7 @@ def embed_whole(
     engine: Engine,
     *,
     offline: bool = False,
+    strict: bool = False,
     progress: Progress | None = None,
     say: Say | None = None,
 ) -> tuple[Embeddings, dict[str, Any]]:
@@ -71,7 +72,7 @@ def embed_whole(
 
     folder = cache_for(corpus, extractor)
     with in_turn(folder, corpus, say):
-        done = embed_corpus(corpus, folder, extractor, engine=engine, offline=offline, progress=progress)
+        done = embed_corpus(corpus, folder, extractor, engine=engine, offline=offline, strict=strict, progress=progress)
         found = read_embeddings(done.folder)
     facts = {
         "name": done.extractor,

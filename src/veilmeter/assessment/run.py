@@ -24,7 +24,7 @@ from veilmeter.assessment.verdict import verdict, worst_case
 from veilmeter.attackers import ATTACKERS
 from veilmeter.embeddings import Embeddings
 from veilmeter.engine import Engine, Here, open_engine
-from veilmeter.errors import InputError
+from veilmeter.errors import InputError, refuse
 from veilmeter.files import make_folder, only_one, plain, remove_leftovers, write_json
 
 if TYPE_CHECKING:
@@ -228,6 +228,8 @@ class _Run:
                 read=partial(read_source, role=role, settings=self.settings),
             )
             if material is not None:
+                if self.settings.strict:
+                    refuse(material.left_out)
                 found[role] = material
                 self.warnings += material.warnings
         return found
@@ -242,6 +244,8 @@ class _Run:
                     load(given, role=name, embed=embed, read=partial(read_source, role=side, settings=self.settings))
                     for side, given in (("original", options.original), ("anonymized", options.anonymized))
                 ]
+                if self.settings.strict:
+                    refuse(problem for one in loaded if one is not None for problem in one.left_out)
                 found[name] = (
                     None if loaded[0] is None else loaded[0].embeddings,
                     None if loaded[1] is None else loaded[1].embeddings,
@@ -289,6 +293,7 @@ class _Run:
                     settings.extractor,
                     self.engine,
                     offline=settings.offline,
+                    strict=settings.strict,
                     progress=progress,
                     say=self._say,
                 )

@@ -91,6 +91,7 @@ class Settings:
     weak_attacker: float = 15.0
     precision: float = 0.10
     offline: bool = False
+    strict: bool = False
 
     def __post_init__(self) -> None:
         for name in self.measures:

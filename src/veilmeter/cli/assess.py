@@ -142,6 +142,7 @@ def command(
     resamples: Annotated[int | None, typer.Option("--resamples", help="Of the intervals.")] = None,
     no_intervals: options.NoIntervals = False,
     offline: options.Offline = False,
+    strict: options.Strict = False,
     jobs: options.Jobs = None,
     cluster: options.Cluster = None,
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write the HTML page.")] = False,

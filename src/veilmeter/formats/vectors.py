@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from veilmeter.embeddings import Embeddings
-from veilmeter.errors import InputError, Problem
+from veilmeter.errors import InputError, Problem, refuse
 from veilmeter.formats.found import Found, Loaded, judge
 
 KNOWN = "an x-vector folder (xvector.scp with meta/), .scp, .ark, .npz, .h5, .parquet or a folder of Parquet shards"
@@ -20,11 +20,7 @@ def read_embeddings(path: str | Path, *, strict: bool = True) -> Embeddings:
     """
     loaded = load_embeddings(path)
     if strict:
-        fatal = [problem for problem in loaded.problems if problem.fatal]
-        if fatal:
-            first, more = fatal[0], len(fatal) - 1
-            what = first.what + (f", and {more} more of that sort" if more else "")
-            raise InputError(what, path=first.path, line=first.line, fix=first.fix or None)
+        refuse(loaded.problems)
     return loaded.embeddings
 
 
