@@ -198,6 +198,8 @@ def said(error: OSError, path: str | Path) -> VeilmeterError:
         return VeilmeterError(
             "the disk is full", path=path, fix="free some space and run the same command again; what was done is kept"
         )
+    if error.errno in (errno.EEXIST, errno.ENOTDIR):
+        return VeilmeterError("this is a file, not a folder", path=path, fix="choose another output folder")
     if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
         return VeilmeterError("this can't be written", path=path, fix="choose another output folder or mend its rights")
     return VeilmeterError(error.strerror or str(error), path=path)

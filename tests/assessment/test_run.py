@@ -268,3 +268,35 @@ def test_read_results_of_nothing(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text(json.dumps({"schema": 99}))
     with pytest.raises(InputError, match="not results of this version"):
         read_results(tmp_path)
+
+
+def test_vectors_of_different_extractors_are_refused(tmp_path: Path) -> None:
+    """They were compared, and ended in an error of the linear algebra, or, with the same length, in nonsense."""
+    shorter = PARTLY.with_vectors(PARTLY.vectors[:, :7])
+    for given in ({"anonymized": shorter}, {"anonymized": PARTLY, "anonymized_again": shorter}):
+        with pytest.raises(InputError, match=f"have {ORIGINAL.dimension} numbers, those of anonymized.* 7"):
+            assess(ORIGINAL, **given, **FAST)
+    write_embeddings(shorter, tmp_path / "shorter.npz")
+    with pytest.raises(InputError, match=r"attackers.ignorant: its enrolment vectors have"):
+        assess(ORIGINAL, PARTLY, **FAST, attackers={"ignorant": {"anonymized": str(tmp_path / "shorter.npz")}})
+    for name, vectors, extractor in (("a", ORIGINAL, "campplus"), ("b", PARTLY, "ge2e"), ("c", PARTLY, "campplus")):
+        write_embeddings(vectors, tmp_path / name)
+        about = {"extractor": extractor, "version": f"of {extractor}", "dimension": vectors.dimension}
+        (tmp_path / name / "embeddings.json").write_text(json.dumps(about))
+    with pytest.raises(InputError, match=r"are of campplus \(of campplus\), those of anonymized of ge2e \(of ge2e\)"):
+        assess(tmp_path / "a", tmp_path / "b", **FAST)
+    results = assess(tmp_path / "a", tmp_path / "c", **FAST, attackers="ignorant").results
+    assert results["extractor"] == {"name": "campplus", "version": "of campplus", "dimension": ORIGINAL.dimension}
+
+
+def test_what_was_asked_for_and_is_not_there_is_an_error() -> None:
+    with pytest.raises(InputError, match="no attribute 'region' to infer"):
+        assess(ORIGINAL, PARTLY, **FAST, attributes=["region"])
+    with pytest.raises(InputError, match="lda needs training speech"):
+        assess(ORIGINAL, PARTLY, **FAST, backend="lda")
+    with pytest.raises(InputError, match="no two speakers have 99 trial utterances"):
+        assess(ORIGINAL, PARTLY, **FAST | {"lengths": [99]})
+    few = Embeddings(PARTLY.vectors, PARTLY.utterances, PARTLY.speakers, {"accent": ["here"] * len(PARTLY)})
+    given = Embeddings(ORIGINAL.vectors, ORIGINAL.utterances, ORIGINAL.speakers, {"accent": ["here"] * len(PARTLY)})
+    results = assess(given, few, **FAST, attackers="ignorant").results
+    assert any(line.startswith("inference: accent can't be inferred") for line in results["verdict"]["not_tested"])

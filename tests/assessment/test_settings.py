@@ -26,6 +26,7 @@ from veilmeter.errors import InputError
         ({"lengths": "many"}, "whole numbers"),
         ({"intervals": 1}, "true or false"),
         ({"segments": 0.1}, "too short"),
+        ({"weak_attacker": -5}, "0 to 50"),
         ({"attackers": {"ignorant": {"lda": "x"}}}, "belong to a plda file"),
         ({"attackers": {"ignorant": {"scores": ["a", "b"], "trials": ["c", "d", "e"]}}}, "2 score files but 3"),
     ],

@@ -74,6 +74,10 @@ def embed_whole(
     with in_turn(folder, corpus, say):
         done = embed_corpus(corpus, folder, extractor, engine=engine, offline=offline, strict=strict, progress=progress)
         found = read_embeddings(done.folder)
+    # What is wrong with it is wrong with the recordings: the cache is nothing a user could mend.
+    found = Embeddings(
+        found.vectors, found.utterances, found.speakers, found.attributes, found.durations, str(corpus.root)
+    )
     facts = {
         "name": done.extractor,
         "version": done.version,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,9 @@ from veilmeter.errors import InputError, Problem
 if TYPE_CHECKING:
     from veilmeter.corpus import Corpus
 
+ONE_EXTRACTOR = (
+    "use one extractor for all of them; an attacker may have one of its own: [attackers.informed] anonymized ="
+)
 Embed = Callable[["Corpus"], tuple[Embeddings, dict[str, Any]]]
 Read = Callable[[Path], "Corpus"]
 
@@ -73,7 +77,8 @@ def load(given: Any, *, role: str, embed: Embed, read: Read) -> Material | None:
         warnings += said
         if corpus is not None:
             corpora.append(corpus)
-            extractors.append(extractor or {})
+        if extractor:
+            extractors.append(extractor)
     if role.startswith("train_"):
         parts = _passes(parts)
     merged = parts[0] if len(parts) == 1 else merge(parts, role)
@@ -122,7 +127,7 @@ def _load_one(
             loaded = load_embeddings(path)
             problems = list(loaded.problems)
             about = {"path": str(path), "kind": "embeddings", "problems": _counted(problems), "left_out": problems}
-            return loaded.embeddings, about, None, None, loaded.warnings()
+            return loaded.embeddings, about, None, _extractor_of(path), loaded.warnings()
         source, place = read(path), str(path)
     else:
         place = str(source.root)
@@ -142,6 +147,39 @@ def _load_one(
         kinds = ", ".join(f"{count} {kind}" for kind, count in _counted(left_out).items())
         said.append(f"{role.replace('_', ' ')}: {len(left_out)} recordings or lines could not be used ({kinds})")
     return embeddings, about, source, extractor, said
+
+
+def _extractor_of(path: Path) -> dict[str, Any] | None:
+    """What a store that `embed` wrote says of its extractor."""
+    try:
+        about = json.loads((path / "embeddings.json").read_text(encoding="utf-8"))
+        return {"name": str(about["extractor"]), "version": str(about["version"]), "dimension": int(about["dimension"])}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def refuse_mixtures(materials: Mapping[str, Material]) -> None:
+    """All vectors must be of one extractor: others can't be compared, even where their length is the same."""
+    first = materials["original"]
+    for role, other in materials.items():
+        name = role.replace("_", " ")
+        if other.embeddings.dimension != first.embeddings.dimension:
+            sizes = f"{first.embeddings.dimension} numbers, those of {name} {other.embeddings.dimension}"
+            raise InputError(f"the original vectors have {sizes}", path=other.facts["path"], fix=ONE_EXTRACTOR)
+        if first.extractor and other.extractor and _differ(first.extractor, other.extractor):
+            both = [f"{one['name']} ({one['version']})" for one in (first.extractor, other.extractor)]
+            raise InputError(
+                f"the original vectors are of {both[0]}, those of {name} of {both[1]}",
+                path=other.facts["path"],
+                fix=ONE_EXTRACTOR,
+            )
+
+
+def _differ(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """One's own function has a name for each way to it, but one version: its source."""
+    if first["version"] != second["version"]:
+        return True
+    return bool(first["name"] != second["name"] and ":" not in first["name"] + second["name"])
 
 
 def _passes(parts: Sequence[Embeddings]) -> list[Embeddings]:

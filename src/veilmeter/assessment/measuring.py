@@ -171,7 +171,10 @@ def measure_attack(job: Job) -> Found:
         else:
             matrices[length] = made
     if not matrices:
-        raise InputError(f"{job.name}: no conversation can be made of the trial utterances")
+        raise InputError(
+            f"no two speakers have {min(job.lengths)} trial utterances: there is nothing to measure",
+            fix="give a smaller number with --lengths, or more recordings a speaker",
+        )
     first = matrices.get(1) or next(iter(matrices.values()))
     found.scores = first.scores
     found.estimates = estimates_of(job, matrices, scorer)

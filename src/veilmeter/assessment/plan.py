@@ -89,6 +89,8 @@ def make_plan(inputs: Inputs, protocol: Protocol, settings: Settings) -> Plan:
         try:
             job, about = _job(one, options, inputs, protocol, settings, groups, plan)
         except NotPossibleError as reason:
+            if one is ORIGINAL:  # the yardstick: without it nothing else says anything
+                raise InputError(f"the assessment can't be made: {reason}") from None
             plan.not_tested.append(f"{one.name} attacker: {reason}")
             continue
         plan.jobs[one.name] = job
@@ -117,6 +119,11 @@ def _job(
     else:
         enrol = sides[one.enrolment].of_utterances(protocol.enrolment)
     test = sides[one.trials].of_utterances(protocol.trials)
+    if enrol.dimension != test.dimension:
+        raise InputError(
+            f"attackers.{one.name}: its enrolment vectors have {enrol.dimension} numbers, its trials {test.dimension}",
+            fix=f"give both sides by its extractor: [attackers.{one.name}] original = .., anonymized = ..",
+        )
     trained_on = ""
     undo: Undo | None = None
     if one.inversion != "none":
@@ -131,7 +138,7 @@ def _job(
         material = inputs.training.get(role) or inputs.training.get("train_original")
         speech = None if material is None or kind == "centred-cosine" else material.embeddings
         if speech is None and kind in ("lda", "plda") and options.plda is None:
-            raise NotPossibleError(f"its back end {kind} needs training speech (--train-original)")
+            raise NotPossibleError(f"the back end {kind} needs training speech (--train-original)")
         recipe = Recipe(kind, options, speech)
         if one.name in inputs.tuned:
             plan.training = "separate corpus"
@@ -260,6 +267,10 @@ def all_pieces(
         depends = {"sets": [digests[name] for name in needed], "given": len(given), "common": common, **sides}
         pieces.append(Piece("zebra", score_sets_piece, (sets, groups, *common), depends))
     attributes = settings.attributes
+    missing = [name for name in attributes or () if name not in pairing.original.attributes]
+    if missing:
+        known = ", ".join(sorted(pairing.original.attributes)) or "none"
+        raise InputError(f"there is no attribute {missing[0]!r} to infer", fix=f"there are: {known}")
     if attributes is None:
         attributes = tuple(name for name in pairing.original.attributes if name not in NOT_OF_A_PERSON)
     if settings.wants("inference") and attributes:

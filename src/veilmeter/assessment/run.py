@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from veilmeter._version import __version__
 from veilmeter.assessment import people, trust
-from veilmeter.assessment.material import Material, Pairing, load, pair
+from veilmeter.assessment.material import Material, Pairing, load, pair, refuse_mixtures
 from veilmeter.assessment.pieces import NOT_POSSIBLE, Piece, Result, perform
 from veilmeter.assessment.plan import Inputs, Plan, all_pieces, attackers_of, make_plan, own_pairings
 from veilmeter.assessment.protocol import Protocol, lists_near, make_protocol
@@ -182,6 +182,7 @@ class _Run:
         if who := who_attacks(self.settings):
             self._say(who)
         materials = self.read()
+        refuse_mixtures(materials)
         pairing = pair(materials["original"].embeddings, materials["anonymized"].embeddings)
         self.stage("choosing enrolment and trials")
         self.warnings += pairing.warnings()
@@ -210,6 +211,9 @@ class _Run:
             reason = done.pop(name)[0][NOT_POSSIBLE]
             what = f"{name.removeprefix('attacker-')} attacker" if name.startswith("attacker-") else name
             plan.not_tested.append(f"{what}: {reason}")
+        for entry in done.get("inference", ({}, {}))[0].values():
+            if "not_possible" in entry:
+                plan.not_tested.append(f"inference: {entry['not_possible']}")
         results = self.assemble(materials, pairing, protocol, plan, done)
         if self.folder is not None:
             write_left_out(self.folder / LEFT_OUT, materials, pairing)

@@ -108,6 +108,10 @@ class Settings:
                 raise InputError(f"{key} = {getattr(self, key)} makes no sense", fix=f"give {least} or more")
         if self.segments <= 0.5:
             raise InputError(f"segments of {self.segments} s are too short to tell a voice", fix="give 2 to 10 seconds")
+        if not 0 <= self.weak_attacker <= 50:
+            raise InputError(
+                f"weak_attacker = {self.weak_attacker} makes no sense", fix="give an EER in percent, 0 to 50 (guessing)"
+            )
         if not 0 < self.precision < 1:
             raise InputError(f"precision = {self.precision} makes no sense", fix="give a probability such as 0.1")
 
