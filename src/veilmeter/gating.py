@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from veilmeter.attackers import ORIGINAL, attacker
 from veilmeter.errors import InputError
 
 Plain = Mapping[str, Any]
@@ -46,11 +47,23 @@ class Gated:
 
     def __str__(self) -> str:
         value = self.estimate["value"]
-        shown = f"{value:.4g}" if isinstance(value, int | float) else str(value)
+        unit = {"percent": " %", "bit": " bit", "decibel": " dB", "dB": " dB"}.get(self.estimate.get("unit", ""), "")
+        shown = (f"{value:.4g}" if isinstance(value, int | float) else str(value)) + unit
         if self.estimate.get("interval"):
             shown += " [" + ", ".join(f"{_number(end):.4g}" for end in self.estimate["interval"]) + "]"
+        else:
+            shown += ", without an interval"
         who = f" ({self.attacker})" if self.attacker else ""
-        return f"{'holds ' if self.holds else 'BROKEN'}  {self.limit}: {shown}{who}"
+        return f"{'holds ' if self.holds else 'BROKEN'}  {self.limit}: {shown}{who}{self.remark}"
+
+    @property
+    def remark(self) -> str:
+        """A limit from the wrong side is allowed, but hardly meant."""
+        better = {"max": "higher", "min": "lower"}[self.limit.side]
+        if self.estimate.get("better") != better:
+            return ""
+        other = {"max": "--min", "min": "--max"}[self.limit.side]
+        return f"; {better} is more private here: did you mean {other}?"
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -91,8 +104,13 @@ def parse_limit(text: str, side: Literal["max", "min"]) -> Limit:
         side,
         int(found["speakers"]) if found["speakers"] else None,
         int(found["length"]) if found["length"] else None,
-        found["attacker"],
+        None if found["attacker"] is None else _attacker(found["attacker"]),
     )
+
+
+def _attacker(name: str) -> str:
+    """By its name or an alias; "original" is the yardstick."""
+    return name if name == ORIGINAL.name else attacker(name).name
 
 
 def check_limits(results: Plain, limits: Sequence[Limit]) -> list[Gated]:
@@ -105,8 +123,8 @@ def _check(results: Plain, limit: Limit) -> Gated:
     if not candidates:
         raise _nothing(results, limit)
     scored = [(_decisive(one, limit.side), name, one) for name, one in candidates]
-    worst = max(scored, key=lambda item: item[0]) if limit.side == "max" else min(scored, key=lambda item: item[0])
-    value, name, one = worst
+    sign = 1 if limit.side == "max" else -1
+    value, name, one = max(scored, key=lambda item: (math.isnan(item[0]), sign * item[0]))
     # A figure that does not exist can't be shown to hold.
     holds = not math.isnan(value) and (value <= limit.bound if limit.side == "max" else value >= limit.bound)
     return Gated(limit, holds, name, dict(one), value)
@@ -177,11 +195,19 @@ def _nothing(results: Plain, limit: Limit) -> InputError:
         )
     known = sorted({name for _, estimates in _places(results, limit.attacker) for name in estimates})
     points = [one for _, estimates in _places(results, limit.attacker) for one in _points(estimates.get(limit.measure))]
-    if points:
+    if points or limit.measure in known:
         sizes = sorted({int(one["speakers"]) for one in points if "speakers" in one})
-        fix = f"it was measured among {', '.join(map(str, sizes))}"
-        if limit.measure == "linkability":
+        lengths = sorted({int(one["length"]) for one in points if "length" in one})
+        fix = f"it was measured among {', '.join(map(str, sizes))} people" if sizes else "it could not be measured"
+        if lengths:
+            fix += f", with {', '.join(map(str, lengths))} utterances each"
+        if limit.length is not None and limit.length not in lengths and lengths:
+            fix += f"; assess with --lengths {limit.length}"
+        elif limit.measure == "linkability" and limit.speakers not in sizes:
             fix += f"; assess with --speakers {limit.speakers} or, beyond the enrolled, --population {limit.speakers}"
+        reasons = [text for text in results.get("warnings", []) if "extrapolated" in text]
+        if reasons and "linkability" in limit.measure and limit.speakers not in sizes:
+            fix += f". {reasons[0]}"
         return InputError(f"{limit}: the run has no such point", fix=fix)
     near = difflib.get_close_matches(limit.measure, known, 1)
     return InputError(

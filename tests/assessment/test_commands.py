@@ -183,7 +183,10 @@ class TestGate:
     @pytest.mark.parametrize(
         ("limit", "message"),
         [
-            ("linkability@1000=0.1", "it was measured among 2, 5, 10, 14"),
+            ("linkability@1000=0.1", "it was measured among 2, 5, 10, 14 people.*--population 1000"),
+            ("linkability@14,L9=0.1", "with 1, 3 utterances each; assess with --lengths 9"),
+            ("lazy:linkability@1000=0.1", "lazy-informed:linkability@1000"),
+            ("nobody:eer=1", "no attacker called 'nobody'"),
             ("linkabilty=0.1", "did you mean 'linkability'"),
             ("informed:eer=0.1", "no informed attacker"),
         ],
@@ -191,6 +194,20 @@ class TestGate:
     def test_what_was_not_measured_can_not_be_gated(self, folder: Path, limit: str, message: str) -> None:
         with pytest.raises(InputError, match=message):
             check_limits(read_results(folder / "partly"), [parse_limit(limit, "max")])
+
+    def test_what_a_limit_says(self, folder: Path) -> None:
+        """Units, as a share is easily taken for a percentage; the wrong side; a value without an interval."""
+        results = read_results(folder / "partly")
+        right, wrong = check_limits(results, [parse_limit("eer=30", "min"), parse_limit("aa:eer=30", "max")])
+        assert " % [" in str(right)
+        assert "did you mean" not in str(right)
+        assert str(wrong).endswith("(lazy-informed); higher is more private here: did you mean --min?")
+        estimate = dict(results["attackers"]["ignorant"]["estimates"]["eer"], interval=None)
+        results["attackers"]["ignorant"]["estimates"]["eer"] = estimate
+        assert ", without an interval" in str(check_limits(results, [parse_limit("ignorant:eer=0", "min")])[0])
+        estimate["value"] = None  # what does not exist can't be shown to hold, whatever the other attackers give
+        assert not check_limits(results, [parse_limit("eer=0", "min")])[0].holds
+        assert not check_limits(results, [parse_limit("eer=100", "max")])[0].holds
 
     @pytest.mark.parametrize("text", ["", "eer", "eer=", "=3", "eer=x", "eer@a=3", "eer=1=2"])
     def test_no_limit(self, text: str) -> None:

@@ -300,3 +300,15 @@ def test_what_was_asked_for_and_is_not_there_is_an_error() -> None:
     given = Embeddings(ORIGINAL.vectors, ORIGINAL.utterances, ORIGINAL.speakers, {"accent": ["here"] * len(PARTLY)})
     results = assess(given, few, **FAST, attackers="ignorant").results
     assert any(line.startswith("inference: accent can't be inferred") for line in results["verdict"]["not_tested"])
+
+
+def test_a_population_that_can_not_be_told_is_said() -> None:
+    options = FAST | {"measures": ["linkability", "population"], "lengths": [1], "attackers": "ignorant"}
+    results = assess(ORIGINAL, PARTLY, **options, population=[10, 1000]).results
+    found = results["attackers"]["ignorant"]["estimates"]["population_linkability"]
+    assert [one["speakers"] for one in found] == [1000]  # the small one does not cost the large one
+    assert any(text.startswith("10 people are fewer than the 16 enrolled") for text in results["warnings"])
+    few = [u for u in ORIGINAL.utterances if u.split("-")[0] in {*ORIGINAL.names[:4]}]
+    results = assess(ORIGINAL.of_utterances(few), PARTLY.of_utterances(few), **options, population=[1000]).results
+    assert results["attackers"]["ignorant"]["estimates"]["population_linkability"] == []
+    assert any(text.startswith("Linkability is not extrapolated: only 4 people") for text in results["warnings"])

@@ -177,7 +177,7 @@ def measure_attack(job: Job) -> Found:
         )
     first = matrices.get(1) or next(iter(matrices.values()))
     found.scores = first.scores
-    found.estimates = estimates_of(job, matrices, scorer)
+    found.estimates = estimates_of(job, matrices, scorer, found.warnings)
     scores = first.to_scores()
     found.profile = profile_of(scores)
     found.det = det_of(scores)
@@ -197,8 +197,11 @@ def measure_attack(job: Job) -> Found:
     return found
 
 
-def estimates_of(job: Job, matrices: dict[int, Matrix], scorer: Scorer | None) -> dict[str, Any]:
-    """Everything that follows from the scores; Singling Out, which needs the vectors, only with a `scorer`."""
+def estimates_of(
+    job: Job, matrices: dict[int, Matrix], scorer: Scorer | None, warnings: list[str] | None = None
+) -> dict[str, Any]:
+    """Everything that follows from the scores; Singling Out, which needs the vectors, only with a `scorer`. What could
+    not be told is added to `warnings`."""
     first = matrices.get(1) or next(iter(matrices.values()))
     out: dict[str, Estimate | list[Estimate]] = {}
     scores = first.to_scores()
@@ -221,16 +224,30 @@ def estimates_of(job: Job, matrices: dict[int, Matrix], scorer: Scorer | None) -
                 assert isinstance(curve, list)
                 curve.extend(points)
     if "population" in job.measures and job.population and scorer is not None:
-        out["population_linkability"] = [one for link in links.values() for one in extrapolated(link, job)]
+        beyond: list[Estimate] = []
+        for link in links.values():
+            points, said = extrapolated(link, job)
+            beyond += points
+            if warnings is not None:
+                warnings += [text for text in said if text not in warnings]
+        out["population_linkability"] = list(beyond)
     return {name: _plain(one) for name, one in out.items()}
 
 
-def extrapolated(link: Linkability, job: Job) -> list[Estimate]:
-    """Linkability in the populations asked for; nothing where too few people are enrolled for the back-test."""
+def extrapolated(link: Linkability, job: Job) -> tuple[list[Estimate], list[str]]:
+    """Linkability in the populations asked for, and what can't be said: of populations that are not larger than those
+    enrolled, and of all where too few people are enrolled for the back-test."""
+    beyond = tuple(people for people in job.population if people >= link.largest)
+    said = [
+        f"{people:,} people are fewer than the {link.largest:,} enrolled: Linkability among them is measured "
+        f"(--speakers {people}), not extrapolated"
+        for people in job.population
+        if people < link.largest
+    ]
     try:
-        return population_linkability(link, job.population, intervals=job.intervals, seed=job.seed)
-    except InputError:
-        return []
+        return population_linkability(link, beyond, intervals=job.intervals, seed=job.seed) if beyond else [], said
+    except InputError as error:
+        return [], [*said, f"Linkability is not extrapolated: {error}"]
 
 
 def _plain(found: Estimate | list[Estimate]) -> Any:
