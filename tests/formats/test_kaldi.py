@@ -140,3 +140,21 @@ def test_ids_that_kaldi_can_not_hold(tmp_path: Path) -> None:
         write_embeddings(Embeddings([[1.0]], ["a b"], ["s"]), tmp_path / "x", form="kaldi")
     with pytest.raises(InputError, match="name of a Kaldi file"):
         write_embeddings(Embeddings([[1.0]], ["a"], ["s"], {"../x": ["1"]}), tmp_path / "x", form="kaldi")
+
+
+def test_speakers_from_spk2utt_alone(tmp_path: Path) -> None:
+    made = Embeddings([[1, 0], [0, 1], [1, 1]], ["a-1", "a-2", "b-1"], ["a", "a", "b"], {"gender": ["f", "f", "m"]})
+    write_embeddings(made, tmp_path / "x", form="kaldi")
+    (tmp_path / "x" / "meta" / "utt2spk").unlink()
+    (tmp_path / "x" / "meta" / "spk2utt").write_text("a a-1 a-2\nb b-1\n")
+    found = read_embeddings(tmp_path / "x")
+    assert found.speakers.tolist() == ["a", "a", "b"]
+    assert found.attributes["gender"].tolist() == ["f", "f", "m"]
+
+
+def test_an_utterance_of_two_speakers_is_a_problem(tmp_path: Path) -> None:
+    write_embeddings(Embeddings([[1, 0], [0, 1]], ["a-1", "b-1"], ["a", "b"]), tmp_path / "x", form="kaldi")
+    with open(tmp_path / "x" / "meta" / "utt2spk", "a") as file:
+        file.write("a-1 b\n")
+    with pytest.raises(InputError, match="'a-1' is there twice, as 'a' and as 'b'"):
+        read_embeddings(tmp_path / "x")

@@ -127,3 +127,21 @@ def test_a_large_store_does_not_go_through_memory(tmp_path: Path) -> None:
     assert int(count) == 8 * rows
     assert float(last) == pytest.approx(float(e.vectors[-1, 0]))
     assert int(kilobytes) < 75_000
+
+
+def test_lists_as_pandas_writes_them(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).standard_normal((5, 3)).astype(np.float32)
+    ids, who = list("abcde"), ["s", "s", "t", "t", "t"]
+    for kind in (pa.list_(pa.float64()), pa.large_list(pa.float32())):
+        table = pa.table({"utterance": ids, "speaker": who, "vector": pa.array(rows.tolist(), kind)})
+        pq.write_table(table, tmp_path / "x.parquet")
+        found = read_embeddings(tmp_path / "x.parquet")
+        np.testing.assert_array_equal(found.vectors, rows)
+        assert found.speakers.tolist() == who
+    uneven = [row.tolist()[: 2 + (i != 3)] for i, row in enumerate(rows)]
+    pq.write_table(pa.table({"utterance": ids, "speaker": who, "vector": uneven}), tmp_path / "x.parquet")
+    with pytest.raises(InputError, match="differ in length: the first has 3 numbers, another 2"):
+        read_embeddings(tmp_path / "x.parquet")
+    pq.write_table(pa.table({"utterance": ids, "speaker": who, "vector": ids}), tmp_path / "x.parquet")
+    with pytest.raises(InputError, match="write it as lists of float32"):
+        read_embeddings(tmp_path / "x.parquet")

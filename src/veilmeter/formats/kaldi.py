@@ -214,10 +214,13 @@ class Ark:
 
 def with_meta(found: Found, folder: Path) -> Found:
     """Who speaks, and what else is known, from Kaldi's text files in `folder/meta` or `folder`."""
-    meta = next((m for m in (folder / "meta", folder) if (m / "utt2spk").is_file()), None)
-    if meta is None:
+    places = [m / name for name in ("utt2spk", "spk2utt") for m in (folder / "meta", folder)]
+    told = next((file for file in places if file.is_file()), None)
+    if told is None:
         return found
-    speaker_of = read_map(meta / "utt2spk", found.problems)
+    meta, speaker_of = told.parent, read_map(told, found.problems)
+    if told.name == "spk2utt":
+        speaker_of = {utterance: who for who, said in speaker_of.items() for utterance in said.split()}
     found.speakers = [speaker_of.get(utterance, "") for utterance in found.utterances]
     for file in sorted([*meta.glob("spk2*"), *meta.glob("utt2*")]):
         if file.name in _NO_ATTRIBUTES or not file.is_file() or file.suffix:
@@ -244,7 +247,10 @@ def read_map(path: Path, problems: list[Problem]) -> dict[str, str]:
     for number, line in text_lines(path):
         fields = line.split(None, 1)
         if len(fields) == 2:
-            values.setdefault(fields[0], fields[1].strip())
+            value = fields[1].strip()
+            if values.setdefault(fields[0], value) != value:
+                what = f"{fields[0]!r} is there twice, as {values[fields[0]]!r} and as {value!r}"
+                problems.append(Problem("two-values", what, str(path), number, "remove one of the lines"))
         elif fields:
             problems.append(Problem("bad-line", f"{fields[0]!r} has no value", str(path), number, "add it", False))
     return values

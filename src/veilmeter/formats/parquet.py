@@ -118,11 +118,20 @@ def _open_shard(file: Path) -> Shard:
         names = tuple(str(name) for name in schema.names)
         for name in ("utterance", "speaker", "vector"):
             if names.count(name) != 1:
-                raise InputError(f"there is no single column {name!r}", path=file, fix="is it a file of vectors?")
+                raise InputError(
+                    f"there is no single column {name!r}",
+                    path=file,
+                    fix="vectors are in columns utterance, speaker, vector",
+                )
         kind = schema.field("vector").type
-        if not pa.types.is_fixed_size_list(kind) or not pa.types.is_floating(kind.value_type):
-            raise InputError(f"column 'vector' holds {kind}, not vectors of one length", path=file)
-        dimension = int(kind.list_size)
+        listed = pa.types.is_list(kind) or pa.types.is_large_list(kind)  # as pandas writes them
+        if not (listed or pa.types.is_fixed_size_list(kind)) or not pa.types.is_floating(kind.value_type):
+            raise InputError(
+                f"column 'vector' holds {kind}, not vectors",
+                path=file,
+                fix="write it as lists of float32, all of one length",
+            )
+        dimension = _first_length(opened) if listed else int(kind.list_size)
         if rows < 0 or dimension < 1:
             raise InputError(f"it claims {rows} vectors of {dimension} numbers", path=file)
         if rows * dimension * 4 > _LARGEST_EXPANSION * max(file.stat().st_size, 1 << 16):
@@ -132,6 +141,13 @@ def _open_shard(file: Path) -> Shard:
         except (ValueError, RecursionError):
             metadata = {}
         return Shard(file, rows, dimension, names, metadata if isinstance(metadata, dict) else {})
+
+
+def _first_length(opened: Any) -> int:
+    """How many numbers the first vector of a column of lists has."""
+    for batch in opened.iter_batches(batch_size=1, columns=["vector"], use_threads=False):
+        return int(batch.column(0).value_lengths()[0].as_py() or 0)
+    return 0
 
 
 def read_columns(shard: Shard, names: Sequence[str]) -> dict[str, list[str]]:
@@ -159,6 +175,12 @@ def read_vectors(shard: Shard) -> Iterator[NDArray[np.float32]]:
             column = batch.column(0)
             if column.null_count:
                 raise InputError("some rows have no vector", path=shard.path)
+            if hasattr(column, "value_lengths"):
+                lengths = column.value_lengths().to_numpy(zero_copy_only=False)
+                if (lengths != shard.dimension).any():
+                    other = int(lengths[lengths != shard.dimension][0])
+                    what = f"its vectors differ in length: the first has {shard.dimension} numbers, another {other}"
+                    raise InputError(what, path=shard.path)
             flat = column.flatten().to_numpy(zero_copy_only=False)
             yield flat.reshape(len(column), shard.dimension).astype(np.float32, copy=False)
 
