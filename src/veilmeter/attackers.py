@@ -78,7 +78,7 @@ class Attacker:
 # The yardstick: the same extractor and back end where nothing was anonymized. Not an attack on anonymized speech.
 ORIGINAL = Attacker(
     name="original",
-    about="compares original speech with original speech: how well the extractor recognises people where nothing was "
+    about="compares original speech with original speech: how well the extractor recognizes people where nothing was "
     "anonymized",
     enrolment="original",
     trials="original",

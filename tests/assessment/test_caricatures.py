@@ -42,7 +42,7 @@ def test_a_copy_protects_nobody_and_is_found_out(verdicts: dict[str, Assessment]
     found = levels(one)
     assert {found[name] for name in ("linking", "singling_out", "disclosure", "inversion")} == {"high"}
     assert found["distinctiveness"] == "low"
-    assert one.headline.startswith("People can be recognised. Of 100 recordings, an ignorant attacker")
+    assert one.headline.startswith("People can be recognized. Of 100 recordings, an ignorant attacker")
     assert failed(one) == {"anonymized differs from original"}
     assert not one.trustworthy
     assert "were not anonymized" in one.results["verdict"]["distrust"][0]
@@ -74,7 +74,7 @@ def test_permuted_speakers_are_pseudonyms(verdicts: dict[str, Assessment]) -> No
     assert found["linking"] == "high"
     assert found["distinctiveness"] == "low"
     assert one.results["worst_case"]["linking"]["attacker"] == "lazy-informed"
-    assert one.headline.startswith("People can be recognised. Of 100 recordings, a lazy-informed attacker")
+    assert one.headline.startswith("People can be recognized. Of 100 recordings, a lazy-informed attacker")
     assert any("one new voice for good" in sentence for sentence in one.results["verdict"]["sentences"])
     # The ignorant attacker alone would have been reassuring: that is why the worst case counts.
     assert one.results["attackers"]["ignorant"]["estimates"]["eer"]["value"] > 40

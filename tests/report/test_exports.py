@@ -32,7 +32,9 @@ def test_latex_is_escaped(run: Path, tmp_path: Path) -> None:
     text = write_report(run, tmp_path / "r.tex", form="latex").read_text()
     assert text.count("\\begin{tabular}") == text.count("\\end{tabular}") == 2
     for line in text.splitlines():
-        assert "%" not in line.replace("\\%", "").removeprefix("% needs")
+        if line.startswith("% "):  # what is needed, and what the run doubts
+            continue
+        assert "%" not in line.replace("\\%", "")
         assert "_" not in line.replace("\\_", "")
 
 
@@ -131,6 +133,8 @@ def test_a_page_of_many_people_stays_light(
     assert page.locator("#people-table tbody tr").count() == min(count, 1000)
     took = page.evaluate("performance.getEntriesByType('navigation')[0].domInteractive")
     print(f"{count} speakers: {path.stat().st_size / 1e6:.1f} MB, interactive after {took:.0f} ms")
+    # 3 s is what is promised of 400 speakers; quietly it takes a fifth of that, and tests may run beside others.
+    assert count > 400 or took < 3000
     page.locator("#people-table tbody tr").first.click()
     page.wait_for_timeout(200)
     assert page.locator("#figure-matrix svg path[stroke='#D55E00']").count() > 0

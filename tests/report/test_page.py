@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +117,24 @@ def test_every_figure_gives_its_data(browser: Any, report: Path) -> None:
                 button.click()
             lines = Path(download.value.path()).read_text().splitlines()
             assert len(lines) > 5
-            assert "," in lines[0]
+            columns = lines[0].split(",")
+            assert len(columns) > 2
+            assert {len(row) for row in csv.reader(line for line in lines if line)} == {len(columns)}  # one table
+
+
+def test_the_matrix_gives_a_row_a_pair(browser: Any, report: Path, run: Path, tmp_path: Path) -> None:
+    write_report(run, tmp_path / "r.html", figures=tmp_path / "figures", figure_formats=())
+    with Opened(browser, report) as opened:
+        text = opened.page.evaluate("window.veilmeterCsv('figure-matrix')")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert len(rows) == 4 * 14 * 14
+    assert {row["quadrant"] for row in rows} == {
+        f"{one} with {other}" for one in ("original", "anonymized") for other in ("original", "anonymized")
+    }
+    written = list(csv.DictReader(io.StringIO((tmp_path / "figures" / "matrix.csv").read_text())))
+    assert [(r["quadrant"], float(r["similarity"])) for r in written] == [
+        (r["quadrant"], float(r["similarity"])) for r in rows
+    ]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -129,6 +148,43 @@ def test_it_fits_a_phone_and_the_dark(browser: Any, report: Path, scheme: str) -
         assert colors[0] != colors[1]
         ink = [int(part) for part in colors[0][4:-1].split(",")]
         assert (sum(ink) > 380) == (scheme == "dark")
+        # Figures are drawn for the width there is, not made so small that nobody can read them.
+        scales = page.evaluate(
+            "[...document.querySelectorAll('.chart svg')].map(s => s.getBoundingClientRect().width / s.viewBox.baseVal.width)"
+        )
+        assert min(scales) > 0.85
+
+
+def test_choosing_dark_needs_no_second_drawing_and_paper_is_light(browser: Any, report: Path) -> None:
+    def inks(page: Any) -> list[str]:
+        script = """[...document.querySelectorAll('.chart')].map(c => getComputedStyle(
+            [...c.querySelectorAll('text')].find(t => t.getAttribute('fill') === 'var(--ink)')).fill)"""
+        found: list[str] = page.evaluate(script)
+        return found
+
+    with Opened(browser, report, color_scheme="light") as opened:
+        page = opened.page
+        page.evaluate("document.querySelectorAll('.chart svg').forEach(s => { s.dataset.first = 'yes'; })")
+        assert set(inks(page)) == {"rgb(29, 37, 48)"}
+        page.click("#theme")
+        assert set(inks(page)) == {"rgb(228, 233, 239)"}
+        assert page.locator(".chart svg:not([data-first])").count() == 0
+        page.emulate_media(media="print", color_scheme="dark")
+        assert set(inks(page)) == {"rgb(0, 0, 0)"}
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_the_page_answers_before_all_figures_are_drawn(browser: Any, report: Path) -> None:
+    page = browser.new_page(viewport={"width": 1200, "height": 900})
+    page.add_init_script(
+        "document.addEventListener('DOMContentLoaded', () => {"
+        " window.atFirst = document.querySelectorAll('.chart svg').length; });"
+    )
+    page.goto(report.as_uri())
+    assert page.evaluate("window.atFirst") == 0
+    page.wait_for_selector("html[data-ready]", timeout=60_000)
+    assert page.locator(".chart svg").count() == page.locator(".chart").count()
+    page.close()
 
 
 def test_print_cuts_no_figure(browser: Any, report: Path) -> None:
@@ -143,6 +199,29 @@ def test_print_cuts_no_figure(browser: Any, report: Path) -> None:
         assert opened.page.evaluate(
             "[...document.querySelectorAll('figure')].every(f => getComputedStyle(f).breakInside === 'avoid')"
         )
+        # A4 less its margins is 688 pixels wide: no table may stick out.
+        opened.page.set_viewport_size({"width": 688, "height": 1000})
+        opened.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        assert opened.page.evaluate("document.querySelector('details.print').open")
+        wide = opened.page.evaluate("[...document.querySelectorAll('table')].map(t => t.getBoundingClientRect().right)")
+        assert max(wide) <= 689
+
+
+def test_several_systems_side_by_side(browser: Any, run: Path, make_run: Any, tmp_path: Path) -> None:
+    from veilmeter.report.compare import write_comparison
+
+    other = make_run([f"speaker{number:02d}" for number in range(14)], seed=3)
+    path = write_comparison([run, other], tmp_path / "compare.html", resamples=20)
+    for width in (1200, 390):
+        with Opened(browser, path, viewport={"width": width, "height": 900}) as opened:
+            page = opened.page
+            assert opened.said == []
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            # A row's name takes at most a few lines; "anywhere" once broke it letter by letter.
+            heads = page.locator("#differences th[scope=row]")
+            assert heads.count() > 5
+            assert all(head.bounding_box()["width"] >= 140 for head in heads.all()[:10])
+            assert max(head.bounding_box()["height"] for head in heads.all()[:10]) < 130
 
 
 @pytest.mark.parametrize("show_ids", [False, True])

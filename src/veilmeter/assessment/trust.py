@@ -46,16 +46,16 @@ class Check:
 
 
 def strong_on_original(eer: Mapping[str, Any] | None, limit: float) -> Check:
-    """The extractor must recognise people where nothing was anonymized."""
+    """The extractor must recognize people where nothing was anonymized."""
     name, errs = "strong on original speech", "privacy may be overestimated"
     if eer is None:
         return Check(name, None, None, "The attacker on original speech was not measured.", limit, errs)
     value = float(eer["value"])
     if value <= limit:
-        said = f"On original speech the attacker's EER is {value:.1f} %: it recognises people (limit {limit:g} %)."
+        said = f"On original speech the attacker's EER is {value:.1f} %: it recognizes people (limit {limit:g} %)."
         return Check(name, True, dict(eer), said, limit, errs)
     said = (
-        f"Even on original speech the attacker's EER is {value:.1f} % (limit {limit:g} %): it hardly recognises "
+        f"Even on original speech the attacker's EER is {value:.1f} % (limit {limit:g} %): it hardly recognizes "
         "people at "
         "all, so its failure on anonymized speech proves little. Use a stronger extractor."
     )
@@ -131,7 +131,7 @@ def enough_speakers(linking: Mapping[str, Any] | None, precision: float) -> Chec
     value, (low, high) = float(one["value"]), (float(end) for end in one["interval"])
     speakers, chance = int(one["n"]["speakers"]), float(one["null"])
     if linking["level"] == "high":
-        claim, reach, margin = "people can be recognised", value - low, value - (chance + (1 - chance) / 3)
+        claim, reach, margin = "people can be recognized", value - low, value - (chance + (1 - chance) / 3)
     elif linking["level"] == "low":
         claim, reach, margin = "linking is no better than guessing", high - value, chance + precision - value
     else:
@@ -172,17 +172,17 @@ def other_sessions(share: float | None) -> Check:
     """A microphone or a room must not be taken for a voice."""
     name, errs = (
         "enrolment and trials of different sessions",
-        "privacy may be underestimated: the room is recognised too",
+        "privacy may be underestimated: the room is recognized too",
     )
     if share is None:
         return Check(name, None, None, "The sessions of the recordings are not known.", MOST_SAME_SESSION, errs)
     if share > MOST_SAME_SESSION:
         said = (
-            f"{100 * share:.0f} % of the trial recordings share a session with their speaker's enrolment: a room or a "
-            "microphone may be recognised instead of a voice."
+            f"{100 * share:.0f} % of the trial recordings share a session with their speaker's enrollment: a room or a "
+            "microphone may be recognized instead of a voice."
         )
         return Check(name, False, share, said, MOST_SAME_SESSION, errs)
-    said = f"{100 * share:.0f} % of the trial recordings share a session with their speaker's enrolment."
+    said = f"{100 * share:.0f} % of the trial recordings share a session with their speaker's enrollment."
     return Check(name, True, share, said, MOST_SAME_SESSION, errs)
 
 

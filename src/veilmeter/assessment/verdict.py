@@ -83,6 +83,15 @@ def hundred(one: Plain) -> str:
     return text
 
 
+def guess(chance: float) -> str:
+    """What guessing achieves, of 100; small figures must not vanish.
+
+    >>> guess(1 / 40), guess(1 / 400), guess(1 / 8), guess(0.0)
+    ('2.5', '0.25', '12.5', '0')
+    """
+    return f"{100 * chance:.{2 if chance < 0.1 else 3}g}"
+
+
 def a(attacker: str) -> str:
     name = attacker.replace("-", " ") if attacker in ("wasserstein-procrustes",) else attacker
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name} attacker"
@@ -101,7 +110,7 @@ def linking(results: Plain) -> dict[str, Any] | None:
     sentence = (
         f"Of 100 recordings, {a(name)} with {_utterances(int(one['length']))} links {hundred(one)} to the right "
         "person among "
-        f"{int(one['speakers']):,}; guessing links {100 * chance:.0f}."
+        f"{int(one['speakers']):,}; guessing links {guess(chance)}."
     )
     original = at_point(results["attackers"].get("original", {}).get("estimates", {}), "linkability", one)
     if original is not None:
@@ -171,10 +180,11 @@ def inversion(results: Plain) -> dict[str, Any] | None:
     interval = ""
     if best.get("interval"):
         interval = " [" + ", ".join(f"{float(end):.0f}" for end in best["interval"]) + "]"
+    among = f" (gender {best['gender']})" if best.get("gender") not in (None, "", "all") else ""
     sentence = (
-        f"An attacker who learns to undo the anonymizer ({attack}) finds the right speaker of "
-        f"{float(best['value']):.0f}{interval} of 100 "
-        f"anonymized recordings as the nearest clear one; by chance it would be {chance:.0f}."
+        f"An attacker who learns to undo the anonymizer ({attack}) turns {float(best['value']):.0f}{interval} of 100 "
+        f"anonymized recordings{among} back so far that the most similar original recording is of the same speaker; by "
+        f"chance it would be {guess(chance / 100)}."
     )
     scaled = {**best, "value": float(best["value"]) / 100}
     if best.get("interval"):
@@ -188,7 +198,7 @@ def distinctiveness(results: Plain) -> dict[str, Any] | None:
         return None
     value = one["value"]
     if value is None:
-        return _case("", "g_vd", one, "How distinct the protected voices are from each other can't be said.", RAISED)
+        return _case("", "g_vd", one, "How distinct the anonymized voices are from each other can't be said.", RAISED)
     number = float("-inf") if value == "-inf" else float(value)
     if number > -3:
         said, level = "stay about as distinct from each other as the originals were", LOW
@@ -197,20 +207,18 @@ def distinctiveness(results: Plain) -> dict[str, Any] | None:
     else:
         said, level = "can hardly be told apart: speakers of a conversation will be confused", HIGH
     shown = "minus infinity" if number == float("-inf") else f"{round(number, 1) + 0.0:.1f} dB"
-    return _case("", "g_vd", one, f"The protected voices {said} (G_VD {shown}; 0 dB would be no change).", level)
+    return _case("", "g_vd", one, f"The anonymized voices {said} (G_VD {shown}; 0 dB would be no change).", level)
 
 
 def inference(results: Plain) -> dict[str, Any] | None:
-    worst: tuple[str, Plain] | None = None
-    for attribute, entry in results.get("inference", {}).items():
-        if "estimate" not in entry:
-            continue
-        surplus = _surplus(entry["estimate"])
-        if worst is None or surplus > _surplus(worst[1]["estimate"]):
-            worst = (attribute, entry)
-    if worst is None:
+    """The attribute that is guessed best; one that can't be told from noise never hides one that can."""
+    found = {name: entry for name, entry in results.get("inference", {}).items() if "estimate" in entry}
+    if not found:
         return None
-    attribute, entry = worst
+    levels = {attribute: _inference_level(entry["estimate"]) for attribute, entry in found.items()}
+    order = (LOW, RAISED, HIGH)
+    attribute = max(found, key=lambda name: (order.index(levels[name]), _surplus(found[name]["estimate"])))
+    entry = found[attribute]
     one = entry["estimate"]
     interval = ""
     if one.get("interval"):
@@ -218,13 +226,16 @@ def inference(results: Plain) -> dict[str, Any] | None:
     sentence = (
         f"The attribute {attribute} is guessed right for {float(one['value']):.0f}{interval} of 100 anonymized "
         "recordings "
-        f"(balanced over its values; guessing gives {float(one['null']):.0f}"
+        f"(balanced over its values; guessing gives {guess(float(one['null']) / 100)}"
     )
     original = entry.get("original")
     sentence += f", original speech {float(original['value']):.0f})." if original else ")."
+    return _case("classifier trained on other speakers", "inference", one, sentence, levels[attribute])
+
+
+def _inference_level(one: Plain) -> str:
     inside = one.get("null_range") and float(one["value"]) <= float(one["null_range"][1])
-    level = LOW if inside or _surplus(one) < 0.10 else HIGH if _surplus(one) >= 0.5 else RAISED
-    return _case("classifier trained on other speakers", "inference", one, sentence, level)
+    return LOW if inside or _surplus(one) < 0.10 else HIGH if _surplus(one) >= 0.5 else RAISED
 
 
 def _surplus(one: Plain) -> float:
@@ -264,7 +275,7 @@ def verdict(results: Plain, not_tested: Sequence[str]) -> dict[str, Any]:
         headline = "No attack was measured."
     elif HIGH in levels:
         name = next(name for name in RISKS if name in cases and cases[name]["level"] == HIGH)
-        headline = "People can be recognised. " + cases[name]["sentence"]
+        headline = "People can be recognized. " + cases[name]["sentence"]
     elif RAISED in levels:
         name = next(name for name in RISKS if name in cases and cases[name]["level"] == RAISED)
         headline = "Protection is partial. " + cases[name]["sentence"]
@@ -276,7 +287,7 @@ def verdict(results: Plain, not_tested: Sequence[str]) -> dict[str, Any]:
     kept = cases.get("distinctiveness")
     if levels and set(levels) == {LOW} and kept is not None and kept["level"] == HIGH:
         sentences.append(
-            "That nothing was recognised may mean that little of a voice is left at all: listen to the output before "
+            "That nothing was recognized may mean that little of a voice is left at all: listen to the output before "
             "trusting it, as no measure here says whether the speech is still usable."
         )
     if "lazy-informed" in results["attackers"] and _pseudonyms(results):

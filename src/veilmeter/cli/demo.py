@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -21,23 +20,17 @@ def command(
     offline: options.Offline = False,
 ) -> None:
     """See the whole story on synthetic voices: three anonymizers attacked, measured and reported."""
-    import time
-
+    from veilmeter.cli.progress import stages
     from veilmeter.demo.story import tell
     from veilmeter.engine import cores
 
-    start = time.monotonic()
-
-    def say(text: str) -> None:
-        seconds = int(time.monotonic() - start)
-        print(f"[{seconds // 60}:{seconds % 60:02}] {text}", file=sys.stderr, flush=True)
-
+    say = stages()
     told = tell(out, fast=fast, jobs=jobs or cores(), seed=seed, offline=offline, say=say)
     say("done")
     for title, headline in told.headlines.items():
         print(f"\n{title}\n  {headline}")
     print(f"\nOpen {told.report} in a browser. Look at:")
-    print("  1. the verdict: whether people can still be recognised, by whom, and whether the result can be trusted;")
+    print("  1. the verdict: whether people can still be recognized, by whom, and whether the result can be trusted;")
     print("  2. linking: how the informed attacker, who has the same anonymizer, compares with the ignorant one;")
     print("  3. people: choose the speaker at the top of the table, find them in the matrix, and listen.")
     if len(told.runs) > 1:

@@ -30,6 +30,7 @@ def command(
     The exit code is 0 if every limit holds, 1 if one is broken, 2 if one can't be checked.
     """
     from veilmeter.assessment import read_results
+    from veilmeter.assessment.doubts import doubts as said
     from veilmeter.files import to_json
     from veilmeter.gating import check_limits, parse_limit
     from veilmeter.text import clean
@@ -50,7 +51,7 @@ def command(
     else:
         for one in checked:
             print(clean(str(one)))
-        for doubt in doubts:
+        for doubt in said(results) or doubts:
             print(("BROKEN" if trustworthy else "doubt ") + "  " + clean(doubt))
     if not passed:
         raise typer.Exit(1)

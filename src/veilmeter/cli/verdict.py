@@ -22,6 +22,7 @@ def print_verdict(results: Mapping[str, Any], folder: Path | str, report: Path |
     from rich.table import Table
     from rich.text import Text
 
+    from veilmeter.assessment.doubts import doubts
     from veilmeter.text import clean
 
     console = Console(highlight=False)
@@ -39,7 +40,7 @@ def print_verdict(results: Mapping[str, Any], folder: Path | str, report: Path |
     console.print()
     if not said["trustworthy"]:
         console.print(Text("NOT TRUSTWORTHY. This assessment doubts itself:", style="bold red"))
-        for line in said["distrust"]:
+        for line in doubts(results) or said["distrust"]:
             console.print(Text("  - " + clean(line)))
         console.print()
     console.print(Text(clean(said["headline"]), style="bold"))

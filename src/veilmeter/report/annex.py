@@ -1,11 +1,12 @@
-"""What an anonymisation report or a data protection impact assessment asks for, filled in from the run."""
+"""What an anonymization report or a data protection impact assessment asks for, filled in from the run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from veilmeter.report.texts import CRITERIA, LAWYER
+from veilmeter.assessment.doubts import doubts
+from veilmeter.report.texts import ATTACKS, CRITERIA, LAWYER, NEVER_TESTED
 
 _NO_LIMIT = (
     "No limit was chosen for this assessment. A regulator's guidance may name one: the European Medicines Agency's guidance "
@@ -23,18 +24,21 @@ def annex(results: Mapping[str, Any], limit: Mapping[str, Any] | None) -> list[t
         for name, entry in results.get("attackers", {}).items()
         if name != "original"
     ]
-    attacks = [
+    cases = results.get("worst_case", {})
+    attacks = [f"{CRITERIA[key]}: {said}" for key, said in ATTACKS.items() if key in cases]
+    headline = str(verdict.get("headline", ""))
+    measured = [
         f"{CRITERIA[key]}: {case.get('sentence', '')}"
-        for key, case in results.get("worst_case", {}).items()
-        if key in CRITERIA
+        for key, case in cases.items()
+        if key in CRITERIA and case.get("sentence", "") not in headline
     ]
-    failed = [check for check in results.get("trust", []) if check.get("passed") is False]
+    unprotected = str((results.get("unprotected") or {}).get("sentence") or "")
     untested = "; ".join(text.rstrip(".") for text in verdict.get("not_tested", []))
     return [
         ("Adversaries considered", adversaries or ["None."]),
         ("Plausible attacks considered", attacks or ["None."]),
         ("Limit for the risk", [limit["sentence"] if limit else _NO_LIMIT]),
-        ("Measured risk", [str(verdict.get("headline", "")), *verdict.get("sentences", [])]),
+        ("Measured risk", [text for text in (headline, unprotected, *measured) if text]),
         (
             "Methodology",
             [
@@ -48,7 +52,8 @@ def annex(results: Mapping[str, Any], limit: Mapping[str, Any] | None) -> list[t
             "Residual risk",
             [
                 "The figures hold for the attackers that were run." + (f" Not tested: {untested}." if untested else ""),
-                *(f"The assessment's own check failed: {check.get('sentence', check['name'])}" for check in failed),
+                *(f"A check that the assessment makes of itself failed. {doubt}" for doubt in doubts(results)),
+                *NEVER_TESTED,
             ],
         ),
         ("Open questions for a lawyer", list(verdict.get("lawyer") or LAWYER)),

@@ -22,7 +22,8 @@ LN10 = math.log(10)
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """A figure of the page: `chart` is Altair's, `caption` says how to read it and what is good, `alt` replaces it."""
+    """A figure of the page: `chart` is Altair's or its finished specification (large ones take seconds to convert),
+    `caption` says how to read it and what is good, `alt` replaces it."""
 
     id: str
     title: str
@@ -32,7 +33,7 @@ class Figure:
 
     @property
     def spec(self) -> dict[str, Any]:
-        made: dict[str, Any] = plain(style.styled(self.chart).to_dict())
+        made: dict[str, Any] = plain(self.chart if isinstance(self.chart, dict) else style.styled(self.chart).to_dict())
         made.get("config", {}).pop("background", None)  # the page's own shows through
         return made
 
@@ -65,7 +66,9 @@ def save_figures(
     figures = [figure for s in sections for figure in criterion_figures(s, results, matrices, threshold)]
     wanted = tuple(formats)
     for figure in figures + people_figures(results, matrices):
-        style.save(style.styled(figure.chart), folder, figure.id, wanted)
+        style.save(
+            figure.chart if isinstance(figure.chart, dict) else style.styled(figure.chart), folder, figure.id, wanted
+        )
         write_text(make_folder(folder) / f"{figure.id}.csv", _csv(figure.spec))
 
 
@@ -83,10 +86,26 @@ def _tables(node: Any) -> list[list[dict[str, Any]]]:
     return [rows for rows in own if isinstance(rows, list) and rows] + below
 
 
+def _unfolded(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """A table may be stored by columns: lists side by side, and what is the same in every row once."""
+    lists = [value for value in row.values() if isinstance(value, list)]
+    if not lists:
+        return [row]
+    return [
+        {key: value[at] if isinstance(value, list) else value for key, value in row.items()}
+        for at in range(len(lists[0]))
+    ]
+
+
 def _csv(spec: Mapping[str, Any]) -> str:
+    """A figure's data; tables with the same columns are one."""
+    found: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for table in _tables(spec):
+        rows = [row for stored in table for row in _unfolded(stored)]
+        found.setdefault(tuple(dict.fromkeys(key for row in rows for key in row)), []).extend(rows)
     out = io.StringIO()
-    for rows in _tables(spec):
-        keys = list(dict.fromkeys(key for row in rows for key in row))
+    for number, (keys, rows) in enumerate(found.items()):
+        out.write("\n" if number else "")
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(keys)
         writer.writerows([csv_cell(row.get(key, "")) for key in keys] for row in rows)
@@ -232,7 +251,7 @@ def _profiles(results: Results) -> Figure | None:
 
 def _profile_rows(name: str, profile: Mapping[str, Any], curve: str) -> list[dict[str, Any]]:
     pairs = zip(profile["log_odds"], profile[curve], strict=True)
-    return [{"attacker": name, "log_odds": round(x / LN10, 4), "ece": y} for x, y in pairs]
+    return [{"attacker": name, "log_odds": round(x / LN10, 4), "ece": round(y, 5)} for x, y in pairs]
 
 
 def _det(results: Results) -> Figure | None:
@@ -264,13 +283,11 @@ def _det(results: Results) -> Figure | None:
 
 def _matrix(results: Results, matrices: Matrices | None) -> Figure | None:
     """The four quadrants, in which the chosen speaker's row and column are framed."""
-    import altair as alt
-
     from veilmeter.report.figures.similarity import MOST_CELLS, quadrants, speaker_groups
 
     if matrices is None or len(matrices.speakers) < 2:
         return None
-    spec = quadrants(matrices.quadrants, matrices.speakers).to_dict()
+    spec = style.styled(quadrants(matrices.quadrants, matrices.speakers)).to_dict()
     groups = speaker_groups(matrices.quadrants, matrices.speakers)
     test = "datum.row === groups[chosen] || datum.column === groups[chosen]"
     for line in spec["vconcat"]:
@@ -288,7 +305,7 @@ def _matrix(results: Results, matrices: Matrices | None) -> Figure | None:
         "anonymized. A bright diagonal there means that people can be recognized, no diagonal is good; those least protected come "
         "first." + (" Speakers are shown in groups of equal size, as there are many." if many else "") + said,
         f"Similarity of {len(matrices.speakers)} speakers in four quadrants.{said}",
-        alt.VConcatChart.from_dict(spec),
+        spec,
     )
 
 
@@ -330,7 +347,7 @@ def _zoo(results: Results) -> Figure | None:
                 alt.Tooltip("impostor:Q", format=".3f"),
             ],
         )
-        .properties(width=760, height=330)
+        .properties(width=WIDE, height=330)
         .add_params(alt.param(name="chosen", value=""))
     )
     counts = {animal: sum(row["animal"] == animal for row in rows) for animal in ANIMAL_COLORS}
@@ -339,7 +356,8 @@ def _zoo(results: Results) -> Figure | None:
         "zoo",
         "The zoo",
         "One point a speaker, between original and anonymized voice. To the right are those who still resemble themselves: the "
-        "people whom the anonymizer protects least. High up are those who resemble many others. The middle, left, is good.",
+        "people whom the anonymizer protects least. High up are those who resemble many others. To the left is good. The "
+        "glossary explains the animals.",
         f"Zoo plot of {len(rows)} speakers: {said}.",
         chart,
     )
@@ -348,7 +366,13 @@ def _zoo(results: Results) -> Figure | None:
 def _learning_curve(results: Results) -> Figure | None:
     from veilmeter.report.figures.inversion import curve
 
-    points = view.listed("top1", (results.get("inversion") or {}).get("learning_curve", []))
+    found = results.get("inversion") or {}
+    # Chance does not depend on how much the attacker knows; results say it with the finished attack.
+    chance = {one.at.get("gender"): one.null for one in view.listed("top1", found.get("estimates", {}).get("top1", []))}
+    points = [
+        one if one.null is not None else one.with_(null=chance.get(one.at.get("gender")))
+        for one in view.listed("top1", found.get("learning_curve", []))
+    ]
     if len(points) < 2:
         return None
     best = max(points, key=lambda one: one.value)
@@ -356,10 +380,11 @@ def _learning_curve(results: Results) -> Figure | None:
         "learning-curve",
         "What undoing it takes",
         "How many recordings the attacker must know in both forms (left to right) to undo the anonymizer for the others. A line "
-        "that stays at chance is good; one that rises early means that a few known pairs suffice.",
+        "that stays at the dashed one, chance, is good; one that rises early means that a few known pairs suffice. The band is the range "
+        "over several draws of the known recordings.",
         f"Top-1 after inversion against the number of known pairs; highest {best.value:.1f} % with {best.at.get('pairs')} pairs.",
         curve(points, "pairs", title="recordings known in both forms", logarithmic=True).properties(
-            width=700, height=280, title=""
+            width=WIDE - 60, height=280, title=""
         ),
     )
 
@@ -399,7 +424,7 @@ def systems_figures(systems: Mapping[str, Results]) -> list[Figure]:
                 "To the right people are better hidden, further up the anonymized voices stay more distinct from each other. Which of the "
                 "two matters depends on the use.",
                 said + ".",
-                scatter(points),
+                scatter(points).properties(width=640, height=340),
             )
         )
     return made

@@ -38,7 +38,7 @@ def render_comparison(found: Comparison, folder: Path) -> str:
             {
                 "name": name,
                 "headline": run.results["verdict"].get("headline", ""),
-                "trustworthy": run.results["verdict"].get("trustworthy", False),
+                "banner": view.banner(run.results),
                 "level": _level(run.results),
                 "report": os.path.relpath(report, folder) if report.is_file() else "",
             }
@@ -85,11 +85,11 @@ def _lead(systems: Sequence[dict[str, Any]]) -> str:
     """Whom the reader should worry about, in one sentence."""
     high = [system["name"] for system in systems if system["level"] == "high"]
     if len(high) == len(systems):
-        return "With each of these systems, people can still be recognised by the strongest attacker that was run."
+        return "With each of these systems, people can still be recognized by the strongest attacker that was run."
     if high:
-        return f"With {' and '.join(high)}, people can still be recognised by the strongest attacker that was run."
+        return f"With {' and '.join(high)}, people can still be recognized by the strongest attacker that was run."
     return "No system leaves a high risk of linking by the attackers that were run; each report says which were not."
 
 
-def _cell(one: Estimate) -> str:
-    return f"{one.format_value()} {one.format_interval()}".strip()
+def _cell(one: Estimate) -> tuple[str, str]:
+    return one.format_value(), one.format_interval()

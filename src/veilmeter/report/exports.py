@@ -29,9 +29,10 @@ def markdown(results: Mapping[str, Any], threshold: float | None = None) -> str:
         f"**{markdown_text(verdict.get('headline', ''))}**",
         "",
     ]
-    if not verdict.get("trustworthy"):
-        lines += ["> **Do not rely on this result yet: some of its own checks failed.**", ""]
-    lines += [f"{markdown_text(sentence)}\n" for sentence in verdict.get("sentences", [])]
+    banner = view.banner(results)
+    lines += [f"> **{markdown_text(banner['title'])}**"]
+    lines += [part for line in banner["lines"] for part in (">", f"> {markdown_text(line)}")] + [""]
+    lines += [f"{markdown_text(sentence)}\n" for sentence in view.sentences(results)]
     lines += [markdown_text(limit["sentence"]), ""] if limit else []
     lines += ["| criterion | worst case | 95 % interval | chance | attacker | meaning |", "|---|---:|---|---:|---|---|"]
     for card in view.cards(results):
@@ -40,10 +41,11 @@ def markdown(results: Mapping[str, Any], threshold: float | None = None) -> str:
     lines += ["", "## Trust checks", ""]
     signs = {"passed": "passed", "failed": "**failed**", "unknown": "not applicable"}
     lines += [
-        f"- {signs[check['state']]}: {markdown_text(check['title'])}. {markdown_text(check['sentence'])}"
+        f"- {signs[check['state']]}: {markdown_text(check['title'])}. "
+        f"{markdown_text((check['sentence'] + ' ' + check['meaning']).strip())}"
         for check in view.trust(results)
     ]
-    lines += ["", "## Not tested", "", *(f"- {markdown_text(item)}" for item in verdict.get("not_tested", []))]
+    lines += ["", "## Not tested", "", *(f"- {markdown_text(item)}" for item in view.not_tested(results))]
     for section in ("linking", "singling_out", "disclosure", "similarity", "inversion", "inference", "verification"):
         rows = view.section_rows(results, section)
         if rows:
@@ -60,7 +62,10 @@ def markdown(results: Mapping[str, Any], threshold: float | None = None) -> str:
 
 def latex(results: Mapping[str, Any]) -> str:
     """The worst cases and all attackers' figures as two tables for a paper."""
-    lines = ["% needs \\usepackage{booktabs}", "\\begin{tabular}{llrlrl}", "\\toprule"]
+    banner = view.banner(results)
+    doubted = [] if banner["good"] else [banner["title"], *banner["lines"]]
+    lines = ["% needs \\usepackage{booktabs}", *(f"% {' '.join(latex_text(line).split())}" for line in doubted)]
+    lines += ["\\begin{tabular}{llrlrl}", "\\toprule"]
     lines += ["criterion & attacker & worst case & 95\\,\\% interval & chance & measure \\\\", "\\midrule"]
     for card in view.cards(results):
         cells = [card["title"], card["attacker"], card["value"], card["interval"], card["null"], card["measure"]]

@@ -64,13 +64,6 @@ def render(results: Mapping[str, Any], matrices: Any, options: Options) -> str:
     people = view.people(results)
     people["figures"] = people_figures(results, matrices)
     figures += people["figures"]
-    trust = view.trust(results)
-    cards = view.cards(results)
-    verdict: dict[str, Any] = {"headline": "", "trustworthy": False, "sentences": [], "not_tested": []} | dict(
-        results["verdict"]
-    )
-    on_cards = {card["sentence"] for card in cards}
-    verdict["sentences"] = [sentence for sentence in verdict["sentences"] if sentence not in on_cards]
     return page(
         "report.html.j2",
         figures,
@@ -86,12 +79,14 @@ def render(results: Mapping[str, Any], matrices: Any, options: Options) -> str:
             ("method", "Method"),
             ("annex", "Annex"),
         ],
-        verdict=verdict,
+        headline=str(results["verdict"].get("headline", "")),
         who=view.who_is_it(results),
-        failed=[check for check in trust if check["state"] == "failed"],
-        trust=trust,
+        banner=view.banner(results),
+        sentences=view.sentences(results),
+        not_tested=view.not_tested(results),
+        trust=view.trust(results),
         threshold=limit,
-        cards=cards,
+        cards=view.cards(results),
         facts=view.facts(results),
         criteria=criteria,
         people=people,

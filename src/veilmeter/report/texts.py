@@ -14,6 +14,21 @@ CRITERIA = {
 LEVELS = {"low": "near chance", "raised": "raised", "high": "high"}
 DISTINCTNESS = {"low": "kept apart", "raised": "less distinct", "high": "lost"}
 
+NEVER_TESTED = (
+    "What is said: names, places, habits of speech and background sounds can identify people too. Only voices were assessed.",
+    "Whether the anonymized speech is still intelligible and fit for its purpose.",
+    "Attackers other than those listed, and what recognizers of the future will be able to do.",
+)  # fmt: skip
+
+# What each attack does, for an annex that a lawyer reads.
+ATTACKS = {
+    "linking": "the attacker compares each anonymized recording with recordings of known people and names the most similar person.",
+    "singling_out": "the attacker looks for a rule about voices that fits exactly one person in the data, even without knowing who it is.",
+    "disclosure": "the attacker compares two recordings and takes the similarity as evidence for or against their being of one person.",
+    "inversion": "the attacker learns to undo the anonymizer from recordings known in both forms, or from two unpaired sets.",
+    "inference": "the attacker guesses attributes of the speaker from the anonymized voice.",
+}  # fmt: skip
+
 INTRODUCTIONS = {
     "linking": "Opinion 05/2014 asks whether records of one person can be linked. Here the attacker holds recordings of N people, "
     "one of whom made the anonymized recording, and names the most similar one. The more people there are, the harder it "
@@ -33,7 +48,7 @@ INTRODUCTIONS = {
     "a rotation from recordings that exist in both forms (or, unsupervised, from two unpaired sets), undoes it, and looks "
     "for the nearest original recording.",
     "inference": "Opinion 05/2014 asks whether attributes of a person can be inferred. A classifier learns the attribute from "
-    "anonymized recordings of other people and guesses it here. Chance is the average over the attribute's values.",
+    "anonymized recordings of other people and guesses it here. All values of an attribute count alike, however rare they are.",
     "verification": "The equal error rate is the figure most anonymizers are published with. It averages over everybody, looks at "
     "one threshold, does not know how many people the attacker must choose from, and hardly moves when the risk for "
     "individuals does. It stands last for that reason.",
@@ -62,6 +77,7 @@ GLOSSARY = (
     ("Attacker", "Somebody who wants to know who speaks. Attackers differ in what they have: recordings of the people in question, the "
      "anonymizer itself, and the means to train a recognizer on its output."),
     ("Enrollment", "The recordings of known people that an attacker compares with."),
+    ("Utterance", "One recording of somebody speaking, often a sentence. With more utterances of a person an attacker is surer."),
     ("Embedding", "A list of a few hundred numbers that describes a voice. Recordings of one speaker lie close together. Embeddings are "
      "biometric data."),
     ("Linkability", "Of all anonymized recordings, the share that the attacker assigns to the right one of N people. Guessing gives 1/N."),
@@ -72,8 +88,10 @@ GLOSSARY = (
      "false ones. 0 % is perfect recognition, 50 % is guessing."),
     ("Bit", "A unit of information. One bit settles one yes-or-no question. A disclosure of 0.72 bit here is everything there is to know "
      "about whether two recordings are by one person; 0.3 bit is a good part of it; 0.01 bit next to nothing."),
-    ("Tag (0, A to F)", "The strongest single piece of evidence: A is weaker than one error in 10, B one in 10 to 100, C one in 100 to 10,000, "
-     "D one in 10,000 to 100,000, E one in 100,000 to a million, F beyond that."),
+    ("Tag (0, A to F)", "How many times more or less likely the most telling comparison makes it that two recordings are of one person. 0: no "
+     "more than before; A: up to 10 times; B: up to 100; C: up to 10,000; D: up to 100,000; E: up to a million; F: more than that."),
+    ("Likelihood ratio, LLR", "How many times more probable a comparison's outcome is if both recordings are of one person than if they are of "
+     "two; the LLR is its logarithm. Above 0 speaks for one person, below 0 against it."),
     ("DeID", "How much of the likeness between a speaker's original and anonymized voice is gone. 100 % is all of it."),
     ("G_VD", "How far the anonymized voices can still be told apart from each other, in decibels against the originals. 0 dB: as well as "
      "before; minus 10 dB: a tenth."),
@@ -81,8 +99,10 @@ GLOSSARY = (
      "value in about 95 of 100 assessments."),
     ("Chance", "What the measure gives when the attacker knows nothing. A figure near chance is not a proof of safety: a stronger attacker "
      "may exist."),
-    ("Goats, lambs, wolves", "Names from the biometric menagerie: goats are hard to recognize, lambs easy to be mistaken for, wolves easily "
-     "mistaken for others."),
+    ("The zoo", "Names from the biometric menagerie for speakers who behave unlike most, the sheep. Goats are hard to recognize, lambs easy to be "
+     "mistaken for, wolves easily mistaken for others. In the corners: doves resemble themselves and nobody else, which makes them the "
+     "easiest to recognize and the least protected; chameleons resemble themselves and everybody; phantoms nobody, not even themselves; "
+     "worms everybody but themselves."),
     ("Residual risk", "What remains after everything that was done to lower it."),
 )  # fmt: skip
 

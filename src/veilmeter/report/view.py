@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from veilmeter.assessment.doubts import doubts, meaning
 from veilmeter.estimate import Estimate
 from veilmeter.measures import MEASURES, measure
-from veilmeter.report.texts import CRITERIA, DISTINCTNESS, EQUATIONS, LEVELS
+from veilmeter.report.texts import CRITERIA, DISTINCTNESS, EQUATIONS, LEVELS, NEVER_TESTED
 
 Results = Mapping[str, Any]
 MOST_PEOPLE = 1000  # rows of the people table; more would only slow the page down
@@ -90,7 +91,7 @@ def _parameter(key: str, value: Any) -> str:
 
 
 def cards(results: Results) -> list[dict[str, Any]]:
-    """The worst case of each criterion."""
+    """The worst case of each criterion; probabilities in percent, as the sentences say them."""
     made = []
     for criterion, title in CRITERIA.items():
         case = results.get("worst_case", {}).get(criterion)
@@ -98,14 +99,16 @@ def cards(results: Results) -> list[dict[str, Any]]:
             continue
         one = estimate(case["estimate"].get("name", criterion), case["estimate"])
         level = case.get("level", "low")
+        shown = _in_percent(one)
+        kept_apart = criterion == "distinctiveness"
         made.append(
             {
                 "title": title,
                 "level": level,
-                "level_text": (DISTINCTNESS if criterion == "distinctiveness" else LEVELS).get(level, level),
-                "value": one.format_value() + (f" · {one.extra['tag']}" if "tag" in one.extra else ""),
-                "interval": one.format_interval(),
-                "null": one.format_null(),
+                "level_text": (DISTINCTNESS if kept_apart else LEVELS).get(level, level),
+                "value": shown.format_value() + (f" · tag {one.extra['tag']}" if "tag" in one.extra else ""),
+                "interval": shown.format_interval(),
+                "null": "" if kept_apart else shown.format_null(),  # nobody guesses there
                 "gauge": gauge(one),
                 "sentence": case.get("sentence", ""),
                 "attacker": _attacker(case.get("attacker") or ""),
@@ -115,18 +118,26 @@ def cards(results: Results) -> list[dict[str, Any]]:
     return made
 
 
+def _in_percent(one: Estimate) -> Estimate:
+    if one.unit != "probability":
+        return one
+    low_high = None if one.interval is None else (100 * one.interval[0], 100 * one.interval[1])
+    null = None if one.null is None else 100 * one.null
+    return one.with_(value=100 * one.value, interval=low_high, null=null, unit="percent")
+
+
 def _attacker(name: str) -> str:
     return f"{name} attacker" if name and " " not in name else name
 
 
 def gauge(one: Estimate) -> dict[str, Any] | None:
-    """The bar of a card, 300 units wide; none for measures without a range."""
+    """The bar of a card, in percent of its width; none for measures without a range."""
     top = 1.0 if one.unit == "probability" else _TOP.get(one.name)
     if top is None or not math.isfinite(one.value):
         return None
 
     def place(value: float) -> float:
-        return round(6 + 288 * min(1.0, max(0.0, value / top)), 1)
+        return round(2 + 96 * min(1.0, max(0.0, value / top)), 1)
 
     low, high = one.interval or (math.nan, math.nan)
     known = math.isfinite(low) and math.isfinite(high)
@@ -134,7 +145,7 @@ def gauge(one: Estimate) -> dict[str, Any] | None:
     return {
         "dot": place(one.value),
         "low": place(low) if known else None,
-        "width": round(max(2.0, place(high) - place(low)), 1) if known else None,
+        "width": round(max(0.7, place(high) - place(low)), 1) if known else None,
         "chance": None if one.null is None else place(one.null),
         "alt": alt + (f", chance {one.format_null()}" if one.null is not None else ""),
     }
@@ -145,6 +156,36 @@ def who_is_it(results: Results) -> str:
     name = (results.get("worst_case", {}).get("linking") or {}).get("attacker", "")
     about = results.get("attackers", {}).get(name, {}).get("about", "")
     return f"The {name} attacker {about}." if about else ""
+
+
+def banner(results: Results) -> dict[str, Any]:
+    """Whether the result can be relied on: a bold sentence, and what stands below it."""
+    verdict, checks = results["verdict"], results.get("trust", [])
+    failed = doubts(results) or ([] if verdict.get("trustworthy") else list(verdict.get("distrust", [])))
+    could = sum(check.get("passed") is not None for check in checks)
+    if failed or not verdict.get("trustworthy"):
+        count = f"{len(failed)} of its own {could} checks failed" if failed and could else "its own checks failed"
+        return {"good": False, "title": f"Do not rely on this result yet: {count}.", "lines": failed}
+    open_ones = len(checks) - could
+    left = "" if not open_ones else f" {open_ones} could not be made." if open_ones > 1 else " One could not be made."
+    return {
+        "good": True,
+        "title": f"The assessment passed its own {could} checks.",
+        "lines": [f"{left} It still holds only for the attackers that were run.".strip()],
+    }
+
+
+def sentences(results: Results) -> list[str]:
+    """What the verdict says beyond its headline and the cards: whom it concerns, and what to beware of."""
+    on_cards = {card["sentence"] for card in cards(results)}
+    said = [sentence for sentence in results["verdict"].get("sentences", []) if sentence not in on_cards]
+    unprotected = str((results.get("unprotected") or {}).get("sentence") or "")
+    return ([unprotected] if unprotected else []) + said
+
+
+def not_tested(results: Results) -> list[str]:
+    """What this run left out, and what no run tests."""
+    return [*results["verdict"].get("not_tested", []), *NEVER_TESTED]
 
 
 def trust(results: Results) -> list[dict[str, str]]:
@@ -158,12 +199,14 @@ def trust(results: Results) -> list[dict[str, str]]:
         else:
             figure = None  # the sentence says it, with its unit
         title = str(check.get("title") or check["name"].replace("-", " ").replace("_", " ").capitalize())
+        title = title.replace("nrolment", "nrollment")  # the name of the check is older than the spelling
         made.append(
             {
                 "title": title,
                 "state": states[check.get("passed")],
                 "figure": "" if figure is None else str(figure),
                 "sentence": str(check.get("sentence", "")),
+                "meaning": meaning(check) if check.get("passed") is False else "",
             }
         )
     order = ["failed", "unknown", "passed"]
@@ -184,7 +227,7 @@ def facts(results: Results) -> list[tuple[str, str]]:
         if entry:
             hours = entry.get("hours")
             counts = f"{entry.get('speakers', 0):,} speakers, {entry.get('utterances', 0):,} recordings"
-            made.append((title, counts + (f", {hours:.2g} hours" if hours else "")))
+            made.append((title, counts + (f", {_duration(hours)}" if hours else "")))
     matched = inputs.get("matched")
     if matched:
         made.append(("Recordings in both forms", f"{matched:,}"))
@@ -203,6 +246,17 @@ def facts(results: Results) -> list[tuple[str, str]]:
     return made
 
 
+def _duration(hours: float) -> str:
+    """
+    >>> _duration(0.1874), _duration(3.26), _duration(0.01)
+    ('11 minutes', '3.3 hours', '1 minute')
+    """
+    minutes = max(1, round(60 * hours))
+    if minutes < 90:
+        return f"{minutes} minute{'' if minutes == 1 else 's'}"
+    return f"{hours:.2g} hours" if hours < 100 else f"{hours:,.0f} hours"
+
+
 def threshold_sentence(results: Results, threshold: float | None) -> dict[str, Any] | None:
     """The user's limit against the worst case of linking; the limit is the user's choice, not ours."""
     if threshold is None:
@@ -216,12 +270,14 @@ def threshold_sentence(results: Results, threshold: float | None) -> dict[str, A
     one = estimate("linkability", case["estimate"])
     where = "".join(f", {_parameter(key, value)}" for key, value in one.at.items())
     over = one.worst > threshold
+    shown = _in_percent(one)
     verb = "lies above" if one.value > threshold else "may lie above" if over else "lies below"
     return {
         "value": threshold,
         "over": over,
-        "sentence": f"Against the limit of {threshold:g} chosen for this assessment, the worst measured Linkability, "
-        f"{one.format_value()} {one.format_interval()} ({case.get('attacker')} attacker{where}), {verb} it.",
+        "sentence": f"Against the limit of {threshold:g} ({100 * threshold:g} %) chosen for this assessment, the worst "
+        f"measured Linkability, {shown.format_value()} {shown.format_interval()} "
+        f"({case.get('attacker')} attacker{where}), {verb} it.",
     }
 
 
@@ -230,7 +286,7 @@ def people(results: Results) -> dict[str, Any]:
     speakers = list(results.get("speakers", []))
     attackers = [a for a in results.get("attackers", {}) if any(a in s.get("by_attacker", {}) for s in speakers)]
     extras = [key for key in ("gender", "animal", "deid") if any(s.get(key) not in (None, "") for s in speakers)]
-    titles = {"gender": "gender", "animal": "in the zoo", "deid": "DeID, %"}
+    titles = {"gender": "gender", "animal": "in the zoo", "deid": "DeID (%)"}
     columns: list[dict[str, Any]] = [
         {"key": "speaker", "title": "speaker", "number": False},
         {"key": "risk", "title": "highest risk", "number": True},
@@ -260,8 +316,8 @@ def people(results: Results) -> dict[str, Any]:
     return {
         "columns": columns,
         "rows": table,
-        "intro": f"{sentence} The table lists the speakers by their highest risk over all attackers: the share of "
-        "their anonymized recordings that were linked to them.".strip(),
+        "intro": f"{sentence} The table lists the speakers by their highest risk over all attackers. A figure is the "
+        "share of a speaker's anonymized recordings that an attacker linked to them: 1.00 is all of them, 0.00 none.",
         "left_out": f"{left:,} more speakers with lower risk stand in tables/speakers.parquet." if left > 0 else "",
     }
 
@@ -295,7 +351,10 @@ def used_measures(results: Results) -> list[dict[str, str]]:
 
 def parameters(results: Results) -> list[tuple[str, str]]:
     made = [("veilmeter", str(results.get("version", ""))), ("seed", str(results.get("seed", "")))]
-    made += [(key, str(value)) for key, value in results.get("parameters", {}).items()]
+    for key, value in results.get("parameters", {}).items():
+        if value in (None, "", [], {}) or key in ("seed", "title", "notice"):  # not given, or said elsewhere
+            continue
+        made.append((key.replace("_", " "), ", ".join(map(str, value)) if isinstance(value, list) else str(value)))
     for name, entry in results.get("inputs", {}).items():
         if isinstance(entry, Mapping) and entry.get("sha256"):
             made.append((f"sha256 of {name}", str(entry["sha256"])))

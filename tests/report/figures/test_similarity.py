@@ -39,13 +39,13 @@ def cells(chart: Any) -> dict[str, dict[tuple[str, str], float]]:
 
 def test_quadrants(small: Similarity) -> None:
     found = cells(quadrants(small.similarities, small.names))
-    assert list(found) == ["original with original", "original with protected", "protected with original",
-                           "protected with protected"]  # fmt: skip
+    assert list(found) == ["original with original", "original with anonymized", "anonymized with original",
+                           "anonymized with anonymized"]  # fmt: skip
     for a, x in enumerate(small.names):
         for b, y in enumerate(small.names):
             op = small.similarities["OP"][a, b]
-            assert found["original with protected"][x, y] == pytest.approx(op, abs=1e-4)
-            assert found["protected with original"][y, x] == pytest.approx(op, abs=1e-4)
+            assert found["original with anonymized"][x, y] == pytest.approx(op, abs=1e-4)
+            assert found["anonymized with original"][y, x] == pytest.approx(op, abs=1e-4)
     order = speaker_order(small.similarities)
     assert (np.diff(small.per_speaker("OP")[order]) <= 1e-12).all()
 

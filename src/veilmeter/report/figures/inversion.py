@@ -31,7 +31,8 @@ def projection(evaluation: Evaluation, anonymized: Embeddings, *, most: int = MO
     for group in evaluation.groups:
         if group.clear is None:
             continue
-        names = [name for name in group.clear.names if name in set(group.restored.names)][:most]
+        restored = set(group.restored.names)
+        names = [name for name in group.clear.names if name in restored][:most]
         plane, middle = _plane(group.clear, names)
         raw = anonymized.of_utterances(list(group.restored.utterances))
         before = _unrotated(raw, group.restored.dimension)
@@ -121,7 +122,9 @@ def curve(estimates: Sequence[Estimate], parameter: str, *, title: str, logarith
     shown = sorted({float(value["x"]) for value in values})
     base = alt.Chart(_values(values)).encode(
         x=alt.X("x:Q", title=title, scale=scale, axis=alt.Axis(values=shown, labelOverlap="greedy")),
-        color=alt.Color("group:N", title="gender").scale(domain=groups, range=colors)
+        color=alt.Color("group:N", title="gender", legend=alt.Legend(symbolOpacity=1)).scale(
+            domain=groups, range=colors
+        )
         if len(groups) > 1
         else alt.value(PURPLE),
     )

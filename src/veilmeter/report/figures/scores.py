@@ -232,9 +232,10 @@ def det_rows(false: Iterable[float], miss: Iterable[float], **names: str) -> lis
     bounded = [(min(max(float(f), 1e-5), 1 - 1e-5), min(max(float(m), 1e-5), 1 - 1e-5))
                for f, m in zip(false, miss, strict=True)]  # fmt: skip
     return [
-        {**names, "order": i, "false": normal_quantile(f), "miss": normal_quantile(m), "fpr": 100 * f, "fnr": 100 * m}
+        {**names, "order": i, "false": round(normal_quantile(f), 5), "miss": round(normal_quantile(m), 5),
+         "fpr": round(100 * f, 4), "fnr": round(100 * m, 4)}
         for i, (f, m) in enumerate(bounded)
-    ]
+    ]  # fmt: skip
 
 
 def calibration(scores: Scores, *, bins: int = 20) -> Any:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 MOST_CELLS = 60  # speakers a quadrant shows one by one; of more, equal groups are shown
+MOST_NAMES = 25  # labels that can still be read
 SIDE = 300
 ANIMAL_COLORS = {
     "sheep": "#B8B8B8",
@@ -32,9 +33,9 @@ ANIMAL_COLORS = {
 }
 TITLES = {
     "OO": "original with original",
-    "OP": "original with protected",
-    "PO": "protected with original",
-    "PP": "protected with protected",
+    "OP": "original with anonymized",
+    "PO": "anonymized with original",
+    "PP": "anonymized with anonymized",
 }
 
 
@@ -61,12 +62,13 @@ def quadrants(similarities: Mapping[Kind, Floats], names: Sequence[str], *, most
     tables["PO"] = tables["OP"].T
     size = SIDE if len(groups) <= 40 else SIDE + 60
     color = alt.Color("similarity:Q", title="similarity").scale(scheme="viridis", domain=[0, 1])
-    named = one_by_one and len(groups) <= 40
+    named = one_by_one and len(groups) <= MOST_NAMES
     charts: dict[str, Any] = {}
     for kind, table in tables.items():
         rows, columns = np.indices(table.shape)
         # Columns instead of thousands of rows: Altair would look at each row for seconds.
-        values = {
+        values: dict[str, Any] = {
+            "quadrant": TITLES[kind],
             "row": [labels[i] for i in rows.ravel()],
             "column": [labels[j] for j in columns.ravel()],
             "similarity": [round(float(value), 4) for value in table.ravel()],
@@ -76,7 +78,7 @@ def quadrants(similarities: Mapping[Kind, Floats], names: Sequence[str], *, most
             "ticks": False,
             "domain": False,
             "grid": False,
-            "labelFontSize": 9 if len(groups) <= 25 else 7,
+            "labelFontSize": 9,
         }
         across = alt.Axis(labels=named and below, title=_side(kind[1], groups) if below else None,
                           labelAngle=-90, labelOverlap=False, **axis)  # fmt: skip
@@ -84,7 +86,7 @@ def quadrants(similarities: Mapping[Kind, Floats], names: Sequence[str], *, most
                         labelOverlap=False, **axis)  # fmt: skip
         charts[kind] = (
             alt.Chart(_data([values]), width=size, height=size, title=TITLES[kind])
-            .transform_flatten(list(values))
+            .transform_flatten(["row", "column", "similarity"])
             .mark_rect()
             .encode(
                 x=alt.X("column:N", sort=labels, axis=across),
@@ -129,7 +131,7 @@ def _data(values: Sequence[Mapping[str, Any]]) -> Any:
 def _side(letter: str, groups: Sequence[NDArray[np.int64]]) -> str:
     largest = max(len(group) for group in groups)
     who = "speaker" if largest == 1 else f"speakers, {largest} to a cell"
-    return f"{'original' if letter == 'O' else 'protected'} {who}"
+    return f"{'original' if letter == 'O' else 'anonymized'} {who}"
 
 
 def _firsts(groups: Sequence[NDArray[np.int64]]) -> list[int]:
@@ -209,7 +211,7 @@ def speakers_plot(found: Similarity, *, most: int = 80) -> Any:
         {
             "speaker": found.names[row],
             "rank": rank + 1,
-            "matrix": {"OO": "original", "OP": "original-protected", "PP": "protected"}[kind],
+            "matrix": {"OO": "original", "OP": "original-anonymized", "PP": "anonymized"}[kind],
             "dominance": float(own[kind][row]),
         }
         for rank, row in enumerate(order)
@@ -223,7 +225,7 @@ def speakers_plot(found: Similarity, *, most: int = 80) -> Any:
         else alt.X("rank:Q", title="speakers, the least protected first").scale(nice=False, domain=[0, len(order) + 1])
     )
     color = alt.Color("matrix:N", title="matrix").scale(
-        domain=["original", "original-protected", "protected"], range=[GRAY, RED, BLUE]
+        domain=["original", "original-anonymized", "anonymized"], range=[GRAY, RED, BLUE]
     )
     base = alt.Chart(_data(values), width=max(420, 13 * len(order)) if one_by_one else 640, height=240)
     zero = alt.Chart(_data([{"zero": 0}])).mark_rule(color=GRAY, opacity=0.7).encode(y="zero:Q")
@@ -257,6 +259,7 @@ def scatter(systems: Sequence[tuple[str, Estimate, Estimate]]) -> Any:
     x = alt.X("deid:Q", title="DeID, % (higher: the original speaker is gone)")
     x = x.scale(domain=[max(-100.0, np.floor(reach[0] / 5) * 5), 100], nice=False, padding=10)
     y = alt.Y("g_vd:Q", title="G_VD, dB (0: voices as distinct as before)").scale(nice=True, zero=True, padding=10)
+    named, middle = base.encode(x=x, y=y, text="system:N", color=color), sum(reach) / 2
     return alt.layer(
         alt.Chart(_data([{"zero": 0}])).mark_rule(color=GRAY, strokeDash=[4, 3]).encode(y="zero:Q"),
         base.mark_rule(opacity=0.7).encode(x="low_x:Q", x2="high_x:Q", y="g_vd:Q", color=color),
@@ -264,7 +267,9 @@ def scatter(systems: Sequence[tuple[str, Estimate, Estimate]]) -> Any:
         base.mark_point(filled=True, size=90, opacity=1).encode(
             x=x, y=y, color=color, shape=shape, tooltip=["system:N", "deid:Q", "g_vd:Q"]
         ),
-        base.mark_text(align="right", dx=-9, dy=-9, fontSize=11).encode(x=x, y=y, text="system:N", color=color),
+        # Names stand beside the crosses of the intervals, on the side where there is room.
+        named.transform_filter(f"datum.deid >= {middle}").mark_text(align="right", dx=-9, dy=13, fontSize=11),
+        named.transform_filter(f"datum.deid < {middle}").mark_text(align="left", dx=9, dy=13, fontSize=11),
     )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilmeter.errors import InputError, VeilmeterError
-from veilmeter.files import make_folder, whole_file
+from veilmeter.files import make_folder, plain, whole_file
 
 if TYPE_CHECKING:
     import altair as alt
@@ -71,11 +71,13 @@ def _on_white(spec: dict[str, Any]) -> dict[str, Any]:
     return {**spec, "background": "white", "config": {**spec.get("config", {}), "background": "white"}}
 
 
-def save(chart: alt.TopLevelMixin, folder: str | Path, name: str, formats: Iterable[str] = FORMATS) -> list[Path]:
-    """The chart as files `folder/name.<format>`; formats are svg, png, pdf, html, json."""
+def save(
+    chart: alt.TopLevelMixin | Mapping[str, Any], folder: str | Path, name: str, formats: Iterable[str] = FORMATS
+) -> list[Path]:
+    """The chart, or its specification, as files `folder/name.<format>`; formats are svg, png, pdf, html, json."""
     import vl_convert
 
-    spec = chart.to_json()
+    spec = json.dumps(plain(chart)) if isinstance(chart, Mapping) else chart.to_json()
     made = []
     for form in formats:
         path = make_folder(folder) / f"{name}.{form}"

@@ -3,25 +3,44 @@
   const specs = JSON.parse(document.getElementById("figure-data").textContent);
   const views = new Map();
   const root = document.documentElement;
-  const dark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   let chosen = "";
 
-  // Charts take their ink from the page, so that they fit light, dark and print.
-  function inks() {
-    const ink = dark() ? "#e4e9ef" : "#1d2530", soft = dark() ? "#a3adba" : "#55606e", grid = dark() ? "#37414d" : "#d9dee5";
-    return {
-      background: "transparent", title: { color: ink },
-      axis: { labelColor: soft, titleColor: ink, gridColor: grid, domainColor: soft, tickColor: soft },
-      legend: { labelColor: ink, titleColor: soft }, header: { labelColor: ink, titleColor: ink },
-      text: { color: ink }, view: { stroke: grid }, style: { "guide-label": { fill: soft }, "guide-title": { fill: ink }, cell: { stroke: grid } },
-    };
+  // Charts take their ink from the page's own variables, so that light, dark and print need no second drawing.
+  const inks = {
+    background: "transparent", title: { color: "var(--ink)" },
+    axis: { labelColor: "var(--soft)", titleColor: "var(--ink)", gridColor: "var(--line)", domainColor: "var(--soft)", tickColor: "var(--soft)" },
+    legend: { labelColor: "var(--ink)", titleColor: "var(--soft)" }, header: { labelColor: "var(--ink)", titleColor: "var(--ink)" },
+    text: { color: "var(--ink)" }, view: { stroke: "var(--line)" },
+    style: { "guide-label": { fill: "var(--soft)" }, "guide-title": { fill: "var(--ink)" }, cell: { stroke: "var(--line)" } },
+  };
+
+  // On a phone panels stand below each other and take the width there is; a figure made small could not be read.
+  const NARROW = 620;
+  function fitted(spec, room) {
+    if (room >= NARROW) return spec;
+    const made = structuredClone(spec);
+    const columns = Array.isArray(made.vconcat) ? Math.max(...made.vconcat.map((line) => (line.hconcat || [1]).length)) : 1;
+    if (made.hconcat) { made.vconcat = made.hconcat; delete made.hconcat; }
+    const width = Math.floor((room - (columns > 1 ? 45 : 80)) / columns);
+    (function narrow(node) {
+      if (!node || typeof node !== "object") return;
+      if (typeof node.width === "number") {
+        if (typeof node.height === "number" && node.height > width) node.height = width;
+        node.width = width;
+      }
+      if (node.legend && typeof node.legend === "object" && node.legend.columns) node.legend.columns = node.legend.columns > 2 ? 2 : 1;
+      for (const [key, part] of Object.entries(node)) if (key !== "datasets" && key !== "data") narrow(part);
+    })(made);
+    const legend = { ...(made.config || {}).legend, layout: { bottom: { anchor: "start", direction: "vertical" } } };
+    made.config = { ...made.config, legend: columns > 1 ? { ...legend, orient: "bottom" } : legend };
+    return made;
   }
 
   async function draw(id) {
     const box = document.getElementById(id);
-    if (!box) return;
-    if (views.has(id)) views.get(id).finalize();
-    const result = await vegaEmbed(box, specs[id], { actions: false, renderer: "svg", config: inks(), tooltip: { theme: dark() ? "dark" : "light" } });
+    if (!box || box.dataset.drawn) return;
+    box.dataset.drawn = "yes";
+    const result = await vegaEmbed(box, fitted(specs[id], box.clientWidth), { actions: false, renderer: "svg", config: inks, tooltip: { theme: "custom" } });
     views.set(id, result.view);
     if (chosen) mark(result.view);
     result.view.addEventListener("click", (_event, item) => {
@@ -29,18 +48,39 @@
       const name = datum.speaker || datum.row;
       if (name && Object.hasOwn(people, name)) choose(name);
     });
-    box.dataset.drawn = "yes";
   }
 
   function mark(view) {
     try { view.signal("chosen", chosen).runAsync(); } catch (_error) { /* this figure has no speakers */ }
   }
 
-  const drawAll = () => Promise.all(Object.keys(specs).map(draw)).then(() => { root.dataset.ready = "yes"; });
+  // The page answers at once: what is on the screen is drawn first, then the rest one by one, whenever nothing else is to do.
+  const pause = () => new Promise((go) => { (window.requestIdleCallback || setTimeout)(() => go(), { timeout: 200 }); });
+  async function drawAll() {
+    await new Promise((go) => { setTimeout(go); });
+    for (let waiting = Object.keys(specs); waiting.length; ) {
+      const near = (id) => { const box = document.getElementById(id); return box ? Math.abs(box.getBoundingClientRect().top) : 0; };
+      const next = waiting.reduce((best, id) => (near(id) < near(best) ? id : best));
+      waiting = waiting.filter((id) => id !== next);
+      await draw(next);
+      await pause();
+    }
+    root.dataset.ready = "yes";
+  }
   window.veilmeterReady = drawAll();
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (!root.dataset.theme) drawAll(); });
   const themeButton = document.getElementById("theme");
-  if (themeButton) themeButton.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; drawAll(); });
+  if (themeButton) themeButton.addEventListener("click", () => {
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+  });
+
+  // On paper nothing can be opened: what a file needs is printed; long tables stay here and in results.json.
+  let closed = [];
+  window.addEventListener("beforeprint", () => {
+    closed = [...document.querySelectorAll("details.print:not([open])")];
+    for (const part of closed) part.open = true;
+  });
+  window.addEventListener("afterprint", () => { for (const part of closed) part.open = false; });
 
   // People: one choice, shown in table, matrix and zoo.
   const table = document.getElementById("people-table");
@@ -128,16 +168,23 @@
     if (typeof value === "string" && /^[=+\-@\t\r]/.test(text)) text = "'" + text;
     return /[",\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
   };
+  // A table may be stored by columns: lists side by side, and what is the same in every row once.
+  const longest = (row) => Math.max(...Object.values(row).map((value) => (Array.isArray(value) ? value.length : 0)));
+  const unfolded = (row) => (longest(row) < 1 ? [row] : Array.from({ length: longest(row) }, (_none, at) =>
+    Object.fromEntries(Object.entries(row).map(([key, value]) => [key, Array.isArray(value) ? value[at] : value]))));
   function tables(node) {
     if (!node || typeof node !== "object") return [];
     const own = [...Object.values(node.datasets || {}), node.data && node.data.values].filter((rows) => Array.isArray(rows) && rows.length);
     return own.concat(Object.entries(node).flatMap(([key, part]) => (key === "datasets" || key === "data" ? [] : tables(part))));
   }
   function csvOf(id) {
-    return tables(specs[id]).map((rows) => {
+    const found = new Map();  // tables with the same columns are one
+    for (const rows of tables(specs[id]).map((table) => table.flatMap(unfolded))) {
       const keys = [...new Set(rows.flatMap((row) => Object.keys(row)))];
-      return [keys.join(","), ...rows.map((row) => keys.map((key) => cell(row[key])).join(","))].join("\n");
-    }).join("\n\n") + "\n";
+      const lines = rows.map((row) => keys.map((key) => cell(row[key])).join(","));
+      found.set(keys.join(","), [...(found.get(keys.join(",")) || []), ...lines]);
+    }
+    return [...found].map(([head, lines]) => [head, ...lines].join("\n")).join("\n\n") + "\n";
   }
   window.veilmeterCsv = csvOf;
   document.addEventListener("click", (event) => {
