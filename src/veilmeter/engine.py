@@ -31,7 +31,6 @@ CLUSTER_HELP = (
     "Run on a Dask cluster: tcp://host:8786, `local`, or slurm, oar, pbs with your dask-jobqueue configuration "
     "(slurm:FILE.yaml names one)."
 )
-JOBS_HELP = "Processes on this machine; by default one a core."
 
 
 class Engine(Protocol):
