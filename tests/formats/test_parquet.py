@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -145,3 +146,24 @@ def test_lists_as_pandas_writes_them(tmp_path: Path) -> None:
     pq.write_table(pa.table({"utterance": ids, "speaker": who, "vector": ids}), tmp_path / "x.parquet")
     with pytest.raises(InputError, match="write it as lists of float32"):
         read_embeddings(tmp_path / "x.parquet")
+
+
+def test_columns_come_in_the_order_of_the_file_in_every_process(tmp_path: Path) -> None:
+    """The order of a set of names differs from process to process, and with it went the digest of the contents."""
+    names = ["session", "gender", "part", "accent", "age"]
+    made = Embeddings(np.eye(3), ["a", "b", "c"], ["s", "s", "t"], {name: ["x", "y", "z"] for name in names})
+    write_store(tmp_path / "store", made)
+    code = (
+        "import sys; from veilmeter.formats.vectors import read_embeddings as r\n"
+        "from veilmeter.assessment.material import content_digest as d\n"
+        "e = r(sys.argv[1]); print(list(e.attributes), d(e))"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path / "store")],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)}, capture_output=True, text=True, check=True,
+        ).stdout
+        for seed in range(1, 5)
+    }  # fmt: skip
+    assert len(said) == 1
+    assert str(names) in said.pop()

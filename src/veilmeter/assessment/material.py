@@ -44,7 +44,8 @@ class Material:
 def content_digest(embeddings: Embeddings) -> str:
     """SHA-256 of ids, speakers, attributes and vectors: what a result depends on, wherever the file lies."""
     digest = hashlib.sha256()
-    columns = {"utterance": embeddings.utterances, "speaker": embeddings.speakers, **embeddings.attributes}
+    attributes = dict(sorted(embeddings.attributes.items()))
+    columns = {"utterance": embeddings.utterances, "speaker": embeddings.speakers, **attributes}
     for name in columns:
         digest.update(name.encode() + b"\0" + "\n".join(map(str, columns[name])).encode("utf-8", "surrogateescape"))
     digest.update(np.ascontiguousarray(embeddings.vectors, "<f4").tobytes())

@@ -228,8 +228,8 @@ def read_store(path: str | Path, *, memory_map: bool | None = None) -> Found:
         except InputError as error:
             problems.append(Problem("corrupt-shard", error.what, str(shard.path), fix="make this shard anew"))
             continue
-        for name in set(part) - set(columns):
-            columns[name] = [""] * filled
+        for name in part:  # in the file's order, the same in every process
+            columns.setdefault(name, [""] * filled)
         for name, column in columns.items():
             column.extend(part.get(name, [""] * shard.rows))
         durations.append(seconds)
