@@ -290,3 +290,19 @@ def test_one_protected_voice_has_no_diagonal_at_all(speakers):
     found = similarity(clear, np.tile(rng.standard_normal(24), (5 * speakers, 1)), names)
     assert found.d_diag["PP"] == 0
     assert found.g_vd == -np.inf
+
+
+def test_embeddings_are_matched_by_utterance():
+    rng = np.random.default_rng(3)
+    names, ids = np.repeat(list("abcd"), 4), [f"u{i}" for i in range(16)]
+    clear, hidden = (Embeddings(rng.standard_normal((16, 5)), ids, names) for _ in range(2))
+    wanted = similarity(clear.vectors, hidden.vectors, names, spreads=True)
+    found = similarity(clear, hidden.take(rng.permutation(16)), spreads=True)
+    assert (found.deid, found.g_vd) == (wanted.deid, wanted.g_vd)
+    assert found.estimates() == similarity_estimates(wanted)
+    with pytest.raises(InputError, match=r"1 utterances of the first set are not in the second set.*'u0'.*paired"):
+        similarity(clear, hidden.take(np.arange(1, 16)))
+    with pytest.raises(InputError, match="two sets of embeddings, or two tables"):
+        similarity(clear, hidden.vectors)
+    with pytest.raises(InputError, match="two sets of embeddings, or two tables"):
+        similarity(clear.vectors, hidden.vectors)

@@ -280,3 +280,10 @@ def test_twins_are_found():
     x[2, :2] = x[0, :2]  # the same beginning does not make twins
     said = conversations(Embeddings(x, list("abcdef"), ["s", "s", "s", "t", "t", "t"]))
     assert said.twins.tolist() == [-1, 1, -1, -1, 1, -1]
+
+
+def test_without_sizes_it_is_among_all_who_can_be_tested():
+    rng = np.random.default_rng(2)
+    names = [f"s{i // 4}" for i in range(24)] + ["short"]
+    some = Embeddings(rng.standard_normal((25, 6)), [str(i) for i in range(25)], names)
+    assert singling_out(some, some, draws=1).sizes == (6,)

@@ -21,8 +21,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.calibration import Groups, Pav, group, pool, sigmoid, softplus
+from veilmeter.embeddings import Embeddings, paired
 from veilmeter.engine import Engine
 from veilmeter.errors import InputError
+from veilmeter.estimate import Estimate
 from veilmeter.metrics.similarity_spread import Spread, spread
 
 Floats = NDArray[np.float64]
@@ -143,15 +145,21 @@ class Similarity:
         found: Floats = own - (m.sum(0) + m.sum(1) - 2 * own) / (2 * (n - 1))
         return found
 
+    def estimates(self, *, system: str | None = None) -> dict[str, Estimate]:
+        """DeID, G_VD and D_diag with intervals, if there are `spreads`; see `similarity_estimates`."""
+        from veilmeter.metrics.similarity_estimates import similarity_estimates
+
+        return similarity_estimates(self, system=system)
+
     def with_form(self, form: Form) -> Similarity:
         """The same scores, the other definition; without `spreads`, which hold for one form."""
         return Similarity(self.names, self.oo, self.op, self.pp, form, self.pairs, self.utterances)
 
 
 def similarity(
-    original: ArrayLike,
-    protected: ArrayLike,
-    speakers: Sequence[str] | NDArray[np.object_],
+    original: ArrayLike | Embeddings,
+    protected: ArrayLike | Embeddings,
+    speakers: Sequence[str] | NDArray[np.object_] | None = None,
     *,
     form: Form = "geometric",
     pairs: Pairs = "all",
@@ -161,7 +169,9 @@ def similarity(
     progress: Progress | None = None,
     engine: Engine | None = None,
 ) -> Similarity:
-    """The matrices of n utterances, row by row the same ones in `original` and `protected` (n x d).
+    """The matrices of n utterances: two sets of embeddings, or two tables (n x d) and the speaker of each row.
+
+    Embeddings are matched by utterance id and must have the same ones; tables are the same utterances row by row.
 
     With `pairs="all"` every ordered pair of different utterances counts. With `pairs="vpc"` only pairs in which the
     second utterance comes later in the listing, mirrored afterwards (for OP too), as in the challenge's script. An
@@ -169,7 +179,7 @@ def similarity(
     vectors (symmetric: score(a, b) = score(b, a)^T); the default is the cosine. With `spreads`, what
     intervals and the level of chance need is gathered too, where it takes long on `engine`.
     """
-    o, p = np.asarray(original), np.asarray(protected)
+    o, p, speakers = _rows(original, protected, speakers)
     if form not in get_args(Form):
         raise InputError(f"there is no form {form!r}", fix="choose geometric or arithmetic")
     if pairs not in get_args(Pairs):
@@ -217,6 +227,25 @@ def similarity(
     if progress is not None:
         progress(3, 3)
     return Similarity(tuple(codes), found["OO"], found["OP"], found["PP"], form, pairs, len(code), around)
+
+
+def _rows(
+    original: ArrayLike | Embeddings,
+    protected: ArrayLike | Embeddings,
+    speakers: Sequence[str] | NDArray[np.object_] | None,
+) -> tuple[NDArray[Any], NDArray[Any], Sequence[str] | NDArray[np.object_]]:
+    """The vectors of both sides, row by row the same utterances, and their speakers."""
+    if isinstance(original, Embeddings) and isinstance(protected, Embeddings):
+        both = paired(original, protected)
+        if both.only_first or both.only_second:
+            raise InputError(
+                "; ".join(both.warnings()).replace(" and were left out", ""),
+                fix="veilmeter.embeddings.paired leaves them out and says so",
+            )
+        return both.first.vectors, both.second.vectors, both.first.speakers if speakers is None else speakers
+    if isinstance(original, Embeddings) or isinstance(protected, Embeddings) or speakers is None:
+        raise InputError("give two sets of embeddings, or two tables of vectors and the speaker of each row")
+    return np.asarray(original), np.asarray(protected), speakers
 
 
 def _unit(vectors: NDArray[np.floating]) -> NDArray[np.floating]:

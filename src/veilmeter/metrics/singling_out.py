@@ -221,7 +221,7 @@ def balanced_chance(others: ArrayLike, *, samples: int = 100_000) -> float:
 def singling_out(
     enrol: Embeddings,
     test: Embeddings,
-    sizes: Sequence[int],
+    sizes: Sequence[int] | None = None,
     *,
     length: int = 1,
     rule: Rule = "paper",
@@ -235,9 +235,10 @@ def singling_out(
 ) -> SinglingOut:
     """Singling Out among `sizes` speakers of `test`, by predicates of the people of `enrol` who are among them.
 
-    Test speakers with fewer than 2 `length` utterances are left out (`dropped`). With `predicates`, that many enrolled
-    people are chosen at random. The control puts a voice that knows nobody in the place of each predicate: enrolled
-    outsiders who are not in the test set, or where there are none, random voices.
+    Test speakers with fewer than 2 `length` utterances are left out (`dropped`); without `sizes` it is among all
+    others. With `predicates`, that many enrolled people are chosen at random. The control puts a voice that knows
+    nobody in the place of each predicate: enrolled outsiders who are not in the test set, or where there are none,
+    random voices.
     """
     if rule not in RULES:
         raise InputError(f"there is no rule {rule!r}", fix=f"choose among {', '.join(RULES)}")
@@ -245,6 +246,7 @@ def singling_out(
         raise InputError("there must be at least 1 draw and 2 folds")
     said = conversations(test, length, least=2, most=most, seed=seed)
     vectors, targets, outsiders = aims(enrol, said, predicates, seed)
+    sizes = [len(said.names)] if sizes is None else sizes
     check_sizes(sizes, said)
     sets, kind, stand_ins = [vectors], "", np.arange(len(targets))
     if control:
