@@ -12,15 +12,14 @@ from pathlib import Path
 from veilmeter.corpus import Utterance, gender_code
 from veilmeter.errors import Problem
 from veilmeter.formats.text import read_lines
-from veilmeter.formats.walk import Walk, sample
+from veilmeter.formats.walk import Walk, named
 
 _NAME = re.compile(r"(\d+)-(\d+)-\d+")
 PARTS = re.compile(r"(train|dev|test)-(clean|other)(-\d+)?")
 
 
 def recognise(root: Path) -> bool:
-    found = sample(root)
-    return bool(found) and all(_NAME.fullmatch(path.stem) for path in found) and not (root / "wav.scp").exists()
+    return named(root, _NAME)
 
 
 def read(

@@ -12,14 +12,13 @@ from pathlib import Path
 from veilmeter.corpus import Utterance, gender_code
 from veilmeter.errors import InputError, Problem
 from veilmeter.formats.text import read_lines
-from veilmeter.formats.walk import Walk, sample
+from veilmeter.formats.walk import Walk, named
 
 _NAME = re.compile(r"([ps]\d+)_(\d+)(?:_(mic[12]))?")
 
 
 def recognise(root: Path) -> bool:
-    found = sample(root)
-    return bool(found) and all(_NAME.fullmatch(path.stem) for path in found) and not (root / "wav.scp").exists()
+    return named(root, _NAME)
 
 
 def read(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,3 +84,9 @@ def sample(root: Path, most: int = 64) -> list[Path]:
         if len(found) == most:
             break
     return found
+
+
+def named(root: Path, pattern: re.Pattern[str]) -> bool:
+    """Whether recordings are named like this, as far as a sample shows, in a folder that no Kaldi list describes."""
+    found = sample(root)
+    return bool(found) and all(pattern.fullmatch(path.stem) for path in found) and not (root / "wav.scp").exists()
