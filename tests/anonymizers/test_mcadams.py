@@ -62,11 +62,12 @@ for frequency in (50.0, 440.0, 1000.0, 4000.0, 3999.5, 7999.0):
     HARD[f"square wave at {frequency}"] = np.sign(tone)
 
 
+@pytest.mark.parametrize("alpha", [0.5, 0.8, 0.9])
 @pytest.mark.parametrize("name", HARD)
-def test_hard_frames_agree_with_the_plain_implementation(name: str, plain: ModuleType) -> None:
-    found = mcadams(HARD[name], 0.8)
+def test_hard_frames_agree_with_the_plain_implementation(name: str, alpha: float, plain: ModuleType) -> None:
+    found = mcadams(HARD[name], alpha)
     assert np.isfinite(found).all()
-    assert agreement(plain.plain_mcadams(HARD[name], 0.8), found) >= WANTED_DB
+    assert agreement(plain.plain_mcadams(HARD[name], alpha), found) >= WANTED_DB
 
 
 @pytest.mark.parametrize("alpha", [0.5, 0.9, 1.2])
@@ -121,8 +122,11 @@ def test_long_recordings_are_worked_on_in_blocks(
 ) -> None:
     signal = make_voice(7, seconds=3.0)
     whole = mcadams(signal, 0.8)
-    monkeypatch.setattr(fast, "BLOCK_FRAMES", 37)
-    np.testing.assert_allclose(mcadams(signal, 0.8), whole, atol=1e-8)
+    for block, part in ((37, 512), (2048, 10), (50, 7)):
+        monkeypatch.setattr(fast, "BLOCK_FRAMES", block)
+        monkeypatch.setattr(fast, "BURG_FRAMES", part)
+        monkeypatch.setattr(fast, "FILTER_FRAMES", part)
+        np.testing.assert_allclose(mcadams(signal, 0.8), whole, atol=1e-8)
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ REAL_ANGLE = 1e-6
 
 # Frames worked on at once: enough to hide the interpreter, few enough to stay in the cache, which is different for
 # each part.
-BLOCK_FRAMES, BURG_FRAMES, FILTER_FRAMES, LATTICE_FRAMES = 2048, 512, 512, 128
+BLOCK_FRAMES, BURG_FRAMES, FILTER_FRAMES, LATTICE_FRAMES = 2048, 512, 500, 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,25 +177,22 @@ def burg(frames: Real) -> Real:
     g[0] = c[0] - ends[0, 0] ** 2 - ends[1, 0] ** 2
     g[1] = truncated[1] = c[1]
     least = PRECISE * c[0]
-    left = g[0]
-    by = np.empty((2, 2, width))
+    left, change = g[0], np.empty((ORDER + 1, width))
     for i in range(ORDER):
         left = np.einsum("jf,jf->f", a[: i + 1], g[: i + 1])
-        k = np.zeros(width)
-        np.divide(np.einsum("jf,jf->f", a[: i + 1], g[i + 1 : 0 : -1]), -left, out=k, where=left > least)
-        a[1 : i + 2] += k * a[i::-1]
+        left[left <= least] = np.inf  # no further
+        k = np.einsum("jf,jf->f", a[: i + 1], g[i + 1 : 0 : -1])
+        k /= -left
+        a[1 : i + 2] += np.multiply(a[i::-1], k, out=change[: i + 1])
         if i + 1 == ORDER:
             break
         near = ends[:, i + 1 :: -1]  # x[i+1-p] and x[N-2-i+p]
-        np.einsum("ejf,jf->ef", near, a[: i + 2], out=by[0])
-        by[1] = near[:, 0]
-        out_of_g, out_of_c = np.einsum("ejf,uef->ujf", near, by)
-        g[: i + 2] += k * g[i + 1 :: -1]
-        g[: i + 2] -= out_of_g
-        truncated[1 : i + 2] -= out_of_c[1:]
+        g[: i + 2] += np.multiply(g[i + 1 :: -1], k, out=change[: i + 2])
+        g[: i + 2] -= np.einsum("ejf,ef->jf", near, np.einsum("ejf,jf->ef", near, a[: i + 2]), out=change[: i + 2])
+        truncated[1 : i + 2] -= np.einsum("ejf,ef->jf", near[:, 1:], near[:, 0], out=change[: i + 1])
         truncated[i + 2] = c[i + 2]
-        g[i + 2] = np.einsum("jf,jf->f", truncated[i + 2 : 0 : -1], a[: i + 2])
-    again = np.flatnonzero((left <= least) & (c[0] > 0))
+        np.einsum("jf,jf->f", truncated[i + 2 : 0 : -1], a[: i + 2], out=g[i + 2])
+    again = np.flatnonzero(np.isinf(left) & (c[0] > 0))
     for start in range(0, len(again), LATTICE_FRAMES):
         which = again[start : start + LATTICE_FRAMES]
         a[:, which] = _lattice(frames[which]).T
