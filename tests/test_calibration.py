@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -141,3 +144,14 @@ def test_unusable_scores_are_errors(bad: list[float]) -> None:
         pav(bad, [1.0])
     with pytest.raises(InputError):
         pav([1.0], bad)
+
+
+@pytest.mark.parametrize("first", ["ours", "SciPy's"])
+def test_the_compiled_core_is_loaded_once(first: str) -> None:
+    """Two copies in one process crash at its end with the lowest SciPy that is allowed."""
+    ours = "from veilmeter.calibration import _compiled_core; core = _compiled_core()"
+    theirs = "from scipy.optimize import isotonic_regression; isotonic_regression([1.0, 0.0])"
+    lines = [ours, theirs] if first == "ours" else [theirs, ours]
+    check = "import scipy.optimize._isotonic as own; assert own.pava is core"
+    done = subprocess.run([sys.executable, "-c", "\n".join([*lines, check])], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

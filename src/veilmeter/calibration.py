@@ -344,19 +344,24 @@ def _regression() -> Callable[[Floats, Floats], NDArray[np.intp]]:
 
 
 def _compiled_core() -> Callable[..., Any]:
+    """Loaded under its own name, so that SciPy finds it there: loaded twice, old versions crash at the end."""
     import importlib.util
+    import sys
     from importlib.machinery import EXTENSION_SUFFIXES
     from pathlib import Path
 
-    scipy = importlib.util.find_spec("scipy")
-    folder = Path(str(scipy.origin if scipy else "")).parent / "optimize"
-    file = next(folder / f"_pava_pybind{s}" for s in EXTENSION_SUFFIXES if (folder / f"_pava_pybind{s}").is_file())
-    spec = importlib.util.spec_from_file_location("_pava_pybind", file)
-    if spec is None or spec.loader is None:
-        raise ImportError("_pava_pybind")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found: Callable[..., Any] = module.pava
+    name = "scipy.optimize._pava_pybind"
+    if name not in sys.modules:
+        scipy = importlib.util.find_spec("scipy")
+        folder = Path(str(scipy.origin if scipy else "")).parent / "optimize"
+        file = next(folder / f"_pava_pybind{s}" for s in EXTENSION_SUFFIXES if (folder / f"_pava_pybind{s}").is_file())
+        spec = importlib.util.spec_from_file_location(name, file)
+        if spec is None or spec.loader is None:
+            raise ImportError(name)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        sys.modules[name] = module
+    found: Callable[..., Any] = sys.modules[name].pava
     return found
 
 
