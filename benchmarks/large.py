@@ -44,25 +44,32 @@ def _voices(folder: str, speakers: int, each: int, rng: np.random.Generator) -> 
 
 
 def linking(speakers: int) -> dict[str, object]:
-    """Linkability for every N', its intervals, and what ranks disclose."""
-    from veilmeter.metrics.linkability import Linkability, count_better
-    from veilmeter.metrics.ranks import match_curve
+    """`veilmeter linkability --ranks` in a process of its own: every N' asked for, intervals, 1-EER, ranks."""
+    from veilmeter.embeddings import Embeddings
+    from veilmeter.formats.vectors import write_embeddings
 
     rng = np.random.default_rng(0)
     tests = min(TESTS, speakers)
     with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:
-        enrol = _voices(folder, speakers, 1, rng)
+        enrol, test = Path(folder, "enrol.npz"), Path(folder, "test.npz")
+        voices = rng.standard_normal((speakers, DIMENSION), dtype=np.float32)
+        names = [f"s{number:07d}" for number in range(speakers)]
+        write_embeddings(Embeddings(voices, [f"e-{name}" for name in names], names), enrol)
         own = np.sort(rng.choice(speakers, tests, replace=False))
-        test = enrol[own] + 9 * rng.standard_normal((tests, DIMENSION), dtype=np.float32)
-        clock = _Clock()
-        better = count_better(test, own, enrol)
-        names = tuple(f"s{s}" for s in own)
-        link = Linkability(better, speakers - 1, np.arange(tests), names, 1, own)
+        heard = voices[own] + 9 * rng.standard_normal((tests, DIMENSION), dtype=np.float32)
+        mine = [names[number] for number in own]
+        write_embeddings(Embeddings(heard, [f"t-{name}" for name in mine], mine), test)
+        del voices, names, heard
         at = [n for n in (20, 1000, 22_024, 100_000, 1_000_000) if n <= speakers]
-        estimates = link.estimates(at)
-        match_curve(link, intervals=False)
-        found = clock.stopped()
-    print("  " + ", ".join(f"N' = {n:,}: {one.value:.3f}" for n, one in zip(at, estimates, strict=False)))
+        clock = _Clock()
+        command = [
+            sys.executable, "-m", "veilmeter.cli.main", "linkability", "--enrol", str(enrol), "--test", str(test),
+            "--speakers", ",".join(map(str, at)), "--ranks", "--json",
+        ]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found = clock.stopped(children=True)
+    curve = json.loads(done.stdout)["estimates"]["linkability"]
+    print("  " + ", ".join(f"N' = {n:,}: {one['value']:.3f}" for n, one in zip(at, curve, strict=True)))
     return {"what": "Linkability and ranks", "size": tests * speakers, "unit": "scores", **found}
 
 

@@ -11,8 +11,9 @@ import pytest
 from veilmeter.embeddings import Embeddings
 from veilmeter.engine import Cluster, Engine, Here, Pool
 from veilmeter.intervals import drawn_people
-from veilmeter.metrics import population, resampling, similarity_spread
+from veilmeter.metrics import population, ranks, resampling, similarity_spread
 from veilmeter.metrics.linkability import linkability
+from veilmeter.metrics.ranks import rank_estimates
 from veilmeter.metrics.score_sets import compared
 from veilmeter.metrics.similarity import similarity
 from veilmeter.metrics.summary import measure_scores
@@ -41,6 +42,7 @@ class Backwards:
 def _everything_is_worth_sending(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resampling, "WORTH_SENDING", 0)
     monkeypatch.setattr(population, "WORTH_SENDING", 0)
+    monkeypatch.setattr(ranks, "WORTH_SENDING", 0)
     monkeypatch.setattr(similarity_spread, "SENT", (0, 10**12))
 
 
@@ -66,6 +68,7 @@ def everything(engine: Engine | None) -> dict[str, Any]:
     return {
         "page": measure_scores(sets[1], resamples=150, engine=engine),
         "compared": compared(*sets, resamples=150, engine=engine),
+        "ranks": rank_estimates(link, engine=engine),
         "population": population.population_linkability(link, [500], resamples=12, engine=engine),
         "similarity": {kind: [a.tobytes() for a in (s.without, s.without_log, s.chance, s.chance_log)]
                        for kind, s in found.spreads.items()},

@@ -111,7 +111,7 @@ def command(
             if ranks:
                 from veilmeter.metrics.ranks import identity_tpr, rank_estimates
 
-                points |= rank_estimates(link, intervals=not no_intervals, seed=seed)
+                points |= rank_estimates(link, intervals=not no_intervals, seed=seed, engine=engine)
                 tpr = identity_tpr(people, said, length=one, **drawn)
                 points["identity_tpr"] = tpr.estimates(intervals=not no_intervals)
             for column in attribute or []:

@@ -167,7 +167,9 @@ def _means(
         last = max(first + 1, int(np.searchsorted(ends, start + _BLOCK, side="right")))
         stop = int(ends[last - 1])
         part = unit(embeddings.vectors[rows[order[start:stop]]]).astype(np.float64)
-        sums = np.add.reduceat(part, np.concatenate([[start], ends[first : last - 1]]) - start, axis=0)
+        sums = part
+        if len(part) > last - first:  # else every group has one vector, and there is nothing to sum
+            sums = np.add.reduceat(part, np.concatenate([[start], ends[first : last - 1]]) - start, axis=0)
         norms = np.linalg.norm(sums, axis=1)
         if not norms.all():
             speaker = names[first + int(np.flatnonzero(norms == 0)[0])]

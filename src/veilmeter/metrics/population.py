@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ class BetaBinomial:
     def log_ranks(self, impostors: int) -> NDArray[np.float64]:
         """log P(r = 0), ..., log P(r = K)."""
         r = np.arange(impostors + 1)
-        logs = _log_choose(impostors, r) + betaln(self.a + r, self.b + impostors - r) - betaln(self.a, self.b)
+        logs = _log_choose(impostors) + betaln(self.a + r, self.b + impostors - r) - betaln(self.a, self.b)
         logs += np.log1p(-self.never)
         logs[0] = np.logaddexp(logs[0], np.log(self.never)) if self.never > 0 else logs[0]
         return np.asarray(logs)
@@ -281,8 +282,13 @@ def _bootstrap(work: _Work) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return guesses, errors
 
 
-def _log_choose(n: int, k: NDArray[np.int64]) -> NDArray[np.float64]:
-    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+@lru_cache(maxsize=2)
+def _log_choose(n: int) -> NDArray[np.float64]:
+    """log C(n, 0), ..., log C(n, n)."""
+    k = np.arange(n + 1)
+    found = np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+    found.flags.writeable = False
+    return found
 
 
 def _logit(p: ArrayLike) -> NDArray[np.float64]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.embeddings import Embeddings
+from veilmeter.engine import Engine, Here, ordered, stretches
 from veilmeter.errors import InputError
 from veilmeter.estimate import Estimate
 from veilmeter.intervals import clustered_error, logit_t, multiplicities, percentile
@@ -25,14 +26,21 @@ from veilmeter.metrics.population import fit
 TOP = (1, 5, 10, 20, 50, 100)
 LOW_FPRS = (0.01, 0.001, 0.0001)
 RESAMPLES = 200
+WORTH_SENDING = 100_000  # enrolled people; with fewer all resamples take a few seconds
 HISTOGRAM, MODEL = "histogram", "beta-binomial"
 
 
 def rank_estimates(
-    link: Linkability, *, top: Sequence[int] = TOP, intervals: bool = True, seed: int = 0
+    link: Linkability,
+    *,
+    top: Sequence[int] = TOP,
+    intervals: bool = True,
+    seed: int = 0,
+    engine: Engine | None = None,
 ) -> dict[str, list[Estimate]]:
     """Cumulative match curve and rank disclosure among everybody enrolled."""
-    return {"cmc": match_curve(link, top, intervals=intervals)} | disclosure(link, intervals=intervals, seed=seed)
+    curve = match_curve(link, top, intervals=intervals)
+    return {"cmc": curve} | disclosure(link, intervals=intervals, seed=seed, engine=engine)
 
 
 def match_curve(
@@ -63,17 +71,23 @@ def _among(link: Linkability, k: int, speakers: int) -> NDArray[np.float64]:
     return np.asarray(hypergeom.cdf(k - 1, link.impostors, ranks, speakers - 1)[where])
 
 
-def disclosure(link: Linkability, *, intervals: bool = True, seed: int = 0) -> dict[str, list[Estimate]]:
-    """Mean and worst disclosure, each by the model and by the histogram; chance from ranks that say nothing."""
+def disclosure(
+    link: Linkability, *, intervals: bool = True, seed: int = 0, engine: Engine | None = None
+) -> dict[str, list[Estimate]]:
+    """Mean and worst disclosure, each by the model and by the histogram; chance from ranks that say nothing.
+
+    Where many are enrolled, resamples run on `engine`, if there is one.
+    """
     n = link.largest
     rng = np.random.default_rng([seed, 6])
-    values = {MODEL: _of_model(link, link.weights), HISTOGRAM: _of_histogram(link.better, link.weights, n)}
-    replicates = {name: np.empty((RESAMPLES, 2)) for name in values}
+    values = _disclosed(link, link.weights)
+    replicates: dict[str, NDArray[np.float64]] = {}
     if intervals:
-        for i, times in enumerate(multiplicities(rng, len(link.names), RESAMPLES)):
-            weights = link.weights * times[link.speakers]
-            replicates[MODEL][i] = _of_model(link, weights)
-            replicates[HISTOGRAM][i] = _of_histogram(link.better, weights, n)
+        if engine is None or n < WORTH_SENDING:
+            engine = Here()
+        work = [_Work(link, seed, part) for part in stretches(RESAMPLES, engine.workers)]
+        parts = ordered(engine, _resampled, work)
+        replicates = {name: np.concatenate([part[name] for part in parts]) for name in values}
     # What it gives when every rank is as likely as any other, at the same counts
     uniform = np.array(
         [_of_histogram(rng.integers(n, size=len(link.better)), link.weights, n) for _ in range(RESAMPLES)]
@@ -104,6 +118,29 @@ def disclosure(link: Linkability, *, intervals: bool = True, seed: int = 0) -> d
                 )
             )
     return found
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Work:
+    """Resamples of the test speakers, by number."""
+
+    link: Linkability
+    seed: int
+    numbers: range
+
+
+def _resampled(work: _Work) -> dict[str, NDArray[np.float64]]:
+    """The engine's task: mean and worst disclosure of each resample."""
+    link = work.link
+    found = []
+    for number in work.numbers:
+        times = multiplicities(np.random.default_rng([work.seed, 6, number]), len(link.names), 1)[0]
+        found.append(_disclosed(link, link.weights * times[link.speakers]))
+    return {name: np.array([one[name] for one in found]) for name in found[0]}
+
+
+def _disclosed(link: Linkability, weights: NDArray[np.float64]) -> dict[str, tuple[float, float]]:
+    return {MODEL: _of_model(link, weights), HISTOGRAM: _of_histogram(link.better, weights, link.largest)}
 
 
 def _of_histogram(better: NDArray[np.int64], weights: NDArray[np.float64], n: int) -> tuple[float, float]:
