@@ -167,11 +167,11 @@ def banner(results: Results) -> dict[str, Any]:
         count = f"{len(failed)} of its own {could} checks failed" if failed and could else "its own checks failed"
         return {"good": False, "title": f"Do not rely on this result yet: {count}.", "lines": failed}
     open_ones = len(checks) - could
-    left = "" if not open_ones else f" {open_ones} could not be made." if open_ones > 1 else " One could not be made."
+    made = f"{could} check{'' if could == 1 else 's'}{' that could be made' if open_ones else ''} of it"
     return {
         "good": True,
-        "title": f"The assessment passed its own {could} checks.",
-        "lines": [f"{left} It still holds only for the attackers that were run.".strip()],
+        "title": f"These figures can be relied on as they stand: the {made} passed.",
+        "lines": ["That is no word on whether the release is safe, and it holds only for the attackers that were run."],
     }
 
 
