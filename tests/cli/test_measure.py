@@ -226,3 +226,20 @@ def test_streaming_gives_the_same_values(run, files: tuple[Path, Path]) -> None:
     code, _, err = run("measure", files[0], "--trials", files[1], "--stream", "--per-speaker")
     assert code == 2
     assert "--stream" in err
+
+
+def test_where_it_runs_changes_nothing(  # type: ignore[no-untyped-def]
+    run, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("veilmeter.metrics.resampling.WORTH_SENDING", 0)  # even these few trials go to the processes
+    asked = ("measure", files[0], "--trials", files[1], "--json", "--resamples", 60)
+    code, alone, _ = run(*asked, "--jobs", 1)
+    assert code == 0
+    assert run(*asked, "--jobs", 2)[:2] == (0, alone)
+
+
+def test_a_cluster_that_is_none(run, files: tuple[Path, Path]) -> None:  # type: ignore[no-untyped-def]
+    pytest.importorskip("distributed")
+    code, _, err = run("measure", files[0], "--trials", files[1], "--cluster", "nowhere")
+    assert code == 2
+    assert "'nowhere' is no cluster" in " ".join(err.split())
