@@ -112,6 +112,8 @@ def anonymize_corpus(
     place = Path(manifest) if manifest is not None else manifest_path(folder)
     if audio not in FORMATS:
         raise InputError(f"audio is not written as {audio!r}", fix=f"choose {' or '.join(FORMATS)}")
+    if not len(corpus):
+        raise InputError("there are no utterances in this corpus", path=corpus.root)
     if strict and (bad := [problem for problem in corpus.problems if problem.fatal]):
         raise _strict(bad[0])
     _check_places(corpus, folder, place)

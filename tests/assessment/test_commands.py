@@ -140,7 +140,10 @@ def test_attackers() -> None:
     found = json.loads(text)
     assert found["informed"]["aliases"] == {"voiceprivacy": "semi-informed", "vauquier2025": "informed"}
     assert "| informed |" in run("attackers", "--markdown")[1]
-    assert "lazy" in run("attackers")[1]
+    shown = CliRunner().invoke(app, ["attackers"], env={"COLUMNS": "80"}).output
+    words = {"wasserstein-procrustes", "lazy-informed", "semi-informed", "VoicePrivacy", "anonymized,"}
+    assert words <= set(shown.split())
+    assert all(len(line) <= 80 for line in shown.splitlines())
 
 
 class TestGate:

@@ -312,3 +312,18 @@ def test_a_population_that_can_not_be_told_is_said() -> None:
     results = assess(ORIGINAL.of_utterances(few), PARTLY.of_utterances(few), **options, population=[1000]).results
     assert results["attackers"]["ignorant"]["estimates"]["population_linkability"] == []
     assert any(text.startswith("Linkability is not extrapolated: only 4 people") for text in results["warnings"])
+
+
+def test_arrays() -> None:
+    options = FAST | {"attackers": "ignorant"}
+    wanted = assess(ORIGINAL, PARTLY, **options).results["attackers"]["ignorant"]["estimates"]["eer"]
+    for shape in (lambda e: (e.vectors, e.utterances, e.speakers), lambda e: (e.vectors, list(e.speakers))):
+        found = assess(shape(ORIGINAL), shape(PARTLY), **options).results["attackers"]["ignorant"]["estimates"]["eer"]
+        if shape(ORIGINAL)[1] is ORIGINAL.utterances:
+            assert found["n"] == wanted["n"]  # sessions are not known here, so that the split differs
+        assert 0 <= found["value"] <= 50
+    for nonsense in (ORIGINAL.vectors, 5, {"vectors": ORIGINAL.vectors}, (ORIGINAL.vectors,)):
+        with pytest.raises(InputError, match="does not say who speaks"):
+            assess(ORIGINAL, nonsense, **options)
+    with pytest.raises(InputError, match="but 3 speakers"):
+        assess((ORIGINAL.vectors, ["a", "b", "c"]), PARTLY, **options)

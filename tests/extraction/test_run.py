@@ -404,3 +404,16 @@ def test_an_extractor_that_fails_on_some(tmp_path: Path, speechlike: Make) -> No
     assert sorted(p.kind for p in done.skipped) == ["bad-vector", "bad-vector", "extractor-failed"]
     with pytest.raises(InputError, match="--strict"):
         embed_corpus(read_corpus(tmp_path / "corpus"), tmp_path / "out2", f"{tmp_path / 'bad.py'}:embed", strict=True)
+
+
+def test_a_corpus_of_nothing(tmp_path: Path) -> None:
+    from veilmeter.anonymizers.base import load_anonymizer
+    from veilmeter.anonymizing import anonymize_corpus
+    from veilmeter.corpus import Corpus
+
+    nothing = Corpus(tmp_path, "folder", ())
+    with pytest.raises(InputError, match="no utterances"):
+        embed_corpus(nothing, tmp_path / "out")
+    with pytest.raises(InputError, match="no utterances"):
+        anonymize_corpus(nothing, tmp_path / "out", load_anonymizer("mcadams"))
+    assert not (tmp_path / "out").exists()

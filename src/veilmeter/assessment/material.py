@@ -53,10 +53,27 @@ def content_digest(embeddings: Embeddings) -> str:
 
 
 def as_list(given: Any) -> list[Any]:
-    """One source, or several whose utterances belong together."""
+    """One source, or several whose utterances belong together. `(vectors, speakers)` and `(vectors, utterances,
+    speakers)` are one source."""
     if given is None:
         return []
+    if isinstance(given, tuple) and given and isinstance(given[0], np.ndarray):
+        return [given]
     return list(given) if isinstance(given, list | tuple) else [given]
+
+
+def _from_arrays(source: Any, role: str) -> Embeddings:
+    """Embeddings of arrays; without ids, an utterance is known by the number of its row."""
+    name = role.replace("_", " ")
+    if isinstance(source, tuple) and len(source) in (2, 3) and isinstance(source[0], np.ndarray):
+        vectors, *ids = source
+        speakers = ids[-1]
+        utterances = ids[0] if len(ids) == 2 else [str(row) for row in range(len(vectors))]
+        return Embeddings(vectors, utterances, speakers, source=f"{name}, given in Python")
+    raise InputError(
+        f"{name}: a {type(source).__name__} does not say who speaks",
+        fix="give a path, a Corpus, Embeddings, or arrays as (vectors, speakers) or (vectors, utterances, speakers)",
+    )
 
 
 def load(given: Any, *, role: str, embed: Embed, read: Read) -> Material | None:
@@ -110,6 +127,10 @@ def load(given: Any, *, role: str, embed: Embed, read: Read) -> Material | None:
 def _load_one(
     source: Any, role: str, embed: Embed, read: Read
 ) -> tuple[Embeddings, dict[str, Any], Corpus | None, dict[str, Any] | None, list[str]]:
+    from veilmeter.corpus import Corpus
+
+    if not isinstance(source, str | Path | Embeddings | Corpus):
+        source = _from_arrays(source, role)
     if isinstance(source, Embeddings):
         return (
             source,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from veilmeter._version import __version__
 from veilmeter.assessment import people, trust
-from veilmeter.assessment.material import Material, Pairing, load, pair, refuse_mixtures
+from veilmeter.assessment.material import Material, Pairing, as_list, load, pair, refuse_mixtures
 from veilmeter.assessment.pieces import NOT_POSSIBLE, Piece, Result, perform
 from veilmeter.assessment.plan import Inputs, Plan, all_pieces, attackers_of, make_plan, own_pairings
 from veilmeter.assessment.protocol import Protocol, lists_near, make_protocol
@@ -83,9 +83,9 @@ def assess(
 ) -> Assessment:
     """Assess an anonymizer from original and anonymized speech of the same utterances.
 
-    Every source is a path (a corpus of audio, or embeddings), a `Corpus`, an `Embeddings`, or a list of these. The
-    other options are those of the command, by the same names. With `out`, everything is written there, and a run that
-    was interrupted goes on where it was.
+    Every source is a path (a corpus of audio, or embeddings), a `Corpus`, an `Embeddings`, arrays as `(vectors,
+    speakers)` or `(vectors, utterances, speakers)`, or a list of these. The other options are those of the command, by
+    the same names. With `out`, everything is written there, and a run that was interrupted goes on where it was.
     """
     given = {
         "original": original,
@@ -120,7 +120,7 @@ def _no_progress(title: str) -> AbstractContextManager[None]:
 
 
 def _named(source: Any) -> list[str]:
-    items = source if isinstance(source, list | tuple) else [source]
+    items = as_list(source)
     return [
         str(item)
         if isinstance(item, str | Path)
@@ -222,7 +222,7 @@ class _Run:
     def read(self) -> dict[str, Material]:
         found: dict[str, Material] = {}
         for role, source in self.sources.items():
-            if not source:
+            if source is None:
                 continue
             self.stage(f"reading {role.replace('_', ' ')}")
             material = load(

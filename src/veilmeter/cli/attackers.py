@@ -40,9 +40,13 @@ def command(
 
     console = Console(highlight=False)
     table = Table(box=None, pad_edge=False, show_lines=False)
-    for number, column in enumerate(columns):
-        table.add_column(column, header_style="dim", no_wrap=number == 0)
-    for row in rows:
+    # For 80 columns: what is learnt to undo the anonymizer stands with the extractor, and no word is ever cut, as a
+    # name that others use is of no use without its end.
+    shown = [(*row[:2], row[2] if row[3] == "-" else f"{row[2]}; undoes it, {row[3]}", *row[4:]) for row in rows]
+    for number, column in enumerate((*columns[:3], *columns[4:])):
+        longest = max(len(word) for cell in (column, *(row[number] for row in shown)) for word in cell.split())
+        table.add_column(column, header_style="dim", width=longest if number != 2 else None)
+    for row in shown:
         table.add_row(*row)
     console.print(table)
     console.print(

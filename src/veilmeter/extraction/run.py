@@ -63,6 +63,8 @@ def embed_corpus(
     extractor or its version changed. Unusable recordings are left out and listed, or with `strict` the first ends the
     run. The bytes written depend on the corpus and the extractor alone, not on the engine, the order or interruptions.
     """
+    if not len(corpus):
+        raise InputError("there are no utterances in this corpus", path=corpus.root)
     if strict and (fatal := [p for p in corpus.problems if p.fatal]):
         raise _strict(fatal[0])
     model = load_extractor(extractor, offline=offline)  # here first: it may have to fetch its weights
