@@ -48,14 +48,9 @@ def clustered_t(values: ArrayLike, clusters: ArrayLike, *, level: float = LEVEL)
 
 
 def rate_interval(values: ArrayLike, clusters: ArrayLike, *, level: float = LEVEL) -> tuple[float, float]:
-    """Of a rate (values in 0..1): clustered t interval, or Wilson's with n = clusters where the rate is 0 or 1."""
+    """Of a rate (values in 0..1) over clusters: t on the logit scale, or Wilson's near 0 and 1."""
     x = np.asarray(values, float)
-    mean = float(x.mean())
-    k = len(np.unique(np.asarray(clusters)))
-    if k < 2 or mean in (0.0, 1.0):
-        return wilson(mean * k, k, level=level)
-    low, high = clustered_t(x, clusters, level=level)
-    return (max(0.0, low), min(1.0, high))
+    return logit_t(float(x.mean()), *clustered_error(x, clusters), level=level)
 
 
 def logit_t(value: float, error: float, clusters: int, *, level: float = LEVEL) -> tuple[float, float]:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from veilmeter.embeddings import Embeddings
 from veilmeter.errors import InputError
 from veilmeter.inversion import evaluate, identify, identity_map
+from veilmeter.inversion.measures import Identification
 from veilmeter.metrics.verification import eer
 
 
@@ -95,3 +96,23 @@ def test_estimates_know_chance_interval_and_group() -> None:
     assert len(rows) == 8
     assert rows[0]["top1"] >= rows[-1]["top1"]
     assert np.mean([r["top1"] for r in rows if r["gender"] == "f"]) == pytest.approx(evaluation.top1()["f"][0])
+
+
+@pytest.mark.parametrize("dimension", [5, 37, 192])
+def test_equal_vectors_have_no_nearest(dimension):
+    """One restored voice for everybody: a tie is a failure of the attacker, whatever rounding says."""
+    voice = np.random.default_rng(dimension).standard_normal(dimension)
+    same, names = np.tile(voice / np.linalg.norm(voice), (90, 1)), np.repeat(np.arange(30), 3).astype(str)
+    found = identify(same, same, names, names)
+    assert found.value() == 0
+    assert found.chance() == 100 / 30
+    assert found.estimate("top1").interval[0] == 0
+
+
+def test_intervals_near_the_end_are_not_narrower_than_at_the_end():
+    """39 of 40 right, in ten speakers: less sure than 40 of 40, not more."""
+    names = np.repeat(np.arange(10), 4).astype(str)
+    nearly = Identification(np.where(np.arange(40) == 7, 3, 0), np.full(40, 4), 40, names)
+    surely = Identification(np.zeros(40, int), np.full(40, 4), 40, names)
+    assert nearly.estimate("top1").interval[0] < 85
+    assert surely.estimate("top1").interval == pytest.approx((72.2, 100.0), abs=0.1)

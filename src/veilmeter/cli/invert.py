@@ -235,7 +235,7 @@ class _Reader:
         if not paths:
             return None
         read = [vectors.read(path, self.warnings, strict=self.strict) for path in paths]
-        self.inputs[name] = [entry for _, entry in read]
+        self.inputs[name.replace(" ", "_")] = [entry for _, entry in read]
         return read[0][0] if len(read) == 1 else joined([part for part, _ in read])
 
 

@@ -50,6 +50,8 @@ class Identification:
         """What k vectors drawn blindly would give, in percent."""
         others = self.gallery - self.own
         k = min(k, self.gallery)
+        if k == 1:
+            return 100 * float(np.mean(self.own)) / self.gallery
         none = np.where(
             others >= k,
             np.exp(
@@ -105,6 +107,7 @@ def identify(
         )
     q, asked = q[present], asked[present]
     half = 0.5 * np.einsum("ij,ij->i", g, g)
+    tie = 1e-12 * (1 + float(half.max()))  # of equal vectors rounding must not find the nearest
     nearer = np.empty(len(q), np.int64)
     own = np.empty(len(q), np.int64)
     for start in range(0, len(q), BLOCK):
@@ -112,7 +115,7 @@ def identify(
         closeness = q[part] @ g.T - half  # the order of distances, with the sign turned
         same = asked[part, None] == known[None, :]
         best = np.where(same, closeness, -np.inf).max(axis=1, keepdims=True)
-        nearer[part] = np.sum(~same & (closeness >= best), axis=1)
+        nearer[part] = np.sum(~same & (closeness >= best - tie), axis=1)
         own[part] = same.sum(axis=1)
     return Identification(nearer, own, len(g), asked)
 
