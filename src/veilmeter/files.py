@@ -13,7 +13,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any
@@ -88,8 +88,9 @@ def only_one(path: Path, where: str | Path | None = None, *, wait: Callable[[], 
         raise said(error, path) from None
     try:
         yield
-        path.unlink(missing_ok=True)
     finally:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
         os.close(handle)
 
 
@@ -199,7 +200,8 @@ def said(error: OSError, path: str | Path) -> VeilmeterError:
             "the disk is full", path=path, fix="free some space and run the same command again; what was done is kept"
         )
     if error.errno in (errno.EEXIST, errno.ENOTDIR):
-        return VeilmeterError("this is a file, not a folder", path=path, fix="choose another output folder")
+        what = "this link leads nowhere" if os.path.islink(path) else "this is a file, not a folder"
+        return VeilmeterError(what, path=path, fix="choose another output folder")
     if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
         return VeilmeterError("this can't be written", path=path, fix="choose another output folder or mend its rights")
     return VeilmeterError(error.strerror or str(error), path=path)

@@ -444,6 +444,28 @@ def test_csv_and_vctk(tmp_path: Path, make_voice: Callable[..., Any]) -> None:
     assert (only.id, only.speaker, only.gender, only.attributes["accent"]) == ("p226_001", "p226", "m", "English")
 
 
+def test_lists_hold_no_formulas_and_come_back_the_same(tmp_path: Path, make_voice: Callable[..., Any]) -> None:
+    write_audio(tmp_path / "in" / "-x.wav", make_voice(1))
+    write_audio(tmp_path / "in" / "y.wav", make_voice(2))
+    rows = ['-x.wav,=HYPERLINK("evil"),+1,=1+1', "y.wav,@b,-2,'fine'"]
+    (tmp_path / "in" / "mine.tsv").write_text("\n".join(["path,speaker,utterance,note", *rows]).replace(",", "\t"))
+    run(tmp_path / "in" / "mine.tsv", tmp_path / "out")
+    written = (tmp_path / "out" / "mine.csv").read_text()
+    assert not any(cell.strip('"').startswith(("=", "+", "-", "@")) for cell in written.replace("\n", ",").split(","))
+    before, after = read_corpus(tmp_path / "in" / "mine.tsv"), read_corpus(tmp_path / "out")
+    assert [(u.id, u.speaker, dict(u.attributes)) for u in after] == [
+        (u.id, u.speaker, dict(u.attributes)) for u in before
+    ]
+    assert after.speakers == ('=HYPERLINK("evil")', "@b")
+
+
+def test_a_refused_run_leaves_no_lock(folder_corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(VeilmeterError, match="this link leads nowhere"):
+        run(folder_corpus, tmp_path / "out")
+    assert not list(tmp_path.glob("*.lock"))
+
+
 def test_an_external_program(folder_corpus: Path, tmp_path: Path) -> None:
     system = load_anonymizer("command", {"command": "cp {input} {output}"})
     done = run(folder_corpus, tmp_path / "out", system)

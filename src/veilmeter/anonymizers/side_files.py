@@ -14,6 +14,7 @@ from pathlib import Path
 
 from veilmeter.corpus import Corpus, Utterance
 from veilmeter.files import write_bytes
+from veilmeter.formats.csv_list import guarded
 from veilmeter.formats.text import read_lines
 
 # Of a Kaldi data folder: lists about utterances and trials that hold for the anonymized ones as well.
@@ -144,7 +145,8 @@ def _csv(corpus: Corpus, done: list[Utterance], source: Path, out: Path, outputs
     writer.writerow(["path", "speaker", "utterance", "gender", "session", *attributes])
     for u in done:
         more = [u.attributes.get(key, "") for key in attributes]
-        writer.writerow([outputs[u.id].as_posix(), u.speaker, u.id, u.gender, u.session, *more])
+        row = [outputs[u.id].as_posix(), u.speaker, u.id, u.gender, u.session, *more]
+        writer.writerow([guarded(cell) for cell in row])
     name = source.with_suffix(".csv").name if source.is_file() else "corpus.csv"
     return [_write(out / name, text.getvalue())]
 

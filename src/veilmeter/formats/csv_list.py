@@ -48,7 +48,7 @@ def read(
         if len(fields) != len(columns):
             say("bad-line", f"there are {len(fields)} fields for {len(columns)} columns", number)
             continue
-        row = dict(zip(columns, (field.strip() for field in fields), strict=True))
+        row = dict(zip(columns, (_unguarded(field.strip()) for field in fields), strict=True))
         if not row["path"] or not row["speaker"] or "\0" in row["path"]:
             say("bad-line", "a path or a speaker is missing", number)
             continue
@@ -71,6 +71,22 @@ def read(
                 )
             )
     return utterances, problems
+
+
+_FORMULA = ("=", "+", "-", "@")
+
+
+def guarded(cell: str) -> str:
+    """A cell that no spreadsheet takes for a formula; reading gives the cell itself.
+
+    >>> guarded("=1+1"), _unguarded(guarded("=1+1"))
+    ("'=1+1", '=1+1')
+    """
+    return "'" + cell if cell.startswith(_FORMULA) else cell
+
+
+def _unguarded(cell: str) -> str:
+    return cell[1:] if cell[:1] == "'" and cell[1:].startswith(_FORMULA) else cell
 
 
 def _records(file: Path) -> Iterator[tuple[int, list[str]]]:
