@@ -255,7 +255,7 @@ def population(attackers: Mapping[str, Curves]) -> alt.TopLevelMixin | None:
         return None
     look = Look(width=WIDTH + 90, height=HEIGHT + 30, x_title="people", y_title="Linkability")
     rows = curve_rows(attackers, "linkability", levels=(), beyond=key)
-    return styled(curve_panels(rows, list(attackers), title="L = {} (dashed: model)", look=look))  # type: ignore[no-any-return]
+    return styled(curve_panels(rows, list(attackers), title="L = {} (dotted: model)", look=look))  # type: ignore[no-any-return]
 
 
 def match_curves(attackers: Mapping[str, Curves]) -> alt.TopLevelMixin | None:
