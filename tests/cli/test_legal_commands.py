@@ -172,3 +172,17 @@ def test_mistakes_are_one_line_and_exit_code_2(folder, words, said):
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_each_person_and_the_population_say_how(folder):
+    """Every estimate names its method; an extrapolation from few people is doubted, with the sizes of its back-test."""
+    people = ["--enrol", folder / "enrol.npz", "--test", folder / "test2.npz", "--per-speaker", "--no-intervals"]
+    page = found("linkability", *people, "--speakers", "20", "--population", "1e6", "--ranks")
+    for curve in page["estimates"].values():
+        assert all(point["method"] for point in curve)
+    assert [warning for warning in page["warnings"] if "60 enrolled people are few to extrapolate from" in warning]
+    table = " ".join(run("linkability", *people, "--speakers", "20", "--population", "1e6").stdout.split())
+    assert "fitted among 6 people, the model had to predict what was measured among 60." in table
+    page = found("singling-out", *people, "--speakers", "20", "--draws", "1")
+    for curve in page["estimates"].values():
+        assert all(point["method"] and point["null"] is not None for point in curve)

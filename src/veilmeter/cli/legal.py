@@ -145,6 +145,7 @@ def each(
     *,
     speakers: int,
     length: int,
+    method: str,
     null: float | None = None,
 ) -> list[Estimate]:
     """The measure of each person (who, value, counts behind it) among so many speakers, the most exposed first."""
@@ -160,6 +161,7 @@ def each(
             better=entry.better,
             value=float(value),
             null=null,
+            method=method,
             n=counts,
             at={"speaker": who, "speakers": speakers, "length": length},
         )

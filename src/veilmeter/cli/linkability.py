@@ -92,6 +92,8 @@ def command(
             f"--speakers {wanted[-1]}: only {largest} people are enrolled", path=enrol, fix=f"give at most {largest}"
         )
     steps = wanted or legal.ladder(largest)
+    if sizes and largest < FEW_ENROLLED:
+        warnings.append(f"{largest} enrolled people are few to extrapolate from: rely on it from some hundreds on")
     found: dict[str, list[Estimate]] = {}
     drawn: dict[str, Any] = {"most": conversations, "seed": seed}
     with closing(open_engine(jobs, cluster)) as engine, legal.later("scoring") as progress:
@@ -125,7 +127,7 @@ def command(
                 counted = [{"conversations": int(count)} for count in link.counts]
                 rows = zip(link.names, link.per_speaker(steps[-1]), counted, strict=True)
                 points["linkability_per_speaker"] = legal.each(
-                    "linkability", rows, speakers=steps[-1], length=one, null=1 / steps[-1]
+                    "linkability", rows, speakers=steps[-1], length=one, method="exact", null=1 / steps[-1]
                 )
             for key, curve in points.items():
                 found.setdefault(key, []).extend(curve)
@@ -142,6 +144,7 @@ def command(
     emit(page, form)
 
 
+FEW_ENROLLED = 100
 SECTIONS = {
     "Is a recording linked to the right person?": ["linkability"],
     "... by an attacker who knows more": ["linkability_knowing"],
@@ -164,9 +167,10 @@ def _notes(found: dict[str, list[Estimate]], no_intervals: bool) -> list[str]:
     if not no_intervals:
         notes.append("95 % intervals over speakers, in both roles where few are enrolled; safer: ↓ lower.")
     if "population_linkability" in found:
+        tested = found["population_linkability"][0].extra["back_test"]
         notes.append(
             "Population: a model fitted to the measured ranks, not a measurement. Its interval is the envelope of two "
-            "models, widened by what the back-test missed: fitted to a gallery 20 times smaller, the model had to "
-            "predict what was measured."
+            f"models, widened by what the back-test missed: fitted among {tested['fitted']:,} people, the model had to "
+            f"predict what was measured among {tested['speakers']:,}."
         )
     return notes + legal.gains(found.get("linkability_knowing", []))

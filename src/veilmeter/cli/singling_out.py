@@ -110,7 +110,14 @@ def command(
             if per_speaker:
                 counted = [{"draws": single.draws, "folds": single.folds}] * len(single.names)
                 rows = zip(single.names, single.per_predicate(sizes[-1]), counted, strict=True)
-                points["singling_out_per_speaker"] = legal.each("singling_out", rows, speakers=sizes[-1], length=one)
+                points["singling_out_per_speaker"] = legal.each(
+                    "singling_out",
+                    rows,
+                    speakers=sizes[-1],
+                    length=one,
+                    method=f"{rule} rule",
+                    null=single.chance(sizes[-1]),
+                )
             for key, curve in points.items():
                 found.setdefault(key, []).extend(curve)
     made = legal.draw(figures, found, name or test.name, beside)
