@@ -289,3 +289,16 @@ def test_what_only_common_leaves_out_is_said_as_such(tmp_path):
     _, remarks = read_with_remarks(tmp_path / "scores", tmp_path / "key", only_common=True)
     assert len(remarks) == 2
     assert all("left out, as --only-common says" in remark for remark in remarks)
+
+
+def test_an_utt2spk_that_contradicts_itself_or_the_trials(tmp_path):
+    (tmp_path / "scores").write_text("a a-1 1 target\na b-1 0 nontarget\nb a-1 0 nontarget\nb b-1 1 target\n")
+    (tmp_path / "utt2spk").write_text("a-1 a\nb-1 b\na-1 b\n")
+    with pytest.raises(InputError, match="a-1 is there with two speakers"):
+        read_scores(tmp_path / "scores", utt2spk=tmp_path / "utt2spk")
+    (tmp_path / "utt2spk").write_text("a-1 a\nb-1 b\n")
+    assert read_with_remarks(tmp_path / "scores", utt2spk=tmp_path / "utt2spk")[1] == []
+    (tmp_path / "pairs").write_text("a-1 b-1 1 target\na-1 c-1 0 nontarget\n")
+    found, remarks = read_with_remarks(tmp_path / "pairs", utt2spk=tmp_path / "utt2spk")
+    assert found.speaker_count == 2
+    assert "the target trials say that two of its speakers are one person" in remarks[0]

@@ -348,17 +348,26 @@ def speakers(
     ids = list(codes.known)
     start = np.arange(len(ids))
     names = dict(codes.known)
-    told = 0
+    told: dict[int, int] = {}
     if utt2spk is not None:
         for part in rows(utt2spk, (2,), "utt2spk", notes):
             for utterance, speaker in zip(*part.columns, strict=True):
                 row = codes.known.get(utterance)
-                if row is not None:
-                    start[row] = names.setdefault(speaker, len(names))
-                    told += 1
+                if row is None:
+                    continue
+                start[row] = names.setdefault(speaker, len(names))
+                if told.setdefault(row, int(start[row])) != start[row]:
+                    notes.add("two-speakers", f"{text(utterance)} is there with two speakers", utt2spk,
+                              fix="remove one of the lines")  # fmt: skip
         if not told:
             notes.add("utt2spk", "it names none of the ids of the trials", utt2spk, fix="is this the right utt2spk?")
     person = _together(start, start[enrol[is_target]], start[test[is_target]], len(names))
+    if told and utt2spk is not None:
+        one = np.unique([(start[row], person[row]) for row in told], axis=0)
+        same = len(one) - len(np.unique(one[:, 1]))
+        if same:
+            notes.add("speakers-joined", "the target trials say that two of its speakers are one person", utt2spk,
+                      count=same, fix="is this the utt2spk of these trials?", fatal=False)  # fmt: skip
     source = "target trials" if utt2spk is None else f"{Path(utt2spk).name} and target trials"
     return [text(name) for name in names], person, source
 
