@@ -68,4 +68,6 @@ def command(
         engine.close()
     card.write(model, out / card.NAME)
     print(clean(f"{out / MODEL}: {model.card['parameters']:,} parameters, loss {model.card['loss']}"))
+    if left_out := model.card.get("utterances_left_out"):
+        print(clean(f"{left_out} recordings could not be used and were left out: veilmeter check {corpus} lists them"))
     print(clean(f"use it with: veilmeter anonymize CORPUS OUT --system xvector-pool --model {out / MODEL}"))

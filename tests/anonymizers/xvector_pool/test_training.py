@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from veilmeter.corpus import read_corpus
 from veilmeter.engine import Here
 from veilmeter.errors import InputError, VeilmeterError
 from veilmeter.extractors import weights
+from veilmeter.files import only_one
 
 SMALL = Settings(steps=24, batch=4, frames=64, channels=32, voices_per_gender=8, checkpoint_every=8)
 
@@ -154,8 +156,10 @@ def test_the_command_trains_on_a_folder_and_goes_on(corpus: Path, tmp_path: Path
     card = (out / "MODEL_CARD.md").read_text()
     assert "made here" in card
     assert "12 utterances" in card
+    assert "1 recordings could not be used" in first.output
     loaded = model.load(out / training.MODEL)
     assert loaded.card["utterances_left_out"] == 1
+    assert model.load(out).version == loaded.version  # the folder will do, too
     assert len(loaded.pool) == 4  # the corpus names no genders: one group
     touched = {p: p.stat().st_mtime_ns for p in (out / training.FEATURES).iterdir()}
     again = CliRunner().invoke(app, arguments)
@@ -171,13 +175,31 @@ def test_the_command_refuses_other_systems(tmp_path: Path) -> None:
     assert isinstance(result.exception, InputError)
 
 
+def test_features_are_of_this_very_recording(corpus: Path, tmp_path: Path) -> None:
+    """Ids that differ where names of files do not, and a recording that was replaced since."""
+    shutil.move(corpus / "s1" / "0.wav", corpus / "s0" / "x_0.wav")
+    (corpus / "s0" / "x").mkdir()
+    shutil.move(corpus / "s2" / "0.wav", corpus / "s0" / "x" / "0.wav")
+    first, _ = training.extract(read_corpus(corpus), tmp_path / "f", engine=Here(), offline=True)
+    assert len({example.vector.tobytes() for example in first}) == len(first) == 12
+    shutil.copy(corpus / "s3" / "0.wav", corpus / "s4" / "0.wav")
+    second, _ = training.extract(read_corpus(corpus), tmp_path / "f", engine=Here(), offline=True)
+    assert len({example.vector.tobytes() for example in second}) == 11
+
+
+def test_two_runs_do_not_train_into_one_folder(corpus: Path, tmp_path: Path) -> None:
+    with only_one(tmp_path / "out" / ".lock"), pytest.raises(VeilmeterError, match="another run is writing"):
+        training.train(read_corpus(corpus), tmp_path / "out", offline=True)
+
+
 def test_features_say_what_was_left_out(corpus: Path, tmp_path: Path) -> None:
     found, skipped = training.extract(read_corpus(corpus), tmp_path / "f", engine=Here(), offline=True)
     assert len(found) == 12
     assert len(skipped) == 1
     assert "broken" in skipped[0]
     assert all(example.pieces.shape == (1, 192) for example in found)
-    (tmp_path / "f" / training.FEATURES / "s0_0.npz").write_bytes(b"x")
+    (damaged,) = (tmp_path / "f" / training.FEATURES).glob("s0_0-*.npz")
+    damaged.write_bytes(b"x")
     with pytest.raises(VeilmeterError, match="features"):
         training.extract(read_corpus(corpus), tmp_path / "f", engine=Here(), offline=True)
 

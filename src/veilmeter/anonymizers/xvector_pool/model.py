@@ -21,6 +21,7 @@ from veilmeter.errors import InputError, VeilmeterError
 from veilmeter.files import sha256, whole_file
 
 FORMAT = "veilmeter-xvector-pool-1"
+FILE = "model.safetensors"
 # Vectors of real speakers have this length after whitening; an average of several is shorter and must be brought back,
 # else the decoder gives everyone the same mean voice.
 SPEAKER_NORM = 9.0
@@ -174,9 +175,11 @@ class VoiceModel:
 
 
 def load(path: str | Path) -> VoiceModel:
-    """The model in a file that `save` or `veilmeter train xvector-pool` wrote."""
+    """The model in a file that `save` wrote, or in the folder of `veilmeter train xvector-pool`."""
     from safetensors import SafetensorError, safe_open
 
+    if Path(path).is_dir():
+        path = Path(path) / FILE
     try:
         with safe_open(path, framework="numpy") as handle:
             about = json.loads((handle.metadata() or {}).get(_ABOUT, "{}"))

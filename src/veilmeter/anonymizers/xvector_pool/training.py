@@ -6,8 +6,10 @@ same bytes as an undisturbed one: features of every utterance, the network (a ch
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -20,12 +22,12 @@ from numpy.typing import NDArray
 from veilmeter._version import __version__
 from veilmeter.anonymizers.xvector_pool import fitting, world
 from veilmeter.anonymizers.xvector_pool.decoder import Converter, Shape
-from veilmeter.anonymizers.xvector_pool.model import VoiceModel, Whitening, one_thread, prosody_of
+from veilmeter.anonymizers.xvector_pool.model import FILE, VoiceModel, Whitening, one_thread, prosody_of
 from veilmeter.corpus import Corpus, Utterance, file_name
 from veilmeter.embeddings import unit
 from veilmeter.engine import Engine, Here
 from veilmeter.errors import InputError, VeilmeterError
-from veilmeter.files import BROKEN_ARCHIVE, make_folder, whole_file
+from veilmeter.files import BROKEN_ARCHIVE, make_folder, only_one, whole_file
 
 Progress = Callable[[str, int, int, str], None]
 """Called with the step's name, how much is done, of how much, and a remark."""
@@ -34,7 +36,7 @@ PIECE_SECONDS = 3.0
 MIN_SPEAKERS = 4
 FEATURES = "features"
 CHECKPOINT = "checkpoint.safetensors"
-MODEL = "model.safetensors"
+MODEL = FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +88,11 @@ def train(
     chosen = settings or Settings()
     folder = make_folder(out)
     tell: Progress = progress or _silent
-    examples, skipped = extract(corpus, folder, engine=engine or Here(), offline=offline, progress=tell)
-    card = {"corpus": corpus.root.name, "utterances_left_out": len(skipped), **(notes or {})}
-    model = fit(examples, folder, chosen, progress=tell, notes=card)
-    model.save(folder / MODEL)
+    with only_one(folder / ".lock", folder):
+        examples, skipped = extract(corpus, folder, engine=engine or Here(), offline=offline, progress=tell)
+        card = {"corpus": corpus.root.name, "utterances_left_out": len(skipped), **(notes or {})}
+        model = fit(examples, folder, chosen, progress=tell, notes=card)
+        model.save(folder / MODEL)
     return model
 
 
@@ -186,7 +189,15 @@ def extract(
 
 
 def _feature_name(utterance: Utterance) -> str:
-    return file_name(utterance.id) + ".npz"
+    """Ids may differ where names of files do not (a/b and a_b), and another corpus may have the same ids: the recording
+    itself is part of the name."""
+    try:
+        status = utterance.path.stat()
+        mark = f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+    except (OSError, ValueError):
+        mark = "gone"
+    digest = hashlib.sha256(f"{utterance.id}\0{mark}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return re.sub(r"[^A-Za-z0-9._-]", "_", file_name(utterance.id))[:60] + f"-{digest}.npz"
 
 
 def _extract_one(place: str, offline: bool, utterance: Utterance) -> str:
