@@ -80,6 +80,9 @@ def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:
     run(tmp_path)
     with pytest.raises(VeilmeterError, match="other settings"):
         run(tmp_path, replace(SMALL, batch=5))
+    others = [replace(example, cepstra=example.cepstra + 1) for example in made_examples()]
+    with pytest.raises(VeilmeterError, match="another corpus"):
+        fit(others, tmp_path, SMALL, progress=lambda *_: None)
     (tmp_path / training.CHECKPOINT).write_bytes(b"broken")
     with pytest.raises(VeilmeterError, match="can't be read"):
         run(tmp_path)

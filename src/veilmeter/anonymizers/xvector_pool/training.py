@@ -308,7 +308,8 @@ def fit_converter(
     shape = Shape(speaker=whitening.dimension, bottleneck=settings.bottleneck, channels=settings.channels)
     model = Converter(shape)
     optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
-    start, recent = _restore(folder / CHECKPOINT, model, optimizer, settings)
+    heard = _digest(examples)
+    start, recent = _restore(folder / CHECKPOINT, model, optimizer, settings, heard)
     with one_thread():
         for step in range(start, settings.steps):
             rng = np.random.default_rng([settings.seed, step])
@@ -328,7 +329,7 @@ def fit_converter(
             recent = [*recent[-99:], float(loss.detach())]
             done = step + 1
             if done % settings.checkpoint_every == 0 or done == settings.steps:
-                _keep(folder / CHECKPOINT, model, optimizer, settings, done, recent)
+                _keep(folder / CHECKPOINT, model, optimizer, settings, done, recent, heard)
             if done % 10 == 0 or done == settings.steps:
                 progress("network", done, settings.steps, f"loss {np.mean(recent):.3f}")
     model.eval()
@@ -353,19 +354,37 @@ def _cut(item: tuple[Any, Any, Any], frames: int, rng: np.random.Generator) -> t
     return cepstra[:, at : at + frames], prosody[:, at : at + frames], code
 
 
-def _keep(path: Path, model: Converter, optimizer: Any, settings: Settings, done: int, recent: list[float]) -> None:
+def _digest(examples: list[Example]) -> str:
+    """Of the speech that was heard: a checkpoint of other speech must not be gone on with."""
+    digest = hashlib.sha256()
+    for example in examples:
+        digest.update(example.speaker.encode("utf-8", "surrogateescape") + b"\0")
+        for array in (example.f0, example.cepstra, example.vector):
+            digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _keep(
+    path: Path, model: Converter, optimizer: Any, settings: Settings, done: int, recent: list[float], heard: str
+) -> None:
     from safetensors.torch import save_file
 
     tensors = {f"model.{name}": value.contiguous() for name, value in model.state_dict().items()}
     for name, parameter in model.named_parameters():
         state = optimizer.state[parameter]
         tensors[f"first.{name}"], tensors[f"second.{name}"] = state["exp_avg"], state["exp_avg_sq"]
-    about = {"settings": asdict(settings), "done": done, "recent": recent, "shape": model.shape.to_json()}
+    about = {
+        "settings": asdict(settings),
+        "done": done,
+        "recent": recent,
+        "shape": model.shape.to_json(),
+        "heard": heard,
+    }
     with whole_file(path) as temporary:
         save_file(tensors, temporary, metadata={"about": json.dumps(about)})
 
 
-def _restore(path: Path, model: Converter, optimizer: Any, settings: Settings) -> tuple[int, list[float]]:
+def _restore(path: Path, model: Converter, optimizer: Any, settings: Settings, heard: str) -> tuple[int, list[float]]:
     """Where a stopped run was; a checkpoint of other settings is an error, not a surprise."""
     import torch
     from safetensors import SafetensorError, safe_open
@@ -379,7 +398,7 @@ def _restore(path: Path, model: Converter, optimizer: Any, settings: Settings) -
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise VeilmeterError(f"this checkpoint can't be read: {error}", path=path, fix="remove it") from None
     other = about["settings"] | {"checkpoint_every": settings.checkpoint_every}
-    if other != asdict(settings) or about["shape"] != model.shape.to_json():
+    if other != asdict(settings) or about["shape"] != model.shape.to_json() or about.get("heard") != heard:
         raise VeilmeterError(
             "this checkpoint was made with other settings or another corpus",
             path=path,
