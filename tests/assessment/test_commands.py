@@ -73,6 +73,20 @@ def test_options_win_over_the_file_and_lists_need_no_repetition(folder: Path, tm
     assert "eer" not in results["attackers"]["ignorant"]["estimates"]
 
 
+def test_every_option_of_the_command_may_stand_in_the_file(folder: Path, tmp_path: Path) -> None:
+    own = "jobs = 1\nno-report = true\nno-intervals = true\nquiet = true\njson = true\n"
+    file = folder / "all.toml"
+    file.write_text(own + (folder / "partly.toml").read_text())
+    result = CliRunner().invoke(app, ["assess", str(file), "--out", str(tmp_path / "r"), "--measures", "scores"])
+    assert result.exit_code == 0, result.output
+    results = json.loads(result.stdout)
+    assert results["parameters"]["intervals"] is False
+    assert not (tmp_path / "r" / "report.html").exists()
+    file.write_text(own.replace("jobs = 1", "jobs = true") + (folder / "partly.toml").read_text())
+    with pytest.raises(InputError, match="jobs must be a whole number, not True"):
+        CliRunner().invoke(app, ["assess", str(file), "--out", str(tmp_path / "r")], catch_exceptions=False)
+
+
 def test_a_run_says_first_whom_it_leaves_out(folder: Path) -> None:
     file = folder / "tables.toml"
     named = (folder / "partly.toml").read_text().replace('attackers = ["ignorant", "lazy-informed"]\n', "")

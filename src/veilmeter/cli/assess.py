@@ -157,6 +157,14 @@ def command(
     values: dict[str, Any] = {}
     if config is not None:
         values = read_toml(config)
+    of_file = _of_the_command(values, config)
+    jobs = of_file.get("jobs") if jobs is None else jobs
+    cluster = of_file.get("cluster") if cluster is None else cluster
+    no_report, json, quiet = (
+        flag or of_file.get(name, False) for name, flag in (("no_report", no_report), ("json", json), ("quiet", quiet))
+    )
+    if of_file.get("no_intervals"):
+        values["intervals"] = False
     for key in ("config", "out", "jobs", "cluster", "no_report", "json", "quiet", "attackers", "scores"):
         given.pop(key, None)
     if given.pop("no_intervals", False):
@@ -185,6 +193,24 @@ def command(
         from veilmeter.cli.verdict import print_verdict
 
         print_verdict(assessment.results, folder, report)
+
+
+_OF_THE_COMMAND: dict[str, tuple[type, str]] = {
+    "jobs": (int, "a whole number"),
+    "cluster": (str, "text"),
+    **dict.fromkeys(("no_report", "no_intervals", "json", "quiet"), (bool, "true or false")),
+}
+
+
+def _of_the_command(values: dict[str, Any], where: Path | None) -> dict[str, Any]:
+    """Options in a file that say where the command runs and what it prints, taken out of `values`."""
+    found = {}
+    for name, (kind, words) in _OF_THE_COMMAND.items():
+        if name in values:
+            found[name] = values.pop(name)
+            if type(found[name]) is not kind:  # True is an int to isinstance
+                raise InputError(f"{name} must be {words}, not {found[name]!r}", path=where)
+    return found
 
 
 def _report(assessment: Assessment) -> Path | None:
