@@ -45,7 +45,7 @@ fuzz: $(STAMP)  ## broken bytes for every reader, a few minutes in all
 lock: $(STAMP)  ## requirements-lock.txt: versions and hashes of all that is installed
 	$(BIN)/python tools/lock.py
 
-test-lower: $(STAMP)  ## the core's tests with the lowest versions that are allowed
+test-lower: $(STAMP)  ## the tests with the lowest versions that are allowed
 	$(BIN)/python tools/lower_bounds.py
 
 screenshots: $(STAMP) browser  ## of the demo's report, into screenshots/

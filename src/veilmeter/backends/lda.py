@@ -35,8 +35,8 @@ class LDA:
         >>> rng = np.random.default_rng(0)
         >>> speakers = np.repeat(np.arange(20), 10)
         >>> x = np.c_[np.repeat(rng.normal(size=20), 10), rng.normal(size=(200, 3)) * 5] + 10
-        >>> abs(LDA.fit(x, speakers, 1).transform[0]).argmax()
-        np.int64(0)
+        >>> int(abs(LDA.fit(x, speakers, 1).transform[0]).argmax())
+        0
         """
         x, codes, k = training_set(vectors, speakers, "LDA")
         within, between, mean = scatter(unit64(x), codes, k)
