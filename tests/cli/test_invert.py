@@ -76,7 +76,7 @@ def test_everything_at_once(sets: dict[str, str], tmp_path: Path) -> None:
     assert all(one["value"] > 90 for one in estimates["top1_again"])  # the map carries over to another run
     assert all(one["value"] < 10 for one in estimates["eer"])
     assert {one["pairs"] for one in estimates["learning_curve"]} == {5, 10, 20, 40}
-    assert {one["wrong pairs"] for one in estimates["label_noise"]} == {0, 0.1, 0.25, 0.5, 0.75, 1}
+    assert {one["wrong_pairs"] for one in estimates["label_noise"]} == {0, 0.1, 0.25, 0.5, 0.75, 1}
     assert len(found["per_speaker"]) == 8  # type: ignore[arg-type]
     assert sorted(p.name for p in (tmp_path / "f").glob("*.svg")) == [
         "inversion_label_noise.svg",
@@ -140,3 +140,20 @@ def test_oracle_and_table(sets: dict[str, str]) -> None:
 def test_errors_are_said(sets: dict[str, str], arguments: list[str], said: str) -> None:
     with pytest.raises(VeilmeterError, match=said):
         runner.invoke(app, [part.format(**sets) for part in arguments], catch_exceptions=False)
+
+
+def test_training_sets_that_do_not_match_and_too_few_pairs_are_said(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    ids, names = [f"u{i}" for i in range(24)], [f"s{i // 4}" for i in range(24)]
+    clear = Embeddings(rng.standard_normal((24, 16)), ids, names)
+    hidden = Embeddings(clear.vectors[:, ::-1], ids, names)
+    write_embeddings(clear, tmp_path / "clear.npz")
+    write_embeddings(hidden.take(np.arange(3, 13)), tmp_path / "some.npz")
+    write_embeddings(hidden, tmp_path / "hidden.npz")
+    words = ["--clear-train", tmp_path / "clear.npz", "--anonymized-train", tmp_path / "some.npz",
+             "--clear-trials", tmp_path / "clear.npz", "--anonymized-trials", tmp_path / "hidden.npz",
+             "--shuffles", "0", "--no-intervals", "--json"]  # fmt: skip
+    said = run(["invert", *map(str, words)])["warnings"]
+    assert isinstance(said, list)
+    assert any("14 training utterances have no anonymized version and were left out, as 'u0'" in one for one in said)
+    assert any("10 pairs for 16 dimensions" in one for one in said)

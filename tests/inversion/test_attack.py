@@ -167,7 +167,7 @@ def test_more_pairs_and_cleaner_pairs_help() -> None:
     by_size = {(one.at["gender"], one.at["pairs"]): one.value for one in curve}
     assert all(by_size[g, 6] < by_size[g, 80] for g in "fm")
     noisy = label_noise(experiment(), shares=[0.0, 1.0], repeats=3)["top1"]
-    by_share = {(one.at["gender"], one.at["wrong pairs"]): one.value for one in noisy}
+    by_share = {(one.at["gender"], one.at["wrong_pairs"]): one.value for one in noisy}
     assert all(by_share[g, 1.0] < 50 < by_share[g, 0.0] for g in "fm")
 
 

@@ -43,6 +43,9 @@ def command(
         typer.Option(metavar="KEY", help="Trial key (enrolment speaker, utterance, target or nontarget). Default: "
                      "everybody with everybody, within gender.", show_default=False),
     ] = None,
+    layout: Annotated[
+        str | None, typer.Option(help="Layout of the key where it can't be recognised: vpc, pairs or voxceleb.")
+    ] = None,
     method: Annotated[
         str, typer.Option(help="procrustes (pairs are known) or wasserstein (they are not).", rich_help_panel=ATTACK)
     ] = "procrustes",
@@ -153,7 +156,7 @@ def command(
         seed=seed,
         rounds=refine,
     )
-    key = _key(trials)
+    key = _key(trials, layout)
     engine = open_engine(jobs, cluster)
     try:
         maps = _maps(load_map, known_clear, known_anonymized, settings, seeds, engine, oracle)
@@ -189,6 +192,8 @@ def command(
 
         files = save_all(evaluation, estimates, attacked, figures)
     more |= {"map": dict(best.facts)}
+    if load_map is None and settings.supervised and known_clear is not None and known_anonymized is not None:
+        reader.warnings += _pairing(known_clear, known_anonymized, best)
     if "seeds" in more:
         reader.warnings.append(_seed_note(more["seeds"]))
     page = Page(
@@ -239,7 +244,24 @@ class _Reader:
         return read[0][0] if len(read) == 1 else joined([part for part, _ in read])
 
 
-def _key(paths: list[Path] | None) -> dict[tuple[str, str], bool] | None:
+def _pairing(clear: Embeddings, anonymized: Embeddings, learnt: InversionMap) -> list[str]:
+    """Utterances of one training set only, and too few pairs."""
+    said = []
+    for one, other, name in ((clear, anonymized, "anonymized"), (anonymized, clear, "clear")):
+        alone = [u for u in one.utterances if u not in other.utterance_rows]
+        if alone:
+            said.append(f"{len(alone)} training utterances have no {name} version and were left out, as {alone[0]!r}")
+    for group, facts in learnt.facts["learnt"].items():
+        if facts["clear"] < facts["dimension"]:
+            who = f" ({learnt.column} {group})" if group else ""
+            said.append(
+                f"{facts['clear']} pairs for {facts['dimension']} dimensions{who}: beyond what they span, the rotation "
+                "is arbitrary; more pairs or --pca may serve the attacker better"
+            )
+    return said
+
+
+def _key(paths: list[Path] | None, layout: str | None) -> dict[tuple[str, str], bool] | None:
     if not paths:
         return None
     from veilmeter.formats.columns import Codes
@@ -248,7 +270,7 @@ def _key(paths: list[Path] | None) -> dict[tuple[str, str], bool] | None:
     found: dict[tuple[str, str], bool] = {}
     for path in paths:
         codes = Codes()
-        table = read_trials(path, codes=codes)
+        table = read_trials(path, layout=layout, codes=codes)
         names = codes.names()
         for a, b, target in zip(table.enrol, table.test, table.is_target, strict=True):
             found[names[a], names[b]] = bool(target)

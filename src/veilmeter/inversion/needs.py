@@ -88,7 +88,7 @@ def label_noise(
         for share in shares
         for repeat in range(repeats if share else 1)
     ]
-    return _measured(points, [point.noise for point in points], "wrong pairs", engine)
+    return _measured(points, [point.noise for point in points], "wrong_pairs", engine)
 
 
 def permutation_null(

@@ -159,7 +159,7 @@ def save_all(
         chart = curve(estimates["learning_curve"], "pairs", title="known pairs", logarithmic=True)
         made += save(chart, folder, "inversion_learning_curve", wanted)
     if estimates.get("label_noise"):
-        chart = curve(estimates["label_noise"], "wrong pairs", title="share of wrong pairs")
+        chart = curve(estimates["label_noise"], "wrong_pairs", title="share of wrong pairs")
         made += save(chart, folder, "inversion_label_noise", wanted)
     return made
 
