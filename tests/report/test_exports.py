@@ -133,8 +133,6 @@ def test_a_page_of_many_people_stays_light(
     assert page.locator("#people-table tbody tr").count() == min(count, 1000)
     took = page.evaluate("performance.getEntriesByType('navigation')[0].domInteractive")
     print(f"{count} speakers: {path.stat().st_size / 1e6:.1f} MB, interactive after {took:.0f} ms")
-    drawn = page.evaluate("performance.now()")
-    assert took < drawn  # one can read and search before the figures are drawn
     page.locator("#people-table tbody tr").first.click()
     page.wait_for_timeout(200)
     assert page.locator("#figure-matrix svg path[stroke='#D55E00']").count() > 0
