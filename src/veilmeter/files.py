@@ -89,9 +89,11 @@ def only_one(path: Path, where: str | Path | None = None, *, wait: Callable[[], 
     try:
         yield
     finally:
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
-        os.close(handle)
+        try:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+        finally:  # also when Ctrl-C comes in between
+            os.close(handle)
 
 
 def _locked(path: Path, wait: Callable[[], None] | None = None) -> int:
