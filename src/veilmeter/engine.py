@@ -257,6 +257,11 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def worth(engine: Engine | None, much: bool) -> Engine:
+    """The engine that was given, for work that is worth sending to it; else this process."""
+    return engine if engine is not None and much else Here()
+
+
 def open_engine(jobs: int | None = None, cluster: str | None = None) -> Engine:
     """`--jobs` and `--cluster` as an engine: all cores by default, this process alone with one job."""
     if jobs is not None and jobs < 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from veilmeter.assessment.stages import Stages, key_of
 from veilmeter.assessment.verdict import verdict, worst_case
 from veilmeter.attackers import ATTACKERS
 from veilmeter.embeddings import Embeddings
-from veilmeter.engine import Engine, Here, open_engine
+from veilmeter.engine import Engine, open_engine
 from veilmeter.errors import InputError, refuse
 from veilmeter.files import make_folder, only_one, plain, remove_leftovers, write_json
 
@@ -104,15 +104,9 @@ def assess(
     for role in ("original", "anonymized"):
         if sources[role] is None:
             raise InputError(f"there is no {role} speech", fix=f"give --{role} PATH")
-    engine: Engine = Here() if jobs == 1 and cluster is None else open_engine(jobs, cluster)
-    try:
-        with single_threaded():
-            run = _Run(
-                settings, sources, out, engine, list(command), say or (lambda text: None), progress or _no_progress
-            )
-            return run.go()
-    finally:
-        engine.close()
+    with closing(open_engine(jobs, cluster)) as engine, single_threaded():
+        run = _Run(settings, sources, out, engine, list(command), say or (lambda text: None), progress or _no_progress)
+        return run.go()
 
 
 def _no_progress(title: str) -> AbstractContextManager[None]:

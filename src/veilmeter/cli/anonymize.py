@@ -84,6 +84,8 @@ def command(
         veilmeter anonymize speech/ anonymized/ --system mcadams-random --alpha-range 0.7 0.9 --per speaker --seed 1
         veilmeter anonymize speech/ anonymized/ --system command --command 'sox {input} {output} pitch -300'
     """
+    from contextlib import closing
+
     from veilmeter.anonymizers.base import load_anonymizer
     from veilmeter.anonymizing import anonymize_corpus
     from veilmeter.cli.output import Form, Page, emit
@@ -103,16 +105,12 @@ def command(
     chosen |= _more(option or []) | {"seed": seed, "offline": offline}
     anonymizer = load_anonymizer(system, chosen)
     found = read_corpus(corpus, layout, roots=root or (), part=part, suffix=suffix)
-    engine = open_engine(jobs, cluster)
-    try:
-        with shown("anonymizing", quiet=quiet) as progress:
-            done = anonymize_corpus(
-                found, out, anonymizer,
-                audio=format, engine=engine, manifest=manifest, overwrite=overwrite, source=corpus,
-                max_seconds=max_seconds, strict=strict, progress=progress,
-            )  # fmt: skip
-    finally:
-        engine.close()
+    with closing(open_engine(jobs, cluster)) as engine, shown("anonymizing", quiet=quiet) as progress:
+        done = anonymize_corpus(
+            found, out, anonymizer,
+            audio=format, engine=engine, manifest=manifest, overwrite=overwrite, source=corpus,
+            max_seconds=max_seconds, strict=strict, progress=progress,
+        )  # fmt: skip
     if json:
         inputs = {"corpus": str(corpus), "layout": found.layout, "system": system}
         warnings = [f"{len(done.failed)} recordings were left out"] if done.failed else []

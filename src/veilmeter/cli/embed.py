@@ -45,6 +45,8 @@ def command(
         veilmeter embed speech/ embeddings/original
         veilmeter embed anonymized/ embeddings/anonymized --extractor ge2e --jobs 4
     """
+    from contextlib import closing
+
     from veilmeter.cli.output import Form, Page, emit
     from veilmeter.cli.problems import LEFT_OUT
     from veilmeter.cli.progress import shown
@@ -53,15 +55,11 @@ def command(
     from veilmeter.extraction import embed_corpus
 
     found = read_corpus(corpus, layout, roots=root or (), part=part, suffix=suffix)
-    engine = open_engine(jobs, cluster)
-    try:
-        with shown("embedding", quiet=quiet) as progress:
-            done = embed_corpus(
-                found, out, extractor,
-                engine=engine, offline=offline, strict=strict, max_seconds=max_seconds, progress=progress,
-            )  # fmt: skip
-    finally:
-        engine.close()
+    with closing(open_engine(jobs, cluster)) as engine, shown("embedding", quiet=quiet) as progress:
+        done = embed_corpus(
+            found, out, extractor,
+            engine=engine, offline=offline, strict=strict, max_seconds=max_seconds, progress=progress,
+        )  # fmt: skip
     if json:
         inputs = {"corpus": str(corpus), "layout": found.layout}
         warnings = [f"{len(done.skipped)} recordings were left out"] if done.skipped else []

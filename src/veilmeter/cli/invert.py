@@ -133,6 +133,8 @@ def command(
 
         veilmeter invert ... --learning-curve --label-noise --figures figures --save-map map.npz
     """
+    from contextlib import closing
+
     from veilmeter import inversion
     from veilmeter.cli.output import Page, chosen_form, emit
     from veilmeter.engine import open_engine
@@ -157,8 +159,7 @@ def command(
         rounds=refine,
     )
     key = _key(trials, layout)
-    engine = open_engine(jobs, cluster)
-    try:
+    with closing(open_engine(jobs, cluster)) as engine:
         maps = _maps(load_map, known_clear, known_anonymized, settings, seeds, engine, oracle)
         best = min(maps, key=inversion.objective) if load_map is None else maps[0]
         evaluation = inversion.evaluate(best, attacked, clear, enrolled)
@@ -182,8 +183,6 @@ def command(
             )
         if pairs is not None and settings.supervised:
             _needs(estimates, pairs, learning_curve, label_noise, repeats, 0 if oracle else shuffles, seed, engine)
-    finally:
-        engine.close()
     if save_map is not None:
         best.save(save_map)
     files = []

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, expit, gammaln, psi
 
-from veilmeter.engine import Engine, Here, ordered, stretches
+from veilmeter.engine import Engine, ordered, stretches, worth
 from veilmeter.errors import InputError
 from veilmeter.estimate import Estimate
 from veilmeter.intervals import multiplicities, percentile
@@ -213,8 +213,7 @@ def population_linkability(
     if intervals and not clear:
         # The back-test goes up by a factor of 20 (or less); its error grows with the logarithm of the factor.
         reach = np.maximum(1.0, np.log(np.maximum(sizes / link.largest, 1.0)) / np.log(tested.factor))
-        if engine is None or resamples * len(link.better) < WORTH_SENDING:
-            engine = Here()
+        engine = worth(engine, resamples * len(link.better) >= WORTH_SENDING)
         work = [_Work(link, models, sizes, seed, part) for part in stretches(resamples, engine.workers)]
         found = ordered(engine, _bootstrap, work)
         guesses, errors = (np.concatenate(part, axis=1) for part in zip(*found, strict=True))

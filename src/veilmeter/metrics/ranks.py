@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.embeddings import Embeddings
-from veilmeter.engine import Engine, Here, ordered, stretches
+from veilmeter.engine import Engine, ordered, stretches, worth
 from veilmeter.errors import InputError
 from veilmeter.estimate import Estimate
 from veilmeter.intervals import clustered_error, logit_t, multiplicities, percentile
@@ -83,8 +83,7 @@ def disclosure(
     values = _disclosed(link, link.weights)
     replicates: dict[str, NDArray[np.float64]] = {}
     if intervals:
-        if engine is None or n < WORTH_SENDING:
-            engine = Here()
+        engine = worth(engine, n >= WORTH_SENDING)
         work = [_Work(link, seed, part) for part in stretches(RESAMPLES, engine.workers)]
         parts = ordered(engine, _resampled, work)
         replicates = {name: np.concatenate([part[name] for part in parts]) for name in values}

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.calibration import Groups, pool_starts, softplus
-from veilmeter.engine import Engine, Here, ordered, stretches
+from veilmeter.engine import Engine, ordered, stretches, worth
 from veilmeter.intervals import drawn_people, t_quantile, wilson
 from veilmeter.metrics import verification, zebra
 from veilmeter.scores import Scores
@@ -299,12 +299,11 @@ def replicates(
     place = layout(Scores(scores.values, scores.is_target, enrol, test), groups, edges)
     rounds = max(50, min(resamples, 3_000_000_000 // len(scores)))  # beyond three million trials fewer will do
     chunk = int(np.clip(4_000_000 // len(scores), 1, 64))
-    if engine is None or rounds * len(scores) < WORTH_SENDING:
-        engine = Here()
+    runner = worth(engine, rounds * len(scores) >= WORTH_SENDING)
     work = _Work(place, people, seed, chunk, eer_method)
 
     def measured(first: int, count: int) -> dict[str, Floats]:
-        parts = ordered(engine, _measure, work.split(first, count, engine.workers))
+        parts = ordered(runner, _measure, work.split(first, count, runner.workers))
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     others: dict[str, Floats] = {}

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.calibration import pool_starts, sigmoid, softplus
-from veilmeter.engine import Engine, Here, ordered, stretches
+from veilmeter.engine import Engine, ordered, stretches, worth
 
 if TYPE_CHECKING:
     from veilmeter.metrics.similarity import Form, Kind, Layout, Pairs, SimilarityMatrix
@@ -58,8 +58,7 @@ def spread(
     total_t, total_n = targets.sum(0), impostors.sum(0) / 2  # an impostor pair is two people's
     counts = layout.pairs().astype(np.float64)  # the mirrored half is here, too
     slopes = _slopes(codes, layout, matrix, form, counts)
-    if engine is None or not SENT[0] <= codes.size <= SENT[1]:
-        engine = Here()
+    engine = worth(engine, SENT[0] <= codes.size <= SENT[1])
     draws = max(3, min(draws, _DRAWN_PAIRS // len(codes) ** 2))
     parts = max(1, min(engine.workers, draws))
     shared = _Shared(codes, layout, matrix.kind, form, weight, total_t, total_n, counts, slopes, tuple(seed))
