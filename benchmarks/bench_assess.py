@@ -20,7 +20,7 @@ LENGTHS = (1, 3)
 def main() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     from veilmeter.assessment import assess
-    from veilmeter.embeddings import Embeddings, unit
+    from veilmeter.data.embeddings import Embeddings, unit
 
     rng = np.random.default_rng(0)
     codes = np.repeat(np.arange(SPEAKERS), EACH)

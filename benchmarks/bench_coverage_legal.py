@@ -21,9 +21,9 @@ def main() -> None:
 
 
 def linkability() -> bool:
-    from veilmeter.embeddings import unit
-    from veilmeter.intervals import wilson
-    from veilmeter.metrics.linkability import Linkability, count_better
+    from veilmeter.core.intervals import wilson
+    from veilmeter.data.embeddings import unit
+    from veilmeter.metrics.legal.linkability import Linkability, count_better
 
     print("Linkability: dimension, noise, test speakers, enrolled, conversations; N', truth, covered, Wilson on trials")
     rng = np.random.default_rng(1)
@@ -60,10 +60,10 @@ def linkability() -> bool:
 
 
 def singling_out() -> bool:
-    from veilmeter.embeddings import unit
-    from veilmeter.intervals import clustered_error, clustered_t, logit_t, wilson
-    from veilmeter.metrics.conversations import Conversations
-    from veilmeter.metrics.isolation import isolate
+    from veilmeter.core.intervals import clustered_error, clustered_t, logit_t, wilson
+    from veilmeter.data.embeddings import unit
+    from veilmeter.metrics.legal.conversations import Conversations
+    from veilmeter.metrics.legal.isolation import isolate
 
     print(
         "Singling Out: test speakers, predicates, dimension, noise; N, truth, covered, residual risk, Wilson on trials"
@@ -104,9 +104,9 @@ def singling_out() -> bool:
 
 
 def population() -> bool:
-    from veilmeter.embeddings import unit
-    from veilmeter.metrics.linkability import Linkability, count_better
-    from veilmeter.metrics.population import population_linkability
+    from veilmeter.data.embeddings import unit
+    from veilmeter.metrics.legal.linkability import Linkability, count_better
+    from veilmeter.metrics.legal.population import population_linkability
 
     print(
         "Population: 20 times the fitted size; how often the truth lies in the interval, mean truth, mean value, width"

@@ -11,9 +11,9 @@ from statistics import NormalDist
 
 import numpy as np
 
-from veilmeter.metrics import zebra
-from veilmeter.metrics.summary import SHAPES, prepare, replicates_of, values
-from veilmeter.scores import Scores
+from veilmeter.data.scores import Scores
+from veilmeter.metrics.scores import zebra
+from veilmeter.metrics.scores.summary import SHAPES, prepare, replicates_of, values
 
 MEASURES = ("eer", "d_ece", "min_cllr")
 

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from veilmeter.corpus import Corpus
+    from veilmeter.data.corpus import Corpus
 
 RECORDINGS = 32
 ROUNDS = 3
 
 
 def _corpus(root: Path) -> None:
-    from veilmeter.audio import write_audio
+    from veilmeter.speech.audio import write_audio
 
     for number in range(RECORDINGS):
         rng = np.random.default_rng(number)
@@ -41,12 +41,12 @@ def main() -> None:
 
 
 def _measure() -> None:
-    from veilmeter.audio import read_audio
-    from veilmeter.corpus import read_corpus
-    from veilmeter.engine import Here
-    from veilmeter.extraction import embed_corpus
-    from veilmeter.extractors import load_extractor
-    from veilmeter.extractors.onnx import OnnxExtractor
+    from veilmeter.core.engine import Here
+    from veilmeter.data.corpus import read_corpus
+    from veilmeter.speech.audio import read_audio
+    from veilmeter.speech.extractors import load_extractor
+    from veilmeter.speech.extractors.embed_corpus import embed_corpus
+    from veilmeter.speech.extractors.onnx import OnnxExtractor
 
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -77,8 +77,8 @@ def _measure() -> None:
 
 
 def _two_cores(corpus: Corpus, root: Path) -> None:
-    from veilmeter.engine import Here, Pool, cores
-    from veilmeter.extraction import embed_corpus
+    from veilmeter.core.engine import Here, Pool, cores
+    from veilmeter.speech.extractors.embed_corpus import embed_corpus
 
     if cores() < 2:
         print("two cores: there is only one")

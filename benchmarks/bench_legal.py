@@ -26,10 +26,10 @@ def main() -> None:
 
 
 def measured() -> None:
-    from veilmeter.embeddings import unit
-    from veilmeter.metrics.conversations import Conversations
-    from veilmeter.metrics.isolation import COLUMNS, isolate
-    from veilmeter.metrics.linkability import ENROL_BLOCK, TEST_BLOCK, Linkability, count_better
+    from veilmeter.data.embeddings import unit
+    from veilmeter.metrics.legal.conversations import Conversations
+    from veilmeter.metrics.legal.isolation import COLUMNS, isolate
+    from veilmeter.metrics.legal.linkability import ENROL_BLOCK, TEST_BLOCK, Linkability, count_better
 
     rng = np.random.default_rng(1)
     voices = rng.standard_normal((SPEAKERS, DIMENSION), dtype=np.float32)

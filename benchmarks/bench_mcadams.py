@@ -19,7 +19,7 @@ def speech() -> list[np.ndarray]:
     """Real utterances where the reference data is, else synthetic ones: pulses through moving formants, in noise."""
     folder = SHARED / "data" / "librispeech" / "test-other-10x10"
     if folder.is_dir():
-        from veilmeter.audio import read_audio
+        from veilmeter.speech.audio import read_audio
 
         return [read_audio(path).astype(np.float64) for path in sorted(folder.glob("*/*.flac"))[::10]]
     from scipy.signal import lfilter

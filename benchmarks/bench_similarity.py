@@ -86,7 +86,7 @@ def loop_pav(scores: dict[tuple[int, int], float], speakers: list[str]) -> dict[
 
 
 def main() -> None:
-    from veilmeter.metrics.similarity import KINDS, similarity
+    from veilmeter.metrics.similarity.matrices import KINDS, similarity
 
     o, p, speakers = voices([37] * 14 + [36] * 6, 512)
     similarity(o, p, speakers)  # imports
@@ -115,7 +115,7 @@ def main() -> None:
 
 def large() -> None:
     """In a process of its own: the peak of memory is the process's."""
-    from veilmeter.metrics.similarity import similarity
+    from veilmeter.metrics.similarity.matrices import similarity
 
     o, p, speakers = voices([10] * 500, 256)
     start, cpu = time.perf_counter(), time.process_time()
@@ -129,8 +129,8 @@ def large() -> None:
 
 
 def store(folder: str) -> None:
-    from veilmeter.embeddings import Embeddings
-    from veilmeter.formats.parquet import read_store, write_shard
+    from veilmeter.data.embeddings import Embeddings
+    from veilmeter.data.formats.parquet import read_store, write_shard
 
     rows, shards, d = 15_000, 8, 256
     rng = np.random.default_rng(0)

@@ -45,8 +45,8 @@ def _voices(folder: str, speakers: int, each: int, rng: np.random.Generator) -> 
 
 def linking(speakers: int) -> dict[str, object]:
     """`veilmeter linkability --ranks` in a process of its own: every N' asked for, intervals, 1-EER, ranks."""
-    from veilmeter.embeddings import Embeddings
-    from veilmeter.formats.vectors import write_embeddings
+    from veilmeter.data.embeddings import Embeddings
+    from veilmeter.data.formats.vectors import write_embeddings
 
     rng = np.random.default_rng(0)
     tests = min(TESTS, speakers)
@@ -74,9 +74,9 @@ def linking(speakers: int) -> dict[str, object]:
 
 
 def singling_out(speakers: int) -> dict[str, object]:
-    from veilmeter.embeddings import unit
-    from veilmeter.metrics.conversations import Conversations
-    from veilmeter.metrics.isolation import isolate
+    from veilmeter.data.embeddings import unit
+    from veilmeter.metrics.legal.conversations import Conversations
+    from veilmeter.metrics.legal.isolation import isolate
 
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:

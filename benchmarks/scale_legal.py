@@ -18,7 +18,7 @@ TESTED, ENROLLED, DIMENSION = 10_000, 1_000_000, 256
 
 
 def main(share: float = 1.0) -> None:
-    from veilmeter.metrics.linkability import Linkability, count_better
+    from veilmeter.metrics.legal.linkability import Linkability, count_better
 
     enrolled = int(ENROLLED * share)
     with tempfile.TemporaryDirectory() as folder:

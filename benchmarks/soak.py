@@ -27,8 +27,8 @@ GROWTH = 1.10
 
 
 def voices(folder: Path) -> None:
-    from veilmeter.embeddings import Embeddings
-    from veilmeter.formats.vectors import write_embeddings
+    from veilmeter.data.embeddings import Embeddings
+    from veilmeter.data.formats.vectors import write_embeddings
 
     rng = np.random.default_rng(0)
     places, others = rng.standard_normal((2, SPEAKERS, DIMENSION))

@@ -31,16 +31,16 @@ from numpy.typing import NDArray
 
 from veilmeter.anonymizers.base import Anonymizer, Samples, load_anonymizer
 from veilmeter.anonymizers.xvector_pool import XvectorPool, world
-from veilmeter.audio import read_audio
-from veilmeter.backends.lda import LDA
-from veilmeter.corpus import Corpus, Utterance, read_corpus
-from veilmeter.embeddings import unit
-from veilmeter.engine import Engine, open_engine, ordered
-from veilmeter.extractors import weights
-from veilmeter.extractors.base import load_extractor
-from veilmeter.files import whole_file
-from veilmeter.metrics.summary import measure_scores
-from veilmeter.scores import Scores
+from veilmeter.attacks.backends.lda import LDA
+from veilmeter.core.engine import Engine, open_engine, ordered
+from veilmeter.core.files import whole_file
+from veilmeter.data.corpus import Corpus, Utterance, read_corpus
+from veilmeter.data.embeddings import unit
+from veilmeter.data.scores import Scores
+from veilmeter.metrics.scores.summary import measure_scores
+from veilmeter.speech.audio import read_audio
+from veilmeter.speech.extractors import weights
+from veilmeter.speech.extractors.base import load_extractor
 
 PIECES = 3
 PIECE_SECONDS = 3.0

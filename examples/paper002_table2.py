@@ -6,7 +6,7 @@ DATA holds the x-vectors of the VoicePrivacy 2020 protocol, original and anonymi
 `extractor-original/` and `extractor-retrained/`, each with `xvect_libri_test_{enrolls,trials_f,trials_m}[_anon]/`.
 
 Lines 13-20 and 22 are called unsupervised in the paper, but their final match reads the order of the rows, which is
-the answer (see veilmeter.inversion.wasserstein); `--honest` runs them with a match that does not.
+the answer (see veilmeter.attacks.inversion.wasserstein); `--honest` runs them with a match that does not.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from veilmeter import inversion
-from veilmeter.embeddings import Embeddings, joined
-from veilmeter.engine import open_engine, ordered
-from veilmeter.errors import VeilmeterError
-from veilmeter.formats.vectors import read_embeddings
+from veilmeter.core.engine import open_engine, ordered
+from veilmeter.core.errors import VeilmeterError
+from veilmeter.data.embeddings import Embeddings, joined
+from veilmeter.data.formats.vectors import read_embeddings
 
 PAPER_SEED = 1111
 CELLS = ("eer_f", "eer_m", "top1_f", "top1_m")

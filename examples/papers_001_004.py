@@ -13,13 +13,13 @@ import sys
 from pathlib import Path
 from typing import get_args
 
-from veilmeter.errors import VeilmeterError
-from veilmeter.estimate import Estimate
-from veilmeter.formats.vectors import read_embeddings
-from veilmeter.metrics.score_sets import compared
-from veilmeter.metrics.similarity import Form, Pairs, similarity
-from veilmeter.metrics.summary import measure_scores
-from veilmeter.scores import Scores, read_scores
+from veilmeter.core.errors import VeilmeterError
+from veilmeter.core.estimate import Estimate
+from veilmeter.data.formats.vectors import read_embeddings
+from veilmeter.data.scores import Scores, read_scores
+from veilmeter.metrics.scores.score_sets import compared
+from veilmeter.metrics.scores.summary import measure_scores
+from veilmeter.metrics.similarity.matrices import Form, Pairs, similarity
 
 KINDS = {"OO": ("", ""), "OP": ("", "_anon"), "PP": ("_anon", "_anon")}
 EXTRACTORS = ("original", "retrained")

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.audio import write_audio
-from veilmeter.embeddings import Embeddings
-from veilmeter.formats.vectors import write_embeddings
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.formats.vectors import write_embeddings
+from veilmeter.speech.audio import write_audio
 
 SPEAKERS = tuple(f"s{number:02d}" for number in range(20))
 RECORDINGS = 4

@@ -22,7 +22,7 @@ import typer
 from tests.docs_workspace import make_workspace
 
 from veilmeter.cli.main import COMMANDS, app, main
-from veilmeter.measures import MEASURES
+from veilmeter.metrics.registry import MEASURES
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "SECURITY.md"])

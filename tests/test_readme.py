@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from veilmeter.cli.main import COMMANDS
-from veilmeter.measures import MEASURES
+from veilmeter.metrics.registry import MEASURES
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 _WORDS = {"higher": "higher", "lower": "lower", "neither": "depends"}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from veilmeter.engine import open_engine, ordered
+from veilmeter.core.engine import open_engine, ordered
 
 PAGE = Path(__file__).parents[1] / "docs" / "scaling.md"
 # What sbatch and scancel do, on this machine: keep a copy of the script and run it in the background; end it.

@@ -31,8 +31,8 @@ SLOWEST = 20  # seconds for one input
 
 
 def seed_vectors(folder: Path, suffix: str) -> bytes:
-    from veilmeter.embeddings import Embeddings
-    from veilmeter.formats.vectors import write_embeddings
+    from veilmeter.data.embeddings import Embeddings
+    from veilmeter.data.formats.vectors import write_embeddings
 
     rng = np.random.default_rng(0)
     ids = [f"s{n % 3}-u{n}" for n in range(9)]
@@ -44,7 +44,7 @@ def seed_vectors(folder: Path, suffix: str) -> bytes:
 
 
 def seed_audio(folder: Path, suffix: str) -> bytes:
-    from veilmeter.audio import write_audio
+    from veilmeter.speech.audio import write_audio
 
     write_audio(folder / f"seed.{suffix}", np.sin(np.arange(9000) / 9) * 0.3)
     return (folder / f"seed.{suffix}").read_bytes()
@@ -61,32 +61,32 @@ def seed_plda(folder: Path, suffix: str) -> bytes:
 
 
 def seed_map(folder: Path, suffix: str) -> bytes:
-    from veilmeter.inversion import identity_map
+    from veilmeter.attacks.inversion import identity_map
 
     identity_map(3).save(folder / "seed.npz")
     return (folder / "seed.npz").read_bytes()
 
 
 def vectors(path: Path) -> object:
-    from veilmeter.formats.vectors import load_embeddings
+    from veilmeter.data.formats.vectors import load_embeddings
 
     return load_embeddings(path)
 
 
 def audio(path: Path) -> object:
-    from veilmeter.audio import read_audio
+    from veilmeter.speech.audio import read_audio
 
     return read_audio(path, max_seconds=60)
 
 
 def plda(path: Path) -> object:
-    from veilmeter.backends.kaldi import read_plda
+    from veilmeter.attacks.backends.kaldi import read_plda
 
     return read_plda(path)
 
 
 def inversion_map(path: Path) -> object:
-    from veilmeter.inversion.maps import load_map
+    from veilmeter.attacks.inversion.maps import load_map
 
     return load_map(path)
 
@@ -103,13 +103,13 @@ BINARY: dict[str, tuple[str, Callable[[Path, str], bytes], Callable[[Path], obje
 }
 
 
-READING = ("formats.vectors", "formats.npz", "formats.kaldi", "formats.h5", "formats.parquet", "audio",
-           "backends.kaldi", "inversion.maps")  # fmt: skip
+READING = ("data.formats.vectors", "data.formats.npz", "data.formats.kaldi", "data.formats.h5", "data.formats.parquet", "speech.audio",
+           "attacks.backends.kaldi", "attacks.inversion.maps")  # fmt: skip
 
 
 def once(read: Callable[[Path], object], file: Path, data: bytes) -> bool:
     """Whether the bytes were read; False if they were refused."""
-    from veilmeter.errors import VeilmeterError
+    from veilmeter.core.errors import VeilmeterError
 
     file.write_bytes(data)
     try:
@@ -130,7 +130,7 @@ def fuzz_binary(name: str, seconds: int) -> None:
         with atheris.instrument_imports(include=["veilmeter"]):  # coverage guides what is tried next
             for module in READING:
                 importlib.import_module(f"veilmeter.{module}")
-    importlib.import_module("veilmeter.formats.h5").SECONDS = 5  # some files keep the library busy for ever
+    importlib.import_module("veilmeter.data.formats.h5").SECONDS = 5  # some files keep the library busy for ever
     base = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with tempfile.TemporaryDirectory(prefix="veilmeter-fuzz-", dir=base) as place:
         folder = Path(place)
@@ -181,12 +181,12 @@ WORDS = ["a", "b-1", "target", "nontarget", "1", "0", "-1.5", "nan", "inf", "1e9
 def text_readers() -> dict[str, tuple[str, Callable[[Path], object]]]:
     from veilmeter.anonymizers.manifest import read_manifest
     from veilmeter.assessment import make_settings, read_results, read_toml
-    from veilmeter.corpus import read_corpus
-    from veilmeter.engine import _read_config
-    from veilmeter.formats.score_stream import stream
-    from veilmeter.formats.scores import read_scores
-    from veilmeter.formats.trials import read_trials
-    from veilmeter.formats.vectors import load_embeddings
+    from veilmeter.data.corpus import read_corpus
+    from veilmeter.core.engine import _read_config
+    from veilmeter.data.formats.score_stream import stream
+    from veilmeter.data.formats.scores import read_scores
+    from veilmeter.data.formats.trials import read_trials
+    from veilmeter.data.formats.vectors import load_embeddings
 
     return {
         "scores": ("scores", lambda p: read_scores(p)),

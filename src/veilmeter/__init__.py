@@ -9,25 +9,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from veilmeter._version import __version__
-from veilmeter.errors import InputError, VeilmeterError
-from veilmeter.estimate import Estimate
+from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.estimate import Estimate
 
 if TYPE_CHECKING:
-    from veilmeter import calibration, inversion, metrics
+    from veilmeter import metrics
     from veilmeter.assessment import Assessment, assess
-    from veilmeter.calibration import logistic, pav
-    from veilmeter.corpus import Corpus, Utterance, read_corpus
-    from veilmeter.embeddings import Embeddings
-    from veilmeter.formats.vectors import read_embeddings, write_embeddings
-    from veilmeter.metrics.linkability import linkability
-    from veilmeter.metrics.population import population_linkability
-    from veilmeter.metrics.similarity import similarity
-    from veilmeter.metrics.singling_out import singling_out
-    from veilmeter.metrics.summary import measure_scores
-    from veilmeter.metrics.verification import cllr, d_sys, eer, min_cllr, tpr_at_fpr
-    from veilmeter.metrics.zebra import zebra
+    from veilmeter.attacks import inversion
+    from veilmeter.data.corpus import Corpus, Utterance, read_corpus
+    from veilmeter.data.embeddings import Embeddings
+    from veilmeter.data.formats.vectors import read_embeddings, write_embeddings
+    from veilmeter.data.scores import Scores, read_scores
+    from veilmeter.metrics import calibration
+    from veilmeter.metrics.calibration import logistic, pav
+    from veilmeter.metrics.legal.linkability import linkability
+    from veilmeter.metrics.legal.population import population_linkability
+    from veilmeter.metrics.legal.singling_out import singling_out
+    from veilmeter.metrics.scores.summary import measure_scores
+    from veilmeter.metrics.scores.verification import cllr, d_sys, eer, min_cllr, tpr_at_fpr
+    from veilmeter.metrics.scores.zebra import zebra
+    from veilmeter.metrics.similarity.matrices import similarity
     from veilmeter.report import write_report
-    from veilmeter.scores import Scores, read_scores
 
 __all__ = [
     "Assessment",
@@ -65,31 +67,31 @@ __all__ = [
 
 _WHERE = {
     "Assessment": "assessment",
-    "Corpus": "corpus",
-    "Embeddings": "embeddings",
-    "Scores": "scores",
-    "Utterance": "corpus",
+    "Corpus": "data.corpus",
+    "Embeddings": "data.embeddings",
+    "Scores": "data.scores",
+    "Utterance": "data.corpus",
     "assess": "assessment",
-    "cllr": "metrics.verification",
-    "d_sys": "metrics.verification",
-    "eer": "metrics.verification",
-    "linkability": "metrics.linkability",
-    "logistic": "calibration",
-    "measure_scores": "metrics.summary",
-    "min_cllr": "metrics.verification",
-    "pav": "calibration",
-    "population_linkability": "metrics.population",
-    "read_corpus": "corpus",
-    "read_embeddings": "formats.vectors",
-    "read_scores": "scores",
-    "similarity": "metrics.similarity",
-    "singling_out": "metrics.singling_out",
-    "tpr_at_fpr": "metrics.verification",
-    "write_embeddings": "formats.vectors",
+    "cllr": "metrics.scores.verification",
+    "d_sys": "metrics.scores.verification",
+    "eer": "metrics.scores.verification",
+    "linkability": "metrics.legal.linkability",
+    "logistic": "metrics.calibration",
+    "measure_scores": "metrics.scores.summary",
+    "min_cllr": "metrics.scores.verification",
+    "pav": "metrics.calibration",
+    "population_linkability": "metrics.legal.population",
+    "read_corpus": "data.corpus",
+    "read_embeddings": "data.formats.vectors",
+    "read_scores": "data.scores",
+    "similarity": "metrics.similarity.matrices",
+    "singling_out": "metrics.legal.singling_out",
+    "tpr_at_fpr": "metrics.scores.verification",
+    "write_embeddings": "data.formats.vectors",
     "write_report": "report",
-    "zebra": "metrics.zebra",
+    "zebra": "metrics.scores.zebra",
 }
-_MODULES = {"calibration", "inversion", "metrics"}
+_MODULES = {"calibration": "metrics.calibration", "inversion": "attacks.inversion", "metrics": "metrics"}
 
 
 def __getattr__(name: str) -> Any:
@@ -98,7 +100,7 @@ def __getattr__(name: str) -> Any:
     import importlib
 
     if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{name}")
+        return importlib.import_module(f"{__name__}.{_MODULES[name]}")
     found = getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
     globals()[name] = found
     return found

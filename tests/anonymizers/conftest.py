@@ -52,7 +52,7 @@ def make_voice() -> Callable[..., Signal]:
 @pytest.fixture
 def folder_corpus(tmp_path: Path) -> Path:
     """Three speakers with four recordings each, a folder a speaker."""
-    from veilmeter.audio import write_audio
+    from veilmeter.speech.audio import write_audio
 
     root = tmp_path / "speech"
     for number in range(12):

@@ -12,8 +12,8 @@ import pytest
 
 from veilmeter.anonymizers import base
 from veilmeter.anonymizers.base import Anonymizer, generator, load_anonymizer, systems
-from veilmeter.corpus import Utterance
-from veilmeter.errors import InputError, VeilmeterError
+from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.data.corpus import Utterance
 
 SOMEONE = Utterance("u", "s", Path("x.wav"))
 

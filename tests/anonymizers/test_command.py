@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from veilmeter.anonymizers.command import Command
-from veilmeter.audio import write_audio
-from veilmeter.corpus import Utterance
-from veilmeter.errors import InputError
+from veilmeter.core.errors import InputError
+from veilmeter.data.corpus import Utterance
+from veilmeter.speech.audio import write_audio
 
 TONE = (0.3 * np.sin(np.arange(16_000) * 0.2)).astype(np.float32)
 

@@ -17,8 +17,8 @@ from hypothesis.extra.numpy import arrays
 from veilmeter.anonymizers import mcadams as fast
 from veilmeter.anonymizers.base import load_anonymizer
 from veilmeter.anonymizers.mcadams import McAdams, RandomMcAdams, mcadams
-from veilmeter.corpus import Utterance
-from veilmeter.errors import InputError
+from veilmeter.core.errors import InputError
+from veilmeter.data.corpus import Utterance
 
 WANTED_DB = 120.0
 TIME = np.arange(4800) / 16_000
@@ -80,7 +80,7 @@ def test_synthetic_voices_agree_with_the_plain_implementation(
 
 
 def test_real_speech_agrees_with_the_plain_implementation(librispeech: Path, plain: ModuleType) -> None:
-    from veilmeter.audio import read_audio
+    from veilmeter.speech.audio import read_audio
 
     for path in sorted((librispeech / "test-other-10x10").glob("*/*.flac"))[::17]:
         signal = read_audio(path)[: 2 * 16_000]

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from veilmeter.files import sha256
+from veilmeter.core.files import sha256
 
 SLOW = """
 import os, time
@@ -175,9 +175,9 @@ def test_options_reach_the_system(folder_corpus: Path, tmp_path: Path) -> None:
 
 
 def test_no_network(folder_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from veilmeter.anonymizers.anonymize_corpus import anonymize_corpus
     from veilmeter.anonymizers.base import load_anonymizer
-    from veilmeter.anonymizing import anonymize_corpus
-    from veilmeter.corpus import read_corpus
+    from veilmeter.data.corpus import read_corpus
 
     def refuse(*arguments: object, **options: object) -> None:
         raise AssertionError("a network connection was tried")

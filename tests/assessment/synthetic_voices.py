@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from veilmeter.embeddings import Embeddings
+from veilmeter.data.embeddings import Embeddings
 
 SPEAKERS, EACH, DIMENSION = 24, 8, 16
 

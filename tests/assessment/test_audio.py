@@ -20,11 +20,11 @@ pytest.importorskip("torch")
 
 from veilmeter.assessment import assess
 from veilmeter.assessment.audio import cache_for, cut, embed_segments, lock_of
-from veilmeter.audio import write_audio
-from veilmeter.corpus import read_corpus
-from veilmeter.engine import Here
-from veilmeter.errors import InputError
-from veilmeter.files import only_one
+from veilmeter.core.engine import Here
+from veilmeter.core.errors import InputError
+from veilmeter.core.files import only_one
+from veilmeter.data.corpus import read_corpus
+from veilmeter.speech.audio import write_audio
 
 EXTRACTOR = "tiny_network:embed"
 FAST: dict[str, Any] = {"extractor": EXTRACTOR, "resamples": 10, "lengths": [1], "measures": ["scores", "linkability"]}
@@ -78,7 +78,7 @@ def test_assessed_from_audio(speech: dict[str, Path], own_cache: Path, tmp_path:
     assert kept == ["anonymized", "original", "train-1", "train-2"]
     # Heard once: another run does not need the recordings' samples any more.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("veilmeter.audio.read_recording", None)
+        patch.setattr("veilmeter.speech.audio.read_recording", None)
         again = assess(speech["original"], speech["anonymized"], **options).results
     assert again["attackers"] == results["attackers"]
 

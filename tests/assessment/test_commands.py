@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 from veilmeter.assessment import Settings, assess, read_results
 from veilmeter.cli.main import app
-from veilmeter.comparing import compare
-from veilmeter.errors import InputError
-from veilmeter.formats.vectors import write_embeddings
-from veilmeter.gating import check_limits, parse_limit
+from veilmeter.core.errors import InputError
+from veilmeter.data.formats.vectors import write_embeddings
+from veilmeter.results.compare import compare
+from veilmeter.results.gate import check_limits, parse_limit
 
 ORIGINAL = voices.original(14, 6)
 

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from veilmeter.assessment import assess, trust, verdict
-from veilmeter.assessment.doubts import doubts, meaning
+from veilmeter.assessment import assess
 from veilmeter.cli.verdict import print_verdict
-from veilmeter.embeddings import Embeddings
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.results import trust, verdict
+from veilmeter.results.doubts import doubts, meaning
 
 EITHER, HIGHER, LOWER = "lower or higher than these figures", "may be higher than", "may be lower than"
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veilmeter.assessment.protocol import make_protocol
-from veilmeter.embeddings import Embeddings
-from veilmeter.errors import InputError
+from veilmeter.core.errors import InputError
+from veilmeter.data.embeddings import Embeddings
 
 VOICES = voices.original(6, 5)
 

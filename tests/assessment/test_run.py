@@ -12,9 +12,9 @@ import pytest
 import synthetic_voices as voices
 
 from veilmeter.assessment import assess, measuring, pieces, read_results
-from veilmeter.embeddings import Embeddings
-from veilmeter.errors import InputError
-from veilmeter.formats.vectors import write_embeddings
+from veilmeter.core.errors import InputError
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.formats.vectors import write_embeddings
 
 ORIGINAL = voices.original(16, 6)
 PARTLY = voices.partly(ORIGINAL)
@@ -89,7 +89,7 @@ def test_tables(whole: tuple[Path, dict[str, Any]]) -> None:
     assert len(scores["score"]) == 16 * 48
     target = np.array(scores["target"])
     assert target.sum() == 48
-    from veilmeter.metrics.verification import eer
+    from veilmeter.metrics.scores.verification import eer
 
     values = np.array(scores["score"])
     assert eer(values[target], values[~target]) == results["attackers"]["informed"]["estimates"]["eer"]["value"]
@@ -230,7 +230,7 @@ def test_plda_and_centred_cosine() -> None:
 def test_matrix_and_vector_singling_out_agree() -> None:
     """The detour over score matrices gives what the measure gives on vectors, for the same attack."""
     from veilmeter.assessment.isolating import _of_scores, _one_length
-    from veilmeter.metrics.conversations import conversations
+    from veilmeter.metrics.legal.conversations import conversations
 
     job = measuring.Job(
         name="x", enrol=ORIGINAL.take(ORIGINAL.codes >= 0), test=PARTLY, recipe=measuring.Recipe(), mask=None,

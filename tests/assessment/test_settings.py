@@ -9,7 +9,7 @@ import pytest
 
 from veilmeter.assessment import make_settings, read_toml
 from veilmeter.assessment.settings import attacker_names, who_attacks, with_attackers
-from veilmeter.errors import InputError
+from veilmeter.core.errors import InputError
 
 
 @pytest.mark.parametrize(

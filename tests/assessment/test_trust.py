@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import synthetic_voices as voices
 
-from veilmeter.assessment import assess, trust
-from veilmeter.embeddings import Embeddings
+from veilmeter.assessment import assess
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.results import trust
 
 FAST: dict[str, Any] = {"resamples": 30, "lengths": [1], "measures": ["scores", "linkability"]}
 
@@ -85,7 +86,7 @@ def assess_with_own_vectors(vectors: Embeddings) -> dict[str, Any]:
     import tempfile
     from pathlib import Path
 
-    from veilmeter.formats.vectors import write_embeddings
+    from veilmeter.data.formats.vectors import write_embeddings
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "own.npz"

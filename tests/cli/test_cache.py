@@ -44,7 +44,7 @@ def test_no_cache_is_no_error(tmp_path: Path, verb: str) -> None:
 
 
 def test_a_cache_in_use_is_not_cleared(tmp_path: Path) -> None:
-    from veilmeter.files import only_one
+    from veilmeter.core.files import only_one
 
     (tmp_path / "embeddings").mkdir()
     (tmp_path / "embeddings" / "part-0.parquet").write_bytes(b"x")

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from veilmeter.audio import write_audio
-from veilmeter.errors import VeilmeterError
-from veilmeter.extractors import weights
+from veilmeter.core.errors import VeilmeterError
+from veilmeter.speech.audio import write_audio
+from veilmeter.speech.extractors import weights
 
 pytest.importorskip("soundfile")
 

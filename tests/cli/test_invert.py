@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from veilmeter.attacks.inversion.procrustes import nearest_orthogonal
 from veilmeter.cli.main import app
-from veilmeter.embeddings import Embeddings
-from veilmeter.errors import VeilmeterError
-from veilmeter.formats.vectors import write_embeddings
-from veilmeter.inversion.procrustes import nearest_orthogonal
+from veilmeter.core.errors import VeilmeterError
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.formats.vectors import write_embeddings
 
 runner = CliRunner()
 
@@ -103,7 +103,7 @@ def test_jobs_do_not_change_the_results(sets: dict[str, str]) -> None:
 
 
 def test_wrong_pairs_are_noticed(sets: dict[str, str], tmp_path: Path) -> None:
-    from veilmeter.formats.vectors import read_embeddings
+    from veilmeter.data.formats.vectors import read_embeddings
 
     hidden = read_embeddings(sets["hidden_train"])
     wrong = hidden.with_vectors(hidden.vectors[np.random.default_rng(3).permutation(len(hidden))])

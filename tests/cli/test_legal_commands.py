@@ -9,8 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from veilmeter.embeddings import Embeddings
-from veilmeter.formats.vectors import write_embeddings
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.formats.vectors import write_embeddings
 
 
 def run(*words):

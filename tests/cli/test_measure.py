@@ -209,7 +209,8 @@ def test_check_says_what_is_wrong(run, files: tuple[Path, Path], tmp_path: Path)
 def test_starting_is_light() -> None:
     """What a score file needs is imported, and nothing heavier: the command must answer at once."""
     code = (
-        "import sys, veilmeter.cli.measure, veilmeter.cli.output, veilmeter.formats.scores, veilmeter.metrics.summary;"
+        "import sys, veilmeter.cli.measure, veilmeter.cli.output;"
+        "import veilmeter.data.formats.scores, veilmeter.metrics.scores.summary;"
         "print([m for m in ('scipy.optimize', 'scipy.special', 'pyarrow', 'altair', 'torch') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -231,7 +232,9 @@ def test_streaming_gives_the_same_values(run, files: tuple[Path, Path]) -> None:
 def test_where_it_runs_changes_nothing(  # type: ignore[no-untyped-def]
     run, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("veilmeter.metrics.resampling.WORTH_SENDING", 0)  # even these few trials go to the processes
+    monkeypatch.setattr(
+        "veilmeter.metrics.scores.resampling.WORTH_SENDING", 0
+    )  # even these few trials go to the processes
     asked = ("measure", files[0], "--trials", files[1], "--json", "--resamples", 60)
     code, alone, _ = run(*asked, "--jobs", 1)
     assert code == 0

@@ -10,9 +10,9 @@ from typing import Any
 import click
 import typer
 
-from veilmeter import engine
 from veilmeter.cli import options
 from veilmeter.cli.main import COMMANDS, app
+from veilmeter.core import engine
 
 EVERYWHERE = ("--json", "--csv", "--markdown", "--latex", "--quiet", "--jobs", "--cluster", "--offline", "--seed",
               "--no-intervals", "--eer-method", "--strict", "--max-seconds", "--enrol", "--beside", "--part",
@@ -47,7 +47,7 @@ def test_the_words_are_those_of_the_engine() -> None:
 
 
 def test_commands_load_without_what_is_heavy() -> None:
-    heavy = {"numpy", "scipy", "multiprocessing", "concurrent.futures", "veilmeter.engine"}
+    heavy = {"numpy", "scipy", "multiprocessing", "concurrent.futures", "veilmeter.core.engine"}
     modules = ", ".join(f"veilmeter.cli.{name.replace('-', '_')}" for name in COMMANDS)
     code = f"import sys, {modules}; print(sorted({heavy!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from veilmeter.cli.problems import listed, print_problems
-from veilmeter.errors import Problem
+from veilmeter.core.errors import Problem
 
 
 def test_a_long_list_is_cut_and_says_where_all_of_it_is() -> None:

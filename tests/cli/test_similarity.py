@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from veilmeter.cli.main import app
-from veilmeter.embeddings import Embeddings
-from veilmeter.errors import VeilmeterError
-from veilmeter.formats.vectors import read_embeddings, write_embeddings
+from veilmeter.core.errors import VeilmeterError
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.formats.vectors import read_embeddings, write_embeddings
 
 
 def run(*words: object) -> str:

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from veilmeter.cli.main import app
-from veilmeter.errors import InputError
+from veilmeter.core.errors import InputError
 
 SPEAKERS, UTTERANCES = 8, 6
 ROLES = {

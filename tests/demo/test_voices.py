@@ -10,10 +10,10 @@ import pytest
 pytest.importorskip("espeakng_loader")
 pytest.importorskip("soundfile")
 
-from veilmeter.corpus import read_corpus
+from veilmeter.core.engine import Here
+from veilmeter.data.corpus import read_corpus
 from veilmeter.demo.corpus import SESSIONS, build, record
 from veilmeter.demo.voices import RATE, speak, voices
-from veilmeter.engine import Here
 
 TEXT = "The boat left the harbor before the morning fog had lifted."
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from veilmeter.audio import write_audio
-from veilmeter.embeddings import Embeddings
-from veilmeter.formats.vectors import write_embeddings
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.formats.vectors import write_embeddings
+from veilmeter.speech.audio import write_audio
 
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 SPEAKERS, EACH, DIMENSION = 10, 6, 12

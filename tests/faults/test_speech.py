@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from veilmeter.anonymizers.anonymize_corpus import anonymize_corpus
 from veilmeter.anonymizers.base import load_anonymizer
-from veilmeter.anonymizing import anonymize_corpus
-from veilmeter.audio import write_audio
-from veilmeter.corpus import read_corpus
-from veilmeter.errors import VeilmeterError
-from veilmeter.extraction import embed_corpus
-from veilmeter.extraction import run as extraction_run
-from veilmeter.files import sha256
-from veilmeter.formats.vectors import read_embeddings
+from veilmeter.core.errors import VeilmeterError
+from veilmeter.core.files import sha256
+from veilmeter.data.corpus import read_corpus
+from veilmeter.data.formats.vectors import read_embeddings
+from veilmeter.speech.audio import write_audio
+from veilmeter.speech.extractors import embed_corpus as extraction_run
+from veilmeter.speech.extractors.embed_corpus import embed_corpus
 
 Command = Callable[..., tuple[int, str, str]]
 YEARS = (1, 4_102_444_800)  # 1970 and 2100
@@ -147,7 +147,7 @@ def test_a_clock_that_jumps(
 
 
 def test_a_second_embed_is_refused(speech: Path, own_extractor: str, tmp_path: Path, command: Command) -> None:
-    from veilmeter.extraction.store import Store
+    from veilmeter.speech.extractors.store import Store
 
     store = Store(tmp_path / "out", {})
     code, _, err = command(*embedding(speech, tmp_path / "out", own_extractor))

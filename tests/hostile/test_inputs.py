@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 
 from veilmeter.assessment import make_settings, read_results, read_toml
-from veilmeter.corpus import read_corpus
-from veilmeter.engine import open_engine
-from veilmeter.errors import InputError, VeilmeterError
-from veilmeter.inversion.maps import load_map
+from veilmeter.attacks.inversion.maps import load_map
+from veilmeter.core.engine import open_engine
+from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.data.corpus import read_corpus
 from veilmeter.report.run import load_run
 
 soundfile = pytest.importorskip("soundfile")
@@ -73,7 +73,7 @@ def test_ten_hours_of_flac_among_good_recordings(tmp_path: Path, speechlike: Mak
 @pytest.mark.parametrize("size", [2**31 - 2, 2**31, 2**32 - 100, 2**32 - 1])
 def test_a_wav_header_that_promises_too_much(tmp_path: Path, speechlike: Make, size: int) -> None:
     """Up to 2^31 frames of which nearly none are there; the largest sizes are what programs write that stream."""
-    from veilmeter.audio import AudioError, read_audio
+    from veilmeter.speech.audio import AudioError, read_audio
 
     path = tmp_path / "liar.wav"
     soundfile.write(path, speechlike(1.0, 1), 16000)
@@ -108,7 +108,7 @@ def test_links_that_go_round(tmp_path: Path, speechlike: Make) -> None:
 
 def test_torch_files_with_code_run_nothing(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    from veilmeter.extractors.campplus import load_model
+    from veilmeter.speech.extractors.campplus import load_model
 
     for number, write in enumerate((lambda path, what: torch.save(what, path),
                                     lambda path, what: path.write_bytes(pickle.dumps(what)))):  # fmt: skip
@@ -223,7 +223,7 @@ def broken_archives() -> list[bytes]:
 @pytest.mark.parametrize("number", range(3))
 def test_archives_that_fuzzing_found(tmp_path: Path, number: int) -> None:
     from veilmeter.assessment.stages import Stages
-    from veilmeter.formats.vectors import load_embeddings
+    from veilmeter.data.formats.vectors import load_embeddings
 
     path = tmp_path / "x.npz"
     path.write_bytes(broken_archives()[number])
@@ -270,8 +270,8 @@ def test_a_file_that_keeps_the_h5_library_busy_for_ever(tmp_path: Path, monkeypa
     import base64
     import gzip
 
-    from veilmeter.formats import h5
-    from veilmeter.formats.vectors import load_embeddings
+    from veilmeter.data.formats import h5
+    from veilmeter.data.formats.vectors import load_embeddings
 
     path = tmp_path / "endless.h5"
     path.write_bytes(gzip.decompress(base64.b64decode(ENDLESS)))
@@ -282,8 +282,8 @@ def test_a_file_that_keeps_the_h5_library_busy_for_ever(tmp_path: Path, monkeypa
 
 def test_a_parquet_file_of_less_than_nothing(tmp_path: Path) -> None:
     """The number of rows in the footer, in Thrift's zigzag: 3 is written 6, and 5 would be -3."""
-    from veilmeter.embeddings import Embeddings
-    from veilmeter.formats.vectors import load_embeddings, write_embeddings
+    from veilmeter.data.embeddings import Embeddings
+    from veilmeter.data.formats.vectors import load_embeddings, write_embeddings
 
     write_embeddings(Embeddings(np.eye(3), ["a", "b", "c"], ["s", "s", "t"]), tmp_path / "x.parquet")
     good = (tmp_path / "x.parquet").read_bytes()

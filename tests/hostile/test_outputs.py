@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from veilmeter.cli.main import app
-from veilmeter.embeddings import Embeddings
-from veilmeter.formats.vectors import write_embeddings
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.formats.vectors import write_embeddings
 
 HOSTILE = (
     "=cmd|'/C_calc'!A0",
@@ -72,7 +72,7 @@ def said(arguments: list[object]) -> tuple[str, int]:
     error = done.exception
     if error is not None and not isinstance(error, SystemExit):
         from veilmeter.cli.main import _printable
-        from veilmeter.errors import VeilmeterError
+        from veilmeter.core.errors import VeilmeterError
 
         assert isinstance(error, VeilmeterError), repr(error)
         return done.output + _printable(str(error)), 2  # as `main` prints it

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from veilmeter.assessment import assess
-from veilmeter.embeddings import Embeddings
+from veilmeter.data.embeddings import Embeddings
 
 HOSTILE = (
     "<script>alert(1)</script>",

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.report.test_page import Opened
 
+from veilmeter.core.errors import VeilmeterError
 from veilmeter.demo.story import NOTICE, Told, tell
-from veilmeter.errors import VeilmeterError
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 pytest.importorskip("espeakng_loader")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from veilmeter.assessment.tables import write_matrices
-from veilmeter.errors import InputError, VeilmeterError
+from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.report import write_report
 from veilmeter.report.html import Options, render
 from veilmeter.report.run import Matrices, load_run, renamed

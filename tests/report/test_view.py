@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from veilmeter.estimate import Estimate
+from veilmeter.core.estimate import Estimate
 from veilmeter.report import view
 from veilmeter.report.annex import annex
 from veilmeter.report.charts import criterion_figures

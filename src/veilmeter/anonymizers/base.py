@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.errors import InputError, VeilmeterError
+from veilmeter.core.errors import InputError, VeilmeterError
 
 if TYPE_CHECKING:
-    from veilmeter.corpus import Corpus, Utterance
-    from veilmeter.engine import Engine
+    from veilmeter.core.engine import Engine
+    from veilmeter.data.corpus import Corpus, Utterance
 
 Samples = NDArray[np.float32]
 

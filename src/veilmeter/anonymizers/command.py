@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from veilmeter.anonymizers.base import Samples, generator
-from veilmeter.errors import InputError
+from veilmeter.core.errors import InputError
 
 if TYPE_CHECKING:
-    from veilmeter.corpus import Utterance
+    from veilmeter.data.corpus import Utterance
 
 PLACEHOLDERS = ("input", "output", "utterance", "speaker", "seed")
 TAIL = 2000  # characters of what the program said that an error repeats
@@ -89,7 +89,7 @@ class Command:
         return {"arguments": list(self.arguments), **{name: values[name] for name in values if name in used}}
 
     def anonymize(self, samples: Samples, parameters: dict[str, Any]) -> Samples:
-        from veilmeter.audio import read_audio, write_audio
+        from veilmeter.speech.audio import read_audio, write_audio
 
         with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:  # mode 0700
             source, target = Path(folder, "input.wav"), Path(folder, "output.wav")

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from veilmeter.errors import InputError, VeilmeterError
-from veilmeter.files import to_json, write_text
+from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.files import to_json, write_text
 
 
 @dataclass(frozen=True, slots=True)

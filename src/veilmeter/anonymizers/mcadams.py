@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from veilmeter.anonymizers import poles
 from veilmeter.anonymizers.base import Samples, generator
-from veilmeter.errors import InputError
+from veilmeter.core.errors import InputError
 
 if TYPE_CHECKING:
-    from veilmeter.corpus import Utterance
+    from veilmeter.data.corpus import Utterance
 
 Real = NDArray[np.float64]
 

@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from veilmeter.corpus import Corpus, Utterance
-from veilmeter.files import write_bytes
-from veilmeter.formats.csv_list import guarded
-from veilmeter.formats.text import read_lines
+from veilmeter.core.files import write_bytes
+from veilmeter.data.corpus import Corpus, Utterance
+from veilmeter.data.formats.csv_list import guarded
+from veilmeter.data.formats.text_lines import read_lines
 
 # Of a Kaldi data folder: lists about utterances and trials that hold for the anonymized ones as well.
 _CARRIED = re.compile(r"text|enrolls|trials(_\w+)?")
@@ -95,7 +95,7 @@ def _data_folder(
 
 def _vpc(corpus: Corpus, done: list[Utterance], source: Path, out: Path, outputs: Mapping[str, Path]) -> list[Path]:
     """Each of the source's data folders, as the same folder. An utterance may be in several (VCTK's common trials)."""
-    from veilmeter.formats import kaldi_data, vpc
+    from veilmeter.data.formats import kaldi_data, vpc
 
     by_id = {u.id: u for u in done}
     sets = {u.attributes.get("set") for u in done}

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.assessment.settings import AttackerSettings
-from veilmeter.backends import LDA, PLDA, Averages, Backend, CentredCosine, Cosine, average
-from veilmeter.embeddings import Embeddings
-from veilmeter.errors import InputError
+from veilmeter.attacks.backends import LDA, PLDA, Averages, Backend, CentredCosine, Cosine, average
+from veilmeter.core.errors import InputError
+from veilmeter.data.embeddings import Embeddings
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -111,7 +111,7 @@ class Recipe:
 
     def scorer(self, enrol: Embeddings, test: Embeddings) -> Scorer:
         if self.options.plda is not None:
-            from veilmeter.backends.kaldi import read_kaldi_recipe
+            from veilmeter.attacks.backends.kaldi import read_kaldi_recipe
 
             return Fixed(read_kaldi_recipe(self.options.plda, self.options.mean, self.options.lda))
         if self.kind == "centred-cosine" and self.training is None:

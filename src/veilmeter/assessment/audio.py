@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.corpus import Corpus, Utterance
-from veilmeter.embeddings import Embeddings
-from veilmeter.engine import Engine
-from veilmeter.errors import Problem, VeilmeterError
-from veilmeter.extractors.base import Extractor, load_extractor
-from veilmeter.files import BROKEN_ARCHIVE, make_folder, only_one, whole_file
+from veilmeter.core.engine import Engine
+from veilmeter.core.errors import Problem, VeilmeterError
+from veilmeter.core.files import BROKEN_ARCHIVE, make_folder, only_one, whole_file
+from veilmeter.data.corpus import Corpus, Utterance
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.speech.extractors.base import Extractor, load_extractor
 
 Progress = Callable[[int, int], None]
 Say = Callable[[str], None]
@@ -32,7 +32,7 @@ CHUNK = 16  # recordings that are kept together
 
 def cache_for(corpus: Corpus, extractor: str, kind: str = "") -> Path:
     """The folder in the cache for a corpus: its name, and a hash of where it is and how it is heard."""
-    from veilmeter.extractors.weights import cache_folder
+    from veilmeter.speech.extractors.weights import cache_folder
 
     root = str(corpus.root.resolve())
     parts = [root, corpus.layout, corpus.variant, extractor, kind]
@@ -67,8 +67,8 @@ def embed_whole(
     say: Say | None = None,
 ) -> tuple[Embeddings, dict[str, Any]]:
     """One vector a recording, and facts about the extractor and about what could not be used."""
-    from veilmeter.extraction import embed_corpus
-    from veilmeter.formats.vectors import read_embeddings
+    from veilmeter.data.formats.vectors import read_embeddings
+    from veilmeter.speech.extractors.embed_corpus import embed_corpus
 
     folder = cache_for(corpus, extractor)
     with in_turn(folder, corpus, say):
@@ -96,7 +96,7 @@ class Segments:
     seconds: float
 
     def __call__(self, paths: Sequence[str]) -> list[NDArray[np.float32]]:
-        from veilmeter.audio import AudioError, read_audio
+        from veilmeter.speech.audio import AudioError, read_audio
 
         extractor = _loaded(self.spec, self.offline)
         found = []

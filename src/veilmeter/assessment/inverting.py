@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from veilmeter.embeddings import Embeddings
-from veilmeter.errors import InputError
-from veilmeter.estimate import Estimate
-from veilmeter.inversion import evaluate, identity_map, learn
-from veilmeter.inversion.attack import Settings
-from veilmeter.inversion.measures import Evaluation
-from veilmeter.inversion.needs import Experiment, learning_curve, permutation_null
-from veilmeter.measures import measure
+from veilmeter.attacks.inversion import evaluate, identity_map, learn
+from veilmeter.attacks.inversion.attack import Settings
+from veilmeter.attacks.inversion.measures import Evaluation
+from veilmeter.attacks.inversion.needs import Experiment, learning_curve, permutation_null
+from veilmeter.core.errors import InputError
+from veilmeter.core.estimate import Estimate
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.metrics.registry import measure
 
 PCA = 70  # as in the paper
 Values = dict[str, Any]

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from veilmeter.assessment.attack import Fixed, Scorer
-from veilmeter.embeddings import Embeddings, unit
-from veilmeter.errors import InputError
-from veilmeter.estimate import Estimate
-from veilmeter.metrics.conversations import Conversations, conversations
-from veilmeter.metrics.isolation import isolate as count_isolations
-from veilmeter.metrics.singling_out import CONVERSATIONS, SinglingOut, singling_out
+from veilmeter.core.errors import InputError
+from veilmeter.core.estimate import Estimate
+from veilmeter.data.embeddings import Embeddings, unit
+from veilmeter.metrics.legal.conversations import Conversations, conversations
+from veilmeter.metrics.legal.isolation import isolate as count_isolations
+from veilmeter.metrics.legal.singling_out import CONVERSATIONS, SinglingOut, singling_out
 
 if TYPE_CHECKING:
     from veilmeter.assessment.measuring import Job

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from veilmeter.embeddings import Embeddings
-from veilmeter.errors import InputError, Problem
+from veilmeter.core.errors import InputError, Problem
+from veilmeter.data.embeddings import Embeddings
 
 if TYPE_CHECKING:
-    from veilmeter.corpus import Corpus
+    from veilmeter.data.corpus import Corpus
 
 ONE_EXTRACTOR = (
     "use one extractor for all of them; an attacker may have one of its own: [attackers.informed] anonymized ="
@@ -127,7 +127,7 @@ def load(given: Any, *, role: str, embed: Embed, read: Read) -> Material | None:
 def _load_one(
     source: Any, role: str, embed: Embed, read: Read
 ) -> tuple[Embeddings, dict[str, Any], Corpus | None, dict[str, Any] | None, list[str]]:
-    from veilmeter.corpus import Corpus
+    from veilmeter.data.corpus import Corpus
 
     if not isinstance(source, str | Path | Embeddings | Corpus):
         source = _from_arrays(source, role)
@@ -140,7 +140,7 @@ def _load_one(
             [],
         )
     if isinstance(source, str | Path):
-        from veilmeter.formats.vectors import is_embeddings, load_embeddings
+        from veilmeter.data.formats.vectors import is_embeddings, load_embeddings
 
         path = Path(source)
         if not path.exists():

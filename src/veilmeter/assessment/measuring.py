@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 
 from veilmeter.assessment.attack import Floats, Recipe, Rows, Scorer
 from veilmeter.assessment.isolating import isolate
-from veilmeter.embeddings import Embeddings
-from veilmeter.errors import InputError
-from veilmeter.estimate import Estimate
-from veilmeter.measures import measure
-from veilmeter.metrics.conversations import conversations
-from veilmeter.metrics.linkability import Linkability
-from veilmeter.metrics.population import population_linkability
-from veilmeter.metrics.ranks import rank_estimates
-from veilmeter.metrics.summary import measure_scores
-from veilmeter.metrics.zebra import ece_profile
-from veilmeter.scores import Scores
+from veilmeter.core.errors import InputError
+from veilmeter.core.estimate import Estimate
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.scores import Scores
+from veilmeter.metrics.legal.conversations import conversations
+from veilmeter.metrics.legal.linkability import Linkability
+from veilmeter.metrics.legal.population import population_linkability
+from veilmeter.metrics.legal.ranks import rank_estimates
+from veilmeter.metrics.registry import measure
+from veilmeter.metrics.scores.summary import measure_scores
+from veilmeter.metrics.scores.zebra import ece_profile
 
 MOST_SCORES = 20_000_000  # in one matrix; beyond, trial utterances are drawn by speaker
 CURVE = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
@@ -43,8 +43,8 @@ class Undo:
     def apply(self, enrol: Embeddings, test: Embeddings) -> tuple[Embeddings, Embeddings, str]:
         """Enrolment and trials in one space, and how they got there. Both sides are centred, which in many dimensions
         gains most of what a PCA would."""
-        from veilmeter.inversion import learn
-        from veilmeter.inversion.attack import Settings
+        from veilmeter.attacks.inversion import learn
+        from veilmeter.attacks.inversion.attack import Settings
 
         settings = Settings(method=self.method, center=True, seed=self.seed)  # type: ignore[arg-type]
         learnt = learn(self.clear, self.anonymized, settings)

@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 
 from veilmeter.assessment.measuring import Found, Job, det_of, make_matrix, measure_attack, profile_of, tied_share
-from veilmeter.embeddings import Embeddings
-from veilmeter.errors import InputError
-from veilmeter.estimate import Estimate
-from veilmeter.inference import infer
-from veilmeter.metrics.score_sets import calibrated_on, compared
-from veilmeter.metrics.sessions import linkability_by_session
-from veilmeter.metrics.similarity import KINDS, Similarity, similarity
-from veilmeter.metrics.similarity_estimates import similarity_estimates
-from veilmeter.metrics.summary import measure_scores
-from veilmeter.metrics.zoo import zoo
-from veilmeter.scores import Scores, encode
+from veilmeter.core.errors import InputError
+from veilmeter.core.estimate import Estimate
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.scores import Scores, encode
+from veilmeter.metrics.inference import infer
+from veilmeter.metrics.legal.sessions import linkability_by_session
+from veilmeter.metrics.scores.score_sets import calibrated_on, compared
+from veilmeter.metrics.scores.summary import measure_scores
+from veilmeter.metrics.similarity.estimates import similarity_estimates
+from veilmeter.metrics.similarity.matrices import KINDS, Similarity, similarity
+from veilmeter.metrics.similarity.zoo import zoo
 
 NOT_POSSIBLE = "not_possible"
 Values = dict[str, Any]
@@ -84,7 +84,7 @@ def values_of(found: Found) -> Values:
 
 def read_all(files: Sequence[str], keys: Sequence[str]) -> Scores:
     """Score files with their keys (one for each, or one for all) as one set."""
-    from veilmeter.scores import read_scores
+    from veilmeter.data.scores import read_scores
 
     if len(keys) not in (0, 1, len(files)):
         raise InputError(f"there are {len(files)} score files but {len(keys)} trial keys", fix="give one key for each")

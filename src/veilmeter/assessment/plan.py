@@ -26,10 +26,10 @@ from veilmeter.assessment.pieces import (
 )
 from veilmeter.assessment.protocol import Protocol
 from veilmeter.assessment.settings import AttackerSettings, Settings, attacker_names
-from veilmeter.attackers import ATTACKERS, ORIGINAL, Attacker
-from veilmeter.embeddings import Embeddings
-from veilmeter.errors import InputError
-from veilmeter.files import sha256
+from veilmeter.attacks.knowledge import ATTACKERS, ORIGINAL, Attacker
+from veilmeter.core.errors import InputError
+from veilmeter.core.files import sha256
+from veilmeter.data.embeddings import Embeddings
 
 LEAST_SPEAKERS = 6  # for cross-validation
 LEAST_PAIRS = 5

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.embeddings import Embeddings
-from veilmeter.errors import InputError
+from veilmeter.core.errors import InputError
+from veilmeter.data.embeddings import Embeddings
 
 
 @dataclass(frozen=True, eq=False)

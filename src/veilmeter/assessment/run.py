@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilmeter._version import __version__
-from veilmeter.assessment import people, trust
 from veilmeter.assessment.material import Material, Pairing, as_list, load, pair, refuse_mixtures
 from veilmeter.assessment.pieces import NOT_POSSIBLE, Piece, Result, perform
 from veilmeter.assessment.plan import Inputs, Plan, all_pieces, attackers_of, make_plan, own_pairings
@@ -20,15 +19,16 @@ from veilmeter.assessment.protocol import Protocol, lists_near, make_protocol
 from veilmeter.assessment.settings import PATHS, Settings, make_settings, who_attacks
 from veilmeter.assessment.sources import folders_near, read_source, write_left_out
 from veilmeter.assessment.stages import Stages, key_of
-from veilmeter.assessment.verdict import verdict, worst_case
-from veilmeter.attackers import ATTACKERS
-from veilmeter.embeddings import Embeddings
-from veilmeter.engine import Engine, open_engine
-from veilmeter.errors import InputError, refuse
-from veilmeter.files import make_folder, only_one, plain, remove_leftovers, write_json
+from veilmeter.attacks.knowledge import ATTACKERS
+from veilmeter.core.engine import Engine, open_engine
+from veilmeter.core.errors import InputError, refuse
+from veilmeter.core.files import make_folder, only_one, plain, remove_leftovers, write_json
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.results import people, trust
+from veilmeter.results.verdict import verdict, worst_case
 
 if TYPE_CHECKING:
-    from veilmeter.corpus import Corpus
+    from veilmeter.data.corpus import Corpus
 
 SCHEMA = 1
 LEFT_OUT = "left_out.jsonl"

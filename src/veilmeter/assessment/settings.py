@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from veilmeter.attackers import ATTACKERS, attacker
-from veilmeter.errors import InputError
+from veilmeter.attacks.knowledge import ATTACKERS, attacker
+from veilmeter.core.errors import InputError
 
 # Families of measures, each of which can be left out.
 MEASURES = ("scores", "similarity", "linkability", "singling-out", "ranks", "population", "inversion", "inference")
@@ -144,7 +144,7 @@ def make_settings(values: Mapping[str, Any], *, where: str | Path | None = None)
     >>> make_settings({"original": "a", "anonymized": "b", "lenghts": [1]})
     Traceback (most recent call last):
     ...
-    veilmeter.errors.InputError: there is no option 'lenghts' (did you mean 'lengths'?)
+    veilmeter.core.errors.InputError: there is no option 'lenghts' (did you mean 'lengths'?)
     """
     values = {key.replace("-", "_"): value for key, value in values.items()}
     try:

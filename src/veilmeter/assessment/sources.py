@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from veilmeter.assessment.material import Material, Pairing, as_list
 from veilmeter.assessment.settings import Settings
-from veilmeter.files import to_json, write_text
+from veilmeter.core.files import to_json, write_text
 
 if TYPE_CHECKING:
-    from veilmeter.corpus import Corpus
+    from veilmeter.data.corpus import Corpus
 
 
 def read_source(path: Path, *, role: str, settings: Settings) -> Corpus:
     """The audio at a path. One folder of VoicePrivacy data may hold the original and the anonymized speech."""
-    from veilmeter.corpus import read_corpus, recognise
+    from veilmeter.data.corpus import read_corpus, recognise
 
     layout, suffix = settings.layout or recognise(path), None
     if layout == "vpc":
-        from veilmeter.formats import vpc
+        from veilmeter.data.formats import vpc
 
         wanted = settings.suffix if role == "anonymized" else None
         suffix = vpc.variant(path, original=role.endswith("original"), wanted=wanted)
@@ -30,7 +30,7 @@ def read_source(path: Path, *, role: str, settings: Settings) -> Corpus:
 
 def folders_near(original: Any, settings: Settings) -> list[Path]:
     """Folders of the original speech that may hold lists of enrolment and trials."""
-    from veilmeter.formats import vpc
+    from veilmeter.data.formats import vpc
 
     found: list[Path] = []
     for source in as_list(original):

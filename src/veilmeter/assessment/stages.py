@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter._version import __version__
-from veilmeter.files import BROKEN_ARCHIVE, plain, to_json, whole_file, write_text
+from veilmeter.core.files import BROKEN_ARCHIVE, plain, to_json, whole_file, write_text
 
 FORM = 2  # grows when what a stage holds changes
 _Arrays = dict[str, NDArray[np.float64]]

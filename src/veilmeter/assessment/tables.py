@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from veilmeter.files import whole_file
+from veilmeter.core.files import whole_file
 
 if TYPE_CHECKING:
     from veilmeter.assessment.measuring import Job
@@ -50,7 +50,7 @@ def write_scores(path: Path, job: Job, scores: Any) -> None:
 
 def write_speakers(path: Path, people: Mapping[str, Sequence[Mapping[str, Any]]], genders: Mapping[str, str]) -> None:
     """One row a speaker, attacker and conversation length: how often they are linked among all enrolled."""
-    from veilmeter.intervals import wilson
+    from veilmeter.core.intervals import wilson
 
     rows = []
     for attacker, found in people.items():

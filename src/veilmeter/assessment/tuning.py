@@ -8,10 +8,10 @@ from pathlib import Path
 
 from veilmeter.assessment.material import Material, merge
 from veilmeter.assessment.settings import AttackerSettings, Settings, attacker_names
-from veilmeter.attackers import ATTACKERS
-from veilmeter.embeddings import Embeddings
-from veilmeter.engine import Engine
-from veilmeter.errors import InputError
+from veilmeter.attacks.knowledge import ATTACKERS
+from veilmeter.core.engine import Engine
+from veilmeter.core.errors import InputError
+from veilmeter.data.embeddings import Embeddings
 
 
 def wanted(settings: Settings) -> list[str]:
@@ -45,7 +45,7 @@ def tuned_vectors(
 ) -> tuple[Embeddings, str]:
     """Fine-tune, or go on with it, then listen to the anonymized corpus again."""
     from veilmeter.assessment.audio import embed_whole
-    from veilmeter.finetune import Training, finetune
+    from veilmeter.attacks.finetune import Training, finetune
 
     training, heard = materials.get(role_of(name)), materials["anonymized"]
     if training is None or not training.corpora or not heard.corpora:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from veilmeter.cli import options
-from veilmeter.errors import InputError
+from veilmeter.core.errors import InputError
 
 if TYPE_CHECKING:
-    from veilmeter.anonymizing import Anonymized
+    from veilmeter.anonymizers.anonymize_corpus import Anonymized
 
 
 def command(
@@ -86,13 +86,13 @@ def command(
     """
     from contextlib import closing
 
+    from veilmeter.anonymizers.anonymize_corpus import anonymize_corpus
     from veilmeter.anonymizers.base import load_anonymizer
-    from veilmeter.anonymizing import anonymize_corpus
     from veilmeter.cli.output import Form, Page, emit
     from veilmeter.cli.problems import LEFT_OUT
     from veilmeter.cli.progress import shown
-    from veilmeter.corpus import read_corpus
-    from veilmeter.engine import open_engine
+    from veilmeter.core.engine import open_engine
+    from veilmeter.data.corpus import read_corpus
 
     given = {
         "alpha": alpha, "alpha_range": alpha_range, "per": per, "command": command_line, "timeout": timeout,
@@ -166,7 +166,7 @@ def _facts(done: Anonymized) -> dict[str, object]:
 
 def _print(done: Anonymized) -> None:
     from veilmeter.cli.problems import print_problems
-    from veilmeter.text import clean
+    from veilmeter.core.text import clean
 
     facts = _facts(done)
     before = f", {done.kept} of them from before" if done.kept else ""

@@ -10,7 +10,7 @@ import typer
 
 from veilmeter.cli import options
 from veilmeter.cli.lists import Lists
-from veilmeter.errors import InputError
+from veilmeter.core.errors import InputError
 
 if TYPE_CHECKING:
     from veilmeter.assessment import Assessment
@@ -151,8 +151,8 @@ def command(
     from veilmeter.assessment import assess, make_settings, read_toml
     from veilmeter.assessment.settings import with_attackers
     from veilmeter.cli.progress import shown, stages
-    from veilmeter.engine import cores
-    from veilmeter.files import to_json
+    from veilmeter.core.engine import cores
+    from veilmeter.core.files import to_json
 
     values: dict[str, Any] = {}
     if config is not None:

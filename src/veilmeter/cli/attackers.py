@@ -10,9 +10,9 @@ def command(
     markdown: options.Markdown = False,
 ) -> None:
     """The attackers, what each has, and what others call them."""
-    from veilmeter.attackers import ATTACKERS
+    from veilmeter.attacks.knowledge import ATTACKERS
     from veilmeter.cli.output import chosen_form
-    from veilmeter.files import to_json
+    from veilmeter.core.files import to_json
 
     form = chosen_form(json=json, markdown=markdown)
     if form == "json":

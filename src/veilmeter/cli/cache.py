@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from veilmeter.errors import VeilmeterError
+from veilmeter.core.errors import VeilmeterError
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -29,7 +29,7 @@ def _entries(folder: Path) -> list[tuple[Path, int]]:
 @app.command()
 def show() -> None:
     """Where the cache is and what lies in it."""
-    from veilmeter.extractors.weights import cache_folder
+    from veilmeter.speech.extractors.weights import cache_folder
 
     folder = cache_folder()
     entries = _entries(folder)
@@ -42,7 +42,7 @@ def show() -> None:
 
 def _hold(folder: Path, held: ExitStack) -> None:
     """Nobody may be listening meanwhile: a run would end with an error, or write again what was just removed."""
-    from veilmeter.files import only_one
+    from veilmeter.core.files import only_one
 
     if folder.is_symlink() or not folder.is_dir():
         return
@@ -63,8 +63,8 @@ def clear() -> None:
     import shutil
     from contextlib import ExitStack
 
-    from veilmeter.extractors.weights import cache_folder
-    from veilmeter.files import said
+    from veilmeter.core.files import said
+    from veilmeter.speech.extractors.weights import cache_folder
 
     folder = cache_folder()
     entries = _entries(folder)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from veilmeter.cli import options
-from veilmeter.errors import Problem, VeilmeterError
+from veilmeter.core.errors import Problem, VeilmeterError
 
 
 def command(
@@ -43,7 +43,7 @@ def command(
         veilmeter check scores.txt trials
         veilmeter check scores.txt --trials trials
     """
-    from veilmeter.checks import Checked, check
+    from veilmeter.data.checks import Checked, check
 
     results: list[tuple[Path, Checked]] = []
     chosen = {"part": part, "suffix": suffix, "roots": root or ()}
@@ -63,19 +63,19 @@ def command(
 
 def _check(path: Path, check, trials: Path | None, layout: str | None, chosen):  # type: ignore[no-untyped-def]
     if path.is_file() and (trials is not None or layout is not None):
-        from veilmeter.formats import check_scores
+        from veilmeter.data.formats import check_scores
 
         kind = check_scores.recognise(path)
         if kind == "scores":
             return check_scores.check_scores(path, trials=trials, layout=layout)
         if kind == "trials":
             return check_scores.check_trials(path, layout=layout)
-    from veilmeter.formats.csv_list import is_list
+    from veilmeter.data.formats.csv_list import is_list
 
     if path.is_dir() or is_list(path):
         from veilmeter.cli.progress import shown
-        from veilmeter.formats import check_corpus
-        from veilmeter.formats.vectors import is_embeddings
+        from veilmeter.data.formats import check_corpus
+        from veilmeter.data.formats.vectors import is_embeddings
 
         if layout is not None or not is_embeddings(path):
             with shown("reading", unit="recordings") as progress:
@@ -86,7 +86,7 @@ def _check(path: Path, check, trials: Path | None, layout: str | None, chosen): 
 
 
 def _print(results) -> None:  # type: ignore[no-untyped-def]
-    from veilmeter.text import clean
+    from veilmeter.core.text import clean
 
     for path, found in results:
         verdict = "fine" if not found.problems else "can be used" if found.usable else "can't be used as it is"

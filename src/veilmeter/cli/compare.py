@@ -27,7 +27,7 @@ def command(
     A difference whose interval contains 0 may be chance.
     """
     from veilmeter.cli.output import Page, chosen_form, emit
-    from veilmeter.comparing import compare
+    from veilmeter.results.compare import compare
 
     form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
     found = compare(runs, resamples=resamples, seed=seed)
@@ -47,7 +47,7 @@ def command(
     if report is not None:
         import sys
 
-        from veilmeter.files import write_text
+        from veilmeter.core.files import write_text
         from veilmeter.report.compare import render_comparison
 
         write_text(report, render_comparison(found, report.parent))

@@ -21,8 +21,8 @@ def command(
 ) -> None:
     """See the whole story on synthetic voices: three anonymizers attacked, measured and reported."""
     from veilmeter.cli.progress import stages
+    from veilmeter.core.engine import cores
     from veilmeter.demo.story import tell
-    from veilmeter.engine import cores
 
     say = stages()
     told = tell(out, fast=fast, jobs=jobs or cores(), seed=seed, offline=offline, say=say)

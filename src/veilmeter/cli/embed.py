@@ -10,7 +10,7 @@ import typer
 from veilmeter.cli import options
 
 if TYPE_CHECKING:
-    from veilmeter.extraction import Embedded
+    from veilmeter.speech.extractors.embed_corpus import Embedded
 
 
 def command(
@@ -50,9 +50,9 @@ def command(
     from veilmeter.cli.output import Form, Page, emit
     from veilmeter.cli.problems import LEFT_OUT
     from veilmeter.cli.progress import shown
-    from veilmeter.corpus import read_corpus
-    from veilmeter.engine import open_engine
-    from veilmeter.extraction import embed_corpus
+    from veilmeter.core.engine import open_engine
+    from veilmeter.data.corpus import read_corpus
+    from veilmeter.speech.extractors.embed_corpus import embed_corpus
 
     found = read_corpus(corpus, layout, roots=root or (), part=part, suffix=suffix)
     with closing(open_engine(jobs, cluster)) as engine, shown("embedding", quiet=quiet) as progress:
@@ -90,7 +90,7 @@ def _facts(done: Embedded) -> dict[str, object]:
 
 def _print(done: Embedded) -> None:
     from veilmeter.cli.problems import print_problems
-    from veilmeter.text import clean
+    from veilmeter.core.text import clean
 
     before = f", {done.reused} of them from before" if done.reused else ""
     said = f"{done.utterances} utterances of {done.speakers} speakers, {done.hours:.2f} hours{before}"

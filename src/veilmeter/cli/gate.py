@@ -8,7 +8,7 @@ import typer
 
 from veilmeter.cli import options
 from veilmeter.cli.lists import Lists
-from veilmeter.errors import InputError
+from veilmeter.core.errors import InputError
 
 COMMAND_CLASS = Lists
 
@@ -30,10 +30,10 @@ def command(
     The exit code is 0 if every limit holds, 1 if one is broken, 2 if one can't be checked.
     """
     from veilmeter.assessment import read_results
-    from veilmeter.assessment.doubts import doubts as said
-    from veilmeter.files import to_json
-    from veilmeter.gating import check_limits, parse_limit
-    from veilmeter.text import clean
+    from veilmeter.core.files import to_json
+    from veilmeter.core.text import clean
+    from veilmeter.results.doubts import doubts as said
+    from veilmeter.results.gate import check_limits, parse_limit
 
     limits = [parse_limit(text, "max") for text in maximum or []] + [parse_limit(text, "min") for text in minimum or []]
     if not limits and not trustworthy:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from veilmeter.cli import options
-from veilmeter.errors import InputError
+from veilmeter.core.errors import InputError
 
 if TYPE_CHECKING:
-    from veilmeter.embeddings import Embeddings
-    from veilmeter.engine import Engine
-    from veilmeter.estimate import Estimate
-    from veilmeter.inversion import Evaluation, InversionMap, Settings
+    from veilmeter.attacks.inversion import Evaluation, InversionMap, Settings
+    from veilmeter.core.engine import Engine
+    from veilmeter.core.estimate import Estimate
+    from veilmeter.data.embeddings import Embeddings
 
 OUTPUT, ATTACK, NEEDS = options.OUTPUT, "Attack", "What the attack needs"
 
@@ -137,7 +137,7 @@ def command(
 
     from veilmeter import inversion
     from veilmeter.cli.output import Page, chosen_form, emit
-    from veilmeter.engine import open_engine
+    from veilmeter.core.engine import open_engine
 
     output = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
     reader = _Reader(strict)
@@ -234,7 +234,7 @@ class _Reader:
 
     def maybe(self, name: str, paths: list[Path] | None) -> Embeddings | None:
         from veilmeter.cli import vectors
-        from veilmeter.embeddings import joined
+        from veilmeter.data.embeddings import joined
 
         if not paths:
             return None
@@ -263,8 +263,8 @@ def _pairing(clear: Embeddings, anonymized: Embeddings, learnt: InversionMap) ->
 def _key(paths: list[Path] | None, layout: str | None) -> dict[tuple[str, str], bool] | None:
     if not paths:
         return None
-    from veilmeter.formats.columns import Codes
-    from veilmeter.formats.trials import read_trials
+    from veilmeter.data.formats.columns import Codes
+    from veilmeter.data.formats.trials import read_trials
 
     found: dict[tuple[str, str], bool] = {}
     for path in paths:
@@ -286,7 +286,7 @@ def _maps(
     oracle: bool,
 ) -> list[InversionMap]:
     from veilmeter import inversion
-    from veilmeter.engine import ordered
+    from veilmeter.core.engine import ordered
 
     if stored is not None:
         return [inversion.load_map(stored)]
@@ -365,7 +365,7 @@ def _seed_note(rows: list[dict[str, Any]]) -> str:
 def _experiment(
     clear_train: Embeddings, anonymized_train: Embeddings, clear: Embeddings, attacked: Embeddings, settings: Settings
 ) -> Any:
-    from veilmeter.inversion.needs import Experiment
+    from veilmeter.attacks.inversion.needs import Experiment
 
     return Experiment(clear_train, anonymized_train, clear, attacked, settings)
 
@@ -380,7 +380,7 @@ def _needs(
     seed: int,
     engine: Engine,
 ) -> None:
-    from veilmeter.inversion import needs
+    from veilmeter.attacks.inversion import needs
 
     if shuffles:
         nulls = needs.permutation_null(experiment, shuffles=shuffles, seed=seed, engine=engine)

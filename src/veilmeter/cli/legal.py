@@ -7,11 +7,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veilmeter.errors import InputError
+from veilmeter.core.errors import InputError
 
 if TYPE_CHECKING:
-    from veilmeter.embeddings import Embeddings
-    from veilmeter.estimate import Estimate
+    from veilmeter.core.estimate import Estimate
+    from veilmeter.data.embeddings import Embeddings
 
 LADDER = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 1_000_000)
 
@@ -122,7 +122,7 @@ def draw(
 def _earlier(word: str) -> tuple[str, dict[str, list[Estimate]]]:
     import json
 
-    from veilmeter.estimate import Estimate
+    from veilmeter.core.estimate import Estimate
 
     name, _, path = word.partition("=")
     if not name or not path:
@@ -149,8 +149,8 @@ def each(
     null: float | None = None,
 ) -> list[Estimate]:
     """The measure of each person (who, value, counts behind it) among so many speakers, the most exposed first."""
-    from veilmeter.estimate import Estimate
-    from veilmeter.measures import measure
+    from veilmeter.core.estimate import Estimate
+    from veilmeter.metrics.registry import measure
 
     entry = measure(name)
     return [

@@ -9,11 +9,11 @@ import typer
 
 from veilmeter.cli import options
 from veilmeter.cli.lists import Lists, numbers
-from veilmeter.errors import InputError
+from veilmeter.core.errors import InputError
 
 if TYPE_CHECKING:
-    from veilmeter.estimate import Estimate
-    from veilmeter.metrics.linkability import Linkability
+    from veilmeter.core.estimate import Estimate
+    from veilmeter.metrics.legal.linkability import Linkability
 
 COMMAND_CLASS = Lists
 CURVE, MORE = options.CURVE, options.MORE
@@ -77,9 +77,9 @@ def command(
 
     from veilmeter.cli import legal
     from veilmeter.cli.output import Page, chosen_form, emit
-    from veilmeter.engine import open_engine
-    from veilmeter.metrics.linkability import linkability
-    from veilmeter.metrics.one_minus_eer import one_minus_eer
+    from veilmeter.core.engine import open_engine
+    from veilmeter.metrics.legal.linkability import linkability
+    from veilmeter.metrics.legal.one_minus_eer import one_minus_eer
 
     form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
     wanted = numbers(speakers, "--speakers", least=1)
@@ -105,19 +105,19 @@ def command(
                 people, said, steps, length=one, intervals=not no_intervals, engine=engine, **drawn
             )
             if sizes:
-                from veilmeter.metrics.population import population_linkability
+                from veilmeter.metrics.legal.population import population_linkability
 
                 points["population_linkability"] = population_linkability(
                     link, sizes, intervals=not no_intervals, seed=seed, engine=engine
                 )
             if ranks:
-                from veilmeter.metrics.ranks import identity_tpr, rank_estimates
+                from veilmeter.metrics.legal.ranks import identity_tpr, rank_estimates
 
                 points |= rank_estimates(link, intervals=not no_intervals, seed=seed, engine=engine)
                 tpr = identity_tpr(people, said, length=one, **drawn)
                 points["identity_tpr"] = tpr.estimates(intervals=not no_intervals)
             for column in attribute or []:
-                from veilmeter.metrics.side_information import informed_linkability
+                from veilmeter.metrics.legal.side_information import informed_linkability
 
                 knowing = informed_linkability(people, said, column, length=one, progress=progress, **drawn)
                 points.setdefault("linkability_knowing", []).extend(

@@ -7,7 +7,7 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from veilmeter.errors import InputError
+from veilmeter.core.errors import InputError
 
 
 class Lists(TyperCommand):

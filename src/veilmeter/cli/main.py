@@ -12,9 +12,9 @@ import typer
 from typer.core import TyperGroup
 
 from veilmeter._version import __version__
-from veilmeter.errors import VeilmeterError
-from veilmeter.files import said
-from veilmeter.text import clean
+from veilmeter.core.errors import VeilmeterError
+from veilmeter.core.files import said
+from veilmeter.core.text import clean
 
 # In the order in which a person meets them. Each name is a module of this package with a function `command`;
 # what is heavy is imported inside that function, so that `--help` is quick.

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from veilmeter.cli import options
-from veilmeter.errors import InputError
+from veilmeter.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from veilmeter.cli.output import Page
-    from veilmeter.estimate import Estimate
-    from veilmeter.scores import Scores
+    from veilmeter.core.estimate import Estimate
+    from veilmeter.data.scores import Scores
 
 SCORES, SETS = "Reading", "More than one score file"
 
@@ -102,9 +102,9 @@ def command(
     from contextlib import closing
 
     from veilmeter.cli.output import Form, Page, chosen_form, emit
-    from veilmeter.engine import open_engine
-    from veilmeter.formats.scores import read_with_remarks
-    from veilmeter.metrics.summary import EER_METHODS, measure_scores
+    from veilmeter.core.engine import open_engine
+    from veilmeter.data.formats.scores import read_with_remarks
+    from veilmeter.metrics.scores.summary import EER_METHODS, measure_scores
 
     form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
     if eer_method not in EER_METHODS:
@@ -138,12 +138,12 @@ def command(
     with closing(open_engine(jobs, cluster)) as engine:
         estimates: dict[str, Any] = dict(measure_scores(data, eer_method=eer_method, engine=engine, **drawn))
         if calibrate_on is not None:
-            from veilmeter.metrics.score_sets import calibrated_on
+            from veilmeter.metrics.scores.score_sets import calibrated_on
 
             other = read(calibrate_on, calibration_trials or trials, "calibrate_on")
             estimates |= calibrated_on(data, other, **drawn)
         if original is not None and mixed is not None and protected is not None:
-            from veilmeter.metrics.score_sets import compared
+            from veilmeter.metrics.scores.score_sets import compared
 
             sets = [
                 data if path == main else read(path, trials, role)
@@ -151,7 +151,7 @@ def command(
             ]
             estimates |= compared(*sets, engine=engine, **drawn)
         if per_speaker:
-            from veilmeter.metrics.score_sets import per_speaker as each
+            from veilmeter.metrics.scores.score_sets import per_speaker as each
 
             drawn["resamples"] = min(resamples, 200)
             estimates |= each(data, eer_method=eer_method, **drawn)
@@ -176,9 +176,9 @@ def command(
 
 def _streamed(path: Path, key: Path | None, layout: str | None) -> Page:
     from veilmeter.cli.output import Page
-    from veilmeter.formats.score_stream import stream
-    from veilmeter.metrics.streaming import measure_stream
-    from veilmeter.metrics.summary import estimates_of_stream
+    from veilmeter.data.formats.score_stream import stream
+    from veilmeter.metrics.scores.streaming import measure_stream
+    from veilmeter.metrics.scores.summary import estimates_of_stream
 
     estimates = estimates_of_stream(*measure_stream(stream(path, key, layout=layout)))
     n = estimates["eer"].n
@@ -206,7 +206,7 @@ SECTIONS = {
 
 
 def _input(path: Path, key: Path | None, found: Scores) -> dict[str, Any]:
-    from veilmeter.files import sha256
+    from veilmeter.core.files import sha256
 
     entry: dict[str, Any] = {
         "path": str(path),
@@ -224,7 +224,7 @@ def _title(path: Path, data: Scores) -> str:
 
 
 def _warnings(estimates: dict[str, Any], data: Scores, *, intervals: bool) -> list[str]:
-    from veilmeter.metrics.summary import one_target_person
+    from veilmeter.metrics.scores.summary import one_target_person
 
     said = _inverted(estimates["d_ece"]) + _few_trials(data.counts)
     if intervals and one_target_person(data):
@@ -236,7 +236,7 @@ def _warnings(estimates: dict[str, Any], data: Scores, *, intervals: bool) -> li
 
 def _few_trials(n: Mapping[str, int]) -> list[str]:
     """What so few trials can't show."""
-    from veilmeter.metrics.verification import LOW_FPRS, TARGETS_A_BIN
+    from veilmeter.metrics.scores.verification import LOW_FPRS, TARGETS_A_BIN
 
     said = []
     if n["targets"] < 2 * TARGETS_A_BIN:

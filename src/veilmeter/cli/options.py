@@ -15,7 +15,7 @@ CURVE, MORE, OUTPUT = "Curve", "More measures", "Output"  # panels of the help
 VECTORS = "FILE_OR_FOLDER"
 VECTOR_FORMATS = "an x-vector folder with meta/, ark/scp, npz, h5 or Parquet"
 
-# `veilmeter.engine` says this in an error; to import it for the words would slow down every `--help`.
+# `veilmeter.core.engine` says this in an error; to import it for the words would slow down every `--help`.
 CLUSTER_HELP = (
     "Run on a Dask cluster: tcp://host:8786, `local`, or slurm, oar, pbs with your dask-jobqueue configuration "
     "(slurm:FILE.yaml names one)."

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from veilmeter._version import __version__
-from veilmeter.errors import VeilmeterError
-from veilmeter.estimate import Estimate
-from veilmeter.files import plain, to_json
-from veilmeter.text import clean, csv_cell, latex_text, markdown_text
+from veilmeter.core.errors import VeilmeterError
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.files import plain, to_json
+from veilmeter.core.text import clean, csv_cell, latex_text, markdown_text
 
 
 class Form(StrEnum):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from veilmeter.errors import Problem
+    from veilmeter.core.errors import Problem
 
 LEFT_OUT = 3
 """The exit code when the result is there but some recordings are not in it."""
@@ -16,7 +16,7 @@ _LISTED = 100
 
 def print_problems(problems: Sequence[Problem], where: str) -> None:
     """What was left out, then what was used all the same; `where` names the files that hold all of them."""
-    from veilmeter.text import clean
+    from veilmeter.core.text import clean
 
     for title, fatal in (("left out", True), ("used all the same", False)):
         for line in listed(title, [problem for problem in problems if problem.fatal is fatal], where):

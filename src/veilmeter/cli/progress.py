@@ -28,7 +28,7 @@ def shown(title: str, *, unit: str = "utterances", quiet: bool = False) -> Itera
 
 def stages(*, quiet: bool = False) -> Callable[[str], None]:
     """What says a line a stage on standard error, with the time since now."""
-    from veilmeter.text import clean
+    from veilmeter.core.text import clean
 
     start = time.monotonic()
 

@@ -9,16 +9,16 @@ import typer
 
 from veilmeter.cli import options
 from veilmeter.cli.lists import numbers
-from veilmeter.errors import InputError
+from veilmeter.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from veilmeter.embeddings import Embeddings, Paired
-    from veilmeter.engine import Engine
-    from veilmeter.estimate import Estimate
-    from veilmeter.metrics.similarity import Similarity
-    from veilmeter.metrics.zoo import Zoo
+    from veilmeter.core.engine import Engine
+    from veilmeter.core.estimate import Estimate
+    from veilmeter.data.embeddings import Embeddings, Paired
+    from veilmeter.metrics.similarity.matrices import Similarity
+    from veilmeter.metrics.similarity.zoo import Zoo
 
 SESSIONS = "Sessions"
 
@@ -84,7 +84,7 @@ def command(
     from veilmeter.cli import vectors
     from veilmeter.cli.output import Page, chosen_form, emit
     from veilmeter.cli.progress import shown
-    from veilmeter.engine import open_engine
+    from veilmeter.core.engine import open_engine
 
     output = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
     _check(form, pairs, backend)
@@ -104,7 +104,7 @@ def command(
             with shown(f"comparing voices ({name})", unit="matrices", quiet=len(used.first) < 2500) as progress:
                 made, animals = _matrices(used, form, pairs, not no_intervals, seed, progress, engine)
             found[name], zoos[name] = made, animals
-            from veilmeter.metrics.similarity_estimates import similarity_estimates
+            from veilmeter.metrics.similarity.estimates import similarity_estimates
 
             system = name if len(names) > 1 else None
             one: dict[str, Estimate | list[Estimate]] = dict(similarity_estimates(made, system=system, backend=backend))
@@ -173,7 +173,7 @@ def _matched(base: Embeddings, protected: Embeddings, warnings: list[str]) -> tu
     """The utterances of both sets; and of these, those of speakers with at least two."""
     import numpy as np
 
-    from veilmeter.embeddings import Paired, paired
+    from veilmeter.data.embeddings import Paired, paired
 
     if base.dimension != protected.dimension:
         raise InputError(
@@ -201,8 +201,8 @@ def _matched(base: Embeddings, protected: Embeddings, warnings: list[str]) -> tu
 def _matrices(
     used: Paired, form: str, pairs: str, intervals: bool, seed: int, progress: Any, engine: Engine
 ) -> tuple[Similarity, dict[str, Zoo]]:
-    from veilmeter.metrics.similarity import KINDS, similarity
-    from veilmeter.metrics.zoo import zoo
+    from veilmeter.metrics.similarity.matrices import KINDS, similarity
+    from veilmeter.metrics.similarity.zoo import zoo
 
     made = similarity(
         used.first.vectors,
@@ -228,8 +228,8 @@ def _sessions(
     system: str | None,
     warnings: list[str],
 ) -> dict[str, list[Estimate]]:
-    from veilmeter.embeddings import Embeddings
-    from veilmeter.metrics.sessions import linkability_by_session
+    from veilmeter.data.embeddings import Embeddings
+    from veilmeter.metrics.legal.sessions import linkability_by_session
 
     protected = both.second
     if column not in protected.attributes and column in both.first.attributes:
@@ -280,7 +280,7 @@ def _merged(parts: list[dict[str, Estimate | list[Estimate]]]) -> dict[str, Esti
 
 def _detail(found: Similarity, zoos: Mapping[str, Zoo]) -> dict[str, Any]:
     """Per speaker: D_diag in each matrix, own DeID, and the animals; and how real the animals are."""
-    from veilmeter.metrics.similarity import KINDS, deid
+    from veilmeter.metrics.similarity.matrices import KINDS, deid
 
     own = {kind: found.per_speaker(kind) for kind in KINDS}
     animals = {kind: zoos[kind].to_json() for kind in KINDS}

@@ -9,10 +9,10 @@ import typer
 
 from veilmeter.cli import options
 from veilmeter.cli.lists import Lists, numbers
-from veilmeter.errors import InputError
+from veilmeter.core.errors import InputError
 
 if TYPE_CHECKING:
-    from veilmeter.estimate import Estimate
+    from veilmeter.core.estimate import Estimate
 
 COMMAND_CLASS = Lists
 CURVE, MORE = options.CURVE, options.MORE
@@ -77,9 +77,9 @@ def command(
     """
     from veilmeter.cli import legal
     from veilmeter.cli.output import Page, chosen_form, emit
-    from veilmeter.metrics.isolation import RULES
-    from veilmeter.metrics.one_minus_eer import one_minus_eer
-    from veilmeter.metrics.singling_out import CONVERSATIONS, singling_out
+    from veilmeter.metrics.legal.isolation import RULES
+    from veilmeter.metrics.legal.one_minus_eer import one_minus_eer
+    from veilmeter.metrics.legal.singling_out import CONVERSATIONS, singling_out
 
     form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
     if rule not in RULES:
@@ -102,7 +102,7 @@ def command(
                 people, said, sizes, length=one, most=CONVERSATIONS, intervals=not no_intervals, seed=seed
             )
             for column in attribute or []:
-                from veilmeter.metrics.side_information import informed_singling_out
+                from veilmeter.metrics.legal.side_information import informed_singling_out
 
                 knowing = informed_singling_out(people, said, column, sizes, without=single, **drawn)
                 for key, curve in knowing.estimates(intervals=not no_intervals).items():

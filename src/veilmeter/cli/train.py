@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from veilmeter.cli import options
-from veilmeter.errors import InputError
+from veilmeter.core.errors import InputError
 
 SYSTEMS = ("xvector-pool",)
 
@@ -44,9 +44,9 @@ def command(
     from veilmeter.anonymizers.xvector_pool import card
     from veilmeter.anonymizers.xvector_pool.training import MODEL, Settings, train
     from veilmeter.cli.progress import Progress, shown
-    from veilmeter.corpus import read_corpus
-    from veilmeter.engine import open_engine
-    from veilmeter.text import clean
+    from veilmeter.core.engine import open_engine
+    from veilmeter.core.text import clean
+    from veilmeter.data.corpus import read_corpus
 
     settings = Settings(seed=seed, steps=steps, voices_per_gender=voices, bottleneck=bottleneck)
     found = read_corpus(corpus, layout, roots=root or (), part=part, suffix=suffix)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from veilmeter.embeddings import Embeddings
+    from veilmeter.data.embeddings import Embeddings
 
 
 def read(path: Path, warnings: list[str], *, strict: bool = False) -> tuple[Embeddings, dict[str, Any]]:
@@ -14,8 +14,8 @@ def read(path: Path, warnings: list[str], *, strict: bool = False) -> tuple[Embe
 
     With `strict` the first vector that can't be used is an error.
     """
-    from veilmeter.files import sha256
-    from veilmeter.formats.vectors import load_embeddings, read_embeddings
+    from veilmeter.core.files import sha256
+    from veilmeter.data.formats.vectors import load_embeddings, read_embeddings
 
     if strict:
         found = read_embeddings(path)

@@ -22,8 +22,8 @@ def print_verdict(results: Mapping[str, Any], folder: Path | str, report: Path |
     from rich.table import Table
     from rich.text import Text
 
-    from veilmeter.assessment.doubts import doubts
-    from veilmeter.text import clean
+    from veilmeter.core.text import clean
+    from veilmeter.results.doubts import doubts
 
     console = Console(highlight=False)
     said = results["verdict"]

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import fftconvolve, lfilter
 
+from veilmeter.core.engine import Engine
+from veilmeter.core.files import make_folder, write_text
 from veilmeter.demo.sentences import SENTENCES
 from veilmeter.demo.voices import RATE, Voice, speak, voices
-from veilmeter.engine import Engine
-from veilmeter.files import make_folder, write_text
 
 SESSIONS = ("home", "clinic")
 
@@ -37,7 +37,7 @@ def build(folder: str | Path, engine: Engine, *, speakers: int = 40, utterances:
 
 
 def _make_utterance(task: tuple[Path, Voice, int, int, int]) -> list[str]:
-    from veilmeter.audio import write_audio
+    from veilmeter.speech.audio import write_audio
 
     root, voice, session, number, seed = task
     name = f"{voice.name}-{SESSIONS[session]}-{number + 1}"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from veilmeter.core.engine import Engine, Here, Pool
+from veilmeter.core.files import make_folder
 from veilmeter.demo.corpus import build
-from veilmeter.engine import Engine, Here, Pool
-from veilmeter.files import make_folder
 
 NOTICE = "Synthetic voices: this is a demonstration, not an assessment of real people."
 
@@ -48,7 +48,7 @@ class Told:
 def tell(out: str | Path, *, fast: bool = False, jobs: int = 2, seed: int = 0, offline: bool = False, say: Say) -> Told:
     """Runs the demo into `out`; what an earlier run made there is kept."""
     from veilmeter.assessment import assess
-    from veilmeter.corpus import read_corpus
+    from veilmeter.data.corpus import read_corpus
     from veilmeter.report import write_report
 
     root = make_folder(out)
@@ -99,8 +99,8 @@ def tell(out: str | Path, *, fast: bool = False, jobs: int = 2, seed: int = 0, o
 
 
 def _anonymize(corpus: Any, out: Path, system: System, engine: Engine, seed: int, offline: bool) -> None:
+    from veilmeter.anonymizers.anonymize_corpus import anonymize_corpus
     from veilmeter.anonymizers.base import load_anonymizer
-    from veilmeter.anonymizing import anonymize_corpus
 
     anonymizer = load_anonymizer(system.system, {**system.options, "seed": seed, "offline": offline})
     anonymize_corpus(corpus, out, anonymizer, engine=engine, source=corpus.root / "corpus.csv", overwrite=True)

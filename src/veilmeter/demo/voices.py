@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.errors import VeilmeterError, missing_extra
+from veilmeter.core.errors import VeilmeterError, missing_extra
 
 RATE = 16000
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from veilmeter.errors import InputError
-from veilmeter.files import to_json, write_bytes, write_text
+from veilmeter.core.errors import InputError
+from veilmeter.core.files import to_json, write_bytes, write_text
 
 SUFFIXES = {"html": "html", "pdf": "pdf", "md": "md", "latex": "tex", "json": "json"}
 

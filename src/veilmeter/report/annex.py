@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from veilmeter.assessment.doubts import doubts
 from veilmeter.report.texts import ATTACKS, CRITERIA, LAWYER, NEVER_TESTED
+from veilmeter.results.doubts import doubts
 
 _NO_LIMIT = (
     "No limit was chosen for this assessment. A regulator's guidance may name one: the European Medicines Agency's guidance "

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from veilmeter.files import make_folder, plain, write_text
+from veilmeter.core.files import make_folder, plain, write_text
+from veilmeter.core.text import csv_cell
 from veilmeter.report import view
 from veilmeter.report.figures import style
 from veilmeter.report.run import Matrices
-from veilmeter.text import csv_cell
 
 Results = Mapping[str, Any]
 LN10 = math.log(10)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from veilmeter.comparing import Comparison, compare
-from veilmeter.estimate import Estimate
-from veilmeter.files import write_text
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.files import write_text
 from veilmeter.report import view
 from veilmeter.report.charts import systems_figures
 from veilmeter.report.html import page
 from veilmeter.report.texts import CRITERIA
+from veilmeter.results.compare import Comparison, compare
 
 _ORDER = ("low", "raised", "high")
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from veilmeter.errors import VeilmeterError
+from veilmeter.core.errors import VeilmeterError
+from veilmeter.core.text import clean, latex_text, markdown_text
 from veilmeter.report import view
 from veilmeter.report.annex import annex
 from veilmeter.report.texts import CRITERIA
-from veilmeter.text import clean, latex_text, markdown_text
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any
 
-from veilmeter.files import plain
+from veilmeter.core.files import plain
 from veilmeter.report import view
 from veilmeter.report.annex import annex
 from veilmeter.report.charts import Figure, criterion_figures, people_figures

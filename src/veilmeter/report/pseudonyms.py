@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
-from veilmeter.files import write_bytes
+from veilmeter.core.files import write_bytes
 
 KEY_FILE = "pseudonyms.key"
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.errors import InputError, missing_extra
-from veilmeter.metrics.similarity import Kind
+from veilmeter.core.errors import InputError, missing_extra
+from veilmeter.metrics.similarity.matrices import Kind
 from veilmeter.report.pseudonyms import pseudonyms, run_key
 
 SCHEMA = 1
@@ -151,7 +151,7 @@ def _data_uri(path: Path) -> str:
         import soundfile
     except ImportError:
         raise missing_extra("soundfile", "audio") from None
-    from veilmeter.audio import RATE, read_audio
+    from veilmeter.speech.audio import RATE, read_audio
 
     samples = read_audio(path)[: int(AUDIO_SECONDS * RATE)]
     packed = io.BytesIO()

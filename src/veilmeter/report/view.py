@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from veilmeter.assessment.doubts import doubts, meaning
-from veilmeter.estimate import Estimate
-from veilmeter.measures import MEASURES, measure
+from veilmeter.core.estimate import Estimate
+from veilmeter.metrics.registry import MEASURES, measure
 from veilmeter.report.texts import CRITERIA, DISTINCTNESS, EQUATIONS, LEVELS, NEVER_TESTED
+from veilmeter.results.doubts import doubts, meaning
 
 Results = Mapping[str, Any]
 MOST_PEOPLE = 1000  # rows of the people table; more would only slow the page down

@@ -7,7 +7,7 @@ pytest.importorskip("torch")
 
 from veilmeter.anonymizers.xvector_pool import fitting
 from veilmeter.anonymizers.xvector_pool.model import Whitening
-from veilmeter.errors import InputError
+from veilmeter.core.errors import InputError
 
 
 def speakers(seed: int, count: int = 120, dimension: int = 24) -> np.ndarray:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
 
 from veilmeter.anonymizers.xvector_pool.selection import Choice, Plda, Pool, Rule, choose, target_gender
-from veilmeter.errors import InputError
+from veilmeter.core.errors import InputError
 
 
 def make_pool(seed: int, females: int = 20, males: int = 15, dimension: int = 6) -> Pool:

@@ -17,10 +17,10 @@ pytest.importorskip("soundfile")
 from veilmeter.anonymizers.base import Anonymizer, NeedsCorpus, load_anonymizer
 from veilmeter.anonymizers.xvector_pool import XvectorPool, model, system, world
 from veilmeter.anonymizers.xvector_pool.fitting import SAME_PERSON
-from veilmeter.corpus import Corpus, Utterance
-from veilmeter.engine import Here
-from veilmeter.errors import InputError, VeilmeterError
-from veilmeter.extractors import weights
+from veilmeter.core.engine import Here
+from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.data.corpus import Corpus, Utterance
+from veilmeter.speech.extractors import weights
 
 
 def speech(f0: float = 120.0, seconds: float = 1.0) -> np.ndarray:
@@ -78,8 +78,8 @@ def test_the_shipped_model_is_small_and_holds_no_one() -> None:
 
 def test_pool_voices_are_no_test_or_training_speakers(librispeech: Path) -> None:
     """The pool must hold no real person; with the weights at hand, check against real speakers never trained on."""
-    from veilmeter.audio import read_audio
-    from veilmeter.extractors.base import load_extractor
+    from veilmeter.speech.audio import read_audio
+    from veilmeter.speech.extractors.base import load_extractor
 
     try:
         extractor = load_extractor("campplus")
@@ -167,8 +167,8 @@ def test_silence_stays_silence_and_noise_passes(prepared: tuple[XvectorPool, Cor
 
 
 def test_own_pools_and_synthesizers_take_their_place(tmp_path: Path) -> None:
-    from veilmeter.embeddings import Embeddings
-    from veilmeter.formats.vectors import write_embeddings
+    from veilmeter.data.embeddings import Embeddings
+    from veilmeter.data.formats.vectors import write_embeddings
 
     rng = np.random.default_rng(0)
     names = [f"p{n}" for n in range(12)]

@@ -17,11 +17,11 @@ pytest.importorskip("safetensors")
 
 from veilmeter.anonymizers.xvector_pool import model, training
 from veilmeter.anonymizers.xvector_pool.training import Example, Settings, fit
-from veilmeter.corpus import read_corpus
-from veilmeter.engine import Here
-from veilmeter.errors import InputError, VeilmeterError
-from veilmeter.extractors import weights
-from veilmeter.files import only_one
+from veilmeter.core.engine import Here
+from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.files import only_one
+from veilmeter.data.corpus import read_corpus
+from veilmeter.speech.extractors import weights
 
 SMALL = Settings(steps=24, batch=4, frames=64, channels=32, voices_per_gender=8, checkpoint_every=8)
 

@@ -9,7 +9,7 @@ pytest.importorskip("torch")
 pytest.importorskip("scipy")
 
 from veilmeter.anonymizers.xvector_pool import world
-from veilmeter.errors import InputError, MissingExtra
+from veilmeter.core.errors import InputError, MissingExtra
 
 try:
     world.vocoder()

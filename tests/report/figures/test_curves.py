@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from veilmeter.estimate import Estimate
-from veilmeter.intervals import normal_quantile
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.intervals import normal_quantile
 from veilmeter.report.charts import _csv, criterion_figures, save_figures, systems_figures
 from veilmeter.report.figures import legal, style
 from veilmeter.report.figures.scores import det_lines, det_rows

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from veilmeter.estimate import Estimate
-from veilmeter.metrics.similarity import Similarity, similarity
-from veilmeter.metrics.zoo import zoo
+from veilmeter.core.estimate import Estimate
+from veilmeter.metrics.similarity.matrices import Similarity, similarity
+from veilmeter.metrics.similarity.zoo import zoo
 from veilmeter.report.figures.similarity import quadrants, save_all, scatter, speaker_order, speakers_plot, zoo_plot
 from veilmeter.report.figures.style import styled
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from veilmeter.anonymizers.xvector_pool.model import VoiceModel
-from veilmeter.files import write_text
+from veilmeter.core.files import write_text
 
 NAME = "MODEL_CARD.md"
 

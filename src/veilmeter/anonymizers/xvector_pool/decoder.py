@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
-from veilmeter.errors import missing_extra
+from veilmeter.core.errors import missing_extra
 
 try:
     import torch

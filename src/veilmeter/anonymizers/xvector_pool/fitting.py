@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.anonymizers.xvector_pool.model import Whitening
 from veilmeter.anonymizers.xvector_pool.selection import Plda, Pool
-from veilmeter.embeddings import unit
-from veilmeter.errors import InputError
+from veilmeter.core.errors import InputError
+from veilmeter.data.embeddings import unit
 
 Array = NDArray[np.float64]
 

@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from veilmeter.anonymizers.xvector_pool.decoder import Converter, Shape, make_converter
 from veilmeter.anonymizers.xvector_pool.selection import Plda, Pool
 from veilmeter.anonymizers.xvector_pool.world import Analysis
-from veilmeter.embeddings import unit
-from veilmeter.errors import InputError, VeilmeterError
-from veilmeter.files import sha256, whole_file
+from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.files import sha256, whole_file
+from veilmeter.data.embeddings import unit
 
 FORMAT = "veilmeter-xvector-pool-1"
 FILE = "model.safetensors"

@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilmeter.embeddings import unit
-from veilmeter.errors import InputError
+from veilmeter.core.errors import InputError
+from veilmeter.data.embeddings import unit
 
 Vectors = NDArray[np.float32]
 

@@ -22,12 +22,12 @@ from veilmeter.anonymizers.base import Samples, generator
 from veilmeter.anonymizers.xvector_pool import model as models
 from veilmeter.anonymizers.xvector_pool import world
 from veilmeter.anonymizers.xvector_pool.selection import Pool, Rule, choose
-from veilmeter.embeddings import unit
-from veilmeter.errors import InputError
+from veilmeter.core.errors import InputError
+from veilmeter.data.embeddings import unit
 
 if TYPE_CHECKING:
-    from veilmeter.corpus import Corpus, Utterance
-    from veilmeter.engine import Engine
+    from veilmeter.core.engine import Engine
+    from veilmeter.data.corpus import Corpus, Utterance
 
 Vector = NDArray[np.float32]
 
@@ -114,7 +114,7 @@ class XvectorPool:
 
         An utterance that can't be read has none; it is reported when its turn comes.
         """
-        from veilmeter.extractors import weights
+        from veilmeter.speech.extractors import weights
 
         weights.fetch(weights.CAMPPLUS, offline=self.offline)  # once, before several processes ask for it
         sums: dict[str, NDArray[np.float64]] = {}
@@ -185,7 +185,7 @@ def _speaker(synthesizer: str, model: str) -> Synthesizer:
 @lru_cache(maxsize=4)
 def _read_pool(path: str) -> Pool:
     """A pool from stored embeddings: the mean of each speaker's vectors, and their gender."""
-    from veilmeter.formats.vectors import read_embeddings
+    from veilmeter.data.formats.vectors import read_embeddings
 
     stored = read_embeddings(Path(path))
     if "gender" not in stored.attributes:
@@ -203,10 +203,10 @@ _extractors: dict[bool, Any] = {}
 
 
 def _embed(offline: bool, utterance: Utterance) -> Vector | None:
-    from veilmeter.audio import read_audio
+    from veilmeter.speech.audio import read_audio
 
     if offline not in _extractors:
-        from veilmeter.extractors.base import load_extractor
+        from veilmeter.speech.extractors.base import load_extractor
 
         _extractors[offline] = load_extractor("campplus", offline=offline)
     try:

@@ -23,11 +23,11 @@ from veilmeter._version import __version__
 from veilmeter.anonymizers.xvector_pool import fitting, world
 from veilmeter.anonymizers.xvector_pool.decoder import Converter, Shape
 from veilmeter.anonymizers.xvector_pool.model import FILE, VoiceModel, Whitening, one_thread, prosody_of
-from veilmeter.corpus import Corpus, Utterance, file_name
-from veilmeter.embeddings import unit
-from veilmeter.engine import Engine, Here
-from veilmeter.errors import InputError, VeilmeterError
-from veilmeter.files import BROKEN_ARCHIVE, make_folder, only_one, whole_file
+from veilmeter.core.engine import Engine, Here
+from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.files import BROKEN_ARCHIVE, make_folder, only_one, whole_file
+from veilmeter.data.corpus import Corpus, Utterance, file_name
+from veilmeter.data.embeddings import unit
 
 Progress = Callable[[str, int, int, str], None]
 """Called with the step's name, how much is done, of how much, and a remark."""
@@ -169,7 +169,7 @@ def extract(
     corpus: Corpus, folder: Path, *, engine: Engine, offline: bool = False, progress: Progress = _silent
 ) -> tuple[list[Example], list[str]]:
     """Analysis and speaker vectors of every utterance, in the corpus's order, and why others were left out."""
-    from veilmeter.extractors import weights
+    from veilmeter.speech.extractors import weights
 
     weights.fetch(weights.CAMPPLUS, offline=offline)  # once, before several processes ask for it
     place = make_folder(folder / FEATURES)
@@ -202,7 +202,7 @@ def _feature_name(utterance: Utterance) -> str:
 
 def _extract_one(place: str, offline: bool, utterance: Utterance) -> str:
     """Writes the utterance's features; returns what is wrong with it, or an empty string."""
-    from veilmeter.audio import read_audio
+    from veilmeter.speech.audio import read_audio
 
     try:
         samples = read_audio(utterance.path)
@@ -232,7 +232,7 @@ _extractors: dict[bool, Any] = {}
 def _extractor(offline: bool) -> Any:
     """One a process."""
     if offline not in _extractors:
-        from veilmeter.extractors.base import load_extractor
+        from veilmeter.speech.extractors.base import load_extractor
 
         _extractors[offline] = load_extractor("campplus", offline=offline)
     return _extractors[offline]

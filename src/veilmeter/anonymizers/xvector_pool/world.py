@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilmeter.errors import InputError, missing_extra
+from veilmeter.core.errors import InputError, missing_extra
 
 RATE = 16000
 PERIOD_MS = 10.0

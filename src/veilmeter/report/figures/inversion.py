@@ -11,9 +11,9 @@ import numpy as np
 from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, PURPLE, RED, save, styled
 
 if TYPE_CHECKING:
-    from veilmeter.embeddings import Embeddings
-    from veilmeter.estimate import Estimate
-    from veilmeter.inversion.measures import Evaluation
+    from veilmeter.attacks.inversion.measures import Evaluation
+    from veilmeter.core.estimate import Estimate
+    from veilmeter.data.embeddings import Embeddings
 
 MOST_SPEAKERS = 8  # whose vectors can still be told apart by colour
 SIDE = 280

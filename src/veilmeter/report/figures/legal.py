@@ -13,7 +13,7 @@ from veilmeter.report.figures.style import FORMATS, GRAY, LIMIT, hues, save, sty
 if TYPE_CHECKING:
     import altair as alt
 
-    from veilmeter.estimate import Estimate
+    from veilmeter.core.estimate import Estimate
 
 Curves = Mapping[str, Sequence["Estimate"]]
 ROWS = {"singling_out": "Singling Out", "linkability": "Linkability", "one_minus_eer": "1-EER"}

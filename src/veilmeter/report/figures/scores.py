@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.calibration import pav, sigmoid
-from veilmeter.errors import InputError
-from veilmeter.estimate import Estimate
-from veilmeter.intervals import normal_quantile
-from veilmeter.metrics import verification, zebra
+from veilmeter.core.errors import InputError
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.intervals import normal_quantile
+from veilmeter.data.scores import Scores
+from veilmeter.metrics.calibration import pav, sigmoid
+from veilmeter.metrics.scores import verification, zebra
 from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, ORANGE, RED, save, styled
-from veilmeter.scores import Scores
 
 Floats = NDArray[np.float64]
 WIDTH, HEIGHT = 420, 280

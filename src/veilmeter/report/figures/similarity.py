@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, GREEN, ORANGE, PURPLE, RED, SKY, hues, save, styled
 
 if TYPE_CHECKING:
-    from veilmeter.estimate import Estimate
-    from veilmeter.metrics.similarity import Kind, Similarity
-    from veilmeter.metrics.zoo import Zoo
+    from veilmeter.core.estimate import Estimate
+    from veilmeter.metrics.similarity.matrices import Kind, Similarity
+    from veilmeter.metrics.similarity.zoo import Zoo
 
 Floats = NDArray[np.float64]
 

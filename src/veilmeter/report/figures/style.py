@@ -8,8 +8,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veilmeter.errors import InputError, VeilmeterError
-from veilmeter.files import make_folder, plain, whole_file
+from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.files import make_folder, plain, whole_file
 
 if TYPE_CHECKING:
     import altair as alt

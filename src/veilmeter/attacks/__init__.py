@@ -1,0 +1,1 @@
+"""Attackers: what they know, and one attack per module."""

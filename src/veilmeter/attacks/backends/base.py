@@ -1,0 +1,164 @@
+"""What a back end is: it turns two sets of recordings' vectors into one score.
+
+`project` is applied to every utterance's vector; the results are averaged over the utterances of an enrolment or of a
+conversation; `compare` scores averages against averages and may use how many utterances each stands for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veilmeter.core.errors import InputError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Averages:
+    """Mean projected vectors, one row a group of utterances, and how many utterances each row stands for."""
+
+    vectors: Array
+    counts: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def take(self, rows: ArrayLike) -> Averages:
+        index = np.asarray(rows)
+        return Averages(self.vectors[index], self.counts[index])
+
+
+class Backend(Protocol):
+    """Scores are higher for the same speaker. `name` says in a few words what it is, for tables."""
+
+    @property
+    def name(self) -> str: ...
+
+    def project(self, vectors: ArrayLike) -> Array:
+        """Every utterance's vector in the back end's own space."""
+        ...
+
+    def compare(self, enrolment: Averages, test: Averages) -> Array:
+        """A score for every row of `enrolment` (rows) against every row of `test` (columns)."""
+        ...
+
+
+def average(projected: Array, codes: ArrayLike, groups: int | None = None) -> Averages:
+    """The mean of the rows that share a code.
+
+    >>> average(np.array([[1.0, 0], [3, 0], [0, 5]]), [0, 0, 1])
+    Averages(vectors=array([[2., 0.],
+           [0., 5.]]), counts=array([2, 1]))
+    """
+    index = np.asarray(codes, np.int64)
+    k = int(index.max()) + 1 if groups is None else groups
+    counts = np.bincount(index, minlength=k)
+    if not counts.all():
+        raise InputError(f"{int((counts == 0).sum())} groups have no utterance")
+    order = np.argsort(index, kind="stable")
+    totals = np.add.reduceat(projected[order], np.concatenate(([0], np.cumsum(counts)[:-1])), axis=0)
+    return Averages(totals / counts[:, None], counts)
+
+
+def single(projected: Array) -> Averages:
+    """Every utterance by itself."""
+    return Averages(projected, np.ones(len(projected), np.int64))
+
+
+def unit64(vectors: ArrayLike) -> Array:
+    """Rows of length 1 in double precision; a zero row stays zero."""
+    x = np.asarray(vectors, np.float64)
+    norms = np.sqrt(np.einsum("ij,ij->i", x, x))
+    return x / np.where(norms > 0, norms, 1.0)[:, None]
+
+
+def cosines(enrolment: Averages, test: Averages) -> Array:
+    """unit(mean) against unit(mean), as in Vauquier et al. 2025."""
+    scores: Array = unit64(enrolment.vectors) @ unit64(test.vectors).T
+    return scores
+
+
+@dataclass(frozen=True, eq=False)
+class Cosine:
+    """Angle between x = unit(mean of unit vectors).
+
+    >>> round(float(Cosine().compare(single(np.array([[1.0, 0]])), single(np.array([[1.0, 1.0]])))[0, 0]), 4)
+    0.7071
+    """
+
+    name: str = "cosine"
+
+    def project(self, vectors: ArrayLike) -> Array:
+        return unit64(vectors)
+
+    def compare(self, enrolment: Averages, test: Averages) -> Array:
+        return cosines(enrolment, test)
+
+
+@dataclass(frozen=True, eq=False)
+class CentredCosine:
+    """The same once a mean was taken off, which undoes an offset that every recording shares.
+
+    The two sides may have means of their own: clear and protected speech lie in different places.
+    """
+
+    mean: Array
+    name: str = "centred cosine"
+
+    @classmethod
+    def fit(cls, vectors: ArrayLike) -> CentredCosine:
+        return cls(unit64(vectors).mean(axis=0))
+
+    def project(self, vectors: ArrayLike) -> Array:
+        return unit64(unit64(vectors) - self.mean)
+
+    def compare(self, enrolment: Averages, test: Averages) -> Array:
+        return cosines(enrolment, test)
+
+
+def training_set(vectors: ArrayLike, speakers: ArrayLike, what: str) -> tuple[Array, NDArray[np.int64], int]:
+    """Vectors and speaker codes fit for training `what`; raises where nothing could be learnt."""
+    x = np.asarray(vectors, np.float64)
+    if x.ndim != 2:
+        raise InputError(f"{what} is trained on a table of vectors, one row an utterance")
+    _, codes = np.unique(np.asarray(speakers), return_inverse=True)
+    if len(codes) != len(x):
+        raise InputError(f"{what}: {len(x)} vectors but {len(codes)} speakers")
+    counts = np.bincount(codes)
+    if len(counts) < 3 or len(x) - len(counts) < 3:
+        raise InputError(
+            f"{what} can't be trained on {len(x)} utterances of {len(counts)} speakers",
+            fix="give at least 3 speakers with several utterances each, or cut utterances into segments (--segments)",
+        )
+    return x, codes, len(counts)
+
+
+def scatter(x: Array, codes: NDArray[np.int64], k: int) -> tuple[Array, Array, Array]:
+    """Within-class covariance, between-class covariance of the class means, and the grand mean."""
+    averages = average(x, codes, k)
+    mean = x.mean(axis=0)
+    deviations = x - averages.vectors[codes]
+    within = deviations.T @ deviations / max(1, len(x) - k)
+    centred = averages.vectors - mean
+    weights = averages.counts / averages.counts.sum()
+    between = (centred * weights[:, None]).T @ centred
+    return within, between, mean
+
+
+def shrunk(covariance: Array, samples: int) -> Array:
+    """Shrunk towards a multiple of the identity by the oracle approximating rule (Chen et al. 2010), so that it can be
+    inverted when there are fewer samples than dimensions."""
+    d = len(covariance)
+    trace, trace_of_square = float(np.trace(covariance)), float(np.sum(covariance**2))
+    if trace == 0:
+        return np.eye(d)
+    above = (1 - 2 / d) * trace_of_square + trace**2
+    below = (samples + 1 - 2 / d) * (trace_of_square - trace**2 / d)
+    weight = 1.0 if below <= 0 else min(1.0, above / below)
+    mixed: Array = (1 - weight) * covariance + weight * trace / d * np.eye(d)
+    # A floor for directions that hold no variance at all, as when the vectors lie in a subspace.
+    return mixed + 1e-9 * trace / d * np.eye(d)

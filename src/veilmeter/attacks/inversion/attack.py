@@ -1,0 +1,223 @@
+"""Learn an inversion from training vectors, and apply it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.attacks.inversion.maps import EVERYBODY, Alignment, Floats, InversionMap, attribute
+from veilmeter.attacks.inversion.preprocessing import fit_preprocessing
+from veilmeter.attacks.inversion.procrustes import procrustes
+from veilmeter.attacks.inversion.wasserstein import (
+    INITIAL_POINTS,
+    Matching,
+    Schedule,
+    checked_sets,
+    initial_rotation,
+    mutual_refinement,
+    wasserstein_procrustes,
+)
+from veilmeter.core.errors import InputError
+from veilmeter.data.embeddings import Embeddings
+
+Method = Literal["procrustes", "wasserstein"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the attack learns. `by` names an attribute (gender): one map for each of its values.
+
+    `procrustes` knows which anonymized training vector belongs to which clear one, `wasserstein` does not. `rounds`
+    sharpen the map on vectors that are each other's nearest; supervised, on all training vectors, paired or not.
+    """
+
+    method: Method = "procrustes"
+    pca: int | None = None
+    center: bool = False
+    by: str = ""
+    reflections: bool = True
+    seed: int = 0
+    matching: Matching = "assignment"
+    schedule: Schedule | None = None
+    rounds: int = 0
+
+    def __post_init__(self) -> None:
+        if self.method not in get_args(Method):
+            raise InputError(
+                f"there is no inversion method called {self.method!r}",
+                fix=f"choose among {', '.join(get_args(Method))}",
+            )
+
+    @property
+    def supervised(self) -> bool:
+        return self.method == "procrustes"
+
+
+@dataclass(frozen=True, eq=False)
+class Attack:
+    """`restored` are the anonymized trials moved back, to be compared with `map.see(clear)`."""
+
+    map: InversionMap
+    restored: Embeddings
+
+
+def attack(
+    clear_train: Embeddings,
+    anonymized_train: Embeddings,
+    anonymized_trials: Embeddings,
+    *,
+    method: Method = "procrustes",
+    pca: int | None = None,
+    center: bool = False,
+    by_gender: bool = False,
+    reflections: bool = True,
+    seed: int = 0,
+) -> Attack:
+    """Learn to undo the anonymizer on the training vectors and undo it on the trials.
+
+    Compare `restored` with `map.see(clear)`, or with enrolment models that are means of `map.project(clear)`.
+    """
+    settings = Settings(method, pca, center, "gender" if by_gender else "", reflections, seed)
+    learnt = learn(clear_train, anonymized_train, settings)
+    return Attack(learnt, learnt.restore(anonymized_trials))
+
+
+def learn(
+    clear: Embeddings, anonymized: Embeddings, settings: Settings, *, pairs: Sequence[str] | None = None
+) -> InversionMap:
+    """The map from anonymized to clear embeddings. Supervised: pairs are utterances with the same id in both.
+
+    With `pairs` only these utterances are known as pairs; the other vectors still serve to fit the preprocessing and,
+    with `settings.rounds`, to sharpen the map.
+    """
+    return learn_seeds(clear, anonymized, settings, [settings.seed], pairs=pairs)[0]
+
+
+def learn_seeds(
+    clear: Embeddings,
+    anonymized: Embeddings,
+    settings: Settings,
+    seeds: Sequence[int],
+    *,
+    pairs: Sequence[str] | None = None,
+) -> list[InversionMap]:
+    """One map a seed; what does not depend on the seed is computed once."""
+    parts: dict[str, tuple[Embeddings, Embeddings]] = {EVERYBODY: (clear, anonymized)}
+    if settings.by:
+        values, other = attribute(clear, settings.by), attribute(anonymized, settings.by)
+        if set(values) != set(other):
+            raise InputError(
+                f"the clear training set has {settings.by} {_listed(values)}, the anonymized one {_listed(other)}",
+                path=anonymized.source or None,
+            )
+        parts = {value: (clear.take(values == value), anonymized.take(other == value)) for value in sorted(set(values))}
+    learnt = {group: _align(*sides, settings, seeds, pairs) for group, sides in parts.items()}
+    facts = {k: v for k, v in asdict(settings).items() if k not in ("schedule", "by")}
+    return [
+        InversionMap(
+            {group: found[number][0] for group, found in learnt.items()},
+            settings.by,
+            facts | {"seed": seed, "learnt": {group: found[number][1] for group, found in learnt.items()}},
+        )
+        for number, seed in enumerate(seeds)
+    ]
+
+
+def objective(learnt: InversionMap) -> float:
+    """How well the sets match after an unsupervised map, known without labels (lower is better)."""
+    return float(sum(one.get("objective", 0.0) for one in learnt.facts["learnt"].values()))
+
+
+def _align(
+    clear: Embeddings,
+    anonymized: Embeddings,
+    settings: Settings,
+    seeds: Sequence[int],
+    pairs: Sequence[str] | None,
+) -> list[tuple[Alignment, dict[str, Any]]]:
+    every_clear, every_anonymized = clear, anonymized
+    if settings.supervised and pairs is None:
+        clear, anonymized = paired(clear, anonymized)
+    before = fit_preprocessing(clear.vectors, pca=settings.pca, center=settings.center)
+    after = fit_preprocessing(anonymized.vectors, pca=settings.pca, center=settings.center)
+    if before.components != after.components:
+        raise InputError(
+            f"the clear vectors are {before.components}-d and the anonymized ones {after.components}-d: "
+            "no rotation leads from one to the other",
+            fix="use PCA to the same dimension on both sides (--pca 70), or extractors of one dimension",
+        )
+    if settings.supervised and pairs is not None:
+        wanted = set(pairs)
+        clear, anonymized = paired(clear.take(np.array([u in wanted for u in clear.utterances])), anonymized)
+    x, y = before.apply(clear.vectors), after.apply(anonymized.vectors)
+    facts: dict[str, Any] = {"clear": len(x), "anonymized": len(y), "dimension": before.components}
+    if settings.supervised:
+        _some_difference(x, y)
+        rotation = procrustes(y, x, reflections=settings.reflections)
+        if settings.rounds:
+            rotation = mutual_refinement(
+                after.apply(every_anonymized.vectors),
+                before.apply(every_clear.vectors),
+                rotation,
+                rounds=settings.rounds,
+                reflections=settings.reflections,
+            )
+        return [(Alignment(before, after, rotation), facts)] * len(seeds)
+    return [
+        (Alignment(before, after, rotation), facts | more) for rotation, more in _unsupervised(x, y, settings, seeds)
+    ]
+
+
+def _unsupervised(
+    clear: Floats, anonymized: Floats, settings: Settings, seeds: Sequence[int]
+) -> list[tuple[Floats, dict[str, Any]]]:
+    x, y = checked_sets(clear, anonymized)
+    plan = settings.schedule or Schedule()
+    shared = None
+    if max(len(x), len(y)) <= INITIAL_POINTS:
+        shared = initial_rotation(x, y, steps=plan.initial_steps, regularization=plan.regularization)
+    found = [
+        wasserstein_procrustes(
+            x,
+            y,
+            seed=seed,
+            matching=settings.matching,
+            reflections=settings.reflections,
+            schedule=plan,
+            initial=shared,
+            rounds=settings.rounds,
+        )
+        for seed in seeds
+    ]
+    return [(one.rotation.T, {"objective": one.objective, "history": list(one.history)}) for one in found]
+
+
+def paired(clear: Embeddings, anonymized: Embeddings) -> tuple[Embeddings, Embeddings]:
+    """The utterances that are in both, in the order of the clear set."""
+    common = [u for u in clear.utterances if u in anonymized.utterance_rows]
+    if not common:
+        raise InputError(
+            "no utterance is in both training sets: a supervised attack needs pairs with the same id",
+            path=anonymized.source or None,
+            fix="name the utterances alike on both sides, or attack without pairs (--method wasserstein)",
+        )
+    if len(common) == len(clear) == len(anonymized) and np.array_equal(clear.utterances, anonymized.utterances):
+        return clear, anonymized
+    return clear.of_utterances(common), anonymized.of_utterances(common)
+
+
+def _some_difference(*sets: Floats) -> None:
+    for one in sets:
+        if len(one) > 1 and np.allclose(one, one[0], rtol=0, atol=1e-9):
+            raise InputError(
+                "all training vectors of one side are the same: there is nothing to learn from",
+                fix="check the extractor's output",
+            )
+
+
+def _listed(values: NDArray[np.object_]) -> str:
+    return ", ".join(sorted(set(values)))

@@ -1,0 +1,303 @@
+"""How well an inversion works: EER against enrolments, Top-k in both directions, Linkability, per speaker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
+
+from veilmeter.attacks.inversion.maps import EVERYBODY, Floats, InversionMap
+from veilmeter.attacks.inversion.preprocessing import unit_rows
+from veilmeter.core.errors import InputError
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.intervals import rate_interval
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.scores import Scores
+from veilmeter.metrics.legal.linkability import linkability
+from veilmeter.metrics.registry import measure
+from veilmeter.metrics.scores.summary import measure_scores
+from veilmeter.metrics.scores.verification import eer
+
+TOP = (5, 10, 20)
+BLOCK = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class Identification:
+    """For each query, how many vectors of other speakers are at least as near as the nearest of its own speaker.
+
+    `own` is how many gallery vectors are of the query's speaker, `gallery` how many there are. A tie is a failure.
+    """
+
+    nearer: NDArray[np.int64]
+    own: NDArray[np.int64]
+    gallery: int
+    speakers: NDArray[np.object_]
+
+    def hits(self, k: int = 1) -> NDArray[np.bool_]:
+        """Whether the query's speaker is among its k nearest vectors."""
+        return self.nearer < k
+
+    def value(self, k: int = 1) -> float:
+        """Top-k in percent."""
+        return 100 * float(np.mean(self.hits(k)))
+
+    def chance(self, k: int = 1) -> float:
+        """What k vectors drawn blindly would give, in percent."""
+        others = self.gallery - self.own
+        k = min(k, self.gallery)
+        if k == 1:
+            return 100 * float(np.mean(self.own)) / self.gallery
+        none = np.where(
+            others >= k,
+            np.exp(
+                gammaln(others + 1) + gammaln(self.gallery - k + 1)
+                - gammaln(np.maximum(others - k, 0) + 1) - gammaln(self.gallery + 1)
+            ),
+            0.0,
+        )  # fmt: skip
+        return 100 * float(np.mean(1 - none))
+
+    @cached_property
+    def per_speaker(self) -> dict[str, float]:
+        """Top-1 of each speaker's vectors, in percent."""
+        hits = self.hits()
+        return {name: 100 * float(np.mean(hits[self.speakers == name])) for name in dict.fromkeys(self.speakers)}
+
+    def estimate(
+        self, name: str, k: int = 1, *, intervals: bool = True, at: Mapping[str, str | int | float] | None = None
+    ) -> Estimate:
+        about = measure(name)
+        low_high = rate_interval(self.hits(k), self.speakers) if intervals else None
+        return Estimate(
+            name=name,
+            label=about.label,
+            value=self.value(k),
+            unit=about.unit,
+            better=about.better,
+            interval=None if low_high is None else (100 * low_high[0], 100 * low_high[1]),
+            null=self.chance(k),
+            method="nearest neighbor",
+            n={"utterances": len(self.nearer), "speakers": len(self.per_speaker)},
+            at=at or {},
+        )
+
+
+def identify(
+    queries: ArrayLike, gallery: ArrayLike, query_speakers: ArrayLike, gallery_speakers: ArrayLike
+) -> Identification:
+    """Look up each query among the gallery by Euclidean distance (paper 002, section 5.1).
+
+    >>> found = identify([[1, 0], [0, 1]], [[0.9, 0.1], [0.8, 0.2]], ["a", "b"], ["a", "b"])
+    >>> found.value(), found.value(2), found.chance()
+    (100.0, 100.0, 50.0)
+    """
+    q, g = np.asarray(queries, float), np.asarray(gallery, float)
+    asked, known = np.asarray(query_speakers, object), np.asarray(gallery_speakers, object)
+    if q.ndim != 2 or g.ndim != 2 or q.shape[1] != g.shape[1] or not len(q) or not len(g):
+        raise InputError(f"queries {q.shape} and gallery {g.shape} can't be compared")
+    present = np.isin(asked.astype(str), known.astype(str))
+    if not present.any():
+        raise InputError(
+            "no query's speaker is in the gallery", fix="clear and anonymized trials must name speakers alike"
+        )
+    q, asked = q[present], asked[present]
+    half = 0.5 * np.einsum("ij,ij->i", g, g)
+    tie = 1e-12 * (1 + float(half.max()))  # of equal vectors rounding must not find the nearest
+    nearer = np.empty(len(q), np.int64)
+    own = np.empty(len(q), np.int64)
+    for start in range(0, len(q), BLOCK):
+        part = slice(start, start + BLOCK)
+        closeness = q[part] @ g.T - half  # the order of distances, with the sign turned
+        same = asked[part, None] == known[None, :]
+        best = np.where(same, closeness, -np.inf).max(axis=1, keepdims=True)
+        nearer[part] = np.sum(~same & (closeness >= best - tie), axis=1)
+        own[part] = same.sum(axis=1)
+    return Identification(nearer, own, len(g), asked)
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """One group's (a gender's) part of an evaluation: vectors in the space that the map restores to."""
+
+    name: str
+    restored: Embeddings
+    clear: Embeddings | None
+    enrol: Embeddings | None
+    models: Floats
+    model_names: tuple[str, ...]
+
+    @cached_property
+    def whose(self) -> Identification:
+        """Whose is this anonymized recording? Each restored trial among the clear trials."""
+        clear = self._clear()
+        return identify(self.restored.vectors, clear.vectors, self.restored.speakers, clear.speakers)
+
+    @cached_property
+    def where(self) -> Identification:
+        """The direction of Table 2: each clear trial among the restored ones."""
+        clear = self._clear()
+        return identify(clear.vectors, self.restored.vectors, clear.speakers, self.restored.speakers)
+
+    def _clear(self) -> Embeddings:
+        if self.clear is None:
+            raise InputError("Top-1 needs the clear trials", fix="give --clear-trials")
+        return self.clear
+
+    def scores(self, trials: Mapping[tuple[str, str], bool] | None = None) -> Scores | None:
+        """Cosine of each restored trial with the enrolment models; all pairs, or those of the key."""
+        if self.enrol is None or not len(self.models):
+            return None
+        matrix = self.models @ unit_rows(self.restored.vectors).T
+        mask = None
+        if trials is not None:
+            rows = {name: number for number, name in enumerate(self.model_names)}
+            columns = self.restored.utterance_rows
+            mask = np.zeros(matrix.shape, bool)
+            for (speaker, utterance), target in trials.items():
+                if speaker in rows and utterance in columns:
+                    if target != (self.restored.speakers[columns[utterance]] == speaker):
+                        raise InputError(
+                            f"the trial key calls {speaker} {utterance} {'target' if target else 'nontarget'}, "
+                            "the speakers of the vectors say otherwise"
+                        )
+                    mask[rows[speaker], columns[utterance]] = True
+        return Scores.from_matrix(matrix, np.array(self.model_names), self.restored.speakers, mask=mask)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What a map achieves on trials, by group."""
+
+    groups: tuple[Group, ...]
+    column: str
+
+    def at(self, group: Group) -> dict[str, str | int | float]:
+        return {self.column: group.name} if self.column and len(self.groups) > 1 else {}
+
+    def eer(
+        self, trials: Mapping[tuple[str, str], bool] | None = None, *, method: str = "rocch", fold: bool = False
+    ) -> dict[str, float]:
+        """The EER of each group, in percent."""
+        found = {}
+        for group in self.groups:
+            scores = group.scores(trials)
+            if scores is not None:
+                found[group.name] = eer(scores.targets, scores.impostors, method, fold=fold)
+        return found
+
+    def top1(self) -> dict[str, tuple[float, float]]:
+        """Top-1 of each group in both directions: restored among clear, clear among restored; percent."""
+        return {group.name: (group.whose.value(), group.where.value()) for group in self.groups}
+
+    def per_speaker(self) -> list[dict[str, str | float]]:
+        """Each trial speaker's Top-1 in both directions, most exposed first."""
+        rows: list[dict[str, str | float]] = []
+        for group in self.groups:
+            whose, where = group.whose.per_speaker, group.where.per_speaker
+            rows += [
+                {"speaker": name, **({self.column: group.name} if self.column else {}), "top1": value,
+                 "top1_clear": where.get(name, float("nan"))}
+                for name, value in whose.items()
+            ]  # fmt: skip
+        return sorted(rows, key=lambda row: (-float(row["top1"]), str(row["speaker"])))
+
+    def estimates(
+        self,
+        trials: Mapping[tuple[str, str], bool] | None = None,
+        *,
+        top: Sequence[int] = TOP,
+        intervals: bool = True,
+        resamples: int = 1000,
+        seed: int = 0,
+        eer_method: str = "rocch",
+        fold: bool = False,
+    ) -> dict[str, list[Estimate]]:
+        """Every measure by name; one estimate a group (and k, and number of speakers)."""
+        found: dict[str, list[Estimate]] = {}
+        for group in self.groups:
+            at = self.at(group)
+            scores = group.scores(trials)
+            if scores is not None:
+                measured = measure_scores(
+                    scores, intervals=intervals, resamples=resamples, seed=seed, eer_method=eer_method
+                )
+                for name in ("eer", "d_ece", "l_w"):
+                    one = measured[name]
+                    assert isinstance(one, Estimate)  # these are no curves
+                    found.setdefault(name, []).append((_folded(one) if fold and name == "eer" else one).with_(at=at))
+            if group.clear is not None:
+                largest = len(group.clear)
+                found.setdefault("top1", []).append(group.whose.estimate("top1", intervals=intervals, at=at))
+                found.setdefault("top1_clear", []).append(
+                    group.where.estimate("top1_clear", intervals=intervals, at=at)
+                )
+                found.setdefault("top_k", []).extend(
+                    group.whose.estimate("top_k", k, intervals=intervals, at={**at, "k": k}) for k in top if k < largest
+                )
+            if group.enrol is not None and len(group.enrol.names) > 1:
+                linked = linkability(group.enrol, group.restored)
+                sizes = sorted({2, linked.largest} | {n for n in (5, 10, 20, 50, 100) if n < linked.largest})
+                found.setdefault("linkability", []).extend(
+                    one.with_(at={**at, **one.at}) for one in linked.estimates(sizes, intervals=intervals)
+                )
+        return found
+
+
+def evaluate(
+    learnt: InversionMap,
+    anonymized_trials: Embeddings,
+    clear_trials: Embeddings | None = None,
+    enrol: Embeddings | None = None,
+    *,
+    within: str | None = None,
+) -> Evaluation:
+    """Restore the trials and compare them with clear trials and enrolments.
+
+    `within` is the attribute within which comparisons stay (paper 002: gender); by default gender where every side
+    knows it, and in any case the attribute that the map itself depends on.
+    """
+    sides = [side for side in (anonymized_trials, clear_trials, enrol) if side is not None]
+    if within is None:
+        known = all("gender" in side.attributes and all(side.attributes["gender"]) for side in sides)
+        within = learnt.column or ("gender" if known else "")
+    restored = learnt.restore(anonymized_trials)
+    clear = None if clear_trials is None else learnt.see(clear_trials)
+    seen = None if enrol is None else learnt.see(enrol)
+    raw = None if enrol is None else learnt.project(enrol)
+    names = sorted(set(restored.attributes[within])) if within else [EVERYBODY]
+    groups = []
+    for name in names:
+        part = _part(restored, within, name)
+        if part is None:
+            continue
+        models = _part(raw, within, name)
+        vectors, speakers = (np.zeros((0, 0)), ()) if models is None else enrolment_models(models)
+        groups.append(Group(name, part, _part(clear, within, name), _part(seen, within, name), vectors, speakers))
+    return Evaluation(tuple(groups), within)
+
+
+def enrolment_models(projected: Embeddings) -> tuple[Floats, tuple[str, ...]]:
+    """Plain means of each speaker's projected vectors, then length 1."""
+    sums = np.zeros((len(projected.names), projected.dimension))
+    np.add.at(sums, projected.codes, projected.vectors.astype(float))
+    return unit_rows(sums / np.bincount(projected.codes)[:, None]), projected.names
+
+
+def _part(embeddings: Embeddings | None, column: str, value: str) -> Embeddings | None:
+    if embeddings is None or not column:
+        return embeddings
+    rows = np.flatnonzero(embeddings.attributes[column] == value)
+    return embeddings.take(rows) if len(rows) else None
+
+
+def _folded(one: Estimate) -> Estimate:
+    """An EER above 50 % turned back, as paper 002 does."""
+    if one.value <= 50:
+        return one
+    interval = None if one.interval is None else (100 - one.interval[1], 100 - one.interval[0])
+    return one.with_(value=100 - one.value, interval=interval, method=f"{one.method}, folded")

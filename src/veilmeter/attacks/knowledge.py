@@ -1,0 +1,168 @@
+"""Attackers, defined by what they have, because two communities use the same words for different things.
+
+| attacker | enrolment speech | extractor | VoicePrivacy | Vauquier et al. 2025 |
+|---|---|---|---|---|
+| ignorant | original | trained on original speech | ignorant | ignorant |
+| lazy-informed | anonymized by the same system | trained on original speech | lazy-informed | - |
+| semi-informed | anonymized by the same system | adapted to a similar system | - | semi-informed |
+| informed | anonymized by the same system | adapted to the same system | semi-informed | informed |
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from veilmeter.core.errors import InputError
+
+Side = Literal["original", "anonymized"]
+Material = Literal["none", "similar system", "same system"]
+Inversion = Literal["none", "procrustes", "wasserstein"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attacker:
+    """What an attacker has.
+
+    `enrolment` is the speech of known people they compare with, `trials` the speech they want to name; `adaptation` is
+    the speech they trained on, by what produced it; `inversion` the map they learn to undo the anonymizer.
+    """
+
+    name: str
+    about: str
+    enrolment: Side
+    trials: Side = "anonymized"
+    adaptation: Material = "none"
+    inversion: Inversion = "none"
+    voiceprivacy: str = ""
+    vauquier2025: str = ""
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def extractor(self) -> str:
+        return {
+            "none": "trained on original speech",
+            "similar system": "adapted to speech anonymized by a similar system",
+            "same system": "adapted to speech anonymized by the same system",
+        }[self.adaptation]
+
+    @property
+    def adapted(self) -> bool:
+        return self.adaptation != "none"
+
+    def has(self) -> dict[str, str]:
+        """For results.json."""
+        enrolment = "original speech" if self.enrolment == "original" else "speech anonymized by the same system"
+        learned = {
+            "none": "none",
+            "procrustes": "a rotation learnt from recordings known both clear and anonymized",
+            "wasserstein": "a rotation learnt from clear and anonymized recordings without knowing which are pairs",
+        }[self.inversion]
+        return {
+            "enrolment": enrolment,
+            "extractor": self.extractor,
+            "adaptation": self.adaptation,
+            "inversion": learned,
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "about": self.about,
+            "has": self.has(),
+            "aliases": {"voiceprivacy": self.voiceprivacy, "vauquier2025": self.vauquier2025},
+        }
+
+
+# The yardstick: the same extractor and back end where nothing was anonymized. Not an attack on anonymized speech.
+ORIGINAL = Attacker(
+    name="original",
+    about="compares original speech with original speech: how well the extractor recognizes people where nothing was "
+    "anonymized",
+    enrolment="original",
+    trials="original",
+    vauquier2025="original",
+)
+
+ATTACKERS: dict[str, Attacker] = {
+    attacker.name: attacker
+    for attacker in [
+        Attacker(
+            name="ignorant",
+            about="does not know that the speech was anonymized and compares it with original speech of known people",
+            enrolment="original",
+            voiceprivacy="ignorant",
+            vauquier2025="ignorant",
+            aliases=("oa", "o-a", "unprotected-enrolment"),
+        ),
+        Attacker(
+            name="lazy-informed",
+            about="anonymizes the speech of known people with the same system, but keeps an extractor trained on "
+            "original speech",
+            enrolment="anonymized",
+            voiceprivacy="lazy-informed",
+            aliases=("aa", "a-a", "lazy"),
+        ),
+        Attacker(
+            name="semi-informed",
+            about="anonymizes the speech of known people with the same system, and adapts to speech anonymized by a "
+            "similar system",
+            enrolment="anonymized",
+            adaptation="similar system",
+            vauquier2025="semi-informed",
+        ),
+        Attacker(
+            name="informed",
+            about="anonymizes the speech of known people with the same system, and adapts to speech that the same "
+            "system anonymized",
+            enrolment="anonymized",
+            adaptation="same system",
+            voiceprivacy="semi-informed",
+            vauquier2025="informed",
+            aliases=("vpc-semi-informed", "retrained"),
+        ),
+        Attacker(
+            name="procrustes",
+            about="runs the same system on speech of known people, learns from these pairs a rotation that undoes it, "
+            "and compares the restored vectors with original speech",
+            enrolment="original",
+            inversion="procrustes",
+            aliases=("inversion", "supervised-inversion"),
+        ),
+        Attacker(
+            name="wasserstein-procrustes",
+            about="learns the rotation without knowing which anonymized recording belongs to which clear one, and "
+            "compares the restored vectors with original speech",
+            enrolment="original",
+            inversion="wasserstein",
+            aliases=("wasserstein", "unsupervised-inversion"),
+        ),
+    ]
+}
+
+
+def attacker(name: str) -> Attacker:
+    """By name or alias.
+
+    >>> attacker("retrained").name
+    'informed'
+    >>> attacker("vpc-semi-informed").vauquier2025
+    'informed'
+    """
+    key = name.strip().lower().replace("_", "-").replace(" ", "-")
+    for one in ATTACKERS.values():
+        if key == one.name or key in one.aliases:
+            return one
+    known = [alias for one in ATTACKERS.values() for alias in (one.name, *one.aliases)]
+    near = difflib.get_close_matches(key, known, 1)
+    raise InputError(
+        f"there is no attacker called {name!r}",
+        fix=f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(ATTACKERS)}",
+    )
+
+
+def chosen(names: Sequence[str]) -> list[Attacker]:
+    """These attackers, once each, in the order of the table, which is that of rising knowledge."""
+    wanted = {attacker(name).name for name in names}
+    return [one for one in ATTACKERS.values() if one.name in wanted]

@@ -1,0 +1,1 @@
+"""What knows nothing of speech: estimates, intervals, engine, errors, files, text."""

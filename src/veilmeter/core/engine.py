@@ -1,0 +1,272 @@
+"""Where work runs: this process, a pool of processes, or a Dask cluster. Nothing else knows.
+
+A task is a top-level function of one item. It is called once an item, in any order and anywhere; what it returns
+comes back with the item's number, so that the result never depends on where or in which order the work ran. A worker
+that dies takes nothing with it: its items are given to another one.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from veilmeter.core.errors import InputError, VeilmeterError, missing_extra
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+DEATHS = 3  # a pool is started anew so often without a result in between; then something is wrong with the work itself
+QUEUE = 4  # items handed out ahead for each worker: results must not pile up, and a stop must not wait for thousands
+LARGEST_CONFIG, DEEPEST_CONFIG = 100_000, 20
+BATCH_SYSTEMS = {"slurm": "SLURMCluster", "oar": "OARCluster", "pbs": "PBSCluster"}
+CLUSTER_HELP = (
+    "Run on a Dask cluster: tcp://host:8786, `local`, or slurm, oar, pbs with your dask-jobqueue configuration "
+    "(slurm:FILE.yaml names one)."
+)
+
+
+class Engine(Protocol):
+    """`run` yields (number of the item, result) as they come; `workers` is how many run at once."""
+
+    @property
+    def workers(self) -> int: ...
+
+    def run(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]: ...
+
+    def close(self) -> None: ...
+
+
+def ordered(engine: Engine, task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """All results in the order of the items.
+
+    >>> ordered(Here(), abs, [-2, 1])
+    [2, 1]
+    """
+    results: dict[int, Result] = dict(engine.run(task, items))
+    return [results[number] for number in range(len(items))]
+
+
+def stretches(count: int, workers: int) -> list[range]:
+    """0..count-1 in consecutive parts of nearly one size, one for each worker: for items that share large arrays.
+
+    >>> stretches(7, 3)
+    [range(0, 2), range(2, 4), range(4, 7)]
+    """
+    parts = max(1, min(count, workers))
+    return [range(count * part // parts, count * (part + 1) // parts) for part in range(parts)]
+
+
+class Here:
+    """This process, one item after the other."""
+
+    workers = 1
+
+    def run(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
+        for number, item in enumerate(items):
+            yield number, task(item)
+
+    def close(self) -> None:
+        pass
+
+
+class Pool:
+    """Processes on this machine, one thread each."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._pool: ProcessPoolExecutor | None = None
+
+    def _started(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                self.workers, mp_context=multiprocessing.get_context("spawn"), initializer=_prepare_worker
+            )
+        return self._pool
+
+    def run(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
+        left = list(range(len(items)))[::-1]
+        waiting: dict[Future[Any], int] = {}
+        deaths = 0
+        try:
+            while left or waiting:
+                try:
+                    while left and len(waiting) < QUEUE * self.workers:
+                        waiting[self._started().submit(task, items[left[-1]])] = left[-1]
+                        left.pop()
+                    done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        result = future.result()
+                        yield waiting.pop(future), result
+                        deaths = 0
+                except BrokenProcessPool:
+                    # Somebody killed a worker, or it ran out of memory. Nobody knows which item it was: all that were
+                    # out are done again.
+                    deaths += 1
+                    if deaths == DEATHS:
+                        raise VeilmeterError(
+                            f"worker processes died {DEATHS} times without finishing anything",
+                            fix="there may be too little memory; try fewer --jobs",
+                        ) from None
+                    left += sorted(waiting.values(), reverse=True)
+                    waiting.clear()
+                    self.close()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+
+def _prepare_worker() -> None:
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[variable] = "1"
+    # Ctrl-C reaches the whole group: the main process ends the work in order, the others would print tracebacks.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
+
+
+def _leave_with(parent: Any) -> None:
+    """A main process that was killed leaves nobody behind who works on for hours."""
+    parent.join()
+    os._exit(1)
+
+
+class Cluster:
+    """A Dask cluster: its scheduler's address, `local` for one on this machine, or a batch system."""
+
+    def __init__(self, address: str, workers: int | None = None) -> None:
+        try:
+            from distributed import Client, LocalCluster
+        except ImportError:
+            raise missing_extra("distributed", "cluster") from None
+        self._cluster: Any = None
+        kind, _, config = address.partition(":")
+        if kind in BATCH_SYSTEMS:
+            self._cluster = _batch_cluster(kind, config or None, workers)
+        elif address == "local":
+            self._cluster = LocalCluster(n_workers=workers or cores(), threads_per_worker=1, dashboard_address=None)
+        elif "://" not in address:
+            raise InputError(f"{address!r} is no cluster", fix=CLUSTER_HELP)
+        try:
+            self._client = Client(self._cluster or address, timeout="10s", set_as_default=False)
+        except OSError as error:
+            raise VeilmeterError(f"the cluster at {address} does not answer: {error}") from None
+
+    @property
+    def workers(self) -> int:
+        return max(1, len(self._client.scheduler_info(n_workers=-1)["workers"]))
+
+    def run(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
+        from distributed import KilledWorker, as_completed
+
+        numbers: dict[Any, int] = {}
+        upcoming = iter(range(len(items)))
+        done = as_completed([], loop=self._client.loop)
+
+        def hand_out(count: int) -> None:
+            for number in islice(upcoming, count):
+                future = self._client.submit(task, items[number], pure=False)
+                numbers[future.key] = number
+                done.add(future)
+
+        hand_out(QUEUE * max(self.workers, 2))
+        for future in done:
+            try:
+                result = future.result()
+            except KilledWorker as error:
+                raise VeilmeterError(
+                    f"the workers of the cluster died over one item: {error}", fix="give the workers more memory"
+                ) from None
+            number = numbers.pop(future.key)
+            future.release()
+            yield number, result
+            hand_out(1)
+
+    def close(self) -> None:
+        self._client.close()
+        if self._cluster is not None:
+            self._cluster.close()
+
+
+def _batch_cluster(kind: str, config: str | None, workers: int | None) -> Any:
+    try:
+        import dask
+        import dask_jobqueue
+    except ImportError:
+        raise missing_extra("dask-jobqueue", "cluster") from None
+    if config is not None:
+        dask.config.update(dask.config.config, _read_config(Path(config)))
+    if not dask.config.get(f"jobqueue.{kind}.cores", None):
+        raise InputError(
+            f"dask-jobqueue has no configuration for {kind}",
+            fix=f"name it as --cluster {kind}:FILE.yaml (jobqueue: {{{kind}: {{cores: .., memory: ..}}}})",
+        )
+    cluster = getattr(dask_jobqueue, BATCH_SYSTEMS[kind])()
+    cluster.scale(jobs=workers or 1)
+    return cluster
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"the configuration can't be read: {error}", path=path) from None
+    try:
+        # Aliases let a few lines grow to gigabytes, and deep nesting takes minutes; a configuration needs neither.
+        if len(text) > LARGEST_CONFIG or not _is_flat(text):
+            raise InputError(
+                "this is no plain configuration file", path=path, fix="write it without YAML aliases or deep nesting"
+            )
+        found = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise InputError(f"this is not YAML: {error}", path=path) from None
+    if not isinstance(found, dict) or "jobqueue" not in found:
+        raise InputError("there is no `jobqueue` section in it", path=path)
+    return found
+
+
+def _is_flat(text: str) -> bool:
+    """No aliases, and nothing deeper than a few levels; stops reading where that is clear."""
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(text):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST_CONFIG or isinstance(event, yaml.AliasEvent):
+            return False
+    return True
+
+
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def worth(engine: Engine | None, much: bool) -> Engine:
+    """The engine that was given, for work that is worth sending to it; else this process."""
+    return engine if engine is not None and much else Here()
+
+
+def open_engine(jobs: int | None = None, cluster: str | None = None) -> Engine:
+    """`--jobs` and `--cluster` as an engine: all cores by default, this process alone with one job."""
+    if jobs is not None and jobs < 1:
+        raise InputError(f"--jobs {jobs} makes no sense", fix="give 1 or more")
+    if cluster is not None:
+        return Cluster(cluster, jobs)
+    workers = cores() if jobs is None else jobs
+    return Here() if workers == 1 else Pool(workers)

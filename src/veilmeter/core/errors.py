@@ -1,0 +1,90 @@
+"""What can go wrong, said so that a person can mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class VeilmeterError(Exception):
+    """Something the user can mend. The command prints it and exits with 2; it never shows a traceback.
+
+    >>> print(InputError("the score is not a number", path="scores.txt", line=7, fix="remove the line"))
+    scores.txt:7: the score is not a number (remove the line)
+    """
+
+    def __init__(
+        self, what: str, *, path: str | Path | None = None, line: int | None = None, fix: str | None = None
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        self.path = None if path is None else str(path)
+        self.line = line
+        self.fix = fix
+
+    def __str__(self) -> str:
+        place = "" if self.path is None else self.path + ("" if self.line is None else f":{self.line}") + ": "
+        return f"{place}{self.what}" + (f" ({self.fix})" if self.fix else "")
+
+    def __reduce__(self) -> tuple[object, ...]:  # errors cross process borders
+        return (_rebuild, (type(self), self.what, self.path, self.line, self.fix))
+
+
+def _rebuild(
+    kind: type[VeilmeterError], what: str, path: str | None, line: int | None, fix: str | None
+) -> VeilmeterError:
+    return kind(what, path=path, line=line, fix=fix)
+
+
+class InputError(VeilmeterError):
+    """A file, an array or an option that can't be used as it is."""
+
+
+class MissingExtra(VeilmeterError):
+    """A library of an extra that is not installed.
+
+    >>> print(missing_extra("soundfile", "audio"))
+    soundfile is needed for this and is not installed (run: pip install 'veilmeter[audio]')
+    """
+
+
+def missing_extra(library: str, extra: str) -> MissingExtra:
+    return MissingExtra(
+        f"{library} is needed for this and is not installed", fix=f"run: pip install 'veilmeter[{extra}]'"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with an input, found by `veilmeter check` or skipped on the way and counted.
+
+    `kind` is a short stable name such as "nan-score", the same for every place where it happens.
+    """
+
+    kind: str
+    what: str
+    path: str
+    line: int | None = None
+    fix: str = ""
+    fatal: bool = True
+
+    def __str__(self) -> str:
+        place = self.path + ("" if self.line is None else f":{self.line}")
+        return f"{place}: {self.what}" + (f" ({self.fix})" if self.fix else "")
+
+
+def refuse(problems: Iterable[Problem]) -> None:
+    """Where nothing may be left out: the first problem that leaves something out is an error.
+
+    >>> refuse([Problem("nan", "it holds NaN", "a.wav"), Problem("nan", "it holds NaN", "b.wav")])
+    Traceback (most recent call last):
+    ...
+    veilmeter.core.errors.InputError: a.wav: it holds NaN; there is 1 more problem
+    """
+    fatal = [problem for problem in problems if problem.fatal]
+    if fatal:
+        first, more = fatal[0], len(fatal) - 1
+        others = f"; there {'is' if more == 1 else 'are'} {more} more problem{'' if more == 1 else 's'}"
+        what = first.what + (others if more else "")
+        raise InputError(what, path=first.path, line=first.line, fix=first.fix or None)

@@ -1,0 +1,209 @@
+"""Files that appear whole or not at all, readable by their owner only: embeddings and scores are biometric data."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import math
+import os
+import re
+import struct
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tokenize import TokenError
+from typing import Any
+
+from veilmeter.core.errors import VeilmeterError
+
+PRIVATE_FILE = 0o600
+# All that Python's zip reader and NumPy raise on archives that are damaged, encrypted or made up.
+BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError, RuntimeError, ValueError, KeyError,
+                  TypeError, AttributeError, IndexError, SyntaxError, TokenError, MemoryError)  # fmt: skip
+PRIVATE_FOLDER = 0o700
+_COMMANDS = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+
+
+def make_folder(path: str | Path) -> Path:
+    """The folder, made if missing, with mode 0700 where we made it."""
+    folder = Path(path)
+    try:
+        folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+    except OSError as error:
+        raise said(error, folder) from None
+    return folder
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[Path]:
+    """A path to write to; when the block ends well it is synced and renamed to `path`, else it is removed.
+
+    >>> import tempfile; folder = tempfile.mkdtemp()
+    >>> with whole_file(folder + "/a.txt") as temporary:
+    ...     _ = temporary.write_text("hello")
+    >>> Path(folder, "a.txt").read_text()
+    'hello'
+    """
+    target = Path(path)
+    make_folder(target.parent)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name[:80]}.", suffix=".part", dir=target.parent)
+    except OSError as error:
+        raise said(error, target) from None
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with open(temporary, "rb") as written:
+            os.fsync(written.fileno())
+        os.chmod(temporary, PRIVATE_FILE)
+        os.replace(temporary, target)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise said(error, target) from None
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def only_one(path: Path, where: str | Path | None = None, *, wait: Callable[[], None] | None = None) -> Iterator[None]:
+    """Hold the lock file, or say that another run does. The system frees it however the run ends.
+
+    With `wait`, that is called if another run holds it, and then this one waits until it is free.
+    """
+    try:
+        handle = _locked(path, wait)
+    except BlockingIOError:
+        raise VeilmeterError(
+            "another run is writing to this output folder",
+            path=where or path,
+            fix="wait until it has ended, stop it, or choose another folder",
+        ) from None
+    except OSError as error:
+        raise said(error, path) from None
+    try:
+        yield
+    finally:
+        try:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+        finally:  # also when Ctrl-C comes in between
+            os.close(handle)
+
+
+def _locked(path: Path, wait: Callable[[], None] | None = None) -> int:
+    """An open, locked file. One that was removed between opening and locking protects nobody: then once more."""
+    told = False
+    while True:
+        make_folder(path.parent)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
+        try:
+            try:
+                import fcntl
+            except ImportError:  # no such locks on this system
+                return handle
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if wait is None:
+                    raise
+                if not told:
+                    wait()
+                    told = True
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            if path.exists() and os.path.samestat(os.fstat(handle), os.stat(path)):
+                return handle
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Half-written files of a process that was killed while it wrote; only for who holds the folder's lock."""
+    for left in folder.glob(".*.part"):
+        left.unlink(missing_ok=True)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    with whole_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    with whole_file(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    write_text(path, to_json(value) + "\n")
+
+
+def to_json(value: Any, *, indent: int | None = 1) -> str:
+    """JSON that any parser reads: numpy numbers become numbers, NaN and infinities become null or a word.
+
+    Characters that command a terminal or turn the direction of writing are escaped: ids come from strangers.
+
+    >>> to_json("Zoë\\x9b31m")
+    '"Zoë\\\\u009b31m"'
+    """
+    text = json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    return text if text.isascii() else _COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def plain(value: Any) -> Any:
+    """`value` as dicts, lists, strings and numbers.
+
+    >>> import numpy as np
+    >>> plain({"a": np.float32(0.5), "b": float("nan"), "c": (1, np.int64(2)), "d": float("inf")})
+    {'a': 0.5, 'b': None, 'c': [1, 2], 'd': 'inf'}
+    """
+    if isinstance(value, str):  # names of files may hold bytes that are no UTF-8
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if isinstance(value, bool | int) or value is None:
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None if math.isnan(value) else "inf" if value > 0 else "-inf"
+    if hasattr(value, "to_json"):
+        return plain(value.to_json())
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):  # numpy arrays and scalars
+        return plain(value.tolist())
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Sequence | set | frozenset):
+        return [plain(item) for item in value]
+    raise TypeError(f"{type(value).__name__} can't be written as JSON")
+
+
+def sha256(path: str | Path) -> str:
+    """Of a file, or of all files under a folder with their relative names."""
+    root = Path(path)
+    if root.is_file():
+        with open(root, "rb") as handle:
+            return hashlib.file_digest(handle, "sha256").hexdigest()
+    digest = hashlib.sha256()
+    for file in sorted(p for p in root.rglob("*") if p.is_file()):
+        digest.update(file.relative_to(root).as_posix().encode("utf-8", "surrogateescape") + b"\0")
+        digest.update(sha256(file).encode())
+    return digest.hexdigest()
+
+
+def said(error: OSError, path: str | Path) -> VeilmeterError:
+    """What the system answered, as a person would say it."""
+    if error.errno == errno.ENOSPC:
+        return VeilmeterError(
+            "the disk is full", path=path, fix="free some space and run the same command again; what was done is kept"
+        )
+    if error.errno in (errno.EEXIST, errno.ENOTDIR):
+        what = "this link leads nowhere" if os.path.islink(path) else "this is a file, not a folder"
+        return VeilmeterError(what, path=path, fix="choose another output folder")
+    if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
+        return VeilmeterError("this can't be written", path=path, fix="choose another output folder or mend its rights")
+    return VeilmeterError(error.strerror or str(error), path=path)

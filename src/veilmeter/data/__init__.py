@@ -1,0 +1,1 @@
+"""What is measured: corpora, embeddings, scores, and their file formats."""

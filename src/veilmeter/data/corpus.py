@@ -1,0 +1,262 @@
+"""Corpora: who speaks, where the audio is, in which session."""
+
+from __future__ import annotations
+
+import importlib
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from veilmeter.core.errors import InputError, Problem
+
+LAYOUTS = {
+    "folder": "folder",
+    "librispeech": "librispeech",
+    "vctk": "vctk",
+    "commonvoice": "commonvoice",
+    "kaldi": "kaldi_data",
+    "vpc": "vpc",
+    "csv": "csv_list",
+}
+"""The layouts by name, and the module of `veilmeter.data.formats` that reads each."""
+
+# Lists say more than names of files: VoicePrivacy's data are recordings of LibriSpeech and VCTK, with lists.
+_BY_LISTS = ("commonvoice", "kaldi", "vpc")
+_BY_NAMES = ("librispeech", "vctk")
+_IN_ORDER = (_BY_LISTS, ("csv",), _BY_NAMES, ("folder",))
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """One recording. `gender` is "f", "m" or "" (unknown); `session` is "" where the corpus has none."""
+
+    id: str
+    speaker: str
+    path: Path
+    gender: str = ""
+    session: str = ""
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Utterances sorted by id, each id once, with what was wrong with the corpus's lists.
+
+    `variant` tells apart what was read from one root: the list's name, or the part and suffix that were chosen.
+
+    >>> Corpus(Path("x"), "folder", (Utterance("b/1", "b", Path("x/b/1.wav")), Utterance("a/1", "a", Path("x/1.wav"))))
+    Corpus(2 utterances of 2 speakers, folder layout, x)
+    """
+
+    root: Path
+    layout: str
+    utterances: tuple[Utterance, ...]
+    problems: tuple[Problem, ...] = ()
+    variant: str = ""
+
+    def __post_init__(self) -> None:
+        kept: dict[str, Utterance] = {}
+        problems = list(self.problems)
+        for utterance in sorted(self.utterances, key=lambda u: (u.id, str(u.path))):
+            if (first := kept.setdefault(utterance.id, utterance)) is not utterance:
+                what = f"its id {utterance.id!r} is that of {first.path} too; that one is used"
+                problems.append(Problem("duplicate-id", what, str(utterance.path), fix="rename or remove one"))
+        object.__setattr__(self, "utterances", tuple(kept.values()))
+        object.__setattr__(self, "problems", tuple(problems))
+
+    def __len__(self) -> int:
+        return len(self.utterances)
+
+    def __iter__(self) -> Iterator[Utterance]:
+        return iter(self.utterances)
+
+    def __repr__(self) -> str:
+        return f"Corpus({len(self)} utterances of {len(self.speakers)} speakers, {self.layout} layout, {self.root})"
+
+    @cached_property
+    def by_id(self) -> dict[str, Utterance]:
+        return {utterance.id: utterance for utterance in self.utterances}
+
+    @cached_property
+    def by_speaker(self) -> dict[str, tuple[Utterance, ...]]:
+        groups: dict[str, list[Utterance]] = {}
+        for utterance in self.utterances:
+            groups.setdefault(utterance.speaker, []).append(utterance)
+        return {speaker: tuple(group) for speaker, group in sorted(groups.items())}
+
+    @property
+    def speakers(self) -> tuple[str, ...]:
+        return tuple(self.by_speaker)
+
+    @cached_property
+    def genders(self) -> dict[str, str]:
+        """Each speaker's gender: the one of most of their utterances, "" if none says."""
+        found = {}
+        for speaker, group in self.by_speaker.items():
+            counts = Counter(u.gender for u in group if u.gender)
+            found[speaker] = min(counts, key=lambda g: (-counts[g], g)) if counts else ""
+        return found
+
+    def take(self, ids: Iterable[str]) -> Corpus:
+        """The part with these ids."""
+        wanted = set(ids)
+        chosen = tuple(u for u in self.utterances if u.id in wanted)
+        return Corpus(self.root, self.layout, chosen, self.problems, self.variant)
+
+    def relative(self, utterance: Utterance) -> Path:
+        """Where the audio lies below the root; by speaker and id if it lies elsewhere (as a wav.scp may say)."""
+        try:
+            return utterance.path.relative_to(self.root)
+        except ValueError:
+            return Path("wav", file_name(utterance.id) + utterance.path.suffix)
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """Utterances of two corpora that belong together, and the ids of those without a partner."""
+
+    pairs: tuple[tuple[Utterance, Utterance], ...]
+    only_first: tuple[str, ...]
+    only_second: tuple[str, ...]
+    speaker_differs: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+
+def match(first: Corpus, second: Corpus) -> Matched:
+    """Original and anonymized utterances by id, whatever the files' extension; what has no partner is listed.
+
+    An id whose two utterances name different speakers is not a pair: `speaker_differs` lists it.
+    """
+    pairs, differ = [], []
+    for utterance in first:
+        partner = second.by_id.get(utterance.id)
+        if partner is None:
+            continue
+        if partner.speaker == utterance.speaker:
+            pairs.append((utterance, partner))
+        else:
+            differ.append(utterance.id)
+    return Matched(
+        tuple(pairs),
+        tuple(u.id for u in first if u.id not in second.by_id),
+        tuple(u.id for u in second if u.id not in first.by_id),
+        tuple(differ),
+    )
+
+
+def read_corpus(
+    path: str | Path,
+    layout: str | None = None,
+    *,
+    roots: Sequence[str | Path] = (),
+    part: str | None = None,
+    suffix: str | None = None,
+) -> Corpus:
+    """The corpus at `path`, its layout recognised by what is there or named.
+
+    Audio must lie below `path`, or below one of `roots`; a link, a `..` or an absolute path that leads elsewhere is
+    listed as a problem and left out. A Kaldi `wav.scp` names absolute paths by habit: there they may lead anywhere
+    unless `roots` says where. `part` chooses among the parts of a corpus that has several (LibriSpeech's
+    `test-clean`, Common Voice's `test`, VoicePrivacy's `libri_test`), `suffix` among VoicePrivacy's variants (`_anon`).
+    """
+    root = Path(path)
+    if layout is not None and layout not in LAYOUTS:
+        raise InputError(f"there is no layout {layout!r}", fix=f"choose one of {', '.join(LAYOUTS)}")
+    try:
+        if not root.exists():
+            raise InputError("there is no such file or folder", path=root)
+        name = layout or recognise(root)
+        module = _format(name)
+        options: dict[str, Any] = {"roots": [Path(r) for r in roots], "part": part, "suffix": suffix}
+        utterances, problems = module.read(root, **options)
+    except (OSError, ValueError) as error:  # rights, names too long for the system, null bytes
+        raise InputError(f"the corpus can't be read: {getattr(error, 'strerror', None) or error}", path=root) from None
+    base, list_name = (root, "") if root.is_dir() else (root.parent, root.name)
+    variant = "/".join(filter(None, (list_name, part, suffix)))
+    corpus = Corpus(base, name, tuple(utterances), tuple(problems), variant)
+    if not len(corpus):
+        first = f"; the first of {len(problems)} problems: {problems[0]}" if problems else ""
+        raise InputError(f"there is no usable utterance in the {name} layout{first}", path=root, fix=_HINT)
+    return corpus
+
+
+_HINT = "check the path, or name the layout with --layout " + "|".join(LAYOUTS)
+
+
+def recognise(root: Path) -> str:
+    """The layout's name, by what is there."""
+    try:
+        return _recognise(root)
+    except (OSError, ValueError) as error:
+        raise InputError(f"the corpus can't be read: {getattr(error, 'strerror', None) or error}", path=root) from None
+
+
+def _recognise(root: Path) -> str:
+    if root.is_file():
+        if root.suffix.lower() in (".csv", ".tsv"):
+            return "csv"
+        raise InputError(
+            "this is not a corpus", path=root, fix="give a folder, or a CSV with the columns path, speaker"
+        )
+    for names in _IN_ORDER:
+        fitting = [name for name in names if _format(name).recognise(root)]
+        if len(fitting) > 1:
+            raise InputError(
+                f"this could be {' or '.join(fitting)}", path=root, fix=f"say which with --layout {'|'.join(fitting)}"
+            )
+        if fitting:
+            return fitting[0]
+    kaldi = sorted(one.name for one in root.iterdir() if one.is_dir() and _format("kaldi").recognise(one))
+    if kaldi:
+        listed = ", ".join(kaldi[:8]) + (" ..." if len(kaldi) > 8 else "")
+        raise InputError(f"there are {len(kaldi)} Kaldi data folders here: {listed}", path=root, fix="give one of them")
+    raise InputError(
+        "no corpus layout is recognised here",
+        path=root,
+        fix="give a folder with one subfolder a speaker, a CSV with the columns path, speaker, or --layout",
+    )
+
+
+def _format(name: str) -> ModuleType:
+    return importlib.import_module(f"veilmeter.data.formats.{LAYOUTS[name]}")
+
+
+def gender_code(text: str) -> str:
+    """The many ways to write a gender as "f", "m" or "".
+
+    >>> [gender_code(text) for text in ("F", "female_feminine", "Male", "other", "")]
+    ['f', 'f', 'm', '', '']
+    """
+    word = text.strip().lower()
+    if word in ("f", "w", "female", "woman", "female_feminine"):
+        return "f"
+    return "m" if word in ("m", "male", "man", "male_masculine") else ""
+
+
+def clean_id(text: str) -> str:
+    """An id without white space or control characters, which trial lists and Kaldi's files can't hold.
+
+    >>> clean_id("anna/first take")
+    'anna/first_take'
+    """
+    # Composed, as file systems differ in how they store accents, and an original must find its anonymized partner.
+    return "".join(c if c.isprintable() and not c.isspace() else "_" for c in unicodedata.normalize("NFC", text))
+
+
+def file_name(text: str) -> str:
+    """An id as the name of one file.
+
+    >>> file_name("../a/b")
+    '__a_b'
+    """
+    name = clean_id(text).replace("/", "_").replace("\\", "_")
+    while name.startswith("."):
+        name = name.replace("..", "_", 1) if name.startswith("..") else "_" + name[1:]
+    return name

@@ -1,0 +1,179 @@
+"""Checks a corpus: who speaks how much, and every recording that can't be used, before any long run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from veilmeter.core.engine import Engine, Here, Pool, cores
+from veilmeter.core.errors import InputError, Problem
+from veilmeter.data.checks import Checked
+from veilmeter.data.corpus import Corpus, read_corpus, recognise
+from veilmeter.data.formats.walk import sample
+from veilmeter.speech.audio import LONGEST_SECONDS, AudioError, clipped_problem, read_recording
+
+Progress = Callable[[int, int], None]
+
+_FIRST = 3  # places named of each kind of problem
+_CHUNK = 16
+_WORTH_A_POOL = 500  # recordings; below, starting processes takes longer than reading
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What one recording is like."""
+
+    seconds: float
+    rate: int
+    channels: int
+    problem: Problem | None = None
+
+
+def check(
+    path: Path,
+    *,
+    layout: str | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+    part: str | None = None,
+    suffix: str | None = None,
+    roots: Sequence[Path] = (),
+) -> Checked | None:
+    """The problems of a corpus with its counts; None if it is none."""
+    if layout is None and not _is_corpus(path):
+        return None
+    corpus = read_corpus(path, layout, roots=roots, part=part, suffix=suffix)
+    heard = listen(corpus, engine, progress)
+    usable = [one for one in heard if one.problem is None or not one.problem.fatal]
+    problems = [*corpus.problems, *(one.problem for one in heard if one.problem)]
+    problems += remarks(corpus, heard)
+    facts = describe(corpus, heard, problems)
+    if not usable:
+        return Checked("corpus", f"{corpus.layout} layout, nothing usable", grouped(problems), facts)
+    return Checked("corpus", _summary(facts), grouped(problems), facts)
+
+
+def remarks(corpus: Corpus, heard: list[Heard]) -> list[Problem]:
+    """What makes a corpus useless to measure with though every recording is well; often it is the wrong folder."""
+    each = Counter(u.speaker for u, h in zip(corpus, heard, strict=True) if h.problem is None or not h.problem.fatal)
+    alone = sum(count == 1 for count in each.values())
+    found = []
+    if len(each) == 1:
+        what = f"all recordings are by one speaker, {next(iter(each))!r}: nobody can be told from anybody"
+        fix = f"read as {corpus.layout} layout; if that is wrong, give another folder, or --layout"
+        found.append(Problem("one-speaker", what, str(corpus.root), fix=fix, fatal=False))
+    elif alone:
+        who = "every speaker has" if alone == len(each) else f"{alone} of {len(each)} speakers have"
+        what = f"{who} one usable recording only: enough to train with, not to be recognised by"
+        found.append(Problem("one-recording", what, str(corpus.root), fatal=False))
+    return found
+
+
+def listen(corpus: Corpus, engine: Engine | None = None, progress: Progress | None = None) -> list[Heard]:
+    """Read every recording, on all cores and telling the progress when there are many."""
+    paths = [str(utterance.path) for utterance in corpus]
+    chunks = [tuple(paths[start : start + _CHUNK]) for start in range(0, len(paths), _CHUNK)]
+    own = None
+    if engine is None:
+        engine = own = Pool(cores()) if len(paths) > _WORTH_A_POOL and cores() > 1 else Here()
+    found: dict[int, list[Heard]] = {}
+    try:
+        for number, heard in engine.run(_listen, chunks):
+            found[number] = heard
+            if progress is not None and len(paths) > _WORTH_A_POOL:
+                progress(min(len(found) * _CHUNK, len(paths)), len(paths))
+    finally:
+        if own is not None:
+            own.close()
+    return [one for number in range(len(chunks)) for one in found[number]]
+
+
+def _listen(paths: tuple[str, ...]) -> list[Heard]:
+    heard = []
+    for path in paths:
+        try:
+            recording = read_recording(path, max_seconds=LONGEST_SECONDS)
+        except AudioError as error:
+            heard.append(Heard(0.0, 0, 0, error.problem()))
+        else:
+            remark = clipped_problem(path, recording)
+            heard.append(Heard(recording.seconds, recording.rate, recording.channels, remark))
+    return heard
+
+
+def describe(corpus: Corpus, heard: list[Heard], problems: list[Problem]) -> dict[str, Any]:
+    """The corpus in numbers; recordings that can't be used don't count."""
+    usable = [(u, h) for u, h in zip(corpus, heard, strict=True) if h.problem is None or not h.problem.fatal]
+    seconds = np.array([h.seconds for _, h in usable])
+    each = Counter(u.speaker for u, _ in usable)
+    counts = np.array(sorted(each.values()))
+    genders = Counter(corpus.genders[speaker] or "unknown" for speaker in each)
+    sessions = {(u.speaker, u.session) for u, _ in usable if u.session}
+    return {
+        "layout": corpus.layout,
+        "speakers": len(each),
+        "utterances": len(usable),
+        "hours": round(float(seconds.sum()) / 3600, 4),
+        "speakers_by_gender": {name: genders[name] for name in ("f", "m", "unknown") if genders[name]},
+        "sessions": len(sessions),
+        "utterances_per_speaker": _spread(counts),
+        "seconds_per_utterance": _spread(seconds),
+        "rates": {str(rate): n for rate, n in sorted(Counter(h.rate for _, h in usable).items())},
+        "channels": {str(c): n for c, n in sorted(Counter(h.channels for _, h in usable).items())},
+        "problems": dict(sorted(Counter(problem.kind for problem in problems).items())),
+    }
+
+
+def _spread(values: np.ndarray[Any, Any]) -> dict[str, float]:
+    if not len(values):
+        return {}
+    return {
+        "least": round(float(values.min()), 3),
+        "median": round(float(np.median(values)), 3),
+        "most": round(float(values.max()), 3),
+    }
+
+
+def _summary(facts: dict[str, Any]) -> str:
+    genders = ", ".join(f"{count} {name}" for name, count in facts["speakers_by_gender"].items())
+    each, length = facts["utterances_per_speaker"], facts["seconds_per_utterance"]
+    sessions = f", {facts['sessions']} sessions" if facts["sessions"] else ""
+    return (
+        f"{facts['layout']} layout, {facts['speakers']} speakers ({genders}), {facts['utterances']} utterances "
+        f"({each['least']:g} to {each['most']:g} a speaker){sessions}, {facts['hours']:.2f} hours "
+        f"({length['least']:.1f} to {length['most']:.1f} s, median {length['median']:.1f} s)"
+    )
+
+
+def grouped(problems: list[Problem]) -> list[Problem]:
+    """One entry a kind: how many, and the first places. What can't be used comes first."""
+    kinds: dict[tuple[bool, str], list[Problem]] = {}
+    for problem in problems:
+        kinds.setdefault((not problem.fatal, problem.kind), []).append(problem)
+    found = []
+    for (remark, kind), group in sorted(kinds.items(), key=lambda one: (one[0][0], -len(one[1]), one[0][1])):
+        first = group[0]
+        if len(group) == 1:
+            found.append(first)
+            continue
+        places = ", ".join(p.path + ("" if p.line is None else f":{p.line}") for p in group[1:_FIRST])
+        rest = f", and {len(group) - _FIRST} more" if len(group) > _FIRST else ""
+        what = f"{first.what} [{len(group)} times {kind}; also {places}{rest}]"
+        found.append(Problem(kind, what, first.path, first.line, first.fix, fatal=not remark))
+    return found
+
+
+def _is_corpus(path: Path) -> bool:
+    """Whether it looks like a corpus; a folder with audio whose speakers nobody can tell is one that is wrong."""
+    if path.is_file():
+        return path.suffix.lower() in (".csv", ".tsv")
+    try:
+        recognise(path)
+    except InputError as error:
+        return "no corpus layout" not in error.what or bool(sample(path, 1))
+    return True

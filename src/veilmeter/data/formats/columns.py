@@ -1,0 +1,266 @@
+"""White-space separated columns, read fast and never trusted: plain or gzip, any line ends, UTF-8 or Latin-1.
+
+The file is read in pieces that end at a line's end, so memory is bounded by the piece and by what the caller keeps.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.core.errors import InputError, Problem
+
+PIECE = 1 << 24
+LONGEST_LINE = 1 << 16
+
+
+@dataclass(slots=True)
+class Piece:
+    """Some lines of a file: all tokens in order, how many each line has, and the number of the first line."""
+
+    tokens: list[bytes]
+    per_line: NDArray[np.int64]
+    first_line: int
+    latin1: bool = False
+
+    def line_numbers(self) -> NDArray[np.int64]:
+        """The line number of each line that is not blank."""
+        return self.first_line + np.flatnonzero(self.per_line)
+
+
+@dataclass(slots=True)
+class Codes:
+    """Ids as numbers, in the order in which they were first seen."""
+
+    known: dict[bytes, int] = field(default_factory=dict)
+
+    def encode(self, tokens: list[bytes]) -> NDArray[np.int32]:
+        known = self.known
+        for token in dict.fromkeys(tokens):
+            if token not in known:
+                known[token] = len(known)
+        return np.fromiter(map(known.__getitem__, tokens), np.int32, len(tokens))
+
+    def names(self) -> list[str]:
+        return [text(token) for token in self.known]
+
+
+def text(token: bytes) -> str:
+    """An id as a string; bytes that are no UTF-8 are taken as Latin-1."""
+    try:
+        return token.decode()
+    except UnicodeDecodeError:
+        return token.decode("latin-1")
+
+
+def pieces(path: str | Path, *, size: int = PIECE) -> Iterator[Piece]:
+    """The file's lines in pieces; `InputError` if it can't be read or is no text."""
+    line = 1
+    with _opened(path) as handle:
+        rest = b""
+        while True:
+            try:
+                data = handle.read(size)
+            except (OSError, EOFError, zlib.error) as error:
+                raise InputError(f"the file breaks off or is damaged: {error}", path=path, line=line) from None
+            if line == 1 and not rest:
+                _check_start(data, path)
+                data = data.removeprefix(b"\xef\xbb\xbf")
+            whole = rest + data
+            if data:
+                end = whole.rfind(b"\n") + 1 or whole.rfind(b"\r", 0, -1) + 1
+                if not end:
+                    if len(whole) > LONGEST_LINE:
+                        raise InputError(
+                            "the line is longer than 65,536 bytes",
+                            path=path,
+                            line=line,
+                            fix="this is no list of trials",
+                        )
+                    rest = whole
+                    continue
+                whole, rest = whole[:end], whole[end:]
+            if whole:
+                piece = _piece(whole, path, line)
+                yield piece
+                line += len(piece.per_line)
+            if not data:
+                return
+
+
+def _opened(path: str | Path) -> IO[bytes]:
+    try:
+        handle = open(path, "rb")  # noqa: SIM115  (closed by the caller's with)
+        start = handle.read(2)
+        handle.seek(0)
+    except FileNotFoundError:
+        raise InputError("there is no such file", path=path) from None
+    except IsADirectoryError:
+        raise InputError("this is a folder, not a file", path=path) from None
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the name
+        raise InputError(f"this can't be read: {error}", path=path) from None
+    if start == b"\x1f\x8b":
+        return gzip.GzipFile(fileobj=handle)  # type: ignore[return-value]
+    return handle
+
+
+def _check_start(data: bytes, path: str | Path) -> None:
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise InputError("the file is UTF-16", path=path, line=1, fix="save it as UTF-8")
+    if b"\0" in data[:4096]:
+        raise InputError("this is a binary file, not a list of lines", path=path)
+
+
+def _piece(data: bytes, path: str | Path, first_line: int) -> Piece:
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    latin1 = False
+    if not data.isascii():
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            data, latin1 = data.decode("latin-1").encode(), True
+    raw = np.frombuffer(data, np.uint8)
+    space = raw - np.uint8(9) <= 4  # tab to carriage return; with the blank, what bytes.split() splits at
+    space |= raw == 32
+    starts = ~space
+    starts[1:] &= space[:-1]
+    ends = np.flatnonzero(raw == 10)
+    if not len(ends) or ends[-1] != len(raw) - 1:
+        ends = np.append(ends, len(raw) - 1)
+    before = np.concatenate([[-1], ends[:-1]])
+    if len(ends) and int((ends - before).max()) > LONGEST_LINE:
+        where = first_line + int((ends - before).argmax())
+        raise InputError("the line is longer than 65,536 bytes", path=path, line=where, fix="this is no list of trials")
+    begins = np.flatnonzero(starts)
+    width, over = divmod(len(begins), len(ends))
+    if width and not over:  # the usual case is quick to confirm: the same number of columns in every line
+        table = begins.reshape(len(ends), width)
+        if (table[:, 0] > before).all() and (table[:, -1] < ends + 1).all():
+            return Piece(data.split(), np.full(len(ends), width), first_line, latin1)
+    per_line = np.diff(np.searchsorted(begins, ends, side="right"), prepend=0)
+    return Piece(data.split(), per_line, first_line, latin1)
+
+
+@dataclass(slots=True)
+class _Kind:
+    what: str
+    fix: str
+    fatal: bool
+    path: str
+    count: int = 0
+    first: list[tuple[int | None, str]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Findings:
+    """What is wrong with files, by kind: how often, and the first few places. Memory does not grow with the faults."""
+
+    kinds: dict[tuple[str, str], _Kind] = field(default_factory=dict)
+    shown: int = 5
+
+    def add(
+        self,
+        kind: str,
+        what: str,
+        path: str | Path,
+        lines: Iterable[int | None] = (None,),
+        *,
+        count: int | None = None,
+        details: Sequence[str] = (),
+        fix: str = "",
+        fatal: bool = True,
+    ) -> None:
+        """`count` faults of this kind, of which `lines` are the first; `details` say what is there."""
+        places = list(lines)
+        if not places:
+            return
+        entry = self.kinds.setdefault((kind, str(path)), _Kind(what, fix, fatal, str(path)))
+        entry.count += len(places) if count is None else count
+        for number, line in enumerate(places[: self.shown - len(entry.first)]):
+            entry.first.append((line, details[number] if number < len(details) else ""))
+
+    def problems(self) -> list[Problem]:
+        """One problem a kind, with its count and first places in its words."""
+        found = []
+        for (kind, _), entry in self.kinds.items():
+            line, detail = entry.first[0]
+            what = entry.what + (f": {detail}" if detail else "")
+            if entry.count > 1:
+                others = ", ".join(str(place) for place, _ in entry.first[1:] if place is not None)
+                more = f"; {entry.count:,} times"
+                if others:
+                    more += f", also in line{'s' if ',' in others else ''} {others}"
+                    more += " ..." if entry.count > len(entry.first) else ""
+                what += more
+            found.append(Problem(kind, what, entry.path, line, entry.fix, entry.fatal))
+        return found
+
+    def raise_first(self) -> None:
+        """The first fatal problem as an error, if there is one."""
+        for problem in self.problems():
+            if problem.fatal:
+                raise InputError(problem.what, path=problem.path, line=problem.line, fix=problem.fix or None)
+
+    def remarks(self) -> list[str]:
+        """What was put right on the way."""
+        return [str(problem) for problem in self.problems() if not problem.fatal]
+
+
+@dataclass(slots=True)
+class Rows:
+    """Lines of one width as columns of tokens, with their line numbers."""
+
+    columns: list[list[bytes]]
+    lines: NDArray[np.int64]
+
+
+def rows(
+    path: str | Path, widths: tuple[int, ...], what: str, findings: Findings, *, size: int = PIECE
+) -> Iterator[Rows]:
+    """The lines with the file's number of columns, piece by piece; other lines go to `findings`."""
+    width = 0
+    empty = True
+    for piece in pieces(path, size=size):
+        if piece.latin1:
+            findings.add("latin-1", "the file is not UTF-8; it was read as Latin-1", path, fatal=False)
+        filled = piece.per_line[piece.per_line > 0]
+        if not len(filled):
+            continue
+        empty = False
+        lines = piece.line_numbers()
+        if not width:
+            counts = [int(np.count_nonzero(filled == w)) for w in widths]
+            width = widths[int(np.argmax(counts))]
+        tokens = piece.tokens
+        good = filled == width
+        if not good.all():
+            bad = np.flatnonzero(~good)
+            commas = not good.any() and b"," in tokens[0]
+            findings.add(
+                "columns",
+                f"{what} has {' or '.join(map(str, widths))} columns in every line",
+                path,
+                [int(line) for line in lines[bad[: findings.shown]]],
+                count=len(bad),
+                details=[f"this one has {int(n)}" for n in filled[bad[: findings.shown]]],
+                fix="columns are separated by white space, not by commas"
+                if commas
+                else "mend or remove the line"
+                if good.any()
+                else "is this the right file?",
+            )
+            keep = np.repeat(good, filled)
+            tokens = [token for token, kept in zip(tokens, keep.tolist(), strict=True) if kept]
+            lines = lines[good]
+        if len(lines):
+            yield Rows([tokens[column::width] for column in range(width)], lines)
+    if empty:
+        findings.add("empty", "the file is empty", path)

@@ -1,0 +1,61 @@
+"""LibriSpeech: `<part>/<speaker>/<chapter>/<speaker>-<chapter>-<n>.flac`, or the same files in fewer folders.
+
+The session is the chapter: one reader, one book, one sitting or a few.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from veilmeter.core.errors import Problem
+from veilmeter.data.corpus import Utterance, gender_code
+from veilmeter.data.formats.text_lines import read_lines
+from veilmeter.data.formats.walk import Walk, named
+
+_NAME = re.compile(r"(\d+)-(\d+)-\d+")
+PARTS = re.compile(r"(train|dev|test)-(clean|other)(-\d+)?")
+
+
+def recognise(root: Path) -> bool:
+    return named(root, _NAME)
+
+
+def read(
+    root: Path, *, roots: Sequence[Path] = (), part: str | None = None, suffix: str | None = None
+) -> tuple[list[Utterance], list[Problem]]:
+    base = root if part is None else root / part
+    walk = Walk(base, [root, *roots])
+    genders = read_genders(root)
+    utterances = []
+    for path in walk:
+        name = _NAME.fullmatch(path.stem)
+        if name is None:
+            what = "its name is not <speaker>-<chapter>-<number>"
+            walk.problems.append(Problem("no-speaker", what, str(path)))
+            continue
+        speaker, chapter = name.groups()
+        of_part = next((p for p in path.relative_to(root.parent).parts[:-1] if PARTS.fullmatch(p)), "")
+        attributes = {"part": of_part} if of_part else {}
+        session = f"{speaker}-{chapter}"
+        utterances.append(Utterance(path.stem, speaker, path, genders.get(speaker, ""), session, attributes))
+    return utterances, walk.problems
+
+
+def read_genders(root: Path) -> dict[str, str]:
+    """Speaker to gender from SPEAKERS.TXT in the folder, in one of its own (`LibriSpeech/`), or above it where the
+    corpus keeps it."""
+    top = root.resolve()
+    below = sorted(folder for folder in top.iterdir() if folder.is_dir()) if top.is_dir() else []
+    for folder in (top, *below, top.parent, top.parent.parent):
+        file = folder / "SPEAKERS.TXT"
+        if file.is_file():
+            genders = {}
+            for _, line in read_lines(file):
+                if not line.startswith(";"):
+                    fields = [field.strip() for field in line.split("|")]
+                    if len(fields) >= 2:
+                        genders[fields[0]] = gender_code(fields[1])
+            return genders
+    return {}

@@ -1,0 +1,140 @@
+"""Vectors in NumPy's npz: `ids`, `vectors`, `speakers`, and further columns. Pickled objects are refused."""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.core.errors import InputError
+from veilmeter.core.files import BROKEN_ARCHIVE, whole_file
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.formats.kaldi import with_meta
+from veilmeter.data.formats.vector_file import Found
+
+# Deflate can blow a file up a thousand times; honest vectors hardly shrink at all.
+_LARGEST_EXPANSION = 100
+_SMALL = 1 << 24
+
+
+def read_npz(path: Path) -> Found:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+            refuse_bombs(archive, path)
+            for name in ("ids", "vectors"):
+                if name not in members:
+                    there = ", ".join(sorted(members)[:8]) + (", ..." if len(members) > 8 else "")
+                    raise InputError(
+                        f"there is no array {name!r}, only {there or 'nothing'}",
+                        path=path,
+                        fix="save arrays called ids, vectors and speakers: np.savez(file, ids=.., vectors=.., ...)",
+                    )
+            arrays = {name: _member(archive, info, path) for name, info in members.items()}
+    except InputError:
+        raise
+    except BROKEN_ARCHIVE as error:
+        raise InputError(f"this is no sound npz file: {error}", path=path) from None
+    vectors = arrays.pop("vectors")
+    if vectors.ndim != 2 or vectors.dtype.kind not in "fiu" or vectors.shape[1] == 0:
+        raise InputError(f"'vectors' must be a table of numbers, not {vectors.dtype} {vectors.shape}", path=path)
+    ids = _texts(arrays.pop("ids"), "ids", len(vectors), path)
+    speakers = _texts(arrays.pop("speakers"), "speakers", len(vectors), path) if "speakers" in arrays else None
+    durations = None
+    if "durations" in arrays:
+        durations = arrays.pop("durations")
+        if durations.shape != (len(vectors),) or durations.dtype.kind not in "fiu":
+            raise InputError(f"'durations' must be {len(vectors)} numbers", path=path)
+        durations = durations.astype(np.float64)
+    attributes = {
+        name: _texts(array, name, len(vectors), path)
+        for name, array in arrays.items()
+        if array.shape == (len(vectors),) and array.dtype.kind in "UTiub"
+    }
+    with np.errstate(over="ignore", invalid="ignore"):
+        table = vectors if isinstance(vectors, np.memmap) else np.asarray(vectors, np.float32)
+    found = Found(path, ids, table, speakers, attributes, durations)
+    return found if speakers is not None else with_meta(found, path.parent)
+
+
+def refuse_bombs(archive: zipfile.ZipFile, path: Path) -> None:
+    """An archive that would unpack to far more than it is."""
+    size = sum(info.file_size for info in archive.infolist())
+    if size > max(_SMALL, _LARGEST_EXPANSION * path.stat().st_size):
+        raise InputError(f"unpacked it would be {size} bytes, far more than vectors can shrink", path=path)
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> NDArray[Any]:
+    with archive.open(info) as handle:
+        shape, fortran, dtype = _header(handle, info, path)
+        start = handle.tell()
+        count = 1
+        for length in shape:
+            count *= length
+        if dtype.hasobject:
+            raise InputError(
+                f"array {info.filename!r} holds pickled objects, which are never loaded",
+                path=path,
+                fix="save it as numbers or as text (dtype str)",
+            )
+        if count * dtype.itemsize != info.file_size - start:
+            raise InputError(f"array {info.filename!r} does not have the length it claims", path=path)
+        plain = info.compress_type == zipfile.ZIP_STORED and dtype == np.float32 and len(shape) == 2 and count > 0
+        if plain and not fortran and not info.flag_bits & 1:
+            offset = _data_offset(info, path) + start
+            return np.memmap(path, np.float32, "r", offset=offset, shape=shape)
+        data = handle.read()
+        array = np.frombuffer(data, dtype, count)
+    return array.reshape(shape[::-1]).T if fortran else array.reshape(shape)
+
+
+def _header(handle: IO[bytes], info: zipfile.ZipInfo, path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    try:
+        version = np.lib.format.read_magic(handle)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read(handle)
+    except (ValueError, TypeError, SyntaxError, KeyError, RecursionError, MemoryError):
+        raise InputError(f"{info.filename!r} in it is no NumPy array", path=path) from None
+    return shape, fortran, dtype
+
+
+def _data_offset(info: zipfile.ZipInfo, path: Path) -> int:
+    """Where a stored member's bytes begin: after its local header, whose two last fields are variable in length."""
+    with open(path, "rb") as handle:
+        handle.seek(info.header_offset)
+        header = handle.read(30)
+        name_length, extra_length = struct.unpack("<HH", header[26:30])
+    return int(info.header_offset + 30 + name_length + extra_length)
+
+
+def _texts(array: NDArray[Any], name: str, n: int, path: Path) -> list[str]:
+    if array.shape != (n,) or array.dtype.kind not in "UTSiub":
+        raise InputError(f"{name!r} must be {n} words, not {array.dtype} {array.shape}", path=path)
+    try:
+        if array.dtype.kind == "S":
+            return [value.decode("utf-8") for value in array.tolist()]
+        return [str(value) for value in array.tolist()]
+    except (UnicodeDecodeError, ValueError):
+        raise InputError(f"{name!r} holds text that is not UTF-8", path=path) from None
+
+
+def write_npz(embeddings: Embeddings, path: Path) -> None:
+    columns: dict[str, Any] = {name: np.array(list(column), str) for name, column in embeddings.attributes.items()}
+    for name in ("ids", "vectors", "speakers", "durations"):
+        if name in columns:
+            raise InputError(f"a further column can't be called {name!r}", path=path)
+    if embeddings.durations is not None:
+        columns["durations"] = embeddings.durations
+    with whole_file(path) as temporary, open(temporary, "wb") as out:
+        np.savez(
+            out,
+            allow_pickle=False,
+            ids=np.array(list(embeddings.utterances), str),
+            vectors=np.ascontiguousarray(embeddings.vectors, np.float32),
+            speakers=np.array(list(embeddings.speakers), str),
+            **columns,
+        )

@@ -1,0 +1,110 @@
+"""Score files too large for memory: their scores and labels piece by piece, nothing kept.
+
+The label is the fourth column, or comes from a key whose lines are in the same order. Repeated pairs are not looked
+for: that would need all of them in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.core.errors import InputError
+from veilmeter.data.formats.columns import PIECE, Findings, rows, text
+from veilmeter.data.formats.scores import numbers_of
+from veilmeter.data.formats.trials import label_column, labels_of
+
+Piece = tuple[NDArray[np.float64], NDArray[np.bool_]]
+
+
+def stream(
+    path: str | Path, trials: str | Path | None = None, *, layout: str | None = None, size: int = PIECE
+) -> Iterator[Piece]:
+    """Scores and whether each is of a target trial, in the file's order."""
+    notes = Findings()
+    key = None if trials is None else _Key(trials, layout, size)
+    for part in rows(path, (3, 4), "a score file", notes, size=size):
+        values = numbers_of(path, part, notes)
+        notes.raise_first()
+        if key is not None:
+            labels = key.next(part.columns[0], part.columns[1], path, int(part.lines[0]))
+        elif len(part.columns) == 4:
+            labels, good = labels_of(part.columns[3])
+            if not good.all():
+                bad = int(np.argmin(good))
+                raise InputError(
+                    f"the fourth column is {text(part.columns[3][bad])[:60]!r}, not target or nontarget",
+                    path=path,
+                    line=int(part.lines[bad]),
+                )
+        else:
+            raise InputError(
+                "nothing says which trials are of one speaker",
+                path=path,
+                fix="give the trial key with --trials, or scores with a fourth column target/nontarget",
+            )
+        yield values, labels
+    notes.raise_first()
+    if key is not None:
+        key.finish()
+
+
+class _Key:
+    """A trial key read along with its scores."""
+
+    def __init__(self, path: str | Path, layout: str | None, size: int) -> None:
+        self.path = path
+        self.notes = Findings()
+        self.parts = rows(path, (3,), "a trial key", self.notes, size=size)
+        self.first = None if layout is None else layout == "voxceleb"
+        self.enrol: list[bytes] = []
+        self.test: list[bytes] = []
+        self.labels = np.empty(0, bool)
+
+    def next(self, enrol: list[bytes], test: list[bytes], path: str | Path, line: int) -> NDArray[np.bool_]:
+        """The labels of the next trials, which must be these."""
+        count = len(enrol)
+        while len(self.enrol) < count and self._more():
+            pass
+        same = self.enrol[:count] == enrol and self.test[:count] == test
+        if not same:
+            pairs = zip(self.enrol, self.test, enrol, test, strict=False)
+            at = next((i for i, (a, b, c, d) in enumerate(pairs) if (a, b) != (c, d)), len(self.enrol))
+            raise InputError(
+                f"from here on the key {self.path} does not have the same trials in the same order",
+                path=path,
+                line=line + at,
+                fix="sort both files alike (LC_ALL=C sort), or measure without --stream",
+            )
+        labels = self.labels[:count]
+        self.enrol, self.test, self.labels = self.enrol[count:], self.test[count:], self.labels[count:]
+        return labels
+
+    def _more(self) -> bool:
+        part = next(self.parts, None)
+        self.notes.raise_first()
+        if part is None:
+            return False
+        if self.first is None:
+            self.first = label_column(self.path, part)
+        column, a, b = (0, 1, 2) if self.first else (2, 0, 1)
+        labels, good = labels_of(part.columns[column])
+        if not good.all():
+            bad = int(np.argmin(good))
+            word = text(part.columns[column][bad])[:60]
+            raise InputError(
+                f"the label is {word!r}, not target or nontarget", path=self.path, line=int(part.lines[bad])
+            )
+        self.enrol += part.columns[a]
+        self.test += part.columns[b]
+        self.labels = np.concatenate([self.labels, labels])
+        return True
+
+    def finish(self) -> None:
+        if self.enrol or self._more():
+            raise InputError(
+                "the key has more trials than there are scores", path=self.path, fix="is it the right key?"
+            )

@@ -1,0 +1,389 @@
+"""Score files: two ids and a number a line, with the label as a fourth column in some; joined with their trial key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.core.errors import InputError
+from veilmeter.data.formats.columns import PIECE, Codes, Findings, Rows, rows, text
+from veilmeter.data.formats.trials import LABELS, TrialTable, labels_of, read_trials
+from veilmeter.data.scores import Scores
+
+ONLY_COMMON = "use --only-common to measure the pairs that are in both files"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ScoreTable:
+    """A score file's lines: ids as codes, scores, labels if there is a fourth column, and the line of each."""
+
+    path: str
+    enrol: NDArray[np.int32]
+    test: NDArray[np.int32]
+    values: NDArray[np.float64]
+    is_target: NDArray[np.bool_] | None
+    lines: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def read_scores(
+    path: str | Path,
+    trials: str | Path | None = None,
+    *,
+    layout: str | None = None,
+    utt2spk: str | Path | None = None,
+    only_common: bool = False,
+) -> Scores:
+    """A score file joined with its trial key (or with its own fourth column)."""
+    return read_with_remarks(path, trials, layout=layout, utt2spk=utt2spk, only_common=only_common)[0]
+
+
+def read_with_remarks(
+    path: str | Path,
+    trials: str | Path | None = None,
+    *,
+    layout: str | None = None,
+    utt2spk: str | Path | None = None,
+    only_common: bool = False,
+) -> tuple[Scores, list[str]]:
+    """As `read_scores`, and what was put right on the way."""
+    codes, notes = Codes(), Findings()
+    table = read_score_table(path, codes=codes, findings=notes)
+    notes.raise_first()
+    if trials is None and table.is_target is None:
+        raise InputError(
+            "nothing says which trials are of one speaker",
+            path=path,
+            fix="give the trial key with --trials, or scores with a fourth column target/nontarget",
+        )
+    key = None if trials is None else read_trials(trials, layout=layout, codes=codes, findings=notes)
+    notes.raise_first()
+    rows_of_scores, is_target = join(table, key, codes, notes, only_common=only_common)
+    notes.raise_first()
+    enrol, test = table.enrol[rows_of_scores], table.test[rows_of_scores]
+    names, people, source = _who(enrol, test, is_target, codes, utt2spk, trials, notes)
+    notes.raise_first()
+    found = Scores(table.values[rows_of_scores], is_target, people[enrol], people[test], names, str(path), source)
+    return found, notes.remarks()
+
+
+def read_score_table(path: str | Path, *, codes: Codes | None = None, findings: Findings | None = None) -> ScoreTable:
+    """A score file. Without `findings` the first fault is an error; with them faults are collected, lines skipped."""
+    ids = Codes() if codes is None else codes
+    notes = Findings() if findings is None else findings
+    enrol, test, values, labels, lines = [], [], [], [], []
+    for part in rows(path, (3, 4), "a score file", notes, size=PIECE):
+        numbers = numbers_of(path, part, notes)
+        good = np.isfinite(numbers)
+        truth = None
+        if len(part.columns) == 4:
+            truth, known = labels_of(part.columns[3])
+            if not known.all():
+                bad = np.flatnonzero(~known)
+                notes.add(
+                    "bad-label",
+                    "the fourth column of a score file is target or nontarget",
+                    path,
+                    [int(part.lines[i]) for i in bad[: notes.shown]],
+                    count=len(bad),
+                    details=[f"{text(part.columns[3][i])[:60]!r}" for i in bad[: notes.shown]],
+                    fix="mend the label or remove the line",
+                )
+            good &= known
+        kept = slice(None) if good.all() else np.flatnonzero(good)
+        enrol.append(ids.encode(part.columns[0])[kept])
+        test.append(ids.encode(part.columns[1])[kept])
+        values.append(numbers[kept])
+        lines.append(part.lines[kept])
+        if truth is not None:
+            labels.append(truth[kept])
+    if findings is None:
+        notes.raise_first()
+    if not values:
+        nothing = np.empty(0, np.int32)
+        return ScoreTable(str(path), nothing, nothing, np.empty(0), None, np.empty(0, np.int64))
+    return ScoreTable(
+        str(path),
+        np.concatenate(enrol),
+        np.concatenate(test),
+        np.concatenate(values),
+        np.concatenate(labels) if labels else None,
+        np.concatenate(lines),
+    )
+
+
+def numbers_of(path: str | Path, part: Rows, notes: Findings) -> NDArray[np.float64]:
+    """The scores; what is no finite number becomes NaN and goes to the findings."""
+    tokens = part.columns[2]
+    try:
+        found = np.fromiter(map(float, tokens), np.float64, len(tokens))
+        odd = []
+        if b"_" in b" ".join(tokens):  # Python reads 1_000, nobody else does
+            odd = [i for i, token in enumerate(tokens) if b"_" in token]
+    except ValueError:
+        found = np.full(len(tokens), np.nan)
+        odd = []
+        for i, token in enumerate(tokens):
+            try:
+                found[i] = float(token)
+            except ValueError:
+                odd.append(i)
+    if odd:
+        found[odd] = np.nan
+        first = odd[: notes.shown]
+        looks_like_key = sum(tokens[i].lower() in LABELS for i in first) == len(first)
+        notes.add(
+            "not-a-number",
+            "the score is not a number",
+            path,
+            [int(part.lines[i]) for i in first],
+            count=len(odd),
+            details=[f"{text(tokens[i])[:60]!r}" for i in first],
+            fix="this looks like a trial key: the score file comes first, the key after --trials"
+            if looks_like_key
+            else "mend or remove the line",
+        )
+    finite = np.isfinite(found)
+    if odd:
+        finite[odd] = True
+    if not finite.all():
+        bad = np.flatnonzero(~finite)
+        notes.add(
+            "not-finite",
+            "the score is not finite",
+            path,
+            [int(part.lines[i]) for i in bad[: notes.shown]],
+            count=len(bad),
+            details=[text(tokens[i])[:60] for i in bad[: notes.shown]],
+            fix="find out why the system gave no score, or remove the trial",
+        )
+    return found
+
+
+def join(
+    table: ScoreTable, key: TrialTable | None, codes: Codes, notes: Findings, *, only_common: bool = False
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Which rows of the score file to measure, and whether each is a target trial."""
+    base = np.int64(max(1, len(codes.known)))
+    pairs = table.enrol * base + table.test
+    kept = repeats(table.enrol, table.test, table.values, table.path, table.lines, codes, notes, "score")
+    if key is None:
+        labels = table.is_target
+        if labels is None:
+            raise InputError("nothing says which trials are of one speaker", path=table.path)
+        if len(kept) and (labels[kept].all() or not labels[kept].any()):
+            kind = "target" if labels[kept].all() else "nontarget"
+            notes.add("one-class", f"all {len(kept):,} trials are {kind}", table.path, fix="both classes are needed")
+        return kept, labels[kept]
+    key_pairs = key.enrol * base + key.test
+    key_kept = repeats(key.enrol, key.test, key.is_target, key.path, key.lines, codes, notes, "trial")
+    known, wanted = pairs[kept], key_pairs[key_kept]
+    if len(known) == len(wanted) and (known == wanted).all():
+        found, truth = kept, key.is_target[key_kept]
+    else:
+        order = np.argsort(wanted)
+        at = np.searchsorted(wanted[order], known)
+        hit = np.zeros(len(known), bool)
+        inside = at < len(wanted)
+        hit[inside] = wanted[order[at[inside]]] == known[inside]
+        if not hit.any():
+            _add_no_match(table, key, known, wanted, base, notes)
+            return kept[hit], np.empty(0, bool)
+        _add_strangers(table, key, kept, hit, key_kept, wanted, known, base, codes, notes, only_common)
+        found = kept[hit]
+        truth = key.is_target[key_kept[order[at[hit]]]]
+    if table.is_target is not None and len(found):
+        wrong = np.flatnonzero(table.is_target[found] != truth)
+        notes.add(
+            "label-conflict",
+            "the file's own label contradicts the trial key",
+            table.path,
+            [int(table.lines[found[i]]) for i in wrong[: notes.shown]],
+            count=len(wrong),
+            fix="is this the key of these scores?",
+        )
+    if len(found) and (truth.all() or not truth.any()):
+        kind = "target" if truth.all() else "nontarget"
+        notes.add(
+            "one-class", f"all {len(found):,} scored trials are {kind}", table.path, fix="both classes are needed"
+        )
+    return found, truth
+
+
+def repeats(
+    enrol: NDArray[np.int32],
+    test: NDArray[np.int32],
+    content: NDArray[Any],
+    path: str,
+    lines: NDArray[np.int64],
+    codes: Codes,
+    notes: Findings,
+    what: str,
+) -> NDArray[np.intp]:
+    """The rows without repeats. A repeat that says the same is counted once, one that contradicts is a fault."""
+    base = max(1, len(codes.known))
+    pairs = enrol * np.int64(base) + test
+    ordered = np.sort(pairs)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return np.arange(len(pairs))
+    order = np.argsort(pairs, kind="stable")
+    again = np.flatnonzero(pairs[order][1:] == pairs[order][:-1]) + 1
+    same = content[order[again]] == content[order[again - 1]]
+    names = list(codes.known)
+    other = "scores" if what == "score" else "labels"
+    for kind, found, fatal in [("duplicate", order[again[same]], False), ("contradiction", order[again[~same]], True)]:
+        first = np.sort(found)[: notes.shown]
+        notes.add(
+            f"{kind}-{what}",
+            f"this {what} is there twice" + (f", with different {other}" if fatal else " and was counted once"),
+            path,
+            [int(lines[i]) for i in first],
+            count=len(found),
+            details=[_pair(names, int(pairs[i]), base) for i in first],
+            fix="remove one of the lines" if fatal else "",
+            fatal=fatal,
+        )
+    gone = np.zeros(len(pairs), bool)
+    gone[order[again]] = True
+    return np.flatnonzero(~gone)
+
+
+def _pair(names: list[bytes], pair: int, base: int) -> str:
+    return f"{text(names[pair // base])[:60]} {text(names[pair % base])[:60]}"
+
+
+def _add_no_match(
+    table: ScoreTable,
+    key: TrialTable,
+    known: NDArray[np.int64],
+    wanted: NDArray[np.int64],
+    base: np.int64,
+    notes: Findings,
+) -> None:
+    swapped = np.isin(known % base * base + known // base, wanted).any()
+    notes.add(
+        "no-match",
+        f"none of the {len(known):,} pairs of ids is among the {len(wanted):,} trials of {key.path}",
+        table.path,
+        fix="the two ids are the other way round there" if swapped else "is this the key of these scores?",
+    )
+
+
+def _add_strangers(
+    table: ScoreTable,
+    key: TrialTable,
+    kept: NDArray[np.intp],
+    hit: NDArray[np.bool_],
+    key_kept: NDArray[np.intp],
+    wanted: NDArray[np.int64],
+    known: NDArray[np.int64],
+    base: np.int64,
+    codes: Codes,
+    notes: Findings,
+    only_common: bool,
+) -> None:
+    """Scores without a trial and trials without a score."""
+    names = list(codes.known)
+    lost = np.flatnonzero(~np.isin(wanted, known))
+    extra = np.flatnonzero(~hit)
+    for kind, what, path, lines, places, pairs in [
+        ("score-without-trial", "the score has no trial in the key", table.path, table.lines[kept], extra, known),
+        ("trial-without-score", "the trial has no score", key.path, key.lines[key_kept], lost, wanted),
+    ]:  # fmt: skip
+        first = places[: notes.shown]
+        notes.add(
+            kind,
+            what,
+            path,
+            [int(lines[i]) for i in first],
+            count=len(places),
+            details=[_pair(names, int(pairs[i]), int(base)) for i in first],
+            fix="left out, as --only-common says" if only_common else ONLY_COMMON,
+            fatal=not only_common,
+        )
+
+
+def _who(
+    enrol: NDArray[np.int32],
+    test: NDArray[np.int32],
+    is_target: NDArray[np.bool_],
+    codes: Codes,
+    utt2spk: str | Path | None,
+    trials: str | Path | None,
+    notes: Findings,
+) -> tuple[list[str], NDArray[np.int64], str]:
+    """`speakers` with the given utt2spk, or with the one beside the key if there is one that fits."""
+    beside = None if trials is None else Path(trials).parent / "utt2spk"
+    if utt2spk is None and beside is not None and beside.is_file():
+        doubts = Findings()
+        try:
+            found = speakers(enrol, test, is_target, codes, beside, doubts)
+            doubts.raise_first()
+        except InputError as error:
+            notes.add("utt2spk", f"left aside: {error.what}", beside, fatal=False)
+        else:
+            return found
+    return speakers(enrol, test, is_target, codes, utt2spk, notes)
+
+
+def speakers(
+    enrol: NDArray[np.int32],
+    test: NDArray[np.int32],
+    is_target: NDArray[np.bool_],
+    codes: Codes,
+    utt2spk: str | Path | None,
+    notes: Findings,
+) -> tuple[list[str], NDArray[np.int64], str]:
+    """Who each id belongs to: names, the person of each id, and how that was found.
+
+    `utt2spk` says it for utterances; a target trial says that its two ids are of one person. An id that neither names
+    stands for itself.
+    """
+    ids = list(codes.known)
+    start = np.arange(len(ids))
+    names = dict(codes.known)
+    told: dict[int, int] = {}
+    if utt2spk is not None:
+        for part in rows(utt2spk, (2,), "utt2spk", notes):
+            for utterance, speaker in zip(*part.columns, strict=True):
+                row = codes.known.get(utterance)
+                if row is None:
+                    continue
+                start[row] = names.setdefault(speaker, len(names))
+                if told.setdefault(row, int(start[row])) != start[row]:
+                    notes.add("two-speakers", f"{text(utterance)} is there with two speakers", utt2spk,
+                              fix="remove one of the lines")  # fmt: skip
+        if not told:
+            notes.add("utt2spk", "it names none of the ids of the trials", utt2spk, fix="is this the right utt2spk?")
+    person = _together(start, start[enrol[is_target]], start[test[is_target]], len(names))
+    if told and utt2spk is not None:
+        one = np.unique([(start[row], person[row]) for row in told], axis=0)
+        same = len(one) - len(np.unique(one[:, 1]))
+        if same:
+            notes.add("speakers-joined", "the target trials say that two of its speakers are one person", utt2spk,
+                      count=same, fix="is this the utt2spk of these trials?", fatal=False)  # fmt: skip
+    source = "target trials" if utt2spk is None else f"{Path(utt2spk).name} and target trials"
+    return [text(name) for name in names], person, source
+
+
+def _together(start: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """`start` with linked numbers (a[i] and b[i] are one) made the same: connected components by their least member."""
+    parent = np.arange(count)
+    links = np.unique(a * np.int64(count) + b)
+    a, b = links // count, links % count
+    while True:
+        low = np.minimum(parent[a], parent[b])
+        before = parent.copy()
+        np.minimum.at(parent, parent[a], low)
+        np.minimum.at(parent, parent[b], low)
+        np.minimum.at(parent, a, low)
+        np.minimum.at(parent, b, low)
+        parent = parent[parent]
+        if (parent == before).all():
+            return parent[start]

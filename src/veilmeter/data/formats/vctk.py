@@ -1,0 +1,65 @@
+"""VCTK: `wav48_silence_trimmed/p226/p226_001_mic2.flac` or `wav48/p226/p226_001.wav`, with `speaker-info.txt`.
+
+Where both microphones were kept, the second is used (the first has low-frequency noise), or `part="mic1"`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from veilmeter.core.errors import InputError, Problem
+from veilmeter.data.corpus import Utterance, gender_code
+from veilmeter.data.formats.text_lines import read_lines
+from veilmeter.data.formats.walk import Walk, named
+
+_NAME = re.compile(r"([ps]\d+)_(\d+)(?:_(mic[12]))?")
+
+
+def recognise(root: Path) -> bool:
+    return named(root, _NAME)
+
+
+def read(
+    root: Path, *, roots: Sequence[Path] = (), part: str | None = None, suffix: str | None = None
+) -> tuple[list[Utterance], list[Problem]]:
+    if part not in (None, "mic1", "mic2"):
+        raise InputError(f"VCTK has no part {part!r}", path=root, fix="choose mic1 or mic2")
+    walk = Walk(root, roots)
+    chosen: dict[tuple[str, str], tuple[Path, str]] = {}
+    for path in walk:
+        name = _NAME.fullmatch(path.stem)
+        if name is None:
+            walk.problems.append(Problem("no-speaker", "its name is not <speaker>_<number>", str(path)))
+            continue
+        speaker, number, microphone = name.groups()
+        known = chosen.get((speaker, number))
+        # Some speakers have only one microphone: then that one, whatever was asked for.
+        if known is None or (microphone == (part or "mic2") and known[1] != microphone):
+            chosen[speaker, number] = path, microphone or ""
+    about = read_speakers(root)
+    utterances = []
+    for (speaker, _), (path, microphone) in chosen.items():
+        gender, attributes = about.get(speaker, ("", {}))
+        more = {"microphone": microphone} if microphone else {}
+        utterances.append(Utterance(path.stem, speaker, path, gender, "", {**attributes, **more}))
+    return utterances, walk.problems
+
+
+def read_speakers(root: Path) -> dict[str, tuple[str, dict[str, str]]]:
+    """Speaker to gender, age and accent, from `speaker-info.txt` (ID AGE GENDER ACCENTS REGION COMMENTS)."""
+    top = root.resolve()
+    for folder in (top, top.parent):
+        file = folder / "speaker-info.txt"
+        if file.is_file():
+            found = {}
+            for _, line in read_lines(file):
+                fields = line.split()
+                if len(fields) >= 3 and fields[0] != "ID":
+                    # Release 0.80 leaves the p away.
+                    speaker = "p" + fields[0] if fields[0].isdigit() else fields[0]
+                    accent = {"accent": fields[3]} if len(fields) > 3 else {}
+                    found[speaker] = gender_code(fields[2]), {"age": fields[1], **accent}
+            return found
+    return {}

@@ -1,0 +1,92 @@
+"""Finding audio files below a root without leaving it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from veilmeter.core.errors import Problem
+from veilmeter.speech.audio import SUFFIXES
+
+_DEEPEST = 40
+
+
+@dataclass
+class Walk:
+    """Audio files below `root`, sorted by name, hidden ones left out; links are followed as long as they stay inside.
+
+    `problems` fills while it is iterated over.
+    """
+
+    root: Path
+    roots: Sequence[Path] = ()
+    problems: list[Problem] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Path]:
+        self._allowed = [os.path.realpath(r) for r in (self.root, *self.roots)]
+        yield from self._below(self.root, (os.path.realpath(self.root),))
+
+    def _below(self, folder: Path, trail: tuple[str, ...]) -> Iterator[Path]:
+        try:
+            with os.scandir(folder) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except OSError as error:
+            self._say("unreadable-folder", f"the folder can't be read: {error.strerror}", folder)
+            return
+        for entry in entries:
+            path = folder / entry.name
+            if entry.name.startswith("."):
+                continue
+            try:
+                is_folder = entry.is_dir()
+            except OSError as error:
+                self._say("symlink-loop", f"the link can't be followed: {error.strerror}", path)
+                continue
+            if is_folder:
+                real = os.path.realpath(path) if entry.is_symlink() else os.path.join(trail[-1], entry.name)
+                if real in trail or len(trail) > _DEEPEST:
+                    self._say("symlink-loop", "the link leads back to a folder above it", path)
+                elif entry.is_symlink() and not inside(real, self._allowed):
+                    self._outside(path)
+                else:
+                    yield from self._below(path, (*trail, real))
+            elif path.suffix.lower() in SUFFIXES:
+                if entry.is_symlink():
+                    if not os.path.exists(path):
+                        self._say("missing-audio", "the link leads nowhere", path)
+                        continue
+                    if not inside(os.path.realpath(path), self._allowed):
+                        self._outside(path)
+                        continue
+                yield path
+
+    def _outside(self, path: Path) -> None:
+        fix = "give the folder it leads to with --root if you trust it"
+        self._say("outside-root", "the link leads out of the corpus", path, fix)
+
+    def _say(self, kind: str, what: str, path: Path, fix: str = "") -> None:
+        self.problems.append(Problem(kind, what, str(path), fix=fix))
+
+
+def inside(real: str, allowed: Sequence[str]) -> bool:
+    """Whether a path without links lies below one of the folders (without links too)."""
+    return any(real == root or real.startswith(root.rstrip(os.sep) + os.sep) for root in allowed)
+
+
+def sample(root: Path, most: int = 64) -> list[Path]:
+    """The first few audio files, to recognise a layout by."""
+    found: list[Path] = []
+    for path in Walk(root):
+        found.append(path)
+        if len(found) == most:
+            break
+    return found
+
+
+def named(root: Path, pattern: re.Pattern[str]) -> bool:
+    """Whether recordings are named like this, as far as a sample shows, in a folder that no Kaldi list describes."""
+    found = sample(root)
+    return bool(found) and all(pattern.fullmatch(path.stem) for path in found) and not (root / "wav.scp").exists()

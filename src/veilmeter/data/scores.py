@@ -1,0 +1,200 @@
+"""Scores: what comparisons of voices gave, which of them were of one speaker, and whose voices they were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veilmeter.core.errors import InputError
+
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """n comparisons: their scores (higher: more alike), whether each is a target trial, and the two speakers.
+
+    `enrol_speaker` and `test_speaker` are codes into `names` (one name space: in a target trial both are the same
+    person), or None when nobody knows who spoke; `speakers_from` says how they were found. `source` is for messages.
+
+    >>> s = Scores.from_arrays([2.0, 3.0], [0.0, 1.0, 2.5])
+    >>> s
+    Scores(2 targets, 3 impostors)
+    >>> s.impostors
+    array([0. , 1. , 2.5])
+    """
+
+    values: NDArray[np.float64]
+    is_target: NDArray[np.bool_]
+    enrol_speaker: Codes | None = None
+    test_speaker: Codes | None = None
+    names: Sequence[str] = field(default=(), repr=False)
+    source: str = ""
+    speakers_from: str = ""
+
+    def __post_init__(self) -> None:
+        where = self.source or None
+        put = object.__setattr__
+        put(self, "values", np.asarray(self.values, np.float64))
+        put(self, "is_target", np.asarray(self.is_target, bool))
+        n = len(self.values)
+        if self.values.ndim != 1 or self.is_target.shape != (n,):
+            raise InputError("scores and labels must be two flat lists of one length", path=where)
+        if (self.enrol_speaker is None) != (self.test_speaker is None):
+            raise InputError("give the speakers of both sides or of neither", path=where)
+        for side in ("enrol_speaker", "test_speaker"):
+            codes = getattr(self, side)
+            if codes is not None:
+                put(self, side, np.asarray(codes, np.int64))
+                if getattr(self, side).shape != (n,):
+                    raise InputError(f"there are {n} scores but {len(codes)} entries in {side}", path=where)
+        with np.errstate(over="ignore", invalid="ignore"):  # finite scores may have an infinite sum
+            total = self.values.sum()
+        if not np.isfinite(total) and not np.isfinite(self.values).all():
+            bad = int((~np.isfinite(self.values)).sum())
+            raise InputError(f"{bad} of {n} scores are not finite", path=where, fix="leave these trials out")
+        count = int(np.count_nonzero(self.is_target))
+        if count == 0 or count == n:
+            missing = "target" if count == 0 else "impostor"
+            raise InputError(
+                f"there are no {missing} trials", path=where, fix="a measure needs both target and impostor trials"
+            )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        targets: ArrayLike,
+        impostors: ArrayLike,
+        *,
+        target_speakers: tuple[ArrayLike, ArrayLike] | None = None,
+        impostor_speakers: tuple[ArrayLike, ArrayLike] | None = None,
+        source: str = "",
+    ) -> Scores:
+        """From the scores of the two classes; the speakers (enrolment, test) of each class if they are known."""
+        t, n = np.asarray(targets, np.float64).ravel(), np.asarray(impostors, np.float64).ravel()
+        values = np.concatenate([t, n])
+        is_target = np.zeros(len(values), bool)
+        is_target[: len(t)] = True
+        if (target_speakers is None) != (impostor_speakers is None):
+            raise InputError("give the speakers of both classes or of neither", path=source or None)
+        if target_speakers is None or impostor_speakers is None:
+            made = cls(values, is_target, source=source)
+        else:
+            sides = [
+                np.concatenate([np.ravel(a), np.ravel(b)])
+                for a, b in zip(target_speakers, impostor_speakers, strict=True)
+            ]
+            names, enrol, test = encode(*sides)
+            made = cls(values, is_target, enrol, test, names, source, "given")
+        # The classes lie one after the other: their views cost nothing.
+        made.__dict__["targets"], made.__dict__["impostors"] = values[: len(t)], values[len(t) :]
+        return made
+
+    @classmethod
+    def from_matrix(
+        cls,
+        matrix: ArrayLike,
+        enrol_speakers: ArrayLike,
+        test_speakers: ArrayLike,
+        *,
+        mask: ArrayLike | None = None,
+        source: str = "",
+    ) -> Scores:
+        """From a matrix of scores, one row an enrolment and one column a test; where `mask` is false there is no trial.
+
+        >>> Scores.from_matrix([[5, 1], [0, 4]], ["a", "b"], ["a", "b"]).targets
+        array([5., 4.])
+        """
+        x = np.asarray(matrix, np.float64)
+        names, rows, columns = encode(np.asarray(enrol_speakers), np.asarray(test_speakers))
+        if x.shape != (len(rows), len(columns)):
+            raise InputError(
+                f"the matrix is {x.shape} but there are {len(rows)} enrolments and {len(columns)} tests",
+                path=source or None,
+            )
+        enrol = np.repeat(rows, len(columns))
+        test = np.tile(columns, len(rows))
+        values = x.ravel()
+        if mask is not None:
+            kept = np.flatnonzero(np.asarray(mask, bool).ravel())
+            values, enrol, test = values[kept], enrol[kept], test[kept]
+        return cls(values, enrol == test, enrol, test, names, source, "given")
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        people = "" if self.enrol_speaker is None else f" of {self.speaker_count} speakers"
+        return f"Scores({len(self.targets)} targets, {len(self.impostors)} impostors{people})"
+
+    @cached_property
+    def targets(self) -> NDArray[np.float64]:
+        return self.values[self.is_target]
+
+    @cached_property
+    def impostors(self) -> NDArray[np.float64]:
+        return self.values[~self.is_target]
+
+    @cached_property
+    def speaker_count(self) -> int:
+        """How many different people there are on either side; 0 if that is not known."""
+        if self.enrol_speaker is None or self.test_speaker is None:
+            return 0
+        return len(np.union1d(np.unique(self.enrol_speaker), np.unique(self.test_speaker)))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What an estimate rests on."""
+        found = {"targets": len(self.targets), "impostors": len(self.impostors)}
+        return found | ({"speakers": self.speaker_count} if self.speaker_count else {})
+
+    def take(self, rows: ArrayLike) -> Scores:
+        """A part, by a mask or by row numbers."""
+        index = np.asarray(rows)
+        enrol = None if self.enrol_speaker is None else self.enrol_speaker[index]
+        test = None if self.test_speaker is None else self.test_speaker[index]
+        return Scores(
+            self.values[index], self.is_target[index], enrol, test, self.names, self.source, self.speakers_from
+        )
+
+    def with_values(self, values: ArrayLike) -> Scores:
+        """The same trials with other scores, as after a calibration."""
+        return Scores(
+            np.asarray(values, np.float64),
+            self.is_target,
+            self.enrol_speaker,
+            self.test_speaker,
+            self.names,
+            self.source,
+            self.speakers_from,
+        )
+
+
+def encode(enrol: NDArray[Any], test: NDArray[Any]) -> tuple[list[str], Codes, Codes]:
+    """Names of both sides as codes in one name space."""
+    names, codes = np.unique(np.concatenate([np.ravel(enrol), np.ravel(test)]).astype(str), return_inverse=True)
+    return names.tolist(), codes[: enrol.size], codes[enrol.size :]
+
+
+def read_scores(
+    scores: str | Path,
+    trials: str | Path | None = None,
+    *,
+    layout: str | None = None,
+    utt2spk: str | Path | None = None,
+    only_common: bool = False,
+) -> Scores:
+    """A score file with its trial key, or with the label in its fourth column.
+
+    `layout` (vpc, pairs, voxceleb) settles a key that could be read in two ways; `utt2spk` says who speaks, where the
+    target trials do not; with `only_common`, pairs that only one of the files has are left out instead of an error.
+    """
+    from veilmeter.data.formats.scores import read_scores as read
+
+    return read(scores, trials, layout=layout, utt2spk=utt2spk, only_common=only_common)

@@ -1,5 +1,0 @@
-"""Speaker-embedding extractors: CAM++, GE2E, any ONNX model, or your own."""
-
-from veilmeter.extractors.base import DEFAULT, Extractor, load_extractor
-
-__all__ = ["DEFAULT", "Extractor", "load_extractor"]

@@ -1,0 +1,396 @@
+"""From scores to log-likelihood ratios (natural logarithm): pool adjacent violators, Laplace's rule, logistic.
+
+Everything rests on one step, `pav`: isotonic regression of the labels, evaluated on blocks. Equal scores are pooled
+first. Targets are usually rare, so the scores are never merged and sorted together: the rarer class cuts the other
+into groups, and at most twice as many groups as distinct rarer scores go through the regression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veilmeter.core.errors import InputError
+
+Floats = NDArray[np.float64]
+
+
+class Calibration(Protocol):
+    """Any trained map from scores to log-likelihood ratios."""
+
+    def apply(self, scores: ArrayLike) -> Floats: ...
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Groups:
+    """Scores in rising order, pooled where that can't change an isotonic fit: equal scores, and runs of one class.
+
+    `lower` and `upper` are the least and the greatest score of each group, `targets` and `impostors` its counts
+    (or weights).
+    """
+
+    lower: Floats
+    upper: Floats
+    targets: Floats
+    impostors: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Pav:
+    """The blocks that pool-adjacent-violators leaves, in rising order of score, each with its counts.
+
+    A block's log-likelihood ratio is logit(its share of targets) - logit(T / (T + N)), which is
+    log(targets / T) - log(impostors / N): the empirical prior cancels (paper 004, eq. 5).
+
+    >>> map = pav([1, 2, 5], [0, 1, 3, 4])
+    >>> map.targets, map.impostors
+    (array([0., 2., 1.]), array([1., 3., 0.]))
+    >>> [round(float(llr), 3) for llr in map.apply([0, 3, 9])]
+    [-inf, -0.118, inf]
+    """
+
+    lower: Floats
+    upper: Floats
+    targets: Floats
+    impostors: Floats
+    total_targets: float
+    total_impostors: float
+
+    @cached_property
+    def llrs(self) -> Floats:
+        """One log-likelihood ratio a block; infinite where a block holds one class only."""
+        with np.errstate(divide="ignore"):
+            found: Floats = np.log(self.targets / self.total_targets) - np.log(self.impostors / self.total_impostors)
+        return found
+
+    @cached_property
+    def breaks(self) -> Floats:
+        """Where one block ends and the next begins: half-way between their nearest scores."""
+        low, high = self.upper[:-1], self.lower[1:]
+        middle = low + (high - low) / 2
+        return np.where(np.isfinite(middle), middle, high)  # a distance can overflow; a score can't be infinite
+
+    def apply(self, scores: ArrayLike) -> Floats:
+        """The log-likelihood ratios of these or of other scores; beyond the ends, those of the last block."""
+        x = np.asarray(scores, np.float64)
+        found: Floats = self.llrs[self.block_of(x)]
+        return found
+
+    def block_of(self, scores: ArrayLike) -> NDArray[np.intp]:
+        """The block each score falls in. A score on a break belongs to the upper block unless it is its lower edge."""
+        x = np.asarray(scores, np.float64)
+        # `lower` of the next block is >= the break, `upper` of this one <= it; where both meet the break (neighbours
+        # in floating point), the block above starts at its own lower edge.
+        edges = np.where(self.breaks > self.upper[:-1], self.breaks, self.lower[1:])
+        return np.searchsorted(edges, x, side="right")
+
+    def with_laplace(self) -> Pav:
+        """The blocks under Laplace's rule of succession, which keeps every ratio finite.
+
+        One target and one impostor are put below all scores and one of each above, the regression is run, and the four
+        are dropped again; the prior stays T / (T + N). Blocks are the state of the regression, so it goes on from here
+        instead of starting anew.
+        """
+        one = np.ones(1)
+        targets = np.concatenate([one, self.targets, one])
+        impostors = np.concatenate([one, self.impostors, one])
+        starts = _pool(targets, impostors)
+        edges = np.clip(starts, 1, len(self.targets) + 1) - 1  # in numbers of the real blocks
+        sizes = np.diff(np.append(edges, len(self.targets)))
+        real = sizes > 0  # a block of dummies only vanishes
+        first = edges[real]
+        last = first + sizes[real] - 1
+        # The counts keep the dummies (they make the ratio finite); only the ratio is used, not the sum.
+        return Pav(
+            self.lower[first],
+            self.upper[last],
+            np.add.reduceat(targets, starts)[real],
+            np.add.reduceat(impostors, starts)[real],
+            self.total_targets,
+            self.total_impostors,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Logistic:
+    """llr = slope * score + offset."""
+
+    slope: float
+    offset: float
+
+    def apply(self, scores: ArrayLike) -> Floats:
+        found: Floats = self.slope * np.asarray(scores, np.float64) + self.offset
+        return found
+
+
+def pav(targets: ArrayLike, impostors: ArrayLike, *, laplace: bool = False, presorted: bool = False) -> Pav:
+    """Oracle calibration: the non-decreasing map from score to log-likelihood ratio that fits these labels best.
+
+    With `presorted`, both arrays are already in rising order. With `laplace`, all ratios are finite.
+
+    >>> pav([7, 7], [7, 7, 7]).llrs          # equal scores carry no information
+    array([0.])
+    """
+    t, n = checked(targets, "target"), checked(impostors, "impostor")
+    if not presorted:
+        t, n = np.sort(t), np.sort(n)
+    found = pav_of_runs(runs(t, n), t, n)
+    return found.with_laplace() if laplace else found
+
+
+def pav_llrs(targets: ArrayLike, impostors: ArrayLike, *, laplace: bool = True) -> tuple[Floats, Floats]:
+    """The PAV log-likelihood ratios of the targets and of the impostors, each in the order given (any shape).
+
+    >>> pav_llrs([3.0, 4.0], [1.0, 2.0])[0].round(3)
+    array([1.099, 1.099])
+    """
+    t, n = np.asarray(targets, np.float64), np.asarray(impostors, np.float64)
+    found = pav(t.ravel(), n.ravel(), laplace=laplace)
+    return found.apply(t), found.apply(n)
+
+
+def logistic(targets: ArrayLike, impostors: ArrayLike, *, prior: float = 0.5) -> Logistic:
+    """Logistic regression in the logit domain, with both classes counting `prior` to `1 - prior` whatever their sizes.
+
+    Newton's method on standardised scores. Where the classes are separable the best slope is infinite; a ridge of 1e-9
+    keeps it finite without touching other data in the first six digits.
+    """
+    t, n = checked(targets, "target"), checked(impostors, "impostor")
+    x = np.concatenate([t, n])
+    centre, scale = float(x.mean()), float(x.std())
+    if not scale > 0:
+        return Logistic(0.0, 0.0)
+    x = (x - centre) / scale
+    sign = np.concatenate([np.ones(len(t)), -np.ones(len(n))])
+    weight = np.concatenate([np.full(len(t), prior / len(t)), np.full(len(n), (1 - prior) / len(n))])
+    shift = float(np.log(prior / (1 - prior)))
+    ridge = 1e-9
+    a = b = 0.0
+
+    def cost(slope: float, offset: float) -> float:
+        margins = sign * (slope * x + offset + shift)
+        return float(weight @ softplus(-margins)) + ridge * slope * slope / 2
+
+    now = cost(a, b)
+    for _ in range(100):
+        p = sigmoid(-sign * (a * x + b + shift))
+        g = -weight * sign * p
+        h = weight * p * (1 - p)
+        gradient = np.array([g @ x + ridge * a, g.sum()])
+        hessian = np.array([[h @ (x * x) + ridge, h @ x], [h @ x, h.sum() + 1e-12]])
+        step = np.linalg.solve(hessian, gradient)
+        size = 1.0
+        while (after := cost(a - size * step[0], b - size * step[1])) > now and size > 1e-6:
+            size /= 2
+        if after > now:
+            break
+        a, b = a - size * float(step[0]), b - size * float(step[1])
+        if now - after < 1e-13:
+            break
+        now = after
+    return Logistic(a / scale, b - a * centre / scale)
+
+
+def group(targets: Floats, impostors: Floats) -> Groups:
+    """The groups of two sorted arrays: the class with fewer scores cuts the other one."""
+    if len(impostors) < len(targets):
+        lower, upper, n, t = _cut(impostors, targets)
+    else:
+        lower, upper, t, n = _cut(targets, impostors)
+    return Groups(lower, upper, t, n)
+
+
+def _cut(few: Floats, many: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Lower and upper edge of the groups, and how many of `few` and of `many` lie in each."""
+    starts = np.flatnonzero(np.concatenate([[True], few[1:] != few[:-1]]))
+    distinct = few[starts]
+    k = len(distinct)
+    left, right = (np.searchsorted(many, distinct, side=side) for side in ("left", "right"))
+    before = np.concatenate([[0], right])  # where the run of `many` before each distinct score starts
+    after = np.append(left, len(many))
+    lower, upper, counts_few, counts_many = np.empty((4, 2 * k + 1))
+    counts_few[0::2] = 0
+    counts_few[1::2] = np.diff(np.append(starts, len(few)))
+    counts_many[0::2] = after - before
+    counts_many[1::2] = right - left
+    lower[1::2] = upper[1::2] = distinct
+    lower[0::2] = many[np.minimum(before, len(many) - 1)]
+    upper[0::2] = many[np.maximum(after - 1, 0)]
+    kept = counts_few + counts_many > 0
+    return lower[kept], upper[kept], counts_few[kept], counts_many[kept]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Runs:
+    """Sorted scores as counts: at each step up, so many of the rarer class at one place and of the other before it.
+
+    `few[j]` scores of the rarer class follow `many[j]` of the other one; `many` has one entry more, for the last.
+    Without ties between the classes, `few[j]` is a run that no score of the other class interrupts. With ties, each
+    distinct score of the rarer class has its own entry, and `tied[j]` of the other class are equal to it.
+    """
+
+    few: Floats
+    many: Floats
+    tied: Floats | None
+    few_are_targets: bool
+
+    def pooled(self, *, flipped: bool = False) -> tuple[Floats, Floats]:
+        """Targets and impostors of each block of the isotonic regression, rising with the score (or falling)."""
+        rising = self.few_are_targets != flipped  # whether the share of the rarer class is to rise with the score
+        if self.tied is not None:
+            few, many = np.zeros(2 * len(self.few) + 1), np.empty(2 * len(self.few) + 1)
+            few[1::2], many[0::2], many[1::2] = self.few, self.many, self.tied
+        elif rising:
+            # A run of the rarer class with others right above violates the order whatever follows: one group at once.
+            few, many = np.concatenate([[0.0], self.few]), self.many
+        else:
+            few, many = np.append(self.few, 0.0), self.many
+        filled = few + many > 0
+        if not filled.all():
+            few, many = few[filled], many[filled]
+        share, other = (few, many) if rising else (many, few)
+        starts = _pool(share, other)
+        few, many = np.add.reduceat(few, starts), np.add.reduceat(many, starts)
+        return (few, many) if self.few_are_targets else (many, few)
+
+
+def runs(targets: Floats, impostors: Floats) -> Runs:
+    """The runs of two sorted arrays. Memory is a fraction of theirs unless the classes are of one size."""
+    few_are_targets = len(targets) <= len(impostors)
+    few, many = (targets, impostors) if few_are_targets else (impostors, targets)
+    left = np.searchsorted(many, few, side="left")
+    if not (many[np.minimum(left, len(many) - 1)] == few).any():
+        starts = np.flatnonzero(np.concatenate([[True], left[1:] != left[:-1]]))
+        at = left[starts]
+        del left
+        follows = np.diff(at, prepend=0, append=len(many)).astype(np.float64)
+        return Runs(np.diff(starts, append=len(few)).astype(np.float64), follows, None, few_are_targets)
+    starts = np.flatnonzero(np.concatenate([[True], few[1:] != few[:-1]]))
+    left = left[starts]
+    right = np.searchsorted(many, few[starts], side="right")
+    follows = (np.append(left, len(many)) - np.concatenate([[0], right])).astype(np.float64)
+    sizes = np.diff(starts, append=len(few)).astype(np.float64)
+    return Runs(sizes, follows, (right - left).astype(np.float64), few_are_targets)
+
+
+def pav_of_runs(found: Runs, targets: Floats, impostors: Floats) -> Pav:
+    """The blocks with their edges, which the counts locate in the sorted scores."""
+    t, n = found.pooled()
+    lowest, highest = [], []
+    for counts, ordered in ((t, targets), (n, impostors)):
+        end = np.cumsum(counts).astype(np.intp)
+        first = np.minimum(end - counts.astype(np.intp), len(ordered) - 1)
+        lowest.append(np.where(counts > 0, ordered[first], np.inf))
+        highest.append(np.where(counts > 0, ordered[np.maximum(end - 1, 0)], -np.inf))
+    return Pav(np.minimum(*lowest), np.maximum(*highest), t, n, float(len(targets)), float(len(impostors)))
+
+
+def pool(groups: Groups, total_targets: float, total_impostors: float) -> Pav:
+    """Pool adjacent violators over groups (of which none is empty)."""
+    starts = _pool(groups.targets, groups.impostors)
+    last = np.append(starts[1:], len(groups.targets)) - 1
+    return Pav(
+        groups.lower[starts],
+        groups.upper[last],
+        np.add.reduceat(groups.targets, starts),
+        np.add.reduceat(groups.impostors, starts),
+        total_targets,
+        total_impostors,
+    )
+
+
+def _pool(targets: Floats, impostors: Floats) -> NDArray[np.intp]:
+    """The first group of each block of the weighted isotonic regression of the groups' shares of targets."""
+    total = targets + impostors
+    return pool_starts(targets / total, total)
+
+
+def pool_starts(values: Floats, weights: Floats) -> NDArray[np.intp]:
+    """Where the blocks of the weighted isotonic regression start; equal neighbours are pooled. Overwrites its input."""
+    return _regression()(values, weights)
+
+
+@cache
+def _regression() -> Callable[[Floats, Floats], NDArray[np.intp]]:
+    """SciPy's isotonic regression: its compiled core if that is where and what we know, else the public function.
+
+    `import scipy.optimize` takes half a second, a third of what measuring a score file may take; the core is one small
+    file that can be loaded alone. It is tried out before it is trusted.
+    """
+
+    def public(values: Floats, weights: Floats) -> NDArray[np.intp]:
+        from scipy.optimize import isotonic_regression
+
+        return np.asarray(isotonic_regression(values, weights=weights).blocks[:-1], np.intp)
+
+    try:
+        core = _compiled_core()
+
+        def quick(values: Floats, weights: Floats) -> NDArray[np.intp]:
+            found = core(values, weights, np.full(len(values) + 1, -1, np.intp))
+            return np.asarray(found[2][: found[3]], np.intp)
+
+        tried = quick(np.array([0.0, 0.7, 0.2, 0.2, 0.9, 0.9]), np.array([1.0, 2.0, 1.0, 3.0, 1.0, 1.0]))
+        if tried.tolist() == [0, 1, 4]:
+            return quick
+    except Exception:
+        return public
+    return public
+
+
+def _compiled_core() -> Callable[..., Any]:
+    """Loaded under its own name, so that SciPy finds it there: loaded twice, old versions crash at the end."""
+    import importlib.util
+    import sys
+    from importlib.machinery import EXTENSION_SUFFIXES
+    from pathlib import Path
+
+    name = "scipy.optimize._pava_pybind"
+    if name not in sys.modules:
+        scipy = importlib.util.find_spec("scipy")
+        folder = Path(str(scipy.origin if scipy else "")).parent / "optimize"
+        file = next(folder / f"_pava_pybind{s}" for s in EXTENSION_SUFFIXES if (folder / f"_pava_pybind{s}").is_file())
+        spec = importlib.util.spec_from_file_location(name, file)
+        if spec is None or spec.loader is None:
+            raise ImportError(name)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        sys.modules[name] = module
+    found: Callable[..., Any] = sys.modules[name].pava
+    return found
+
+
+def sigmoid(x: ArrayLike) -> Floats:
+    """1 / (1 + e^-x) without overflow."""
+    v = np.asarray(x, np.float64)
+    e = np.exp(-np.abs(v))
+    found: Floats = np.where(v >= 0, 1.0, e) / (1 + e)
+    return found
+
+
+def softplus(x: ArrayLike) -> Floats:
+    """log(1 + e^x), the cost of a log-likelihood ratio of -x; exact in both tails.
+
+    >>> softplus([-800.0, 0.0, 800.0]).tolist()
+    [0.0, 0.6931471805599453, 800.0]
+    """
+    v = np.asarray(x, np.float64)
+    found: Floats = np.log1p(np.exp(-np.abs(v))) + np.maximum(v, 0)
+    return found
+
+
+def checked(scores: ArrayLike | Sequence[float], kind: str) -> Floats:
+    """The scores as a flat float64 array; an error if there are none or one is not finite."""
+    x = np.asarray(scores, np.float64)
+    if x.ndim != 1:
+        raise InputError(f"the {kind} scores must be a flat list of numbers, not an array of shape {x.shape}")
+    if not len(x):
+        raise InputError(f"there are no {kind} scores", fix="a measure needs both target and impostor trials")
+    if not np.isfinite(x.sum()) and not np.isfinite(x).all():  # the sum is quick; it may overflow by itself
+        raise InputError(f"{int((~np.isfinite(x)).sum())} {kind} scores are not finite", fix="leave these trials out")
+    return x

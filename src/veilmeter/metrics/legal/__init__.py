@@ -1,0 +1,1 @@
+"""Linkability, Singling Out and their relatives."""

@@ -1,0 +1,181 @@
+"""Conversations: L utterances of one speaker, averaged; and enrolment models, all utterances of one, averaged.
+
+Vectors are x = unit(mean of unit embeddings) throughout (Vauquier et al. 2025, section 3.4).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.core.errors import InputError
+from veilmeter.data.embeddings import Embeddings, unit
+
+_BLOCK = 1 << 16  # vectors made unit length at a time: a memory-mapped file is never in memory as a whole
+
+
+@dataclass(frozen=True, eq=False)
+class Models:
+    """One vector a speaker (G x d, unit length), in the order of `names`."""
+
+    vectors: NDArray[np.float32]
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+@dataclass(frozen=True, eq=False)
+class Conversations:
+    """Conversations of `length` utterances: `vectors` (n x d, unit), each with its speaker's index into `names`.
+
+    A speaker's conversations stand together, in the order of the listing. `dropped` are the speakers with too few
+    utterances; `utterances` says which rows of the embeddings each conversation was made of.
+    """
+
+    vectors: NDArray[np.float32]
+    speakers: NDArray[np.int64]
+    names: tuple[str, ...]
+    length: int
+    utterances: NDArray[np.int64]
+    dropped: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """K_s: how many conversations each speaker has."""
+        return np.bincount(self.speakers, minlength=len(self.names))
+
+    @cached_property
+    def twins(self) -> NDArray[np.int64]:
+        """For each conversation the first one with the very same vector, or -1 where there is no other.
+
+        A matrix product may give equal vectors scores that differ in the last digit, by where they stand; those of
+        twins must be made equal, or rounding tells apart people who can't be told apart.
+        """
+        found = np.full(len(self), -1, np.int64)
+        rows = np.ascontiguousarray(self.vectors)
+        start = rows[:, : 2 if rows.shape[1] > 1 else 1].copy()  # hardly ever the same by chance
+        _, where, count = np.unique(
+            start.view(f"u{4 * start.shape[1]}").ravel(), return_inverse=True, return_counts=True
+        )
+        seen: dict[bytes, int] = {}
+        for row in np.flatnonzero(count[where] > 1).tolist():
+            first = seen.setdefault(rows[row].tobytes(), row)
+            if first != row:
+                found[first] = found[row] = first
+        return found
+
+
+def models(embeddings: Embeddings) -> Models:
+    """Each speaker's enrolment model: unit(mean of all their unit embeddings).
+
+    >>> e = Embeddings([[2, 0], [0, 1], [0, 5]], ["a-1", "a-2", "b-1"], ["a", "a", "b"])
+    >>> models(e).vectors.round(3).tolist()
+    [[0.7070000171661377, 0.7070000171661377], [0.0, 1.0]]
+    """
+    names = embeddings.names
+    return Models(_means(embeddings, np.arange(len(embeddings)), embeddings.codes, names), names)
+
+
+def conversations(
+    embeddings: Embeddings, length: int = 1, *, least: int = 1, most: int | None = None, seed: int = 0
+) -> Conversations:
+    """Conversations of `length` utterances each, made of neighbours in the listing; what is left over is not used.
+
+    A speaker needs at least `least` of them (Singling Out: 2, one for the test and one for calibration). With more
+    than `most`, that many utterances are chosen at random, by the seed and the speaker's name alone, so that neither
+    the other speakers nor their order matter; the chosen ones stay in the order of the listing.
+
+    >>> e = Embeddings(np.eye(5), ["a-1", "a-2", "a-3", "b-1", "b-2"], ["a", "a", "a", "b", "b"])
+    >>> [conversations(e, 2).utterances.tolist(), conversations(e, 3).dropped]
+    [[[0, 1], [3, 4]], ('b',)]
+    """
+    if length < 1:
+        raise InputError(f"a conversation of {length} utterances makes no sense", fix="give a length of 1 or more")
+    order = np.argsort(embeddings.codes, kind="stable")
+    counts = np.bincount(embeddings.codes)
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    enough = counts // length >= least
+    kept = np.flatnonzero(enough)
+    dropped = tuple(embeddings.names[code] for code in np.flatnonzero(~enough))
+    if len(kept) == 0:
+        raise InputError(
+            f"no speaker has {least * length} utterances, which conversations of {length} need",
+            path=embeddings.source or None,
+            fix=f"the largest possible length is {counts.max() // least}",
+        )
+    rows: list[NDArray[np.int64]] = []
+    for code in kept:
+        own = order[starts[code] : starts[code] + counts[code]]
+        made = int(counts[code]) // length
+        if most is not None and made > most:
+            name = hashlib.sha256(embeddings.names[code].encode("utf-8", "surrogateescape")).digest()
+            rng = np.random.default_rng([seed, int.from_bytes(name[:8], "big")])
+            own, made = own[np.sort(rng.choice(len(own), most * length, replace=False))], most
+        rows.append(own[: made * length].reshape(made, length))
+    utterances = np.concatenate(rows)
+    speakers = np.repeat(np.arange(len(kept)), [len(part) for part in rows])
+    names = tuple(embeddings.names[code] for code in kept)
+    groups = np.repeat(np.arange(len(utterances)), length)
+    vectors = _means(embeddings, utterances.ravel(), groups, [names[code] for code in speakers])
+    return Conversations(vectors, speakers, names, length, utterances, dropped)
+
+
+def speaker_attribute(embeddings: Embeddings, column: str, names: Sequence[str]) -> NDArray[np.object_]:
+    """The value of an attribute column for each of these speakers; "" where it is not known.
+
+    A speaker with two different values is an error: the attribute must be one of the person.
+    """
+    if column not in embeddings.attributes:
+        there = ", ".join(sorted(embeddings.attributes)) or "none"
+        raise InputError(f"there is no column {column!r}; there are: {there}", path=embeddings.source or None)
+    found: dict[str, str] = {}
+    for speaker, value in zip(embeddings.speakers, embeddings.attributes[column], strict=True):
+        if not value:
+            continue
+        if found.setdefault(speaker, value) != value:
+            raise InputError(
+                f"speaker {speaker!r} has two values of {column}: {found[speaker]!r} and {value!r}",
+                path=embeddings.source or None,
+                fix="side information must be an attribute of the person; mend the column or choose another",
+            )
+    values = np.empty(len(names), dtype=object)
+    values[:] = [found.get(name, "") for name in names]
+    return values
+
+
+def _means(
+    embeddings: Embeddings, rows: NDArray[np.int64], groups: NDArray[np.int64], names: Sequence[str]
+) -> NDArray[np.float32]:
+    """unit(mean of the unit vectors of `rows`) for each group, some groups at a time: memory is bounded by the result.
+
+    The sum has the direction of the mean, so the division is left out. `names` are the groups' speakers, for messages.
+    """
+    order = np.argsort(groups, kind="stable")
+    ends = np.cumsum(np.bincount(groups, minlength=len(names)))
+    found = np.empty((len(names), embeddings.dimension), np.float32)
+    first = start = 0
+    while first < len(names):
+        last = max(first + 1, int(np.searchsorted(ends, start + _BLOCK, side="right")))
+        stop = int(ends[last - 1])
+        part = unit(embeddings.vectors[rows[order[start:stop]]]).astype(np.float64)
+        sums = part
+        if len(part) > last - first:  # else every group has one vector, and there is nothing to sum
+            sums = np.add.reduceat(part, np.concatenate([[start], ends[first : last - 1]]) - start, axis=0)
+        norms = np.linalg.norm(sums, axis=1)
+        if not norms.all():
+            speaker = names[first + int(np.flatnonzero(norms == 0)[0])]
+            raise InputError(
+                f"the embeddings of speaker {speaker!r} cancel out to zero", path=embeddings.source or None
+            )
+        found[first:last] = sums / norms[:, None]
+        first, start = last, stop
+    return found

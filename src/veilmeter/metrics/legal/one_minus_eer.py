@@ -1,0 +1,83 @@
+"""1-EER beside the legal measures, as in figure 1 of Vauquier et al. 2025: the same people, models and conversations.
+
+A verification trial compares two voices, however many people are enrolled, so 1-EER does not depend on that number:
+one value stands for the whole curve. This is what the paper holds against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.core.engine import Engine
+from veilmeter.core.errors import InputError
+from veilmeter.core.estimate import Estimate
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.scores import Scores
+from veilmeter.metrics.legal.conversations import conversations, models
+from veilmeter.metrics.legal.linkability import row_dots
+from veilmeter.metrics.registry import measure
+from veilmeter.metrics.scores.summary import measure_scores
+
+TRIALS = 200_000  # impostor trials are drawn at random beyond this many
+RESAMPLES = 200
+BLOCK = 8192  # trials compared at a time
+
+
+def one_minus_eer(
+    enrol: Embeddings,
+    test: Embeddings,
+    speakers: Sequence[int],
+    *,
+    length: int = 1,
+    most: int | None = None,
+    intervals: bool = True,
+    seed: int = 0,
+    engine: Engine | None = None,
+) -> list[Estimate]:
+    """1-EER (ROCCH) of test conversations against enrolment models, as a fraction, for every number of speakers."""
+    people = models(enrol)
+    code = {name: number for number, name in enumerate(people.names)}
+    said = conversations(test, length, most=most, seed=seed)
+    right = np.array([code.get(name, -1) for name in said.names])[said.speakers]
+    own = np.flatnonzero(right >= 0)
+    if len(said) * len(people) <= TRIALS:
+        tests, against = (grid.ravel() for grid in np.indices((len(said), len(people))))
+    else:
+        rng = np.random.default_rng([seed, 7])
+        tests, against = rng.integers(len(said), size=TRIALS), rng.integers(len(people), size=TRIALS)
+    other = right[tests] != against
+    tests, against = tests[other], against[other]
+    if len(own) == 0 or len(tests) == 0:
+        raise InputError("verification needs a test speaker who is enrolled, and somebody else")
+
+    def compared(rows: NDArray[np.intp], models: NDArray[np.intp]) -> NDArray[np.float64]:
+        parts = (slice(a, a + BLOCK) for a in range(0, len(rows), BLOCK))
+        return np.concatenate([row_dots(said.vectors[rows[part]], people.vectors[models[part]]) for part in parts])
+
+    # both classes in the same way, so that equal vectors give equal scores: a tie is no recognition
+    targets, impostors = compared(own, right[own]), compared(tests, against)
+    enrolled, spoken = np.array(people.names, object), np.array(said.names, object)[said.speakers]
+    scores = Scores.from_arrays(
+        targets,
+        impostors,
+        target_speakers=(enrolled[right[own]], spoken[own]),
+        impostor_speakers=(enrolled[against], spoken[tests]),
+    )
+    eer = measure_scores(scores, intervals=intervals, resamples=RESAMPLES, seed=seed, engine=engine)["eer"]
+    assert isinstance(eer, Estimate)
+    entry = measure("one_minus_eer")
+    turned = eer.with_(
+        name=entry.name,
+        label=entry.label,
+        unit=entry.unit,
+        better=entry.better,
+        value=1 - eer.value / 100,
+        interval=None if eer.interval is None else (1 - eer.interval[1] / 100, 1 - eer.interval[0] / 100),
+        null=0.5 if eer.null is None else 1 - eer.null / 100,
+        null_range=None if eer.null_range is None else (1 - eer.null_range[1] / 100, 1 - eer.null_range[0] / 100),
+        method="ROCCH",
+    )
+    return [turned.with_(at={"speakers": n, "length": length}) for n in speakers]

@@ -1,0 +1,269 @@
+"""What the rank of the right person among N gives away (Bäckström et al. 2025, Chandra et al. 2026).
+
+The rank is r_i + 1, from the same pass over the scores as Linkability. A rank discloses log2 N - H(rank) bits on
+average and max_k log2(N P(rank = k)) at worst, with P the histogram of the ranks or the Beta-binomial model that also
+extrapolates Linkability: histograms of few recordings over many ranks look more telling than they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.core.engine import Engine, ordered, stretches, worth
+from veilmeter.core.errors import InputError
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.intervals import clustered_error, logit_t, multiplicities, percentile
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.metrics.legal.conversations import conversations, models
+from veilmeter.metrics.legal.linkability import ENROL_BLOCK, Linkability, row_dots
+from veilmeter.metrics.legal.population import fit
+from veilmeter.metrics.registry import measure
+
+TOP = (1, 5, 10, 20, 50, 100)
+LOW_FPRS = (0.01, 0.001, 0.0001)
+RESAMPLES = 200
+WORTH_SENDING = 100_000  # enrolled people; with fewer all resamples take a few seconds
+HISTOGRAM, MODEL = "histogram", "beta-binomial"
+
+
+def rank_estimates(
+    link: Linkability,
+    *,
+    top: Sequence[int] = TOP,
+    intervals: bool = True,
+    seed: int = 0,
+    engine: Engine | None = None,
+) -> dict[str, list[Estimate]]:
+    """Cumulative match curve and rank disclosure among everybody enrolled."""
+    curve = match_curve(link, top, intervals=intervals)
+    return {"cmc": curve} | disclosure(link, intervals=intervals, seed=seed, engine=engine)
+
+
+def match_curve(
+    link: Linkability, top: Sequence[int] = TOP, *, speakers: int | None = None, intervals: bool = True
+) -> list[Estimate]:
+    """The chance that the right person is among the k best of `speakers` enrolled people, exact over all choices."""
+    n = link.largest if speakers is None else speakers
+    found = []
+    for k in sorted({k for k in top if 1 <= k < n}):
+        each = _among(link, k, n)
+        value = float(each.mean())
+        found.append(
+            _estimate(
+                "cmc", link, value, logit_t(value, *clustered_error(each, link.speakers)) if intervals else None,
+                null=k / n, method="exact", at={"k": k, "speakers": n},
+            )
+        )  # fmt: skip
+    return found
+
+
+def _among(link: Linkability, k: int, speakers: int) -> NDArray[np.float64]:
+    """P(fewer than k of the r_i better impostors are among the speakers - 1 drawn)."""
+    if speakers == link.largest:
+        return (link.better < k).astype(float)
+    from scipy.stats import hypergeom
+
+    ranks, where = np.unique(link.better, return_inverse=True)
+    return np.asarray(hypergeom.cdf(k - 1, link.impostors, ranks, speakers - 1)[where])
+
+
+def disclosure(
+    link: Linkability, *, intervals: bool = True, seed: int = 0, engine: Engine | None = None
+) -> dict[str, list[Estimate]]:
+    """Mean and worst disclosure, each by the model and by the histogram; chance from ranks that say nothing.
+
+    Where many are enrolled, resamples run on `engine`, if there is one.
+    """
+    n = link.largest
+    rng = np.random.default_rng([seed, 6])
+    values = _disclosed(link, link.weights)
+    replicates: dict[str, NDArray[np.float64]] = {}
+    if intervals:
+        engine = worth(engine, n >= WORTH_SENDING)
+        work = [_Work(link, seed, part) for part in stretches(RESAMPLES, engine.workers)]
+        parts = ordered(engine, _resampled, work)
+        replicates = {name: np.concatenate([part[name] for part in parts]) for name in values}
+    # What it gives when every rank is as likely as any other, at the same counts
+    uniform = np.array(
+        [_of_histogram(rng.integers(n, size=len(link.better)), link.weights, n) for _ in range(RESAMPLES)]
+    )
+    null = {MODEL: np.zeros(2), HISTOGRAM: uniform.mean(axis=0)}
+    found: dict[str, list[Estimate]] = {"rank_disclosure": [], "rank_disclosure_worst": []}
+    for name, both in values.items():
+        for which, key in enumerate(found):
+            interval = None
+            if intervals:
+                # resampling adds to a histogram's bias as much as sampling did: take it off
+                spread = replicates[name][:, which]
+                bias = float(spread.mean()) - both[which] if name == HISTOGRAM else 0.0
+                low, high = percentile(spread - bias)
+                interval = (max(0.0, min(low, both[which])), max(high, both[which]))
+            found[key].append(
+                _estimate(
+                    key,
+                    link,
+                    both[which],
+                    interval,
+                    null=float(null[name][which]),
+                    null_range=tuple(np.quantile(uniform[:, which], [0.05, 0.95]).tolist())
+                    if name == HISTOGRAM
+                    else None,
+                    method="Beta-binomial" if name == MODEL else "histogram",
+                    at={"speakers": n, "model": name},
+                )
+            )
+    return found
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Work:
+    """Resamples of the test speakers, by number."""
+
+    link: Linkability
+    seed: int
+    numbers: range
+
+
+def _resampled(work: _Work) -> dict[str, NDArray[np.float64]]:
+    """The engine's task: mean and worst disclosure of each resample."""
+    link = work.link
+    found = []
+    for number in work.numbers:
+        times = multiplicities(np.random.default_rng([work.seed, 6, number]), len(link.names), 1)[0]
+        found.append(_disclosed(link, link.weights * times[link.speakers]))
+    return {name: np.array([one[name] for one in found]) for name in found[0]}
+
+
+def _disclosed(link: Linkability, weights: NDArray[np.float64]) -> dict[str, tuple[float, float]]:
+    return {MODEL: _of_model(link, weights), HISTOGRAM: _of_histogram(link.better, weights, link.largest)}
+
+
+def _of_histogram(better: NDArray[np.int64], weights: NDArray[np.float64], n: int) -> tuple[float, float]:
+    p = np.bincount(better, weights, n)
+    p = p[p > 0] / weights.sum()
+    return max(0.0, float(np.log2(n) + p @ np.log2(p))), float(np.log2(n * p.max()))
+
+
+def _of_model(link: Linkability, weights: NDArray[np.float64]) -> tuple[float, float]:
+    logs = fit(link.better, link.impostors, weights).log_ranks(link.impostors)
+    p = np.exp(logs)
+    bits = np.log2(link.largest)
+    return max(0.0, float(bits + p @ logs / np.log(2))), float(bits + logs.max() / np.log(2))
+
+
+@dataclass(frozen=True, eq=False)
+class IdentityTpr:
+    """How many recordings of other people score at least as high against a person's model as each of their own.
+
+    `false` are those counts, one a test conversation, of `others` recordings of other people; `speakers` index `names`.
+    """
+
+    false: NDArray[np.int64]
+    others: NDArray[np.int64]
+    speakers: NDArray[np.int64]
+    names: tuple[str, ...]
+    length: int
+
+    def per_speaker(self, fpr: float) -> NDArray[np.float64]:
+        """Of each person: the share of their conversations above the threshold that at most `fpr` of others pass."""
+        hit = self.false <= np.floor(fpr * self.others + 1e-9)
+        return np.asarray(
+            np.bincount(self.speakers, hit, len(self.names)) / np.bincount(self.speakers, minlength=len(self.names))
+        )
+
+    def estimate(self, fpr: float, *, intervals: bool = True) -> Estimate:
+        each = self.per_speaker(fpr)
+        value = float(each.mean())
+        entry = measure("identity_tpr@fpr")
+        return Estimate(
+            name=f"identity_tpr@fpr={fpr:g}",
+            label=entry.label,
+            unit=entry.unit,
+            better=entry.better,
+            value=value,
+            interval=logit_t(value, *clustered_error(each, np.arange(len(each)))) if intervals else None,
+            null=fpr,
+            method="threshold of each person",
+            n={"speakers": len(each), "conversations": len(self.false), "impostors": int(self.others.min())},
+            at={"fpr": fpr, "length": self.length},
+        )
+
+    def estimates(self, fprs: Sequence[float] = LOW_FPRS, *, intervals: bool = True) -> list[Estimate]:
+        """Where there are enough recordings of others for such a low rate to mean anything."""
+        return [self.estimate(f, intervals=intervals) for f in fprs if f * self.others.min() >= 1]
+
+
+def identity_tpr(
+    enrol: Embeddings, test: Embeddings, *, length: int = 1, most: int | None = None, seed: int = 0
+) -> IdentityTpr:
+    """Verification against each enrolled person's model, with a threshold of their own (VoxGuard 2025)."""
+    people = models(enrol)
+    said = conversations(test, length, most=most, seed=seed)
+    code = {name: number for number, name in enumerate(people.names)}
+    rows = [(number, code[name]) for number, name in enumerate(said.names) if name in code]
+    if not rows:
+        raise InputError("no test speaker is enrolled", path=test.source or None)
+    starts = np.concatenate([[0], np.cumsum(said.counts)])
+    false: list[NDArray[np.int64]] = []
+    block = max(1, (1 << 24) // len(said))
+    for first in range(0, len(rows), block):
+        part = rows[first : first + block]
+        own = [np.arange(starts[s], starts[s + 1]) for s, _ in part]
+        model = people.vectors[[row for _, row in part]]
+        right = [row_dots(said.vectors[columns], model[i]) for i, columns in enumerate(own)]
+        counts = [np.zeros(len(columns), np.int64) for columns in own]
+        for begin in range(0, len(said), ENROL_BLOCK):
+            scores = model @ said.vectors[begin : begin + ENROL_BLOCK].T
+            for i, columns in enumerate(own):
+                inside = columns[(columns >= begin) & (columns < begin + scores.shape[1])] - begin
+                scores[i, inside] = -np.inf  # one's own recordings are no false alarms
+                counts[i] += [_as_good(scores[i], score, said.vectors[begin:], model[i]) for score in right[i]]
+        false += counts
+    kept = [s for s, _ in rows]
+    counts_of = said.counts[kept]
+    speakers = np.repeat(np.arange(len(kept)), counts_of)
+    return IdentityTpr(
+        np.concatenate(false), (len(said) - counts_of)[speakers], speakers, tuple(said.names[s] for s in kept), length
+    )
+
+
+def _as_good(
+    scores: NDArray[np.float32], right: np.float64, vectors: NDArray[np.float32], model: NDArray[np.float32]
+) -> int:
+    """How many scores are at least `right`; what float32 can't tell from it is compared again in float64."""
+    slack = 4 * np.sqrt(len(model)) * np.finfo(np.float32).eps
+    near = np.flatnonzero(scores >= np.float32(right - slack))
+    sure = scores[near] >= np.float32(right + slack)
+    close = near[~sure]
+    return int(np.count_nonzero(sure)) + int(np.count_nonzero(row_dots(vectors[close], model) >= right))
+
+
+def _estimate(
+    name: str,
+    link: Linkability,
+    value: float,
+    interval: tuple[float, float] | None,
+    *,
+    null: float,
+    method: str,
+    at: dict[str, int | str],
+    null_range: tuple[float, ...] | None = None,
+) -> Estimate:
+    entry = measure(name)
+    return Estimate(
+        name=name,
+        label=entry.label,
+        unit=entry.unit,
+        better=entry.better,
+        value=value,
+        interval=interval,
+        null=null,
+        null_range=None if null_range is None else (null_range[0], null_range[1]),
+        method=method,
+        n={"speakers": int(np.count_nonzero(link.counts)), "conversations": len(link.better)},
+        at={**at, "length": link.length},
+    )

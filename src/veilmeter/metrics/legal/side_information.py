@@ -1,0 +1,168 @@
+"""What it is worth to an attacker to know an attribute of the target as well: their gender, their region.
+
+The attacker of Linkability lets only people with that attribute compete; the rest of the N' enrolled are out of the
+question. In Singling Out, the predicate is "has the attribute, and scores above the threshold", calibrated to be true
+of one person in N as before. People whose attribute is not known stay in. Both are measured on the same speakers,
+subsets and folds as the attacker who does not know, so the difference is paired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.core.errors import InputError
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.intervals import clustered_t
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.metrics.legal.conversations import conversations, models, speaker_attribute
+from veilmeter.metrics.legal.isolation import Rule, isolate
+from veilmeter.metrics.legal.linkability import KEEP, Linkability, count_better, linkability
+from veilmeter.metrics.legal.singling_out import CONVERSATIONS, SinglingOut, aims, check_sizes, controls
+
+
+@dataclass(frozen=True, eq=False)
+class InformedLinkability:
+    """Linkability by an attacker who knows `attribute` of the target, beside the one who doesn't."""
+
+    attribute: str
+    without: Linkability
+    knowing: Linkability
+
+    def estimates(self, speakers: Sequence[int], *, intervals: bool = True) -> list[Estimate]:
+        """Linkability for the attacker who knows; `extra` has the gain over the one who doesn't, paired."""
+        return [
+            _knowing(
+                self.knowing.estimate(n, intervals=intervals),
+                self.attribute,
+                self.knowing.per_conversation(n) - self.without.per_conversation(n),
+                self.knowing.speakers,
+            )
+            for n in speakers
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class InformedSinglingOut:
+    """Singling Out by an attacker who knows `attribute` of the target, beside the one who doesn't."""
+
+    attribute: str
+    without: SinglingOut
+    knowing: SinglingOut
+
+    def estimates(self, speakers: Sequence[int] | None = None, *, intervals: bool = True) -> dict[str, list[Estimate]]:
+        sizes = self.knowing.sizes if speakers is None else speakers
+        found = self.knowing.estimates(sizes, intervals=intervals)
+        marked = {
+            name: [one.with_(at={**one.at, "knows": self.attribute}) for one in curve] for name, curve in found.items()
+        }
+        marked["singling_out"] = [
+            _knowing(
+                one,
+                self.attribute,
+                self.knowing.per_predicate(n) - self.without.per_predicate(n),
+                np.arange(len(self.knowing.names)),
+            )
+            for n, one in zip(sizes, found["singling_out"], strict=True)
+        ]
+        return marked
+
+
+def _knowing(one: Estimate, attribute: str, gain: NDArray[np.float64], clusters: NDArray[np.int64]) -> Estimate:
+    low, high = clustered_t(gain, clusters) if len(gain) > 1 else (-1.0, 1.0)
+    extra = {**one.extra, "gain": float(gain.mean()), "gain_interval": [max(-1.0, low), min(1.0, high)]}
+    return one.with_(at={**one.at, "knows": attribute}, extra=extra)
+
+
+def codes(*columns: NDArray[np.object_]) -> list[NDArray[np.int64]]:
+    """Values of an attribute as numbers, the same in all columns; -1 where it is not known.
+
+    >>> [one.tolist() for one in codes(np.array(["f", ""], object), np.array(["m", "f"], object))]
+    [[0, -1], [1, 0]]
+    """
+    known = {value: number for number, value in enumerate(sorted({v for c in columns for v in c if v}))}
+    return [np.array([known.get(value, -1) for value in column], np.int64) for column in columns]
+
+
+def informed_linkability(
+    enrol: Embeddings,
+    test: Embeddings,
+    attribute: str,
+    *,
+    length: int = 1,
+    most: int | None = None,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> InformedLinkability:
+    """Linkability with and without knowledge of a column of the enrolment (and of the test, where it has it)."""
+    without = linkability(enrol, test, length=length, most=most, seed=seed, progress=progress)
+    people = models(enrol)
+    [theirs] = codes(_attribute(enrol, test, attribute, people.names))
+    own = _own(without)
+    said = conversations(_enrolled(test, people.names), length, most=most, seed=seed)
+    small = len(said) * len(people) <= KEEP
+    beats = np.zeros((len(said), len(people)), bool) if small else None
+    better = count_better(
+        said.vectors, own, people.vectors, groups=(theirs[own], theirs), beats=beats, progress=progress
+    )
+    return InformedLinkability(attribute, without, replace(without, better=better, beats=beats))
+
+
+def informed_singling_out(
+    enrol: Embeddings,
+    test: Embeddings,
+    attribute: str,
+    sizes: Sequence[int],
+    *,
+    without: SinglingOut,
+    predicates: int | None = None,
+    seed: int = 0,
+    most: int = CONVERSATIONS,
+    progress: Callable[[int, int], None] | None = None,
+) -> InformedSinglingOut:
+    """The same predicates, subsets and folds as `without`, by an attacker (and a control) who knows the attribute."""
+    said = conversations(test, without.length, least=2, most=most, seed=seed)
+    vectors, targets, outsiders = aims(enrol, said, predicates, seed)
+    check_sizes(sizes, said)
+    [theirs] = codes(_attribute(test, enrol, attribute, said.names))
+    of = theirs[targets]
+    allowed = (of[:, None] < 0) | (theirs < 0) | (theirs == of[:, None])
+    sets = [vectors]
+    if without.control is not None:
+        sets.append(controls(outsiders, said, targets, seed)[0])
+    rule: Rule = without.rule
+    found = isolate(
+        sets, targets, said, sizes, draws=without.draws, folds=without.folds, rule=rule, seed=seed, allowed=allowed,
+        progress=progress,
+    )  # fmt: skip
+    knowing = replace(without, attack=found[0], control=found[1] if len(found) > 1 else None, sizes=tuple(sizes))
+    return InformedSinglingOut(attribute, without, knowing)
+
+
+def _attribute(first: Embeddings, second: Embeddings, column: str, names: Sequence[str]) -> NDArray[np.object_]:
+    """From the first set that knows it; what is missing there, from the other."""
+    having = [one for one in (first, second) if column in one.attributes]
+    if not having:
+        there = ", ".join(sorted({*first.attributes, *second.attributes})) or "none"
+        raise InputError(f"neither the enrolment nor the test has a column {column!r}; there are: {there}")
+    values = speaker_attribute(having[0], column, names)
+    for other in having[1:]:
+        values = np.where(values == "", speaker_attribute(other, column, names), values)
+    if not any(values):
+        raise InputError(f"the column {column!r} is empty for everybody")
+    return values
+
+
+def _own(link: Linkability) -> NDArray[np.int64]:
+    if link.own is None:
+        raise InputError("Linkability was measured without saying who is who")
+    return link.own
+
+
+def _enrolled(test: Embeddings, names: Sequence[str]) -> Embeddings:
+    known = set(names)
+    kept = np.array([speaker in known for speaker in test.speakers])
+    return test if kept.all() else test.take(kept)

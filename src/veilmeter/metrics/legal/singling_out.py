@@ -1,0 +1,331 @@
+"""Singling Out (Vauquier et al. 2025, eq. 1-2): does an attacker's rule pick out exactly one of N people?
+
+The predicate of an enrolled person is "scores above a threshold", calibrated to be true of one person in N on average.
+How often such a rule isolates somebody, whoever that is, is the paper's measure. A rule that knows nobody isolates too:
+1/e of the time in theory, 0.35 with an estimated threshold, more where speakers are consistent with themselves. So
+beside the attack stands a measured control, and the residual risk that is left when its share is taken away.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import exp
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veilmeter.core.errors import InputError
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.intervals import clustered_error, clustered_t, logit_t
+from veilmeter.data.embeddings import Embeddings, unit
+from veilmeter.metrics.legal.conversations import Conversations, conversations, models
+from veilmeter.metrics.legal.isolation import RULES, Counts, Rule, isolate
+from veilmeter.metrics.registry import measure
+
+PAPER_CHANCE = exp(-1)
+CONVERSATIONS = 10  # K_s is at most this, in the paper
+
+
+@dataclass(frozen=True, eq=False)
+class SinglingOut:
+    """How often each predicate isolated somebody among N people, for every N of `sizes`.
+
+    `attack` and `control` count folds (predicates x sizes x draws); `names` are the predicates' targets, `stand_ins`
+    says which control vector each predicate was paired with, `control_kind` what those are. `cuts` is n = K_t - 1 of
+    each target, `others` the mean number of calibration conversations of a test speaker.
+    """
+
+    sizes: tuple[int, ...]
+    names: tuple[str, ...]
+    attack: Counts
+    control: Counts | None
+    control_kind: str
+    stand_ins: NDArray[np.int64]
+    cuts: NDArray[np.int64]
+    others: NDArray[np.int64]
+    people: int
+    draws: int
+    folds: int
+    rule: Rule
+    length: int
+    dropped: tuple[str, ...] = ()
+
+    def per_predicate(self, speakers: int, *, control: bool = False) -> NDArray[np.float64]:
+        """The share of draws and folds in which each predicate isolated somebody."""
+        counts = self._control if control else self.attack
+        return np.asarray(counts.isolated[:, self._column(speakers)].sum(axis=1) / (self.draws * self.folds))
+
+    def chance(self, speakers: int) -> float:
+        """What a rule without knowledge isolates when all scores are alike: see `chance`."""
+        if self.rule == "balanced":
+            return balanced_chance(self.others)
+        return float(np.mean([chance(int(n), float(self.others.mean())) for n in self.cuts]))
+
+    def estimate(self, speakers: int, *, intervals: bool = True) -> Estimate:
+        return self._rate(
+            "singling_out",
+            speakers,
+            self.per_predicate(speakers),
+            np.arange(len(self.names)),
+            intervals,
+            null=self.chance(speakers),
+            method=self._method,
+            extra={"paper_chance": PAPER_CHANCE},
+        )
+
+    def control_estimate(self, speakers: int, *, intervals: bool = True) -> Estimate:
+        return self._rate(
+            "control",
+            speakers,
+            self.per_predicate(speakers, control=True),
+            self.stand_ins,
+            intervals,
+            null=self.chance(speakers),
+            method=self.control_kind,
+            extra={"paper_chance": PAPER_CHANCE},
+        )
+
+    def residual_risk(self, speakers: int, *, intervals: bool = True) -> Estimate:
+        """(attack - control) / (1 - control), paired by predicate; its interval from the delta method."""
+        a, c = self.per_predicate(speakers), self.per_predicate(speakers, control=True)
+        left = 1 - float(c.mean())
+        value = (float(a.mean()) - float(c.mean())) / left if left > 0 else 0.0
+        interval = None
+        if intervals:
+            interval = (0.0, 1.0)
+            if left > 0 and len(np.unique(self.stand_ins)) > 1:
+                # d value = (d attack - (1 - value) d control) / (1 - control)
+                influence = (a - (1 - value) * c) / left
+                low, high = clustered_t(influence - influence.mean() + value, self.stand_ins)
+                interval = (max(-1.0, min(low, 1.0)), max(-1.0, min(1.0, high)))
+        return self._estimate(
+            "residual_risk", speakers, value, interval, null=0.0, method=f"against {self.control_kind}"
+        )
+
+    def hit_share(self, speakers: int, *, intervals: bool = True) -> Estimate:
+        """Of the isolations, the share that picked the enrolled person (a ratio, clustered by predicate)."""
+        column = self._column(speakers)
+        hits = self.attack.hits[:, column].sum(axis=1).astype(float)
+        isolated = self.attack.isolated[:, column].sum(axis=1).astype(float)
+        total = float(isolated.sum())
+        value = float(hits.sum()) / total if total else float("nan")
+        interval = None
+        if intervals and total and len(hits) > 1:
+            influence = (hits - value * isolated) / isolated.mean()
+            interval = logit_t(value, *clustered_error(influence, np.arange(len(hits))))
+        return self._estimate(
+            "hit_share",
+            speakers,
+            value,
+            interval,
+            null=1 / speakers,
+            method=self._method,
+            extra={"isolations": int(total)},
+        )
+
+    def estimates(self, speakers: Sequence[int] | None = None, *, intervals: bool = True) -> dict[str, list[Estimate]]:
+        """All four curves."""
+        wanted = self.sizes if speakers is None else speakers
+        kinds: dict[str, Callable[..., Estimate]] = {"singling_out": self.estimate}
+        if self.control is not None:
+            kinds |= {"control": self.control_estimate, "residual_risk": self.residual_risk}
+        kinds["hit_share"] = self.hit_share
+        return {name: [make(n, intervals=intervals) for n in wanted] for name, make in kinds.items()}
+
+    @property
+    def _control(self) -> Counts:
+        if self.control is None:
+            raise InputError("Singling Out was measured without a control")
+        return self.control
+
+    @property
+    def _method(self) -> str:
+        return f"{self.rule} rule"
+
+    def _column(self, speakers: int) -> int:
+        if speakers not in self.sizes:
+            raise InputError(f"Singling Out among {speakers} speakers was not measured")
+        return self.sizes.index(speakers)
+
+    def _rate(
+        self,
+        name: str,
+        speakers: int,
+        values: NDArray[np.float64],
+        clusters: NDArray[np.int64],
+        intervals: bool,
+        **more: object,
+    ) -> Estimate:
+        interval = logit_t(float(values.mean()), *clustered_error(values, clusters)) if intervals else None
+        return self._estimate(name, speakers, float(values.mean()), interval, **more)
+
+    def _estimate(
+        self, name: str, speakers: int, value: float, interval: tuple[float, float] | None, **more: object
+    ) -> Estimate:
+        entry = measure(name)
+        return Estimate(
+            name=name,
+            label=entry.label,
+            unit=entry.unit,
+            better=entry.better,
+            value=value,
+            interval=interval,
+            n={"predicates": len(self.names), "speakers": self.people, "draws": self.draws, "folds": self.folds},
+            at={"speakers": speakers, "length": self.length},
+            **more,  # type: ignore[arg-type]
+        )
+
+
+def chance(cut: int, others: float) -> float:
+    """How often a rule without knowledge isolates somebody, with the paper's rule and many people.
+
+    All scores are alike in distribution; the threshold lies halfway between calibration scores n = `cut` and n+1, and
+    each test speaker has M = `others` calibration scores on average. Going down the scores, the next one is a
+    calibration score with p = M/(M+1), and q = M/(M+1/2) is the chance that no test score lies in the half gap below
+    score n. One test score above: M p^n (1-p) q + p^n q (1-q), with n in front instead of M where they differ.
+
+    >>> round(chance(9, 9), 4), round(chance(1, 9), 3), round(chance(9, 2), 3)
+    (0.3496, 0.13, 0.067)
+    """
+    p, q = others / (others + 1), others / (others + 0.5)
+    return float(cut * p**cut * (1 - p) * q + p**cut * q * (1 - q))
+
+
+def balanced_chance(others: ArrayLike, *, samples: int = 100_000) -> float:
+    """The same for the balanced rule, where speakers have `others` (K_s - 1) calibration scores each: simulated.
+
+    >>> round(balanced_chance([9, 9, 9]), 2)
+    0.35
+    """
+    m = np.asarray(others, dtype=float)
+    values, people = np.unique(m, return_counts=True)
+    if len(values) == 1:  # all weigh the same: the cut falls after M scores, as with the paper's rule
+        return chance(int(values[0]), float(values[0]))
+    rng = np.random.default_rng(20250003)
+    # Calibration scores come in random order, each from a speaker with M of them in proportion to M people(M); test
+    # scores fall among them as a Poisson process: one for every mean(M) calibration scores.
+    rate = 1 / float(m.mean())
+    share = values * people / np.sum(values * people)
+    depth = int(values.max()) + 2
+    weight = 1 / values[rng.choice(len(values), size=(samples, depth), p=share)]
+    inside = np.cumsum(weight, axis=1) <= 1 + 1e-9
+    cut = np.count_nonzero(inside, axis=1)
+    # the gaps above score n, and half the gap below it, are exponential
+    reach = rng.gamma(np.maximum(cut, 1)) * (cut > 0) + rng.exponential(0.5, samples)
+    tests = rate * reach
+    return float(np.mean(tests * np.exp(-tests)))
+
+
+def singling_out(
+    enrol: Embeddings,
+    test: Embeddings,
+    sizes: Sequence[int] | None = None,
+    *,
+    length: int = 1,
+    rule: Rule = "paper",
+    draws: int = 5,
+    folds: int = 10,
+    predicates: int | None = None,
+    seed: int = 0,
+    control: bool = True,
+    most: int = CONVERSATIONS,
+    progress: Callable[[int, int], None] | None = None,
+) -> SinglingOut:
+    """Singling Out among `sizes` speakers of `test`, by predicates of the people of `enrol` who are among them.
+
+    Test speakers with fewer than 2 `length` utterances are left out (`dropped`); without `sizes` it is among all
+    others. With `predicates`, that many enrolled people are chosen at random. The control puts a voice that knows
+    nobody in the place of each predicate: enrolled outsiders who are not in the test set, or where there are none,
+    random voices.
+    """
+    if rule not in RULES:
+        raise InputError(f"there is no rule {rule!r}", fix=f"choose among {', '.join(RULES)}")
+    if draws < 1 or folds < 2:
+        raise InputError("there must be at least 1 draw and 2 folds")
+    said = conversations(test, length, least=2, most=most, seed=seed)
+    vectors, targets, outsiders = aims(enrol, said, predicates, seed)
+    sizes = [len(said.names)] if sizes is None else sizes
+    check_sizes(sizes, said)
+    sets, kind, stand_ins = [vectors], "", np.arange(len(targets))
+    if control:
+        voices, kind, stand_ins = controls(outsiders, said, targets, seed)
+        sets.append(voices)
+    found = isolate(sets, targets, said, sizes, draws=draws, folds=folds, rule=rule, seed=seed, progress=progress)
+    return SinglingOut(
+        sizes=tuple(sizes),
+        names=tuple(said.names[t] for t in targets),
+        attack=found[0],
+        control=found[1] if control else None,
+        control_kind=kind,
+        stand_ins=stand_ins,
+        cuts=said.counts[targets] - 1,
+        others=said.counts - 1,
+        people=len(said.names),
+        draws=draws,
+        folds=folds,
+        rule=rule,
+        length=length,
+        dropped=said.dropped,
+    )
+
+
+def aims(
+    enrol: Embeddings, said: Conversations, predicates: int | None, seed: int
+) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]:
+    """The predicates' vectors, their targets among the test speakers, and the vectors of enrolled outsiders."""
+    people = models(enrol)
+    code = {name: number for number, name in enumerate(said.names)}
+    inside = np.array([name in code for name in people.names])
+    rows = np.flatnonzero(inside)
+    if len(rows) == 0:
+        raise InputError(
+            f"no enrolled speaker has {2 * said.length} utterances in the test, which conversations of "
+            f"{said.length} need",
+            path=enrol.source or None,
+            fix="the enrolment and the test must name the same speakers alike",
+        )
+    if predicates is not None and predicates < len(rows):
+        if predicates < 1:
+            raise InputError(f"{predicates} predicates make no sense", fix="give 1 or more")
+        rows = np.sort(np.random.default_rng([seed, 1]).choice(rows, predicates, replace=False))
+    targets = np.array([code[people.names[row]] for row in rows])
+    gone = set(said.dropped)  # too short for this length, but still voices of the test set: no outsiders
+    outside = np.array([not known and name not in gone for known, name in zip(inside, people.names, strict=True)])
+    return people.vectors[rows], targets, people.vectors[outside]
+
+
+def controls(
+    outsiders: NDArray[np.float32], said: Conversations, targets: NDArray[np.int64], seed: int
+) -> tuple[NDArray[np.float32], str, NDArray[np.int64]]:
+    """A voice without knowledge for each predicate, what these voices are, and which one serves which predicate.
+
+    Random voices have the mean and the covariance of the test speakers' own: a direction in which voices do not
+    differ would make the control too weak.
+    """
+    if len(outsiders):
+        order = np.random.default_rng([seed, 2]).permutation(len(outsiders))
+        served = order[np.arange(len(targets)) % len(outsiders)]
+        return outsiders[served], f"predicates of {min(len(outsiders), len(targets))} outsiders", served
+    means = np.zeros((len(said.names), said.vectors.shape[1]))
+    starts = np.concatenate([[0], np.cumsum(said.counts)[:-1]])
+    means[:] = np.add.reduceat(said.vectors, starts, axis=0, dtype=np.float64) / said.counts[:, None]
+    centre = means.mean(axis=0)
+    voices = np.empty((len(targets), means.shape[1]), np.float32)
+    for i, target in enumerate(targets):
+        name = hashlib.sha256(said.names[target].encode("utf-8", "surrogateescape")).digest()
+        mix = np.random.default_rng([seed, 3, int.from_bytes(name[:8], "big")]).standard_normal(len(means))
+        voices[i] = centre + (mix - mix.mean()) @ means / np.sqrt(max(len(means) - 1, 1))
+    return unit(voices), "random voices", np.arange(len(targets))
+
+
+def check_sizes(sizes: Sequence[int], said: Conversations) -> None:
+    most = len(said.names)
+    for n in sizes:
+        if not 2 <= n <= most:
+            raise InputError(
+                f"Singling Out among {n} speakers was asked for; {most} have the {2 * said.length} utterances that "
+                f"conversations of {said.length} need",
+                fix=f"give numbers from 2 to {most}",
+            )

@@ -1,0 +1,437 @@
+"""Score measures under reweighted trials: what bootstrap and jackknife need, without sorting anything again.
+
+Each trial's weight in a resample is the product of how often its two people were drawn. Summed within the groups that
+the calibration already uses, the weights are all a replicate needs: an isotonic regression over a few hundred
+numbers instead of a sort of all trials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.core.engine import Engine, ordered, stretches, worth
+from veilmeter.core.intervals import drawn_people, t_quantile, wilson
+from veilmeter.data.scores import Scores
+from veilmeter.metrics.calibration import Groups, pool_starts, softplus
+from veilmeter.metrics.scores import verification, zebra
+
+Floats = NDArray[np.float64]
+MOST_LEFT_OUT = 300  # people up to which bootstrap and jackknife may differ enough to look at both
+MOST_GROUPS = 4096  # finer groups would not change a replicate in the digits that an interval shows
+WORTH_SENDING = 200_000_000  # weights of trials in all replicates, three seconds' work: less is done here at once
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where the sorted trials of both classes fall: groups, bins of D_sys, costs, and the people of each trial."""
+
+    groups: Groups
+    target_cells: _Cells
+    impostor_cells: _Cells
+    bins: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Cells:
+    """Trials of one class in rising order: their people, the starts of the groups and bins they fill, their cost."""
+
+    enrol: NDArray[np.int64]
+    test: NDArray[np.int64]
+    starts: NDArray[np.intp]
+    groups: NDArray[np.intp]
+    bin_starts: NDArray[np.intp]
+    bins: NDArray[np.intp]
+    costs: Floats
+
+    def __len__(self) -> int:
+        return len(self.costs)
+
+
+def layout(scores: Scores, groups: Groups, edges: Floats) -> Layout:
+    """Prepare the trials of `scores`, whose speakers are known, for reweighting."""
+    coarse = _coarser(groups)
+    cells = []
+    for values, rows, sign in [
+        (scores.targets, np.flatnonzero(scores.is_target), -1.0),
+        (scores.impostors, np.flatnonzero(~scores.is_target), 1.0),
+    ]:
+        order = np.argsort(values, kind="stable")
+        ordered = values[order]
+        rows = rows[order]
+        nobody = np.zeros(len(rows), np.int64)
+        enrol = nobody if scores.enrol_speaker is None else scores.enrol_speaker[rows]
+        test = nobody if scores.test_speaker is None else scores.test_speaker[rows]
+        starts, filled = _runs(np.searchsorted(coarse.upper, ordered, side="left"))
+        in_bin = np.clip(np.searchsorted(edges, ordered, side="right") - 1, 0, len(edges) - 2)
+        cells.append(_Cells(enrol, test, starts, filled, *_runs(in_bin), softplus(sign * ordered)))
+    return Layout(coarse, cells[0], cells[1], len(edges) - 1)
+
+
+def _runs(numbers: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where each run of equal numbers starts, and its number."""
+    starts = np.flatnonzero(np.concatenate([[True], numbers[1:] != numbers[:-1]]))
+    return starts, numbers[starts]
+
+
+def _coarser(groups: Groups) -> Groups:
+    if len(groups.targets) <= MOST_GROUPS:
+        return groups
+    # Equal shares of both classes, so that rare targets keep their resolution.
+    done = np.cumsum(groups.targets) / groups.targets.sum() + np.cumsum(groups.impostors) / groups.impostors.sum()
+    bucket = np.minimum((done * (MOST_GROUPS / 2)).astype(np.intp), MOST_GROUPS - 1)
+    starts, _ = _runs(bucket)
+    last = np.append(starts[1:], len(bucket)) - 1
+    return Groups(
+        groups.lower[starts],
+        groups.upper[last],
+        np.add.reduceat(groups.targets, starts),
+        np.add.reduceat(groups.impostors, starts),
+    )
+
+
+def by_person(cells: _Cells, drawn: Floats) -> Floats:
+    """Weights (trials x resamples) from how often each person was drawn (people x resamples).
+
+    In a target trial both sides are one person: drawing somebody twice gives their trials twice, not four times.
+    """
+    weights = drawn[cells.enrol]
+    other = cells.enrol != cells.test
+    if other.all():
+        weights *= drawn[cells.test]
+    elif other.any():
+        weights[other] *= drawn[cells.test[other]]
+    return weights
+
+
+def statistics(place: Layout, target_weights: Floats, impostor_weights: Floats, eer_method: str) -> dict[str, Floats]:
+    """Every measure for each column of weights; NaN where a class got no weight."""
+    t = _summed(target_weights, place.target_cells.starts, place.target_cells.groups, len(place.groups.targets))
+    n = _summed(impostor_weights, place.impostor_cells.starts, place.impostor_cells.groups, len(place.groups.targets))
+    out = of_groups(t, n, eer_method)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        up = place.target_cells.costs @ target_weights / t.sum(0)
+        down = place.impostor_cells.costs @ impostor_weights / n.sum(0)
+    out["cllr"] = (up + down) / (2 * np.log(2))
+    out["calibration_loss"] = out["cllr"] - out["min_cllr"]
+    out["d_sys"] = _d_sys(place, target_weights, impostor_weights)
+    return out
+
+
+def of_groups(t: Floats, n: Floats, eer_method: str) -> dict[str, Floats]:
+    """The measures that need ranks only, of weights per group (groups in rising order x replicates)."""
+    total_t, total_n = t.sum(0), n.sum(0)
+    out = {name: np.full(t.shape[1], np.nan) for name in ("eer", "min_cllr", "d_ece", "l_w")}
+    usable = np.flatnonzero((total_t > 0) & (total_n > 0))
+    if len(usable):
+        blocks = [_blocks(t[:, b], n[:, b]) for b in usable]
+        for name, found in _of_blocks(blocks, total_t[usable], total_n[usable]).items():
+            out[name][usable] = found
+    with np.errstate(divide="ignore", invalid="ignore"):
+        above_t = np.cumsum(t[::-1], axis=0) / total_t  # accepted from the top, group by group
+        above_n = np.cumsum(n[::-1], axis=0) / total_n
+        if eer_method != "rocch":
+            out["eer"] = _roc_eers(above_n, 1 - above_t, eer_method)
+        for fpr in verification.LOW_FPRS:
+            allowed = above_n <= fpr + 1e-12
+            out[verification.tpr_name(fpr)] = 100 * np.max(np.where(allowed, above_t, 0.0), axis=0)
+    return out
+
+
+def _blocks(t: Floats, n: Floats) -> tuple[Floats, Floats]:
+    """Targets and impostors of the blocks of one replicate's isotonic regression."""
+    filled = np.flatnonzero(t + n)
+    t, n = t[filled], n[filled]
+    total = t + n
+    starts = pool_starts(t / total, total)
+    return np.add.reduceat(t, starts), np.add.reduceat(n, starts)
+
+
+def _of_blocks(blocks: list[tuple[Floats, Floats]], total_t: Floats, total_n: Floats) -> dict[str, Floats]:
+    """ROCCH-EER, min Cllr, D_ECE and l_w of many sets of blocks at once, laid end to end."""
+    sizes = np.array([len(t) for t, _ in blocks])
+    first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    of = np.repeat(np.arange(len(blocks)), sizes)
+    t, n = (np.concatenate(side) for side in zip(*blocks, strict=True))
+    share_t, share_n = t / total_t[of], n / total_n[of]
+    with np.errstate(divide="ignore"):
+        llr = np.log(share_t) - np.log(share_n)
+    # An infinite ratio weighs nothing on its bad side.
+    gain = np.where(t > 0, zebra.z(np.where(t > 0, llr, 0)), 0) * share_t
+    gain += np.where(n > 0, zebra.z(np.where(n > 0, -llr, 0)), 0) * share_n
+    cost = softplus(np.where(t > 0, -llr, 0)) * share_t + softplus(np.where(n > 0, llr, 0)) * share_n
+    scale = 2 * np.log(2)
+    return {
+        "eer": _hull_eers(share_t, share_n, first, of),
+        "min_cllr": np.add.reduceat(cost, first) / scale,
+        "d_ece": np.maximum(0, np.add.reduceat(gain, first) / scale),
+        "l_w": _strongest(t, n, total_t, total_n, first, of),
+    }
+
+
+def _within(values: Floats, first: NDArray[np.intp], of: NDArray[np.intp]) -> Floats:
+    """Cumulative sums that start anew with every set."""
+    running = np.cumsum(values)
+    before = np.concatenate([[0.0], running])[first]
+    return np.asarray(running - before[of])
+
+
+def _hull_eers(share_t: Floats, share_n: Floats, first: NDArray[np.intp], of: NDArray[np.intp]) -> Floats:
+    """In percent: where the hull, whose corners lie between the blocks, crosses the diagonal."""
+    miss, false = _within(share_t, first, of), 1 - _within(share_n, first, of)
+    last = np.append(first[1:], len(of)) - 1
+    over = miss >= false
+    over[last] = True  # rounding must not hide the end, where everything is rejected
+    at = np.flatnonzero(over)
+    at = at[np.searchsorted(of[at], np.arange(len(first)))]  # the first such block of each set
+    x1, y1 = false[at], miss[at]
+    x0, y0 = x1 + share_n[at], y1 - share_t[at]
+    share = (x0 - y0) / ((x0 - y0) + (y1 - x1))
+    return np.asarray(100 * (y0 + share * (y1 - y0)))
+
+
+def _strongest(
+    t: Floats, n: Floats, total_t: Floats, total_n: Floats, first: NDArray[np.intp], of: NDArray[np.intp]
+) -> Floats:
+    """l_w under Laplace's rule: only the lowest and the highest block can be the strongest.
+
+    Isotonic regression fits an element by max over starts a of min over ends b of mean(a..b): for the lowest real block
+    the start is the dummy pair below or the block itself, for the highest the end is the dummy pair above or itself.
+    """
+    up_t, up_m = _within(t, first, of), _within(t + n, first, of)
+    down_t, down_m = total_t[of] - up_t + t, (total_t + total_n)[of] - up_m + t + n
+    both = total_t + total_n
+    all_and_two, all_and_one = (2 + total_t) / (4 + both), (1 + total_t) / (2 + both)
+    lowest = np.maximum(
+        np.minimum(np.minimum.reduceat((1 + up_t) / (2 + up_m), first), all_and_two),
+        np.minimum(np.minimum.reduceat(up_t / up_m, first), all_and_one),
+    )
+    highest = np.minimum(
+        np.maximum(np.maximum.reduceat((1 + down_t) / (2 + down_m), first), all_and_two),
+        np.maximum(np.maximum.reduceat(down_t / down_m, first), all_and_one),
+    )
+    prior = np.log(total_t / total_n)
+    with np.errstate(divide="ignore"):
+        ends = [np.abs(np.log(share) - np.log1p(-share) - prior) for share in (lowest, highest)]
+    return np.asarray(np.maximum(*ends) / np.log(10))
+
+
+def _summed(weights: Floats, starts: NDArray[np.intp], cells: NDArray[np.intp], count: int) -> Floats:
+    out = np.zeros((count, weights.shape[1]))
+    out[cells] = np.add.reduceat(weights, starts, axis=0)
+    return out
+
+
+def _roc_eers(false: Floats, miss: Floats, method: str) -> Floats:
+    """EER per column on the ROC itself; runs of one class are single steps, which is what drop_intermediate leaves."""
+    zero, one = np.zeros((1, false.shape[1])), np.ones((1, false.shape[1]))
+    false, miss = np.concatenate([zero, false]), np.concatenate([one, miss])
+    columns = np.arange(false.shape[1])
+    if method == "roc":
+        best = np.argmin(np.abs(miss - false), axis=0)
+        return np.asarray(50 * (miss[best, columns] + false[best, columns]))
+    after = np.maximum(np.argmax(false >= miss, axis=0), 1)
+    x0, y0, x1, y1 = (a[after - k, columns] for k in (1, 0) for a in (false, miss))
+    share = (y0 - x0) / ((y0 - x0) + (x1 - y1))
+    return np.asarray(100 * (x0 + share * (x1 - x0)))
+
+
+def _d_sys(place: Layout, target_weights: Floats, impostor_weights: Floats) -> Floats:
+    t = _summed(target_weights, place.target_cells.bin_starts, place.target_cells.bins, place.bins)
+    n = _summed(impostor_weights, place.impostor_cells.bin_starts, place.impostor_cells.bins, place.bins)
+    return verification.d_sys_of_counts(t, n)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Replicates:
+    """Bootstrap replicates by measure, of how many clusters, what the clusters are, and values with one left out."""
+
+    samples: dict[str, Floats]
+    clusters: int
+    unit: str
+    left_out: Mapping[str, Floats] = field(default_factory=dict)
+    coarse: Mapping[str, float] = field(default_factory=dict)
+
+    def interval(self, name: str, value: float, shape: Shape) -> tuple[float, float] | None:
+        """Where groups were merged, replicates are moved by what merging did to the value itself."""
+        moved = value - self.coarse.get(name, value)
+        others = self.left_out.get(name)
+        return interval(
+            value, self.samples[name] + moved, self.clusters, shape, None if others is None else others + moved
+        )
+
+
+def people_of(scores: Scores) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Both sides' people as 0..count-1, in the order of their names: sets of the same people draw the same ones.
+
+    Without speakers every trial stands for itself.
+    """
+    if scores.enrol_speaker is None or scores.test_speaker is None:
+        each = np.arange(len(scores))
+        return each, each, len(scores)
+    present = np.unique(np.concatenate([np.unique(scores.enrol_speaker), np.unique(scores.test_speaker)]))
+    if scores.names:
+        present = np.array(sorted(present, key=lambda code: scores.names[code]))
+    place = np.zeros(int(present.max()) + 1, np.int64)
+    place[present] = np.arange(len(present))
+    return place[scores.enrol_speaker], place[scores.test_speaker], len(present)
+
+
+def replicates(
+    scores: Scores,
+    groups: Groups,
+    edges: Floats,
+    *,
+    resamples: int,
+    seed: int,
+    eer_method: str = "rocch",
+    engine: Engine | None = None,
+) -> Replicates:
+    """Bootstrap over people: drawn with their trials on either side; a trial counts once for every pair drawn.
+
+    Where it takes long, `engine` does it; the result is the same wherever it ran.
+    """
+    enrol, test, people = people_of(scores)
+    known = scores.enrol_speaker is not None
+    place = layout(Scores(scores.values, scores.is_target, enrol, test), groups, edges)
+    rounds = max(50, min(resamples, 3_000_000_000 // len(scores)))  # beyond three million trials fewer will do
+    chunk = int(np.clip(4_000_000 // len(scores), 1, 64))
+    runner = worth(engine, rounds * len(scores) >= WORTH_SENDING)
+    work = _Work(place, people, seed, chunk, eer_method)
+
+    def measured(first: int, count: int) -> dict[str, Floats]:
+        parts = ordered(runner, _measure, work.split(first, count, runner.workers))
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    others: dict[str, Floats] = {}
+    if people <= MOST_LEFT_OUT:
+        others = measured(-people, people)
+    coarse: dict[str, float] = {}
+    if len(place.groups.targets) < len(groups.targets):
+        everybody = np.ones((people, 1))
+        coarse = {name: float(column[0]) for name, column in _of_draws(place, everybody, eer_method).items()}
+    return Replicates(measured(0, rounds), people, "speakers" if known else "trials", others, coarse)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Work:
+    """Replicates to measure, `chunk` at a time: the numbers from 0 are draws, -1 to -people leave somebody out.
+
+    What a chunk gives does not depend on who measures it, nor on the chunks beside it.
+    """
+
+    place: Layout
+    people: int
+    seed: int
+    chunk: int
+    eer_method: str
+    chunks: Sequence[range] = ()
+
+    def split(self, first: int, count: int, workers: int) -> list[_Work]:
+        """A stretch of chunks for each worker, which gets the trials once."""
+        chunks = [range(i, min(i + self.chunk, first + count)) for i in range(first, first + count, self.chunk)]
+        return [replace(self, chunks=chunks[part.start : part.stop]) for part in stretches(len(chunks), workers)]
+
+    def drawn(self, numbers: range) -> Floats:
+        """How often each person is drawn (people x replicates)."""
+        if numbers.start < 0:
+            return np.asarray(np.arange(-self.people, 0)[:, None] != np.array(numbers), np.float64)
+        return drawn_people(self.seed, self.people, numbers)
+
+
+def _measure(work: _Work) -> dict[str, Floats]:
+    """The engine's task: every measure of every replicate of these chunks."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    with threadpool_limits(1):  # sums in one order, whatever the machine
+        parts = [_of_draws(work.place, work.drawn(numbers), work.eer_method) for numbers in work.chunks]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _of_draws(place: Layout, drawn: Floats, eer_method: str) -> dict[str, Floats]:
+    return statistics(place, by_person(place.target_cells, drawn), by_person(place.impostor_cells, drawn), eer_method)
+
+
+def trial_means(scores: Scores, costs: Mapping[str, tuple[Floats, Floats]], *, resamples: int, seed: int) -> Replicates:
+    """Replicates of measures that are a mean over targets plus a mean over impostors of one number a trial.
+
+    Weighted sums within each pair of people are all that is needed, whatever the number of trials.
+    """
+    enrol, test, people = people_of(scores)
+    drawn = drawn_people(seed, people, range(resamples))
+    found = {name: np.zeros(resamples) for name in costs}
+    for side, rows in enumerate((np.flatnonzero(scores.is_target), np.flatnonzero(~scores.is_target))):
+        pairs, cell = np.unique(enrol[rows] * np.int64(people) + test[rows], return_inverse=True)
+        a, b = pairs // people, pairs % people
+        weights = np.where((a == b)[:, None], drawn[a], drawn[a] * drawn[b])
+        total = np.bincount(cell, minlength=len(pairs)) @ weights
+        for name, both in costs.items():
+            with np.errstate(divide="ignore", invalid="ignore"):
+                found[name] += np.bincount(cell, both[side], minlength=len(pairs)) @ weights / total
+    return Replicates(found, people, "trials" if scores.enrol_speaker is None else "speakers")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a measure behaves under resampling: its range, whether it overfits, and where it can't be trusted.
+
+    `sure` are the ends of the range that a sample may reach by luck, where resamples agree and none is to be trusted:
+    Wilson's interval with the number of people stands in for them.
+    """
+
+    low: float = -np.inf
+    high: float = np.inf
+    overfits: bool = False
+    sure: tuple[float, ...] = ()
+
+
+# A resample repeats people, so it holds 1 - 1/e of them: simulation shows that it finds 56 to 71 % of the bias that
+# calibrating on the measured trials brings.
+SEEN = 1 - np.exp(-1)
+
+
+def interval(
+    value: float, samples: Floats, clusters: int, shape: Shape, left_out: Floats | None = None
+) -> tuple[float, float] | None:
+    """The 95 % interval from bootstrap replicates and, where a measure overfits, the jackknife's.
+
+    Measures with a range are compared as arcsin(sqrt(share of the range)), in which their spread depends little on
+    where they are. The centre is the value less its bias; the half-width is Student's t (people - 1 degrees of freedom)
+    times the standard error, the larger of bootstrap's and jackknife's where the measure overfits. Plain percentiles
+    would cover the truth in two cases of three only: D_ECE and min Cllr are calibrated on the very trials they are
+    measured on, and resamples even more so. Always holds the value itself.
+    """
+    fine = samples[np.isfinite(samples)]
+    if clusters < 2 or len(fine) < max(2, len(samples) / 2) or not np.isfinite(value):
+        return None
+    bounded = np.isfinite(shape.low) and np.isfinite(shape.high)
+    if bounded and any(np.isclose(value, end, rtol=1e-12, atol=1e-12) for end in shape.sure):
+        span = (shape.high - shape.low) * wilson(0, clusters)[1]
+        at_low = value - shape.low < shape.high - value
+        return (value, value + span) if at_low else (value - span, value)
+
+    def there(x: Floats | float) -> Floats:
+        y = np.asarray(x, np.float64)
+        if not bounded:
+            return y
+        return np.asarray(np.arcsin(np.sqrt(np.clip((y - shape.low) / (shape.high - shape.low), 0, 1))))
+
+    def back(y: float) -> float:
+        if not bounded:
+            return y
+        return shape.low + (shape.high - shape.low) * float(np.sin(np.clip(y, 0, np.pi / 2)) ** 2)
+
+    point, cloud = float(there(value)), there(fine)
+    bias, error = float(cloud.mean()) - point, float(cloud.std(ddof=1))
+    if shape.overfits:
+        bias /= SEEN
+        if left_out is not None:
+            others = there(left_out[np.isfinite(left_out)])
+            k = len(others)
+            error = max(error, float(np.sqrt((k - 1) / k * np.sum((others - others.mean()) ** 2))))
+    half = t_quantile(clusters - 1, 0.975) * error
+    low, high = back(point - bias - half), back(point - bias + half)
+    return (max(shape.low, min(value, low)), min(shape.high, max(value, high)))

@@ -1,0 +1,207 @@
+"""All measures of a set of scores on one page, each an `Estimate`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.core.engine import Engine
+from veilmeter.core.estimate import Estimate
+from veilmeter.data.scores import Scores
+from veilmeter.metrics.calibration import Pav, group, pav_of_runs, runs
+from veilmeter.metrics.registry import measure
+from veilmeter.metrics.scores import resampling, verification, zebra
+from veilmeter.metrics.scores.null import Null, null_levels
+from veilmeter.metrics.scores.resampling import Replicates, Shape
+
+Floats = NDArray[np.float64]
+NULL_ANYWAY = 200_000  # trials up to which the null level costs next to nothing
+SHAPES = {
+    "eer": Shape(0.0, 100.0, sure=(0.0, 100.0)),
+    "tpr": Shape(0.0, 100.0, sure=(0.0, 100.0)),
+    "cllr": Shape(0.0),
+    "min_cllr": Shape(0.0, 1.0, overfits=True, sure=(0.0,)),
+    "calibration_loss": Shape(0.0),
+    "d_ece": Shape(0.0, zebra.MAX_D_ECE, overfits=True, sure=(zebra.MAX_D_ECE,)),
+    "l_w": Shape(0.0),
+    "d_sys": Shape(0.0, 1.0, overfits=True, sure=(1.0,)),
+    "c_ece": Shape(high=zebra.MAX_D_ECE),
+    "d_ece_op_oo": Shape(high=100.0),
+    "min_cllr_op_oo": Shape(high=100.0),
+}
+EER_METHODS = ("rocch", "roc", "interpolated")
+NAMES = (
+    "eer", "cllr", "min_cllr", "calibration_loss", "d_ece", "l_w", "d_sys",
+    *map(verification.tpr_name, verification.LOW_FPRS),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Measured:
+    """Sorted scores and what was computed of them once."""
+
+    targets: Floats
+    impostors: Floats
+    pav: Pav
+    flipped_d_ece: float
+
+
+def prepare(targets: Floats, impostors: Floats) -> Measured:
+    """Sort, group and calibrate once, in both orientations."""
+    t, n = np.sort(targets), np.sort(impostors)
+    found = runs(t, n)
+    return Measured(t, n, pav_of_runs(found, t, n), zebra.d_ece_of_counts(*found.pooled(flipped=True)))
+
+
+def values(data: Measured, eer_method: str = "rocch") -> dict[str, float]:
+    """The value of every measure in `NAMES`."""
+    t, n, blocks = data.targets, data.impostors, data.pav
+    hull = eer_method == "rocch"
+    eer = verification.eer_of_pav(blocks) if hull else verification.eer_sorted(t, n, eer_method)
+    cllr, least = verification.cllr_sorted(t, n), verification.min_cllr_of_pav(blocks)
+    low = [verification.tpr_at_fpr_sorted(t, n, fpr) for fpr in verification.LOW_FPRS]
+    return dict(
+        zip(
+            NAMES,
+            [eer, cllr, least, max(0.0, cllr - least), zebra.d_ece_of_pav(blocks), zebra.l_w_of_pav(blocks),
+             verification.d_sys_sorted(t, n), *low],
+            strict=True,
+        )
+    )  # fmt: skip
+
+
+@np.errstate(over="ignore", invalid="ignore")  # scores near the largest float have no finite sums
+def measure_scores(
+    scores: Scores,
+    *,
+    intervals: bool = True,
+    resamples: int = 1000,
+    seed: int = 0,
+    eer_method: str = "rocch",
+    engine: Engine | None = None,
+) -> dict[str, Estimate | list[Estimate]]:
+    """Every score-based measure by name: eer, cllr, min_cllr, calibration_loss, d_ece, l_w, d_sys, tpr@fpr=...
+
+    Without `intervals` large sets get no null level either: what remains is a few sorts' worth of time. Resamples of
+    large sets run on `engine`, if there is one.
+
+    >>> found = measure_scores(Scores.from_arrays([2.0, 3.0], [0.0, 1.0]), intervals=False)
+    >>> round(found["d_ece"].value, 4), found["l_w"].extra["tag"]
+    (0.7213, 'A')
+    """
+    data = prepare(scores.targets, scores.impostors)
+    found = values(data, eer_method)
+    spread = None
+    if intervals and not one_target_person(scores):
+        spread = replicates_of(scores, data, resamples, seed, eer_method, engine)
+    nulls: Mapping[str, Null] = {}
+    if intervals or len(scores) <= NULL_ANYWAY:
+        nulls = null_levels(data.targets, data.impostors, seed=seed, eer_method=eer_method)
+    extras = extra_facts(data, found)
+    return {
+        name: made(name, value, scores, method=method_of(name, eer_method, len(data.impostors)), spread=spread,
+                   null=nulls.get(name), extra=extras.get(name))
+        for name, value in found.items()
+    }  # fmt: skip
+
+
+def estimates_of_stream(found: dict[str, float], counts: dict[str, int], flipped: float) -> dict[str, Estimate]:
+    """The page of what `streaming.measure_stream` found: values without intervals."""
+    tag = zebra.tag(found["l_w"])
+    extras: dict[str, dict[str, Any]] = {
+        "l_w": {"tag": tag, "sentence": zebra.sentence(tag)},
+        "d_ece": {"flipped": flipped, "inverted": flipped > found["d_ece"]},
+    }
+    nobody = Scores.from_arrays([1.0], [0.0])
+    return {
+        name: made(name, value, nobody, method=method_of(name, "rocch", counts["impostors"]),
+                   extra=extras.get(name)).with_(n=counts)
+        for name, value in found.items()
+    }  # fmt: skip
+
+
+def one_target_person(scores: Scores) -> bool:
+    """Whether all target trials are of one person: then nothing says how much people differ, and no interval can."""
+    if scores.enrol_speaker is None:
+        return False
+    people = scores.enrol_speaker[scores.is_target]
+    return bool((people == people[0]).all())
+
+
+def replicates_of(
+    scores: Scores,
+    data: Measured,
+    resamples: int,
+    seed: int,
+    eer_method: str = "rocch",
+    engine: Engine | None = None,
+) -> Replicates:
+    edges = verification.d_sys_edges(data.targets, data.impostors)
+    groups = group(data.targets, data.impostors)
+    return resampling.replicates(
+        scores, groups, edges, resamples=resamples, seed=seed, eer_method=eer_method, engine=engine
+    )
+
+
+def method_of(name: str, eer_method: str, impostors: int) -> str:
+    if name.startswith("tpr@"):  # fewer impostors than 1/FPR can't show so low a rate
+        allowed = int(float(name.split("=")[1]) * impostors + 1e-9)
+        return f"{allowed:,} false alarm{'s' * (allowed > 1)}" if allowed else "no false alarm"
+    fixed = {"d_ece": "PAV", "l_w": "PAV, Laplace", "min_cllr": "PAV", "cllr": "scores as LLRs", "d_sys": "histogram",
+             "calibration_loss": "Cllr - min Cllr"}  # fmt: skip
+    return eer_method if name == "eer" else fixed.get(name, "")
+
+
+def extra_facts(data: Measured, found: dict[str, float]) -> dict[str, dict[str, Any]]:
+    """ZEBRA's tag with its sentence, and the other orientation."""
+    tag = zebra.tag(found["l_w"])
+    return {
+        "l_w": {"tag": tag, "sentence": zebra.sentence(tag)},
+        "d_ece": {"flipped": data.flipped_d_ece, "inverted": data.flipped_d_ece > found["d_ece"]},
+    }
+
+
+def made(
+    name: str,
+    value: float,
+    scores: Scores,
+    *,
+    method: str = "",
+    spread: Replicates | None = None,
+    null: Null | None = None,
+    extra: Mapping[str, Any] | None = None,
+    at: Mapping[str, float | int | str] | None = None,
+    label: str = "",
+) -> Estimate:
+    """One estimate with the words of the table of measures."""
+    family = "tpr" if name.startswith("tpr@") else "c_ece" if name.startswith("c_ece_") else name
+    entry = measure(family if family == "c_ece" else name)
+    if name.startswith("tpr@"):
+        label = f"TPR at FPR {100 * float(name.split('=')[1]):g} %"
+    elif family == "c_ece":
+        label = f"C_ECE {name.removeprefix('c_ece_')}"
+    found = None
+    if name == "d_sys" and len(scores.targets) < 2 * verification.TARGETS_A_BIN:
+        spread = None  # a single bin says 0 whatever the scores are
+    if spread is not None and name in spread.samples:
+        found = spread.interval(name, value, SHAPES.get(family, Shape()))
+        if found is not None and method == "rocch":  # the hull never rises above the diagonal
+            found = (found[0], min(found[1], 50.0))
+    return Estimate(
+        name=name,
+        label=label or entry.label,
+        value=value,
+        unit=entry.unit,
+        better=entry.better,
+        method=method,
+        interval=found,
+        null=None if null is None else null.mean,
+        null_range=None if null is None else null.range,
+        n=scores.counts,
+        at=at or {},
+        extra=extra or {},
+    )

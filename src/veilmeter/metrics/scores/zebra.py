@@ -1,0 +1,228 @@
+"""ZEBRA: what scores disclose about identity, in bits, and the strongest evidence any of them gives.
+
+Noé et al. 2022 (paper 004), sections 5 and 7, and Nautsch et al. 2020.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veilmeter.core.errors import InputError
+from veilmeter.metrics.calibration import Calibration, Pav, checked, logistic, pav, pav_of_runs, runs, softplus
+
+Floats = NDArray[np.float64]
+Number = float | np.float64 | Floats  # one value, or one of many resamples
+
+MAX_D_ECE = float(1 / np.log(4))  # 0.7213 bit: every trial tells all
+
+# Paper 004, table 1. Half-open: a tag holds from its bound up to the next one.
+TAGS: tuple[tuple[float, str, str], ...] = (
+    (6, "F", "an attacker who is sure is wrong less than once in 1,000,000"),
+    (5, "E", "an attacker who is sure is wrong once in 100,000 to 1,000,000"),
+    (4, "D", "an attacker who is sure is wrong once in 10,000 to 100,000"),
+    (2, "C", "an attacker who is sure is wrong once in 100 to 10,000"),
+    (1, "B", "an attacker who is sure is wrong once in 10 to 100"),
+    (0, "A", "more is disclosed than by a coin, but an attacker is wrong at least once in 10"),
+)
+
+
+def z(llr: ArrayLike) -> Floats:
+    """The integral over all priors of what a log-likelihood ratio tells (eq. 13): 0 at 0, 1/2 at inf, -inf at -inf.
+
+    Z(l) = 1/2 + (l - (e^l - 1)) / (e^l - 1)^2, by its series near 0, where the quotient loses all digits.
+
+    >>> [round(float(v), 6) for v in z([-np.inf, -800, 0, 1e-9, 2, 800, np.inf])]
+    [-inf, -798.5, 0.0, 0.0, 0.392478, 0.5, 0.5]
+    """
+    x = np.asarray(llr, np.float64)
+    out = np.empty_like(x)
+    near = np.abs(x) < 0.3
+    y = x[near]
+    out[near] = y * (1 / 3 + y * (-1 / 12 + y * (1 / 180 + y * (1 / 720 - y / 5040))))
+    up = x >= 0.3
+    y = x[up]
+    e = np.exp(-y)
+    grown = -np.expm1(-y)  # 1 - e^-l, so that e^l - 1 = grown / e
+    finite = np.where(np.isinf(y), 0.0, y)
+    out[up] = 0.5 + (finite * e - grown) * e / grown**2
+    down = x <= -0.3
+    y = x[down]
+    less = np.expm1(y)
+    out[down] = 0.5 + (y - less) / less**2
+    out[np.isnan(x)] = np.nan
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class Zebra:
+    """`d_ece` in bit, `l_w` in powers of ten, with its tag and the tag's sentence; `flipped_d_ece` is what the scores
+    with their sign changed disclose: PAV only sees leakage in the direction it is told to look."""
+
+    d_ece: float
+    l_w: float
+    tag: str
+    flipped_d_ece: float
+
+    @property
+    def sentence(self) -> str:
+        return sentence(self.tag)
+
+    @property
+    def inverted(self) -> bool:
+        """Whether an attacker who flips the sign learns more."""
+        return self.flipped_d_ece > self.d_ece
+
+
+def zebra(targets: ArrayLike, impostors: ArrayLike) -> Zebra:
+    """ZEBRA of a set of scores, by oracle calibration.
+
+    >>> found = zebra([2.0, 3.0], [0.0, 1.0])
+    >>> round(found.d_ece, 4), found.tag, found.inverted
+    (0.7213, 'A', False)
+    """
+    t, n = np.sort(checked(targets, "target")), np.sort(checked(impostors, "impostor"))
+    found = runs(t, n)
+    blocks = pav_of_runs(found, t, n)
+    worst = l_w_of_pav(blocks)
+    flipped = d_ece_of_counts(*found.pooled(flipped=True))
+    return Zebra(d_ece_of_pav(blocks), worst, tag(worst), flipped)
+
+
+def d_ece(target_llrs: ArrayLike, impostor_llrs: ArrayLike) -> float:
+    """The expected disclosure of log-likelihood ratios in bit (eq. 13); for ratios from another run it is C_ECE."""
+    up = float(np.mean(z(target_llrs)))
+    down = float(np.mean(z(-np.asarray(impostor_llrs, np.float64))))
+    return (up + down) / (2 * float(np.log(2)))
+
+
+def d_ece_of_pav(blocks: Pav) -> float:
+    """D_ECE from the blocks of the oracle calibration (without Laplace), in bit."""
+    return d_ece_of_counts(blocks.targets, blocks.impostors)
+
+
+def d_ece_of_counts(targets: Floats, impostors: Floats) -> float:
+    """D_ECE of blocks with these counts, in whichever order, in bit."""
+    t, n = targets / targets.sum(), impostors / impostors.sum()
+    up, down = t > 0, n > 0  # an infinite ratio weighs nothing on its bad side
+    with np.errstate(divide="ignore"):
+        llrs = np.log(t) - np.log(n)
+    total = float(z(llrs[up]) @ t[up] + z(-llrs[down]) @ n[down])
+    return max(0.0, total / (2 * float(np.log(2))))
+
+
+def l_w_of_pav(blocks: Pav) -> float:
+    """The strongest evidence in powers of ten, from blocks without Laplace (the rule is applied here)."""
+    return float(np.max(np.abs(blocks.with_laplace().llrs)) / np.log(10))
+
+
+def tag(l_w: float) -> str:
+    """The category of paper 004, table 1.
+
+    >>> [tag(v) for v in (0, 0.3, 1, 3.98, 4, 5, 6)]
+    ['0', 'A', 'B', 'C', 'D', 'E', 'F']
+    """
+    if np.isnan(l_w) or l_w < 0:
+        raise InputError(f"l_w can't be {l_w}")
+    return "0" if l_w == 0 else next(name for bound, name, _ in TAGS if l_w >= bound)
+
+
+def sentence(tag: str) -> str:
+    """What a tag says, for a person (at even prior odds)."""
+    return "no trial gives any evidence" if tag == "0" else next(text for _, name, text in TAGS if name == tag)
+
+
+def c_ece(targets: ArrayLike, impostors: ArrayLike, calibration: Calibration) -> float:
+    """What an attacker gets from these scores with a calibration trained on another run (eq. 15 and 16), in bit.
+
+    Negative: the attacker would do better to ignore the scores. Minus infinity: the calibration was certain and wrong.
+    """
+    return d_ece(calibration.apply(checked(targets, "target")), calibration.apply(checked(impostors, "impostor")))
+
+
+def train(kind: str, targets: ArrayLike, impostors: ArrayLike, *, laplace: bool = True) -> Calibration:
+    """A calibration of eq. 15: `linear` (logistic regression) or `isotonic` (PAV)."""
+    if kind == "linear":
+        return logistic(targets, impostors)
+    if kind == "isotonic":
+        return pav(targets, impostors, laplace=laplace)
+    raise InputError(f"there is no calibration called {kind!r}", fix="choose linear or isotonic")
+
+
+@dataclass(frozen=True, slots=True)
+class Normalised:
+    """Eq. 17 to 20: the shares are in percent, the gains in dB."""
+
+    d_ece_op_oo: Number
+    min_cllr_op_oo: Number
+    g_d_ece: Number
+    g_min_cllr: Number
+
+
+def normalised(
+    d_ece_oo: Number, d_ece_op: Number, d_ece_pp: Number, min_cllr_oo: Number, min_cllr_op: Number, min_cllr_pp: Number
+) -> Normalised:
+    """Eq. 17-20 from D_ECE and min Cllr of original-original, original-protected and protected-protected scores.
+
+    In eq. 20 the numerator is PP: the paper's text shows OO twice.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        informed = 1 - np.asarray(min_cllr_oo)
+        return Normalised(
+            100 * (1 - d_ece_op / np.asarray(d_ece_oo)),
+            100 * (min_cllr_op - np.asarray(min_cllr_oo)) / informed,
+            10 * np.log10(d_ece_pp / np.asarray(d_ece_oo)),
+            10 * np.log10((1 - np.asarray(min_cllr_pp)) / informed),
+        )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class EceProfile:
+    """ECE in bit over prior log-odds: of the scores as they are, after oracle calibration, and with no scores."""
+
+    log_odds: Floats
+    actual: Floats
+    pav: Floats
+    prior: Floats
+
+
+def ece_profile(
+    targets: ArrayLike, impostors: ArrayLike, *, log_odds: ArrayLike | None = None, most: int = 200_000
+) -> EceProfile:
+    """The three curves of paper 004, figure 7 (eq. 11 and 12). Scores are taken as log-likelihood ratios for `actual`.
+
+    Classes larger than `most` are thinned to evenly spaced ranks for the `actual` curve, which is a picture.
+    """
+    t, n = np.sort(checked(targets, "target")), np.sort(checked(impostors, "impostor"))
+    x = np.linspace(-7, 7, 141) if log_odds is None else np.asarray(log_odds, np.float64)
+    blocks = pav(t, n, presorted=True)
+    up, down = blocks.targets > 0, blocks.impostors > 0
+    oracle = _ece(
+        x,
+        blocks.llrs[up],
+        blocks.targets[up] / blocks.total_targets,
+        blocks.llrs[down],
+        blocks.impostors[down] / blocks.total_impostors,
+    )
+    thin_t, thin_n = _thinned(t, most), _thinned(n, most)
+    actual = _ece(x, thin_t, np.full(len(thin_t), 1 / len(thin_t)), thin_n, np.full(len(thin_n), 1 / len(thin_n)))
+    zero, one = np.zeros(1), np.ones(1)
+    return EceProfile(x, actual, oracle, _ece(x, zero, one, zero, one))
+
+
+def _thinned(ordered: Floats, most: int) -> Floats:
+    if len(ordered) <= most:
+        return ordered
+    return ordered[((np.arange(most) + 0.5) * (len(ordered) / most)).astype(np.intp)]
+
+
+def _ece(log_odds: Floats, t: Floats, wt: Floats, n: Floats, wn: Floats) -> Floats:
+    """Eq. 11: weighted cross-entropy of the posterior at each prior, in bit."""
+    out = np.empty(len(log_odds))
+    for i, o in enumerate(log_odds):
+        prior = 1 / (1 + np.exp(-o))
+        out[i] = prior * (wt @ softplus(-t - o)) + (1 - prior) * (wn @ softplus(n + o))
+    out /= np.log(2)
+    return out

@@ -1,0 +1,376 @@
+"""Voice similarity matrices (Noé et al. 2020, 2022): who still resembles whom, before and after protection.
+
+Three matrices over the same speakers: OO among original voices, OP between original and protected ones, PP among
+protected ones. Every pair of segments is scored, each of the three score sets is calibrated by itself (PAV with
+Laplace's rule), and the log-likelihood ratios of a pair of speakers are averaged into one similarity:
+
+    geometric (2022, eq. 6)    Sim(i, j) = exp(mean log sigmoid(llr))
+    arithmetic (2020, eq. 2)   Sim(i, j) = sigmoid(mean llr)
+
+Raw scores are never averaged: that would put G_VD off by decibels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veilmeter.core.engine import Engine
+from veilmeter.core.errors import InputError
+from veilmeter.core.estimate import Estimate
+from veilmeter.data.embeddings import Embeddings, paired
+from veilmeter.metrics.calibration import Groups, Pav, group, pool, sigmoid, softplus
+from veilmeter.metrics.similarity.spread import Spread, spread
+
+Floats = NDArray[np.float64]
+Form = Literal["geometric", "arithmetic"]
+Pairs = Literal["all", "vpc"]
+Kind = Literal["OO", "OP", "PP"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+Scorer = Callable[[NDArray[np.float32], NDArray[np.float32]], NDArray[np.floating]]
+Progress = Callable[[int, int], None]
+
+_CHUNK = 1 << 20  # scores looked at together: they stay in the processor's cache
+MOST_UTTERANCES = 40_000  # every pair is scored: 6 GB of scores, and as much again to sort them
+_EXACT_UP_TO = 10_000  # utterances; beyond, scores are kept in float32 to halve the memory
+
+
+@dataclass(frozen=True, eq=False)
+class SimilarityMatrix:
+    """One of the three matrices, before the form is chosen.
+
+    `llr` and `log_posterior` are the means over the segment pairs of each pair of speakers (rows: the first set's
+    speakers, columns: the second's) of the log-likelihood ratio and of log sigmoid of it; `pairs` how many there were.
+    """
+
+    kind: Kind
+    llr: Floats
+    log_posterior: Floats
+    pairs: NDArray[np.int64]
+    calibration: Pav
+
+    def similarity(self, form: Form = "geometric") -> Floats:
+        """Sim(i, j), between 0 and 1."""
+        found: Floats = np.exp(self.log_posterior) if form == "geometric" else sigmoid(self.llr)
+        return found
+
+    def log_similarity(self, form: Form = "geometric") -> Floats:
+        """log2 Sim(i, j) in bits, without passing through Sim, which may underflow."""
+        natural = self.log_posterior if form == "geometric" else -softplus(-self.llr)
+        found: Floats = natural / np.log(2)
+        return found
+
+
+def d_diag(matrix: ArrayLike) -> float:
+    """Diagonal dominance, signed: the mean of the diagonal minus that of the rest (2020 eq. 3, 2022 eq. 8).
+
+    The papers take its absolute value, which hides a diagonal that is darker than its surroundings.
+
+    >>> d_diag([[1, 0], [0, 1]]), d_diag([[0.5, 0.5], [0.5, 0.5]]), d_diag([[0, 1], [1, 0]])
+    (1.0, 0.0, -1.0)
+    """
+    m = np.asarray(matrix, float)
+    n = len(m)
+    diagonal = float(np.trace(m))
+    stands_out = diagonal / n - float(m.sum() - diagonal) / (n * (n - 1))
+    # of equal numbers nothing stands out but rounding: G_VD is minus infinity then, not some -130 dB
+    return 0.0 if abs(stands_out) <= 1e-13 * float(np.abs(m).max()) else stands_out
+
+
+def deid(oo: float, op: float) -> float:
+    """De-identification in percent from the two diagonal dominances (2020 eq. 4, 2022 eq. 9), by their moduli."""
+    return 100 * (1 - abs(op) / abs(oo)) if oo else float("nan")
+
+
+def g_vd(oo: float, pp: float) -> float:
+    """Gain of voice distinctiveness in dB (2020 eq. 5, 2022 eq. 10), by the moduli of the diagonal dominances."""
+    if not oo:
+        return float("nan")
+    return 10 * float(np.log10(abs(pp) / abs(oo))) if pp else float("-inf")
+
+
+@dataclass(frozen=True, eq=False)
+class Similarity:
+    """The three matrices of one set of speakers, and what follows from them."""
+
+    names: tuple[str, ...]
+    oo: SimilarityMatrix
+    op: SimilarityMatrix
+    pp: SimilarityMatrix
+    form: Form = "geometric"
+    pairs: Pairs = "all"
+    utterances: int = 0
+    spreads: Mapping[Kind, Spread] = field(default_factory=dict)
+
+    def matrix(self, kind: Kind) -> SimilarityMatrix:
+        return {"OO": self.oo, "OP": self.op, "PP": self.pp}[kind]
+
+    @cached_property
+    def similarities(self) -> dict[Kind, Floats]:
+        return {kind: self.matrix(kind).similarity(self.form) for kind in KINDS}
+
+    @cached_property
+    def log_similarities(self) -> dict[Kind, Floats]:
+        return {kind: self.matrix(kind).log_similarity(self.form) for kind in KINDS}
+
+    @cached_property
+    def d_diag(self) -> dict[Kind, float]:
+        """Signed."""
+        return {kind: d_diag(m) for kind, m in self.similarities.items()}
+
+    @cached_property
+    def d_diag_log(self) -> dict[Kind, float]:
+        """Signed, of log2 Sim, in bits: beyond the papers, proposed in section 7 of the 2022 one."""
+        return {kind: d_diag(m) for kind, m in self.log_similarities.items()}
+
+    @property
+    def deid(self) -> float:
+        return deid(self.d_diag["OO"], self.d_diag["OP"])
+
+    @property
+    def g_vd(self) -> float:
+        return g_vd(self.d_diag["OO"], self.d_diag["PP"])
+
+    def per_speaker(self, kind: Kind) -> Floats:
+        """Each speaker's own diagonal dominance: Sim(i, i) minus the mean similarity to all others, as row and as
+        column. Its mean over the speakers is `d_diag`."""
+        m = self.similarities[kind]
+        n = len(m)
+        own = m.diagonal()
+        found: Floats = own - (m.sum(0) + m.sum(1) - 2 * own) / (2 * (n - 1))
+        return found
+
+    def estimates(self, *, system: str | None = None) -> dict[str, Estimate]:
+        """DeID, G_VD and D_diag with intervals, if there are `spreads`; see `similarity_estimates`."""
+        from veilmeter.metrics.similarity.estimates import similarity_estimates
+
+        return similarity_estimates(self, system=system)
+
+    def with_form(self, form: Form) -> Similarity:
+        """The same scores, the other definition; without `spreads`, which hold for one form."""
+        return Similarity(self.names, self.oo, self.op, self.pp, form, self.pairs, self.utterances)
+
+
+def similarity(
+    original: ArrayLike | Embeddings,
+    protected: ArrayLike | Embeddings,
+    speakers: Sequence[str] | NDArray[np.object_] | None = None,
+    *,
+    form: Form = "geometric",
+    pairs: Pairs = "all",
+    scorer: Scorer | None = None,
+    spreads: bool = False,
+    seed: int = 0,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+) -> Similarity:
+    """The matrices of n utterances: two sets of embeddings, or two tables (n x d) and the speaker of each row.
+
+    Embeddings are matched by utterance id and must have the same ones; tables are the same utterances row by row.
+
+    With `pairs="all"` every ordered pair of different utterances counts. With `pairs="vpc"` only pairs in which the
+    second utterance comes later in the listing, mirrored afterwards (for OP too), as in the challenge's script. An
+    utterance is never compared with itself, nor with its own protected version. `scorer` compares two tables of
+    vectors (symmetric: score(a, b) = score(b, a)^T); the default is the cosine. With `spreads`, what
+    intervals and the level of chance need is gathered too, where it takes long on `engine`.
+    """
+    o, p, speakers = _rows(original, protected, speakers)
+    if form not in get_args(Form):
+        raise InputError(f"there is no form {form!r}", fix="choose geometric or arithmetic")
+    if pairs not in get_args(Pairs):
+        raise InputError(f"there are no pairs {pairs!r}", fix="choose all or vpc")
+    if o.shape[0] != p.shape[0] or o.shape[0] != len(speakers) or o.ndim != 2 or p.ndim != 2:
+        raise InputError(f"{len(speakers)} utterances can't have vectors of shapes {o.shape} and {p.shape}")
+    if len(speakers) > MOST_UTTERANCES:
+        raise InputError(
+            f"{len(speakers):,} utterances make {len(speakers) ** 2:.1e} pairs, more than memory holds",
+            fix=f"take at most {MOST_UTTERANCES:,}, such as ten of each speaker",
+        )
+    codes: dict[str, int] = {}
+    code = np.fromiter((codes.setdefault(s, len(codes)) for s in speakers), np.int64, len(speakers))
+    sizes = np.bincount(code)
+    if len(sizes) < 2:
+        raise InputError("similarity matrices need at least two speakers")
+    if sizes.min() < 2:
+        alone = [name for name, number in codes.items() if sizes[number] < 2]
+        raise InputError(
+            f"{len(alone)} speakers have a single utterance and so no similarity with themselves, such as {alone[0]!r}",
+            fix="leave them out",
+        )
+    if scorer is None:
+        o, p, scorer = _unit(o), _unit(p), _product
+    layout = Layout.of(code)
+    found: dict[Kind, SimilarityMatrix] = {}
+    around: dict[Kind, Spread] = {}
+    triples: list[tuple[Kind, Any, Any]] = [("OO", o, o), ("OP", o, p), ("PP", p, p)]
+    for done, (kind, first, second) in enumerate(triples):
+        if progress is not None:
+            progress(done, 3)
+        scores = scorer(first, second)
+        if scores.shape != (len(code), len(code)):
+            raise InputError(f"the scorer gave an array of shape {scores.shape} for {len(code)} utterances")
+        if not np.isfinite(scores).all():
+            raise InputError("the scorer gave scores that are not finite")
+        ordered = layout.arranged(scores, mirrored=kind == "OP" and pairs == "vpc")
+        del scores
+        found[kind] = _matrix(ordered, layout, kind, pairs)
+        if spreads:
+            around[kind] = spread(
+                ordered, layout, found[kind], form=form, pairs=pairs, seed=(seed, done), engine=engine
+            )
+        del ordered
+    if progress is not None:
+        progress(3, 3)
+    return Similarity(tuple(codes), found["OO"], found["OP"], found["PP"], form, pairs, len(code), around)
+
+
+def _rows(
+    original: ArrayLike | Embeddings,
+    protected: ArrayLike | Embeddings,
+    speakers: Sequence[str] | NDArray[np.object_] | None,
+) -> tuple[NDArray[Any], NDArray[Any], Sequence[str] | NDArray[np.object_]]:
+    """The vectors of both sides, row by row the same utterances, and their speakers."""
+    if isinstance(original, Embeddings) and isinstance(protected, Embeddings):
+        both = paired(original, protected)
+        if both.only_first or both.only_second:
+            raise InputError(
+                "; ".join(both.warnings()).replace(" and were left out", ""),
+                fix="veilmeter.data.embeddings.paired leaves them out and says so",
+            )
+        return both.first.vectors, both.second.vectors, both.first.speakers if speakers is None else speakers
+    if isinstance(original, Embeddings) or isinstance(protected, Embeddings) or speakers is None:
+        raise InputError("give two sets of embeddings, or two tables of vectors and the speaker of each row")
+    return np.asarray(original), np.asarray(protected), speakers
+
+
+def _unit(vectors: NDArray[np.floating]) -> NDArray[np.floating]:
+    x: Floats = np.array(vectors, np.float64)
+    x /= np.sqrt(np.einsum("ij,ij->i", x, x))[:, None]
+    return x if len(x) <= _EXACT_UP_TO else x.astype(np.float32)
+
+
+def _product(a: NDArray[np.floating], b: NDArray[np.floating]) -> NDArray[np.floating]:
+    return np.asarray(a @ b.T)
+
+
+def matrix_of_scores(
+    scores: NDArray[np.floating], speakers: NDArray[np.int64], kind: Kind, *, pairs: Pairs = "all"
+) -> SimilarityMatrix:
+    """Calibrate the scores (n x n, utterances in listing order) and average them over pairs of speakers.
+
+    `speakers` are codes from 0; every one has at least two utterances. The pair of utterances (i, i) is left out.
+    """
+    layout = Layout.of(speakers)
+    return _matrix(layout.arranged(scores, mirrored=kind == "OP" and pairs == "vpc"), layout, kind, pairs)
+
+
+def _matrix(ordered: NDArray[np.floating], layout: Layout, kind: Kind, pairs: Pairs) -> SimilarityMatrix:
+    half = kind != "OP" or pairs == "vpc"  # a symmetric matrix: each pair once
+    targets, impostors = layout.split(ordered, half=half)
+    calibration = _calibrate(targets, impostors, weight=2.0 if half and pairs == "all" else 1.0)
+    del targets, impostors
+    llr, log_posterior = layout.average(ordered, calibration, half=half)
+    return SimilarityMatrix(kind, llr, log_posterior, layout.pairs(half=half and pairs == "vpc"), calibration)
+
+
+def _calibrate(targets: NDArray[np.floating], impostors: NDArray[np.floating], *, weight: float) -> Pav:
+    """PAV with Laplace's rule. A pair of a symmetric matrix that stands for both its orders has weight 2: that changes
+    nothing but what the rule's four dummies weigh."""
+    targets.sort()
+    impostors.sort()
+    groups = group(targets, impostors)  # type: ignore[arg-type]
+    if weight != 1:
+        groups = Groups(groups.lower, groups.upper, groups.targets * weight, groups.impostors * weight)
+    return pool(groups, weight * len(targets), weight * len(impostors)).with_laplace()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Utterances sorted by speaker, so that a pair of speakers is a rectangle of the score matrix."""
+
+    order: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    code: NDArray[np.int64]  # in sorted order
+    sorted: bool
+
+    @staticmethod
+    def of(speakers: NDArray[np.int64]) -> Layout:
+        order = np.argsort(speakers, kind="stable")
+        ends = np.cumsum(np.bincount(speakers))
+        starts = np.append(0, ends[:-1])
+        return Layout(order, starts, ends, speakers[order], bool((np.diff(speakers) >= 0).all()))
+
+    def arranged(self, scores: NDArray[np.floating], *, mirrored: bool) -> NDArray[np.floating]:
+        """The scores in this order; with `mirrored`, that of (i, j), i < j in listing order, stands for (j, i) too."""
+        if mirrored:
+            own = scores.diagonal().copy()
+            scores = np.triu(scores, 1)
+            scores += scores.T
+            np.fill_diagonal(scores, own)
+        return scores if self.sorted else scores[np.ix_(self.order, self.order)]
+
+    def split(self, scores: NDArray[np.floating], *, half: bool) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        """Target and impostor scores (of one half of a symmetric matrix) without the diagonal, as new arrays."""
+        n, sizes = len(scores), self.ends - self.starts
+        targets = int((sizes * (sizes - 1)).sum())
+        impostors = n * n - int((sizes**2).sum())
+        share = 2 if half else 1
+        t = np.empty(targets // share, scores.dtype)
+        m = np.empty(impostors // share, scores.dtype)
+        at_t = at_m = 0
+        for row in range(n):
+            first, last = self.starts[self.code[row]], self.ends[self.code[row]]
+            pieces_t = (scores[row, row + 1 : last],) if half else (scores[row, first:row], scores[row, row + 1 : last])
+            pieces_m = (scores[row, last:],) if half else (scores[row, :first], scores[row, last:])
+            for piece in pieces_t:
+                t[at_t : at_t + len(piece)] = piece
+                at_t += len(piece)
+            for piece in pieces_m:
+                m[at_m : at_m + len(piece)] = piece
+                at_m += len(piece)
+        return t, m
+
+    def average(self, scores: NDArray[np.floating], calibration: Pav, *, half: bool) -> tuple[Floats, Floats]:
+        """Means over the pairs of each two speakers of the llr and of log sigmoid(llr)."""
+        n, people = len(scores), len(self.starts)
+        llrs = calibration.llrs
+        posteriors = -softplus(-llrs)
+        sums = np.zeros((2, people, people))
+        at = 0
+        while at < n:
+            # From speaker to speaker; with a symmetric matrix only the columns from this speaker on are needed.
+            first = int(self.code[at])
+            width = n - int(self.starts[first]) if half else n
+            last = first
+            while last + 1 < people and (self.ends[last + 1] - at) * width <= _CHUNK:
+                last += 1
+            stop, left = int(self.ends[last]), n - width
+            block = calibration.block_of(scores[at:stop, left:])
+            itself = np.arange(stop - at)
+            columns = self.starts[first:] - left if half else self.starts
+            rows = self.starts[first : last + 1] - at
+            for number, values in enumerate((llrs, posteriors)):
+                piece = values[block]
+                piece[itself, itself + at - left] = 0
+                part = np.add.reduceat(np.add.reduceat(piece, columns, axis=1), rows, axis=0)
+                sums[number, first : last + 1, people - part.shape[1] :] = part
+            at = stop
+        if half:
+            # The part below the diagonal was summed in some rows only; the part above says the same.
+            upper = np.triu(sums, 1)
+            sums = upper + upper.transpose(0, 2, 1) + sums * np.eye(people)
+        counts = self.pairs()
+        return sums[0] / counts, sums[1] / counts
+
+    def pairs(self, *, half: bool = False) -> NDArray[np.int64]:
+        """How many pairs each mean is over; each unordered pair once with `half`."""
+        sizes = self.ends - self.starts
+        counts = np.outer(sizes, sizes)
+        np.fill_diagonal(counts, sizes * (sizes - 1) // (2 if half else 1))
+        return counts

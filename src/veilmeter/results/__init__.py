@@ -1,0 +1,1 @@
+"""What an assessment found: typed, and the conclusions drawn from it."""

@@ -1,0 +1,272 @@
+"""Audio in and out: whatever libsndfile reads becomes 16 kHz mono float32; what can't be used is named, never guessed.
+
+A file is a stranger's: it is opened only if it is a regular file, read in blocks, and left as soon as it gets longer
+than allowed, whatever its header promises.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import struct
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veilmeter.core.errors import InputError, Problem, missing_extra
+from veilmeter.core.files import whole_file
+
+RATE = 16_000
+SHORTEST_SECONDS = 0.5
+LONGEST_SECONDS = 3600.0
+SUFFIXES = frozenset(
+    [".wav", ".flac", ".mp3", ".ogg", ".opus", ".oga", ".aif", ".aiff", ".aifc", ".au", ".snd", ".caf", ".w64", ".rf64",
+     ".sph", ".nist"]
+)  # fmt: skip
+
+KINDS = {
+    "missing-audio": "the file is not there",
+    "unreadable": "it can't be read as audio",
+    "empty": "it holds no samples",
+    "truncated": "it breaks off before its header says it ends",
+    "nan": "it holds samples that are not finite numbers",
+    "out-of-range": "its samples are far beyond full scale",
+    "too-long": "it is longer than allowed",
+    "short": f"it is shorter than {SHORTEST_SECONDS} s",
+    "silent": "it holds nothing but silence",
+    "clipped": "it is clipped; it was used all the same",
+}
+"""What can be wrong with a recording. All but `clipped` make it unusable."""
+
+_RATES = (2_000, 768_000)
+_BLOCK_VALUES = 1 << 20  # samples times channels held at once
+_SILENCE = 2.0**-12  # eight steps of 16 bits: dithered digital silence stays below, the faintest speech far above
+_LOUDEST = 16.0  # 24 dB above full scale; integers that were stored as floats lie far beyond
+_CLIP_LEVEL = 0.98
+_CLIP_SHARE = 1e-3
+
+
+class AudioError(InputError):
+    """A recording that can't be used; `kind` is a key of `KINDS`."""
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        path: str | Path | None = None,
+        line: int | None = None,
+        fix: str | None = None,
+        kind: str = "unreadable",
+    ) -> None:
+        super().__init__(what, path=path, line=line, fix=fix)
+        self.kind = kind
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (self.what, self.path, self.line, self.fix, self.kind))
+
+    def problem(self) -> Problem:
+        """The same as an entry of a list of problems."""
+        return Problem(self.kind, self.what, self.path or "", self.line, self.fix or "")
+
+
+def _rebuild(what: str, path: str | None, line: int | None, fix: str | None, kind: str) -> AudioError:
+    return AudioError(what, path=path, line=line, fix=fix, kind=kind)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recording:
+    """Samples at 16 kHz with what the file had: its rate, channels, length in seconds and share of clipped samples."""
+
+    samples: NDArray[np.float32]
+    rate: int
+    channels: int
+    seconds: float
+    clipped: float
+
+    def __repr__(self) -> str:
+        return f"Recording({self.seconds:.2f} s, {self.rate} Hz, {self.channels} channels)"
+
+    @property
+    def is_clipped(self) -> bool:
+        """More than 1 in 1000 samples lies in a flat stretch at full scale."""
+        return self.clipped > _CLIP_SHARE
+
+
+def read_audio(
+    path: str | Path, *, max_seconds: float = LONGEST_SECONDS, allow: Collection[str] = ()
+) -> NDArray[np.float32]:
+    """A recording as 16 kHz mono in [-1, 1], or `AudioError` with the kind of what is wrong.
+
+    Kinds in `allow` (of `short`, `silent`) pass.
+    """
+    return read_recording(path, max_seconds=max_seconds, allow=allow).samples
+
+
+def read_recording(path: str | Path, *, max_seconds: float = LONGEST_SECONDS, allow: Collection[str] = ()) -> Recording:
+    """As `read_audio`, with what the file was like. Channels are averaged; soxr resamples, block by block."""
+    try:
+        import soundfile
+        import soxr
+    except ImportError as error:
+        raise missing_extra(str(error.name), "audio") from None
+    with _open(path) as handle:
+        if _riff_cut_short(handle):
+            raise _bad("truncated", path)
+        try:
+            with soundfile.SoundFile(handle.fileno(), closefd=False) as sound:
+                found = _decode(sound, soxr, path, max_seconds)
+        except soundfile.LibsndfileError as error:
+            raise _bad("unreadable", path, detail=str(error.error_string).strip().rstrip(".")) from None
+        except (RuntimeError, OSError, ValueError, TypeError) as error:  # what soundfile's callbacks may raise
+            raise _bad("unreadable", path, detail=str(error)) from None
+    if found.seconds < SHORTEST_SECONDS and "short" not in allow:
+        raise AudioError(
+            f"it lasts {found.seconds:.2f} s, less than {SHORTEST_SECONDS} s",
+            path=path,
+            fix="leave it out",
+            kind="short",
+        )
+    if "silent" not in allow and is_silent(found.samples):
+        raise _bad("silent", path, fix="leave it out")
+    return found
+
+
+def is_silent(samples: NDArray[np.float32]) -> bool:
+    """Whether there is nothing but silence, an offset aside."""
+    level = samples - samples.mean(dtype=np.float64).astype(np.float32)
+    return float(np.abs(level).max()) < _SILENCE
+
+
+def clipped_problem(path: str | Path, recording: Recording) -> Problem | None:
+    """The remark about a clipped recording, or None; it is usable."""
+    if not recording.is_clipped:
+        return None
+    return Problem("clipped", f"{100 * recording.clipped:.1f} % of its samples are clipped", str(path), fatal=False)
+
+
+def write_audio(path: str | Path, samples: ArrayLike, rate: int = RATE) -> None:
+    """Mono samples in [-1, 1] as 16-bit FLAC or WAV by the suffix; beyond full scale they are clipped, not wrapped."""
+    try:
+        import soundfile
+    except ImportError:
+        raise missing_extra("soundfile", "audio") from None
+    target = Path(path)
+    form = {".flac": "FLAC", ".wav": "WAV"}.get(target.suffix.lower())
+    if form is None:
+        raise InputError(f"audio can't be written as {target.suffix or 'a file without suffix'}", path=target,
+                         fix="use .flac or .wav")  # fmt: skip
+    x = np.asarray(samples, np.float64)
+    if x.ndim != 1:
+        raise InputError("only mono audio is written", path=target)
+    if not np.isfinite(x).all():
+        raise InputError("the samples are not all finite numbers", path=target)
+    # Our own rounding: reading the file back gives exactly these values / 32768.
+    steps = np.clip(np.rint(x * 32768.0), -32768, 32767).astype(np.int16)
+    memory = io.BytesIO()
+    soundfile.write(memory, steps, rate, format=form, subtype="PCM_16")
+    with whole_file(target) as temporary:
+        temporary.write_bytes(memory.getbuffer())
+
+
+def _open(path: str | Path) -> io.FileIO:
+    """The file if it is a regular one: opening a pipe or a device would wait, or never end."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    except FileNotFoundError:
+        raise _bad("missing-audio", path) from None
+    except (OSError, ValueError) as error:
+        raise _bad("unreadable", path, detail=getattr(error, "strerror", None) or str(error)) from None
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)
+        raise _bad("unreadable", path, detail="not a regular file")
+    if status.st_size == 0:
+        os.close(handle)
+        raise _bad("empty", path)
+    return os.fdopen(handle, "rb", buffering=0)  # libsndfile gets the same handle: no reading ahead
+
+
+def _decode(sound: Any, soxr: Any, path: str | Path, max_seconds: float) -> Recording:
+    rate, channels, promised = int(sound.samplerate), int(sound.channels), int(sound.frames)
+    if not _RATES[0] <= rate <= _RATES[1]:
+        raise _bad("unreadable", path, detail=f"a rate of {rate} Hz is not one of speech")
+    most = int(max_seconds * rate)
+    resample = None if rate == RATE else soxr.ResampleStream(rate, RATE, 1, dtype="float32", quality="HQ")
+    block = max(1, _BLOCK_VALUES // channels)
+    pieces: list[NDArray[np.float32]] = []
+    frames = clipped = 0
+    while True:
+        try:
+            values = sound.read(block, dtype="float32", always_2d=True)
+        except RuntimeError:  # the header was fine, what follows is not: FLAC ends like this when it is cut
+            raise _bad("truncated", path, detail=f"of {promised} frames not all can be decoded") from None
+        last = len(values) < block
+        frames += len(values)
+        if frames > most:
+            raise _bad("too-long", path, detail=f"more than {max_seconds:g} s", fix="cut it, or raise --max-seconds")
+        if len(values):
+            peak = float(np.abs(values).max())
+            if not np.isfinite(peak):
+                raise _bad("nan", path)
+            if peak > _LOUDEST:
+                raise _bad("out-of-range", path, detail=f"up to {peak:.0f} times", fix="scale it to [-1, 1]")
+            clipped += _flat_at_full_scale(values)
+        mono = np.ascontiguousarray(values[:, 0] if channels == 1 else values.mean(axis=1, dtype=np.float32))
+        pieces.append(mono if resample is None else resample.resample_chunk(mono, last=last))
+        if last:
+            break
+    # Formats that do not know their length say 0 or an absurd number; a lie of less than a day is a cut file.
+    if frames < promised <= max(24 * 3600 * rate, 2 * frames):
+        raise _bad("truncated", path, detail=f"{frames} of {promised} frames")
+    if promised > frames and getattr(sound, "format", "") == "FLAC":
+        raise _bad("truncated", path, detail=f"{frames} of {promised} frames")
+    if frames == 0:
+        raise _bad("empty", path)
+    samples = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+    return Recording(samples, rate, channels, frames / rate, clipped / frames)
+
+
+def _flat_at_full_scale(values: NDArray[np.float32]) -> int:
+    """Samples in runs of at least three equal ones near full scale, in the channel that has most."""
+    high = np.abs(values[1:]) >= _CLIP_LEVEL
+    same = high & (values[1:] == values[:-1])
+    if not same.any():
+        return 0
+    middle = same[1:] & same[:-1]  # one in the middle of three
+    run = np.zeros(values.shape, bool)
+    for shift in range(3):
+        run[shift : shift + len(middle)] |= middle
+    return int(run.sum(axis=0).max())
+
+
+def _riff_cut_short(handle: io.FileIO) -> bool:
+    """Whether a WAV file's data chunk is longer than the file: libsndfile reads what is left and says nothing."""
+    try:
+        size = os.fstat(handle.fileno()).st_size
+        head = handle.read(12)
+        if head[:4] != b"RIFF" or head[8:] != b"WAVE":
+            return False
+        position = 12
+        for _ in range(1000):
+            handle.seek(position)
+            chunk = handle.read(8)
+            if len(chunk) < 8:
+                return position > size  # a chunk before the data was cut
+            name, length = struct.unpack("<4sI", chunk)
+            if name == b"data":
+                # 0 and the largest numbers mean "not known when the header was written": a stream.
+                return bool(0 < length < 0xFFFF_FF00 and position + 8 + length > size)
+            position += 8 + length + length % 2
+        return False
+    finally:
+        handle.seek(0)
+
+
+def _bad(kind: str, path: str | Path, *, detail: str = "", fix: str = "") -> AudioError:
+    text = KINDS[kind] + (f": {detail}" if detail else "")
+    return AudioError(text, path=path, fix=fix or None, kind=kind)

@@ -1,0 +1,180 @@
+"""Work runs here, in a pool or on a cluster with one result, and survives workers that die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from veilmeter.core.engine import Cluster, Here, Pool, cores, open_engine, ordered
+from veilmeter.core.errors import InputError, VeilmeterError
+
+
+def square(number: int) -> int:
+    return number * number
+
+
+def fail_on_three(number: int) -> int:
+    if number == 3:
+        raise InputError("three can't be done", path="list.txt", line=3)
+    return number
+
+
+def die_once(item: tuple[str, int]) -> int:
+    """Kills its own process the first time it meets item 5, as the kernel does when memory runs out."""
+    mark, number = item
+    if number == 5 and not Path(mark).exists():
+        Path(mark).write_text("died")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return square(number)
+
+
+def die_always(_number: int) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
+
+def threads(_number: int) -> str:
+    return os.environ["OMP_NUM_THREADS"]
+
+
+def test_a_pool_gives_what_this_process_gives() -> None:
+    pool = Pool(2)
+    try:
+        assert ordered(pool, square, range(20)) == ordered(Here(), square, range(20))
+        assert ordered(pool, threads, [0]) == ["1"]
+        assert ordered(pool, square, []) == []
+    finally:
+        pool.close()
+
+
+@pytest.mark.parametrize("where", ["here", "pool"])
+def test_an_error_keeps_its_place(where: str) -> None:
+    engine = Here() if where == "here" else Pool(2)
+    try:
+        with pytest.raises(InputError, match=r"list\.txt:3: three can't be done"):
+            ordered(engine, fail_on_three, range(10))
+    finally:
+        engine.close()
+
+
+def test_a_killed_worker_costs_nothing(tmp_path: Path) -> None:
+    pool = Pool(2)
+    mark = tmp_path / "mark"
+    try:
+        assert ordered(pool, die_once, [(str(mark), n) for n in range(12)]) == [n * n for n in range(12)]
+    finally:
+        pool.close()
+    assert mark.exists()
+
+
+def test_work_that_always_kills_its_worker_ends_with_a_message() -> None:
+    pool = Pool(2)
+    try:
+        with pytest.raises(VeilmeterError, match="died 3 times"):
+            ordered(pool, die_always, range(4))
+    finally:
+        pool.close()
+
+
+def test_a_cluster_gives_the_same_and_survives_a_killed_worker(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    cluster = Cluster("local", 3)
+    mark = tmp_path / "mark"
+    try:
+        assert cluster.workers == 3
+        assert ordered(cluster, square, range(30)) == [n * n for n in range(30)]
+        assert ordered(cluster, die_once, [(str(mark), n) for n in range(12)]) == [n * n for n in range(12)]
+        with pytest.raises(InputError, match="three"):
+            ordered(cluster, fail_on_three, range(5))
+    finally:
+        cluster.close()
+    assert mark.exists()
+
+
+def test_workers_leave_when_the_main_process_is_killed(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, sys, time\n"
+        "from veilmeter.core.engine import Pool\n"
+        "def work(folder):\n"
+        "    open(os.path.join(folder, str(os.getpid())), 'w').close()\n"
+        "    time.sleep(60)\n"
+        "if __name__ == '__main__':\n"
+        "    list(Pool(2).run(work, [sys.argv[1]] * 2))\n"
+    )
+    folder = tmp_path / "pids"
+    folder.mkdir()
+    main = subprocess.Popen([sys.executable, str(program), str(folder)])
+    deadline = time.monotonic() + 60
+    while len(list(folder.iterdir())) < 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    pids = [int(path.name) for path in folder.iterdir()]
+    assert len(pids) == 2
+    main.kill()
+    main.wait()
+    while any(_alive(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(_alive(pid) for pid in pids)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_options_become_engines(tmp_path: Path) -> None:
+    assert isinstance(open_engine(1), Here)
+    assert open_engine(3).workers == 3
+    assert open_engine().workers == cores()
+    with pytest.raises(InputError, match="--jobs 0"):
+        open_engine(0)
+    with pytest.raises(InputError, match="is no cluster"):
+        open_engine(cluster="nonsense")
+
+
+def test_a_batch_system_needs_its_configuration(tmp_path: Path) -> None:
+    pytest.importorskip("dask_jobqueue")
+    bomb = tmp_path / "bomb.yaml"
+    bomb.write_text("a: &a [x, x]\nb: &b [*a, *a]\njobqueue: [*b, *b]\n")
+    with pytest.raises(InputError, match="aliases"):
+        open_engine(cluster=f"slurm:{bomb}")
+    empty = tmp_path / "empty.yaml"
+    empty.write_text("other: 1\n")
+    with pytest.raises(InputError, match="jobqueue"):
+        open_engine(cluster=f"slurm:{empty}")
+    with pytest.raises(InputError, match="no configuration for slurm"):
+        open_engine(cluster="slurm")
+
+
+def test_a_batch_cluster_is_made_from_the_users_file(tmp_path: Path) -> None:
+    jobqueue = pytest.importorskip("dask_jobqueue")
+    config = tmp_path / "slurm.yaml"
+    config.write_text("jobqueue:\n  slurm:\n    cores: 2\n    memory: 1GB\n    queue: short\n")
+    made = []
+
+    class Recorded:
+        def __init__(self) -> None:
+            import dask
+
+            made.append(dask.config.get("jobqueue.slurm.queue"))
+
+        def scale(self, jobs: int) -> None:
+            made.append(jobs)
+
+    from veilmeter.core.engine import _batch_cluster
+
+    original = jobqueue.SLURMCluster
+    jobqueue.SLURMCluster = Recorded
+    try:
+        _batch_cluster("slurm", str(config), 7)
+    finally:
+        jobqueue.SLURMCluster = original
+    assert made == ["short", 7]

@@ -1,0 +1,117 @@
+"""Intervals are the same wherever their resamples ran, and however many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from veilmeter.core.engine import Cluster, Engine, Here, Pool
+from veilmeter.core.intervals import drawn_people
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.scores import Scores
+from veilmeter.metrics.legal import population, ranks
+from veilmeter.metrics.legal.linkability import linkability
+from veilmeter.metrics.legal.ranks import rank_estimates
+from veilmeter.metrics.scores import resampling
+from veilmeter.metrics.scores.score_sets import compared
+from veilmeter.metrics.scores.summary import measure_scores
+from veilmeter.metrics.similarity.matrices import similarity
+from veilmeter.metrics.similarity.matrices import spread as similarity_spread
+
+PEOPLE = 24
+
+
+class Backwards:
+    """The last item first, as a cluster may do it."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self.items = 0
+
+    def run(self, task: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        self.items += len(items)
+        for number in reversed(range(len(items))):
+            yield number, task(items[number])
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def _everything_is_worth_sending(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resampling, "WORTH_SENDING", 0)
+    monkeypatch.setattr(population, "WORTH_SENDING", 0)
+    monkeypatch.setattr(ranks, "WORTH_SENDING", 0)
+    monkeypatch.setattr(similarity_spread, "SENT", (0, 10**12))
+
+
+def trials(seed: int = 0, shift: float = 1.0, each: int = 5) -> Scores:
+    rng = np.random.default_rng(seed)
+    enrol, test = np.repeat(np.arange(PEOPLE), PEOPLE * each), np.tile(np.repeat(np.arange(PEOPLE), each), PEOPLE)
+    return Scores(rng.normal(size=len(enrol)) + shift * (enrol == test), enrol == test, enrol, test)
+
+
+def voices(seed: int, each: int, noise: float) -> Embeddings:
+    rng = np.random.default_rng(seed)
+    codes = np.repeat(np.arange(PEOPLE), each)
+    vectors = np.random.default_rng(7).normal(size=(PEOPLE, 16))[codes] + noise * rng.normal(size=(len(codes), 16))
+    return Embeddings(vectors, [f"{seed}-{i}" for i in range(len(codes))], [f"s{code}" for code in codes])
+
+
+def everything(engine: Engine | None) -> dict[str, Any]:
+    """Every measure whose resamples an engine may do."""
+    sets = [trials(seed, shift) for seed, shift in ((0, 2.0), (1, 1.0), (2, 0.5))]
+    link = linkability(voices(0, 1, 0.3), voices(1, 4, 1.5))
+    clear, veiled = voices(2, 3, 0.5), voices(3, 3, 2.0)
+    found = similarity(clear.vectors, veiled.vectors, list(clear.speakers), spreads=True, engine=engine)
+    return {
+        "page": measure_scores(sets[1], resamples=150, engine=engine),
+        "compared": compared(*sets, resamples=150, engine=engine),
+        "ranks": rank_estimates(link, engine=engine),
+        "population": population.population_linkability(link, [500], resamples=12, engine=engine),
+        "similarity": {kind: [a.tobytes() for a in (s.without, s.without_log, s.chance, s.chance_log)]
+                       for kind, s in found.spreads.items()},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("workers", [1, 2, 7])
+def test_the_same_with_any_number_of_workers_in_any_order(workers: int) -> None:
+    engine = Backwards(workers)
+    assert everything(engine) == everything(None)
+    assert engine.items > 5
+
+
+def test_the_same_in_a_pool_of_processes() -> None:
+    pool = Pool(2)
+    try:
+        assert everything(pool) == everything(Here())
+    finally:
+        pool.close()
+
+
+def test_the_same_on_a_cluster() -> None:
+    pytest.importorskip("distributed")
+    cluster = Cluster("local", 2)
+    try:
+        assert everything(cluster) == everything(Here())
+    finally:
+        cluster.close()
+
+
+def test_small_work_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    engine = Backwards(4)
+    everything(engine)
+    assert engine.items == 0
+
+
+def test_a_resample_depends_on_its_number_alone() -> None:
+    """More resamples add to the ones there were; sets of more or fewer trials draw the same people."""
+    few, many = drawn_people(3, 10, range(20)), drawn_people(3, 10, range(50))
+    np.testing.assert_array_equal(few, many[:, :20])
+    np.testing.assert_array_equal(drawn_people(3, 10, range(20, 50)), many[:, 20:])
+    assert (many.sum(axis=0) == 10).all()
+    assert len(np.unique(many, axis=1).T) > 40

@@ -1,0 +1,162 @@
+"""ONNX: our graph of CAM++ is the torch module, and any model with WeSpeaker's interface can be used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.data.corpus import read_corpus
+from veilmeter.speech.audio import read_audio
+from veilmeter.speech.extractors import load_extractor, weights
+from veilmeter.speech.extractors.features import fbank
+from veilmeter.speech.extractors.onnx import OnnxExtractor, campplus_graph_file, load_campplus, load_onnx
+
+onnx = pytest.importorskip("onnx")
+torch = pytest.importorskip("torch")
+pytest.importorskip("onnxruntime")
+
+Make = Callable[..., NDArray[np.float32]]
+
+
+def cosine(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
+    x, y = a.astype(float), b.astype(float)
+    return float(x @ y / np.linalg.norm(x) / np.linalg.norm(y))
+
+
+@pytest.fixture(scope="module")
+def random_networks(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, OnnxExtractor]:
+    """The same network with random parameters and statistics, in torch and as a graph: needs no download."""
+    from veilmeter.speech.extractors import campplus
+    from veilmeter.speech.extractors.campplus_graph import build_graph
+
+    torch.manual_seed(0)
+    model = campplus.CamPlusPlus()
+    for module in model.modules():
+        if isinstance(module, torch.nn.BatchNorm1d | torch.nn.BatchNorm2d):
+            module.running_mean.normal_(0, 0.1)
+            module.running_var.uniform_(0.5, 2)
+            if module.affine:
+                module.weight.data.uniform_(0.5, 1.5)
+                module.bias.data.normal_(0, 0.1)
+    state = model.state_dict()
+    path = tmp_path_factory.mktemp("graph") / "random.onnx"
+    path.write_bytes(build_graph({k: v.numpy() for k, v in state.items()}, {"veilmeter.window": "povey"}))
+    return campplus.build_model(state), OnnxExtractor(path, name="random", version="0")
+
+
+@pytest.mark.parametrize("frames", [8, 99, 199, 200, 201, 330, 400, 1003])
+def test_the_graph_is_the_torch_module(random_networks: tuple[Any, OnnxExtractor], frames: int) -> None:
+    """Around the borders of the mask's segments (200 frames of 10 ms) above all."""
+    model, extractor = random_networks
+    features = np.random.default_rng(frames).standard_normal((1, frames, 80)).astype(np.float32)
+    with torch.inference_mode():
+        expected = model(torch.from_numpy(features))[0].numpy()
+    found = extractor.embed_features(features)
+    assert cosine(found, expected) > 0.99999
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())
+
+
+@pytest.fixture(scope="module")
+def campplus() -> Any:
+    try:
+        return load_campplus()
+    except VeilmeterError as error:
+        pytest.skip(f"no weights: {error}")
+
+
+def test_published_weights_agree_between_torch_and_onnx(campplus: OnnxExtractor, librispeech: Path) -> None:
+    from veilmeter.speech.extractors.campplus import TorchCampplus
+
+    plain = TorchCampplus()
+    corpus = read_corpus(librispeech / "test-other-10x10")
+    for utterance in corpus.utterances[::35]:
+        samples = read_audio(utterance.path)[: 16000 * 4]
+        assert cosine(campplus.embed(samples), plain.embed(samples)) > 0.99999
+
+
+def test_it_is_the_default_and_tells_speakers_apart(campplus: OnnxExtractor, librispeech: Path) -> None:
+    assert load_extractor().name == "campplus"
+    assert (campplus.dimension, campplus.bins, campplus.window, campplus.scale) == (192, 80, "povey", 1.0)
+    corpus = read_corpus(librispeech / "test-other-10x10")
+    vectors = np.array(
+        [campplus.embed(read_audio(u.path)[: 16000 * 4]) for s in corpus.speakers[:4] for u in corpus.by_speaker[s][:2]]
+    )
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    scores = unit @ unit.T
+    own = np.array([scores[i, i ^ 1] for i in range(8)])
+    others = scores[~np.kron(np.eye(4, dtype=bool), np.ones((2, 2), bool))]
+    assert own.min() > others.max()
+    assert others.mean() < 0.2  # 0.10 without the wrong ReLU, 0.38 with it
+
+
+def test_the_graph_is_kept_and_made_anew_when_damaged(
+    campplus: OnnxExtractor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published = weights.fetch(weights.CAMPPLUS)
+    monkeypatch.setenv("VEILMETER_CACHE", str(tmp_path))
+    (tmp_path / published.name).symlink_to(published)
+    path = campplus_graph_file(offline=True)
+    data = path.read_bytes()
+    (tmp_path / published.name).unlink()
+    assert load_campplus(offline=True).version == campplus.version  # the graph alone is enough
+    path.write_bytes(data[:1000])
+    (tmp_path / published.name).symlink_to(published)
+    load_campplus(offline=True)
+    assert path.read_bytes() == data
+
+
+def wespeaker_like(path: Path, *, bins: Any = 80, shape: list[Any] | None = None, outputs: int = 3) -> Path:
+    """A model with the interface: the mean over time of the features times a matrix."""
+    helper, floats = onnx.helper, onnx.TensorProto.FLOAT
+    matrix = np.random.default_rng(0).standard_normal((80 if not isinstance(bins, int) else bins, outputs))
+    graph = helper.make_graph(
+        [
+            helper.make_node("Mul", ["feats", "feats"], ["squares"]),
+            helper.make_node("ReduceMean", ["squares"], ["mean"], axes=[1], keepdims=0),
+            helper.make_node("MatMul", ["mean", "matrix"], ["embs"]),
+        ],
+        "g",
+        [helper.make_tensor_value_info("feats", floats, shape or ["B", "T", bins])],
+        [helper.make_tensor_value_info("embs", floats, ["B", outputs])],
+        [onnx.numpy_helper.from_array(matrix.astype(np.float32), "matrix")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def test_a_model_with_wespeakers_interface(tmp_path: Path, speechlike: Make) -> None:
+    path = wespeaker_like(tmp_path / "model.onnx")
+    found = load_extractor(f"onnx:{path}")
+    assert (found.name, found.dimension) == ("onnx:model.onnx", 3)
+    samples = speechlike(1.0, 3)
+    features = fbank(samples, window="hamming", scale=32768)
+    matrix = np.random.default_rng(0).standard_normal((80, 3))
+    np.testing.assert_allclose(found.embed(samples), (features**2).mean(axis=0) @ matrix, rtol=1e-4)
+    other = wespeaker_like(tmp_path / "model2.onnx", outputs=4)
+    assert load_onnx(other).version != found.version
+    assert load_onnx(wespeaker_like(tmp_path / "m40.onnx", bins=40)).bins == 40
+    assert load_onnx(wespeaker_like(tmp_path / "any.onnx", bins="F")).bins == 80
+
+
+@pytest.mark.parametrize(
+    ("bins", "shape", "said"),
+    [(80, ["B", 80], "not one table of features"), (3, None, "3 mel bins"), (80, [1, 5, 80], "fails")],
+)
+def test_other_interfaces_are_refused(tmp_path: Path, bins: int, shape: list[Any] | None, said: str) -> None:
+    path = wespeaker_like(tmp_path / "m.onnx", bins=bins, shape=shape)
+    with pytest.raises(VeilmeterError, match=said):
+        load_onnx(path)
+
+
+@pytest.mark.parametrize("data", [b"", b"not a model", b"\x08\x08" * 100])
+def test_what_is_no_model_is_an_error(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "m.onnx").write_bytes(data)
+    with pytest.raises(InputError):
+        load_onnx(tmp_path / "m.onnx")

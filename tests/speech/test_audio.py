@@ -1,0 +1,229 @@
+"""Audio: every format in, every kind of broken file named, nothing believed that a header says."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from veilmeter.core.errors import InputError
+from veilmeter.speech.audio import KINDS, AudioError, clipped_problem, read_audio, read_recording, write_audio
+
+soundfile = pytest.importorskip("soundfile")
+
+Make = Callable[..., NDArray[np.float32]]
+
+
+@pytest.mark.parametrize("suffix", [".wav", ".flac"])
+def test_what_is_written_is_read_back_to_the_bit(tmp_path: Path, suffix: str) -> None:
+    steps = np.random.default_rng(0).integers(-32768, 32768, 16000)
+    write_audio(tmp_path / f"a{suffix}", steps / 32768)
+    np.testing.assert_array_equal(read_audio(tmp_path / f"a{suffix}") * 32768, steps)
+    info = soundfile.info(tmp_path / f"a{suffix}")
+    assert (info.subtype, info.samplerate, info.channels) == ("PCM_16", 16000, 1)
+    assert os.stat(tmp_path / f"a{suffix}").st_mode & 0o777 == 0o600
+
+
+def test_the_same_samples_give_the_same_file(tmp_path: Path, speechlike: Make) -> None:
+    for name in ("a.flac", "b.flac"):
+        write_audio(tmp_path / name, speechlike())
+    assert (tmp_path / "a.flac").read_bytes() == (tmp_path / "b.flac").read_bytes()
+
+
+def test_beyond_full_scale_is_clipped_not_wrapped(tmp_path: Path) -> None:
+    write_audio(tmp_path / "a.wav", np.tile([1.5, -1.5, 0.1], 6000))
+    found = read_audio(tmp_path / "a.wav")
+    assert found[0] > 0.99
+    assert found[1] == -1
+
+
+@pytest.mark.parametrize("samples", [np.array([0.1, np.nan]), np.zeros((5, 2))])
+def test_what_is_not_mono_audio_is_not_written(tmp_path: Path, samples: Any) -> None:
+    with pytest.raises(InputError):
+        write_audio(tmp_path / "a.wav", samples)
+    assert not list(tmp_path.iterdir())
+
+
+def test_other_formats_are_not_written(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"\.flac or \.wav"):
+        write_audio(tmp_path / "a.mp3", np.zeros(100))
+
+
+@pytest.mark.parametrize(
+    ("rate", "channels", "form", "subtype"),
+    [
+        (8000, 1, "WAV", "PCM_16"), (44100, 2, "WAV", "PCM_24"), (48000, 1, "FLAC", "PCM_16"),
+        (22050, 3, "AIFF", "PCM_16"), (48000, 2, "OGG", "VORBIS"), (48000, 1, "OGG", "OPUS"),
+        (16000, 1, "MP3", "MPEG_LAYER_III"), (8000, 1, "WAV", "ULAW"), (96000, 1, "W64", "FLOAT"),
+        (16000, 1, "NIST", "PCM_16"), (32000, 1, "CAF", "PCM_32"), (16000, 1, "WAV", "DOUBLE"),
+    ],
+)  # fmt: skip
+def test_any_rate_channels_and_format(tmp_path: Path, rate: int, channels: int, form: str, subtype: str) -> None:
+    """A 440 Hz tone stays one, with its level, as 16 kHz mono."""
+    t = np.arange(2 * rate) / rate
+    tone = 0.4 * np.sin(2 * np.pi * 440 * t)
+    soundfile.write(tmp_path / "tone", np.column_stack([tone] * channels), rate, format=form, subtype=subtype)
+    found = read_recording(tmp_path / "tone")
+    assert (found.rate, found.channels) == (rate, channels)
+    assert found.samples.dtype == np.float32
+    assert len(found.samples) == pytest.approx(32000, abs=2500)  # MP3 pads its ends
+    middle = found.samples[8000:24000]
+    spectrum = np.abs(np.fft.rfft(middle)) / 8000
+    assert np.argmax(spectrum) == 440
+    assert spectrum[440] == pytest.approx(0.4, rel=0.03)
+
+
+def test_channels_are_averaged(tmp_path: Path, speechlike: Make) -> None:
+    left, right = speechlike(1, 1), speechlike(1, 2)
+    soundfile.write(tmp_path / "a.wav", np.column_stack([left, right]), 16000, subtype="FLOAT")
+    np.testing.assert_allclose(read_audio(tmp_path / "a.wav"), (left + right) / 2, atol=1e-6)
+
+
+def test_resampling_in_blocks_is_resampling_at_once(tmp_path: Path, speechlike: Make) -> None:
+    soxr = pytest.importorskip("soxr")
+    x = speechlike(60, 3, 44100)  # more than two blocks
+    soundfile.write(tmp_path / "a.wav", x, 44100, subtype="FLOAT")
+    np.testing.assert_allclose(read_audio(tmp_path / "a.wav"), soxr.resample(x, 44100, 16000), atol=2e-4)
+
+
+@pytest.mark.parametrize(
+    "way",
+    ["empty-file", "no-samples", "garbage", "text", "pipe", "cut-wav", "cut-flac", "nan", "infinite", "short", "silent",
+     "dither", "integers-as-floats", "huge-header"],
+)  # fmt: skip
+def test_broken_files_are_named(
+    tmp_path: Path, break_audio: Callable[..., Path], broken_kinds: dict[str, str], way: str
+) -> None:
+    path = break_audio(tmp_path / "a", way, 5)
+    with pytest.raises(AudioError) as caught:
+        read_audio(path)
+    assert caught.value.kind == broken_kinds[way]
+    assert caught.value.kind in KINDS
+    assert caught.value.path == str(path)
+    again = pickle.loads(pickle.dumps(caught.value))  # it comes back from another process
+    assert (again.kind, str(again)) == (caught.value.kind, str(caught.value))
+    assert again.problem().fatal
+
+
+def test_missing_files_and_folders_are_named(tmp_path: Path) -> None:
+    for path, kind in ((tmp_path / "no.wav", "missing-audio"), (tmp_path, "unreadable"), ("a\0b", "unreadable")):
+        with pytest.raises(AudioError) as caught:
+            read_audio(path)
+        assert caught.value.kind == kind
+
+
+def test_short_and_silent_may_pass(tmp_path: Path) -> None:
+    write_audio(tmp_path / "a.wav", np.zeros(100))
+    assert len(read_audio(tmp_path / "a.wav", allow=("short", "silent"))) == 100
+
+
+def test_clipping_is_remarked_and_loud_speech_is_not(
+    tmp_path: Path, break_audio: Callable[..., Path], speechlike: Make
+) -> None:
+    path = break_audio(tmp_path / "a", "clipped", 5)
+    found = read_recording(path)
+    problem = clipped_problem(path, found)
+    assert problem is not None
+    assert (problem.kind, problem.fatal) == ("clipped", False)
+    loud = speechlike(2, 7)
+    write_audio(tmp_path / "loud.wav", loud / np.abs(loud).max())
+    assert clipped_problem("loud", read_recording(tmp_path / "loud.wav")) is None
+    t = np.arange(32000) / 16000
+    write_audio(tmp_path / "tone.wav", np.sin(2 * np.pi * 200 * t))  # full scale, but round at the top
+    assert not read_recording(tmp_path / "tone.wav").is_clipped
+
+
+def test_two_hours_of_flac_in_a_small_file_cost_neither_time_nor_memory(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.flac"
+    with soundfile.SoundFile(path, "w", 16000, 1, "PCM_16") as out:
+        for _ in range(20):
+            out.write(np.zeros(16000 * 360, np.int16))
+    assert path.stat().st_size < 1_000_000
+    started = time.monotonic()
+    tracemalloc.start()
+    with pytest.raises(AudioError) as caught:
+        read_audio(path, max_seconds=60)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert caught.value.kind == "too-long"
+    assert peak < 50_000_000
+    assert time.monotonic() - started < 5
+
+
+def test_a_flac_header_may_promise_anything(tmp_path: Path, speechlike: Make) -> None:
+    """36 bits of sample count in STREAMINFO: set to the most, on a second of speech."""
+    path = tmp_path / "liar.flac"
+    write_audio(path, speechlike(1, 2))
+    data = bytearray(path.read_bytes())
+    data[8 + 13] |= 0x0F
+    data[8 + 14 : 8 + 18] = b"\xff" * 4
+    path.write_bytes(data)
+    with pytest.raises(AudioError) as caught:
+        read_audio(path)
+    assert caught.value.kind == "truncated"
+
+
+@pytest.mark.parametrize("rate", [1, 100, 2**31 - 1])
+def test_absurd_rates_are_refused(tmp_path: Path, speechlike: Make, rate: int) -> None:
+    path = tmp_path / "a.wav"
+    write_audio(path, speechlike())
+    data = bytearray(path.read_bytes())
+    data[24:28] = rate.to_bytes(4, "little")
+    path.write_bytes(data)
+    with pytest.raises(AudioError) as caught:
+        read_audio(path)
+    assert caught.value.kind == "unreadable"
+
+
+def test_a_stream_of_unknown_length_is_read(tmp_path: Path, speechlike: Make) -> None:
+    """ffmpeg writes 0xFFFFFFFF where it can't go back to fill in the length."""
+    path = tmp_path / "a.wav"
+    write_audio(path, speechlike())
+    data = bytearray(path.read_bytes())
+    data[4:8] = data[40:44] = b"\xff" * 4
+    path.write_bytes(data)
+    assert len(read_audio(path)) == 16000
+
+
+def _bytes(suffix: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"a{suffix}"
+        write_audio(path, np.sin(np.arange(16000) / 5) * 0.3)
+        return path.read_bytes()
+
+
+SOUND = {suffix: _bytes(suffix) for suffix in (".wav", ".flac")}
+
+
+@given(
+    suffix=st.sampled_from([".wav", ".flac"]),
+    changes=st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), max_size=12),
+    cut=st.integers(1, 40000),
+)
+def test_no_bytes_give_anything_but_samples_or_an_audio_error(
+    tmp_path_factory: pytest.TempPathFactory, suffix: str, changes: list[tuple[int, int]], cut: int
+) -> None:
+    data = bytearray(SOUND[suffix])
+    for place, value in changes:
+        data[place] = value
+    path = tmp_path_factory.getbasetemp() / f"fuzz{suffix}"
+    path.write_bytes(bytes(data[:cut]))
+    try:
+        found = read_audio(path, max_seconds=100)
+    except AudioError as error:
+        kind = error.kind
+    else:
+        kind = "short" if len(found) < 8000 else "nan" if not np.isfinite(found).all() else ""
+        assert not kind
+    assert not kind or kind in KINDS
