@@ -86,7 +86,11 @@ class Estimate:
         return " ".join(part for part in parts if part) + (f" ({', '.join(note)})" if note else "")
 
     def to_json(self) -> dict[str, Any]:
-        """The documented form: parameters, value, unit, interval, null, null_range, method, n, better, extras."""
+        """The documented form: parameters, value, unit, interval, null, null_range, method, n, better, extras.
+
+        Parameters and extras stand beside the value under their own names, whatever the order of the keys; `at` lists
+        which of them are the parameters.
+        """
         return {
             **self.at,
             "value": self.value,
@@ -97,35 +101,39 @@ class Estimate:
             "method": self.method,
             "n": dict(self.n),
             "better": self.better,
+            **({"at": list(self.at)} if self.at else {}),
             **self.extra,
         }
 
     @classmethod
     def from_json(cls, name: str, form: Mapping[str, Any], *, label: str = "") -> Estimate:
-        """The reverse of `to_json`; unknown keys with plain numbers or words before `value` are parameters."""
-        known = {"value", "unit", "interval", "null", "null_range", "method", "n", "better"}
-        keys = list(form)
-        before = keys[: keys.index("value")]
-        value = form["value"]
+        """The reverse of `to_json`, in any order of the keys. Raises ValueError or TypeError on anything else.
+
+        >>> point = Estimate(name="linkability", value=0.2, interval=(0.1, 0.3), at={"speakers": 20, "length": 1})
+        >>> form = point.to_json()
+        >>> Estimate.from_json("linkability", dict(sorted(form.items()))) == point
+        True
+        """
+        parameters = form.get("at", [])
+        if not isinstance(parameters, list) or any(key not in form for key in parameters):
+            raise ValueError(f"{name}: `at` must list the parameters that stand beside the value")
         return cls(
             name=name,
             label=label,
-            value=math.nan if value is None else float(value),
-            unit=form.get("unit", ""),
-            interval=None if form.get("interval") is None else (_f(form["interval"][0]), _f(form["interval"][1])),
-            null=None if form.get("null") is None else float(form["null"]),
-            null_range=None
-            if form.get("null_range") is None
-            else (_f(form["null_range"][0]), _f(form["null_range"][1])),
-            method=form.get("method", ""),
-            n=form.get("n", {}),
+            value=_number(form["value"]),
+            unit=str(form.get("unit", "")),
+            interval=_pair(form.get("interval")),
+            null=None if form.get("null") is None else _number(form["null"]),
+            null_range=_pair(form.get("null_range")),
+            method=str(form.get("method", "")),
+            n=dict(form.get("n", {})),
             better=form.get("better", "neither"),
-            at={key: form[key] for key in before},
-            extra={key: form[key] for key in keys if key not in known and key not in before},
+            at={key: form[key] for key in parameters},
+            extra={key: value for key, value in form.items() if key not in _FIELDS and key not in parameters},
         )
 
 
-Estimates = Mapping[str, "Estimate | list[Estimate]"]
+_FIELDS = ("value", "unit", "interval", "null", "null_range", "method", "n", "better", "at", "name")
 
 
 def format_number(value: float, unit: str = "") -> str:
@@ -145,5 +153,19 @@ def format_number(value: float, unit: str = "") -> str:
     return text
 
 
-def _f(value: Any) -> float:
-    return math.nan if value is None else float(value)
+def _number(value: Any) -> float:
+    """A number of results.json: JSON has no infinity and no NaN, so these are words and null there."""
+    if value is None:
+        return math.nan
+    if isinstance(value, bool):
+        raise TypeError("a number is wanted, not true or false")
+    if isinstance(value, str):
+        return {"inf": math.inf, "-inf": -math.inf}[value]
+    return float(value)
+
+
+def _pair(value: Any) -> tuple[float, float] | None:
+    if value is None:
+        return None
+    low, high = value
+    return _number(low), _number(high)

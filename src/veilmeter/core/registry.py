@@ -1,0 +1,89 @@
+"""One registry per kind of thing that is chosen by name: what veilmeter brings, and what other packages add.
+
+A package adds an entry under an entry point group such as `veilmeter.measures`; no change to veilmeter is needed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import entry_points
+from typing import Generic, TypeVar
+
+from veilmeter.core.errors import InputError, VeilmeterError
+
+Thing = TypeVar("Thing")
+
+
+class Registry(Generic[Thing]):
+    """Things by name. Built-in ones are given as `module:attribute` and imported when they are first asked for."""
+
+    def __init__(
+        self, kind: str, group: str, built_in: Mapping[str, str], *, accepts: Callable[[object], bool] | None = None
+    ) -> None:
+        self.kind = kind
+        self.group = group
+        self._built_in = dict(built_in)
+        self._accepts = accepts
+        self._loaded: dict[str, Thing] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """The built-in ones in their order, then those of installed packages."""
+        added = sorted(entry.name for entry in entry_points(group=self.group))
+        return list(dict.fromkeys([*self._built_in, *self._loaded, *added]))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __getitem__(self, name: str) -> Thing:
+        """The thing of that name; an InputError that suggests the nearest one if there is none."""
+        if name not in self._loaded:
+            self._loaded[name] = self._load(name)
+        return self._loaded[name]
+
+    def items(self) -> Iterator[tuple[str, Thing]]:
+        return ((name, self[name]) for name in self.names)
+
+    def register(self, name: str, thing: Thing) -> None:
+        """For this process only, as from a notebook; a name can't be taken twice."""
+        if name in self:
+            raise InputError(f"there is already {self.article} called {name!r}", fix="choose another name")
+        self._loaded[name] = self._checked(name, thing)
+
+    @property
+    def article(self) -> str:
+        return f"{'an' if self.kind[0] in 'aeiou' else 'a'} {self.kind}"
+
+    def _load(self, name: str) -> Thing:
+        if name in self._built_in:
+            module, _, attribute = self._built_in[name].partition(":")
+            thing: Thing = getattr(importlib.import_module(module), attribute)
+            return thing
+        for entry in entry_points(group=self.group):
+            if entry.name == name:
+                try:
+                    loaded = entry.load()
+                except VeilmeterError:
+                    raise
+                except Exception as error:  # a stranger's module may raise anything
+                    raise InputError(
+                        f"the {self.kind} {name!r} of {entry.value} can't be loaded: {type(error).__name__}: {error}"
+                    ) from None
+                return self._checked(name, loaded)
+        near = difflib.get_close_matches(name, self.names, 1)
+        raise InputError(
+            f"there is no {self.kind} called {name!r}",
+            fix=f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(self.names)}",
+        )
+
+    def _checked(self, name: str, thing: Thing) -> Thing:
+        if self._accepts is not None and not self._accepts(thing):
+            raise InputError(
+                f"{name!r} is not {self.article}: it is a {type(thing).__name__}", fix="see docs/extending.md"
+            )
+        return thing

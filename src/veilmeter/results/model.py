@@ -1,0 +1,284 @@
+"""What an assessment found, with a type for everything: in memory, in a notebook, in verdict, gate and report alike.
+
+`Results` holds what was measured (attackers, parts, people) and what follows from it (criteria, checks, verdict).
+`run_folder` is the only module that knows its JSON; conclusions are pure functions of it.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimates import Estimates, cells_of, frame
+
+Level = Literal["low", "raised", "high", "unknown"]
+Direction = Literal["overestimated", "underestimated", "either"]
+Source = Literal["vectors", "scores", "transcripts", "timing", "fusion"]
+YARDSTICK = "original"  # the name of the comparison of original speech with original speech, which is not an attack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """One set of speech that was given: `role` is original, anonymized, attacker_run_1, train_original, ..."""
+
+    role: str
+    kind: str  # "corpus", "embeddings" or "scores"
+    path: str
+    sha256: str
+    speakers: int
+    utterances: int
+    hours: float | None = None
+    layout: str | None = None
+    variant: str | None = None
+    dimension: int | None = None
+    attributes: tuple[str, ...] = ()
+    problems: Mapping[str, int] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matching:
+    """How the recordings of both sides were matched: `matched` of them, and how many were left out, by reason."""
+
+    matched: int
+    unmatched: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtocolFacts:
+    """Who was enrolled and tried, and what attackers had."""
+
+    split: str
+    enrolled_speakers: int
+    trial_speakers: int
+    enrollment_utterances: int
+    trial_utterances: int
+    training: str = "none"
+    anonymized_enrollment: str = ""
+    same_session: float | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkedPerson:
+    """How often one person's conversations were linked by one attacker, among everybody enrolled."""
+
+    speaker: str
+    length: int
+    among: int
+    conversations: int
+    linked: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttackerResult:
+    """One attacker: what it has, how it compared, what it found.
+
+    `reference` marks the attackers of the papers, which are kept as reference points; `source` says what the estimates
+    were computed from, and `sources` which ones came from elsewhere (measure name to source), so that nothing is mixed
+    unknowingly. `by` are the same measures within groups: attribute, value, estimates.
+    """
+
+    name: str
+    about: str
+    has: Mapping[str, Any] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    backend: str = ""
+    trained_on: str = ""
+    estimates: Estimates = field(default_factory=Estimates)
+    by: Mapping[str, Mapping[str, Estimates]] = field(default_factory=dict)
+    people: tuple[LinkedPerson, ...] = ()
+    source: Source = "vectors"
+    sources: Mapping[str, str] = field(default_factory=dict)
+    reference: bool = False
+    ties: float = 0.0
+    profile: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    det: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_attack(self) -> bool:
+        return self.name != YARDSTICK
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>{html.escape(self.name)}</b>: {html.escape(self.about)}</p>{self.estimates._repr_html_()}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What was measured beside the attackers: similarity, zebra, inversion, inference, sessions, runs, utility, and
+    whatever a registered family of measures adds. `details` are plain values for figures and tables."""
+
+    name: str
+    estimates: Estimates = field(default_factory=Estimates)
+    by: Mapping[str, Mapping[str, Estimates]] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Criterion:
+    """The worst case of one criterion (linking, singling_out, disclosure, inversion, distinctiveness, inference, ...).
+
+    `estimate` is the point that the sentence explains; `attacker` who reached it; `group` where it was within one, such
+    as {"gender": "f"}; `original` the same figure on original speech.
+    """
+
+    name: str
+    level: Level
+    sentence: str
+    estimate: Estimate
+    attacker: str = ""
+    group: Mapping[str, str] = field(default_factory=dict)
+    original: Estimate | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing an assessment doubts about itself.
+
+    `passed` is None where the check could not be made; `applies` is False where it can't apply to this run at all (a
+    check that could not be made but applies is no check that passed). `misleads` says how privacy is misjudged if it
+    fails.
+    """
+
+    name: str
+    sentence: str
+    passed: bool | None
+    misleads: Direction = "either"
+    applies: bool = True
+    figure: Estimate | float | None = None
+    limit: float | None = None
+
+    @property
+    def failed(self) -> bool:
+        return self.passed is False
+
+    @property
+    def open(self) -> bool:
+        """It applies, and could not be made."""
+        return self.passed is None and self.applies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person:
+    """One person's risk: the attacker that finds them best, and what each attacker finds."""
+
+    speaker: str
+    attacker: str
+    risk: Estimate
+    by_attacker: Mapping[str, Estimate]
+    gender: str = ""
+    animal: str = ""
+    deid: float | None = None
+    unprotected: bool = False
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class People:
+    """Everybody by falling risk; how many would be listed as unprotected by chance alone."""
+
+    persons: tuple[Person, ...] = ()
+    sentence: str = ""
+    expected_by_chance: float | None = None
+    stability: float | None = None
+
+    @property
+    def unprotected(self) -> tuple[str, ...]:
+        return tuple(person.speaker for person in self.persons if person.unprotected)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the assessment says: the level of the worst case, a headline, and what it rests on."""
+
+    level: Level
+    headline: str
+    trustworthy: bool
+    distrust: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()
+    not_tested: tuple[str, ...] = ()
+    lawyer: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """Everything an assessment measured and concluded."""
+
+    version: str
+    title: str
+    seed: int
+    settings: Mapping[str, Any]
+    inputs: Mapping[str, Input]
+    matching: Matching
+    protocol: ProtocolFacts
+    attackers: Mapping[str, AttackerResult]
+    command: tuple[str, ...] = ()
+    extractor: Mapping[str, Any] | None = None
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    criteria: Mapping[str, Criterion] = field(default_factory=dict)
+    checks: tuple[Check, ...] = ()
+    people: People = field(default_factory=People)
+    verdict: Verdict = field(default_factory=lambda: Verdict(level="unknown", headline="", trustworthy=False))
+    remarks: tuple[str, ...] = ()  # settings that had no effect, what was asked for and not done
+    warnings: tuple[str, ...] = ()
+    tables: Mapping[str, str] = field(default_factory=dict)  # file name to SHA-256 of the tables of this run
+
+    @property
+    def attacks(self) -> Mapping[str, AttackerResult]:
+        """The attackers without the yardstick on original speech."""
+        return {name: attacker for name, attacker in self.attackers.items() if attacker.is_attack}
+
+    def part(self, name: str) -> Estimates:
+        """The estimates of a part; none where it was not measured."""
+        return self.parts[name].estimates if name in self.parts else Estimates()
+
+    def places(self) -> Iterator[tuple[str, Estimates]]:
+        """Every attacker and part with its estimates."""
+        yield from ((name, attacker.estimates) for name, attacker in self.attackers.items())
+        yield from ((name, part.estimates) for name, part in self.parts.items())
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Tidy: one row per attacker (or part), group, measure and point."""
+        rows: list[tuple[str, str, str, Estimates]] = [(name, "", "", estimates) for name, estimates in self.places()]
+        holders: dict[str, AttackerResult | Part] = {**self.attackers, **self.parts}
+        for name, holder in holders.items():
+            rows += [
+                (name, attribute, value, estimates)
+                for attribute, values in holder.by.items()
+                for value, estimates in values.items()
+            ]
+        everything = Estimates(point for _, _, _, estimates in rows for point in estimates)
+        named: dict[str, list[Any]] = {"attacker": [], "attribute": [], "group": []}
+        for name, attribute, value, estimates in rows:
+            for column, cell in zip(named.values(), (name, attribute, value), strict=True):
+                column += [cell] * len(estimates)
+        return named | everything.columns()
+
+    def to_frame(self) -> Any:
+        """`columns` as a pandas DataFrame, or a pyarrow Table where pandas is not installed."""
+        return frame(self.columns())
+
+    def _repr_html_(self) -> str:
+        doubt = "" if self.verdict.trustworthy else "<p><b>Do not rely on this result yet.</b></p>"
+        rows = "".join(
+            "<tr>"
+            + "".join(
+                f"<td>{html.escape(cell)}</td>"
+                for cell in (name, criterion.level, criterion.attacker, *cells_of(criterion.estimate)[:4])
+            )
+            + "</tr>"
+            for name, criterion in self.criteria.items()
+        )
+        head = "".join(
+            f"<th>{title}</th>"
+            for title in ("criterion", "level", "attacker", "measure", "at", "worst case", "95 % interval")
+        )
+        return (
+            f"<h3>{html.escape(self.title)}</h3><p>{html.escape(self.verdict.headline)}</p>{doubt}"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        )
