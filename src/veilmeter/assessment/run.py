@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -25,12 +24,14 @@ from veilmeter.core.errors import InputError, refuse
 from veilmeter.core.files import make_folder, only_one, plain, remove_leftovers, write_json
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.results import people, trust
+from veilmeter.results.from_plain import results_of
+from veilmeter.results.model import Results
+from veilmeter.results.run_folder import write_results
 from veilmeter.results.verdict import verdict, worst_case
 
 if TYPE_CHECKING:
     from veilmeter.data.corpus import Corpus
 
-SCHEMA = 1
 LEFT_OUT = "left_out.jsonl"
 Say = Callable[[str], None]
 Shown = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None]]
@@ -45,23 +46,26 @@ RELEASED_RUN = (
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
-    """`results` is what results.json holds; `folder` where it was written, if anywhere."""
+    """`results` is everything that was measured and concluded; `folder` where it was written, if anywhere."""
 
-    results: dict[str, Any]
+    results: Results
     folder: Path | None = None
     timings: dict[str, float] = field(default_factory=dict)
 
     @property
     def trustworthy(self) -> bool:
-        return bool(self.results["verdict"]["trustworthy"])
+        return self.results.verdict.trustworthy
 
     @property
     def headline(self) -> str:
-        return str(self.results["verdict"]["headline"])
+        return self.results.verdict.headline
 
     def __repr__(self) -> str:
         doubt = "" if self.trustworthy else "not trustworthy: "
         return f"Assessment({doubt}{self.headline})"
+
+    def _repr_html_(self) -> str:
+        return self.results._repr_html_()
 
 
 def assess(
@@ -324,12 +328,11 @@ class _Run:
         protocol: Protocol,
         plan: Plan,
         done: Mapping[str, Result],
-    ) -> dict[str, Any]:
+    ) -> Results:
         self.stage("drawing conclusions")
         settings = self.settings
         attackers, rows = attackers_of(plan, done)
         results: dict[str, Any] = {
-            "schema": SCHEMA,
             "version": __version__,
             "title": settings.title or _title(materials),
             "command": without_place(self.command),
@@ -367,7 +370,7 @@ class _Run:
             self.warnings += common + [f"{name}: {text}" for text in texts if text not in common]
         results["warnings"] = list(dict.fromkeys(self.warnings))
         self.tables(plan, done, rows, genders)
-        return plain(results)  # type: ignore[no-any-return]
+        return results_of(plain(results), rows)
 
     def tables(
         self,
@@ -411,9 +414,9 @@ class _Run:
             ]
         )
 
-    def finish(self, results: dict[str, Any]) -> Assessment:
+    def finish(self, results: Results) -> Assessment:
         if self.folder is not None:
-            write_json(self.folder / "results.json", results)
+            results = write_results(self.folder, results)
             self.stage("done")
             write_json(
                 self.folder / "timings.json",
@@ -458,20 +461,3 @@ def _title(materials: Mapping[str, Material]) -> str:
     if names["anonymized"] == names["original"] and (variant := materials["anonymized"].facts["variant"]):
         names["anonymized"] += f" ({variant})"
     return f"{names['anonymized']} against {names['original']}"
-
-
-def read_results(folder: str | Path) -> dict[str, Any]:
-    """results.json of a run, checked for its schema."""
-    path = Path(folder)
-    file = path / "results.json" if path.is_dir() else path
-    try:
-        results: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(
-            "there are no results here", path=file, fix="run `veilmeter assess ... --out RUN` first"
-        ) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"these results can't be read: {error}", path=file) from None
-    if not isinstance(results, dict) or results.get("schema") != SCHEMA:
-        raise InputError("these are not results of this version", path=file, fix="run the assessment again")
-    return results

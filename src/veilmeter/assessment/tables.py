@@ -9,17 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from veilmeter.core.files import whole_file
+from veilmeter.results.run_folder import write_table
 
 if TYPE_CHECKING:
     from veilmeter.assessment.measuring import Job
-
-
-def write_table(path: Path, columns: Mapping[str, Any]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with whole_file(path) as temporary:
-        pq.write_table(pa.table(dict(columns)), temporary, compression="zstd")
 
 
 def write_scores(path: Path, job: Job, scores: Any) -> None:

@@ -153,6 +153,7 @@ def command(
     from veilmeter.cli.progress import shown, stages
     from veilmeter.core.engine import cores
     from veilmeter.core.files import to_json
+    from veilmeter.results.run_folder import results_to_json
 
     values: dict[str, Any] = {}
     if config is not None:
@@ -188,7 +189,7 @@ def command(
     )
     report = None if no_report else _report(assessment)
     if json:
-        print(to_json(assessment.results))
+        print(to_json(results_to_json(assessment.results)))
     else:
         from veilmeter.cli.verdict import print_verdict
 

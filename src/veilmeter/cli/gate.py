@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -38,7 +38,7 @@ def command(
     limits = [parse_limit(text, "max") for text in maximum or []] + [parse_limit(text, "min") for text in minimum or []]
     if not limits and not trustworthy:
         raise InputError("there is no limit to check", fix="give --max linkability@100=0.05, --min eer=30 or the like")
-    results = read_results(run)
+    results: Any = read_results(run)
     checked = check_limits(results, limits)
     doubts = list(results["verdict"]["distrust"])
     passed = all(one.holds for one in checked) and not (trustworthy and doubts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ HEADINGS = {
 MARKS = {"low": ("low", "green"), "raised": ("raised", "yellow"), "high": ("high", "red")}
 
 
-def print_verdict(results: Mapping[str, Any], folder: Path | str, report: Path | None = None) -> None:
+def print_verdict(results: Any, folder: Path | str, report: Path | None = None) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

@@ -133,7 +133,7 @@ class Estimate:
         )
 
 
-_FIELDS = ("value", "unit", "interval", "null", "null_range", "method", "n", "better", "at", "name")
+_FIELDS = ("value", "unit", "interval", "null", "null_range", "method", "n", "better", "at", "name", "label")
 
 
 def format_number(value: float, unit: str = "") -> str:

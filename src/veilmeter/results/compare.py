@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from veilmeter.assessment.run import read_results
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import clustered_t, percentile
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.registry import measure
 from veilmeter.metrics.scores.summary import prepare, replicates_of, values
+from veilmeter.results.run_folder import read_results
 
 SCORE_MEASURES = ("eer", "d_ece", "l_w", "min_cllr")
 OTHER_PARTS = {"similarity": ("deid", "g_vd"), "inversion": ("top1",)}
@@ -29,7 +29,7 @@ OTHER_PARTS = {"similarity": ("deid", "g_vd"), "inversion": ("top1",)}
 class Run:
     name: str
     folder: Path
-    results: dict[str, Any]
+    results: Any
 
 
 @dataclass(frozen=True, eq=False)

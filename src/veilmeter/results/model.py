@@ -110,10 +110,15 @@ class AttackerResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """What was measured beside the attackers: similarity, zebra, inversion, inference, sessions, runs, utility, and
-    whatever a registered family of measures adds. `details` are plain values for figures and tables."""
+    whatever a registered family of measures adds.
+
+    `reference` are figures to compare with, such as the same on original speech: no risk of the anonymized speech.
+    `details` are plain values for figures and tables.
+    """
 
     name: str
     estimates: Estimates = field(default_factory=Estimates)
+    reference: Estimates = field(default_factory=Estimates)
     by: Mapping[str, Mapping[str, Estimates]] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
 
@@ -123,13 +128,15 @@ class Criterion:
     """The worst case of one criterion (linking, singling_out, disclosure, inversion, distinctiveness, inference, ...).
 
     `estimate` is the point that the sentence explains; `attacker` who reached it; `group` where it was within one, such
-    as {"gender": "f"}; `original` the same figure on original speech.
+    as {"gender": "f"}; `original` the same figure on original speech. Only a `risk` counts for the verdict's level: how
+    well voices stay apart, or what else a voice tells, does not say whether people are recognized.
     """
 
     name: str
     level: Level
     sentence: str
     estimate: Estimate
+    risk: bool = True
     attacker: str = ""
     group: Mapping[str, str] = field(default_factory=dict)
     original: Estimate | None = None

@@ -1,0 +1,129 @@
+"""The folder of a run: the only module that knows how `Results` stand in results.json and in the tables beside it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from veilmeter.core.errors import InputError
+from veilmeter.core.files import sha256, to_json, whole_file, write_text
+from veilmeter.core.typed_json import MalformedError, decode, encode
+from veilmeter.metrics.registry import measure
+from veilmeter.results.model import Results
+
+SCHEMA = 2
+RESULTS = "results.json"
+TABLES = "tables"
+ESTIMATES = "estimates.parquet"
+RENAMED = {"settings": "parameters"}  # what a field is called in the file
+
+
+def results_to_json(results: Results) -> dict[str, Any]:
+    """As results.json has them."""
+    form = encode(results, labels=_label)
+    return {"schema": SCHEMA} | {RENAMED.get(name, name): value for name, value in form.items()}
+
+
+def results_from_json(form: Any, *, path: str | Path | None = None) -> Results:
+    """The reverse of `results_to_json`, in any order of the keys; an InputError where the form is broken or contradicts
+    itself."""
+    again = "run the assessment again"
+    if not isinstance(form, dict):
+        raise InputError("this is not the result of an assessment", path=path, fix="give the folder of `assess --out`")
+    schema = form.get("schema")
+    if isinstance(schema, int) and not isinstance(schema, bool) and schema < SCHEMA:
+        raise InputError("this run was written by an older version", path=path, fix=again)
+    if isinstance(schema, int) and not isinstance(schema, bool) and schema > SCHEMA:
+        raise InputError("this run was written by a newer version", path=path, fix="update veilmeter")
+    if schema != SCHEMA:
+        raise InputError("this is not the result of an assessment", path=path, fix="give the folder of `assess --out`")
+    original = {name: field for field, name in RENAMED.items()}
+    fields = {original.get(name, name): value for name, value in form.items() if name != "schema"}
+    try:
+        results = cast(Results, decode(Results, fields, labels=_label))
+        _refuse_contradictions(results)
+    except MalformedError as problem:
+        raise InputError(f"these results are broken: {problem}", path=path, fix=again) from None
+    return results
+
+
+def read_results(folder: str | Path) -> Results:
+    """The results of a run, from its folder or from results.json itself."""
+    path = Path(folder)
+    file = path / RESULTS if path.is_dir() else path
+    try:
+        form = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(
+            "there are no results here", path=file, fix="run `veilmeter assess ... --out RUN` first"
+        ) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"these results can't be read: {error}", path=file, fix="run the assessment again") from None
+    return results_from_json(form, path=file)
+
+
+def write_results(folder: Path, results: Results) -> Results:
+    """Writes results.json and tables/estimates.parquet; gives the results with the digests of all tables."""
+    tables = folder / TABLES
+    write_table(tables / ESTIMATES, results.columns())
+    digests = {file.name: sha256(file) for file in sorted(tables.glob("*.parquet"))}
+    with_digests = dataclasses.replace(results, tables=digests)
+    write_text(folder / RESULTS, to_json(results_to_json(with_digests)) + "\n")
+    return with_digests
+
+
+def table_of(folder: Path, results: Results, name: str) -> Path | None:
+    """A table of the run, such as speakers.parquet; None where the run has none. One that was changed is refused."""
+    if name not in results.tables:
+        return None
+    path = folder / TABLES / name
+    if not path.is_file():
+        raise InputError("this table of the run is missing", path=path, fix="run the assessment again")
+    if sha256(path) != results.tables[name]:
+        raise InputError("this table is not the one that the run wrote", path=path, fix="run the assessment again")
+    return path
+
+
+def write_table(path: Path, columns: Mapping[str, Any]) -> None:
+    """Columns as Parquet; whole or not at all. A column of words and numbers is written as words."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def uniform(column: Any) -> Any:
+        if isinstance(column, list) and any(isinstance(cell, str) for cell in column):
+            return [None if cell is None else str(cell) for cell in column]
+        return column
+
+    with whole_file(path) as temporary:
+        table = pa.table({name: uniform(column) for name, column in columns.items()})
+        pq.write_table(table, temporary, compression="zstd")
+
+
+def _label(name: str) -> str:
+    try:
+        return measure(name).label
+    except KeyError:
+        return ""
+
+
+def _refuse_contradictions(results: Results) -> None:
+    """A file may be whole and still say two things at once."""
+    for kind, holders in (("attackers", results.attackers), ("parts", results.parts), ("criteria", results.criteria)):
+        for name, holder in cast(Mapping[str, Any], holders).items():
+            if holder.name != name:
+                raise MalformedError(f"{kind}.{name}", f"it calls itself {holder.name!r}")
+    verdict = results.verdict
+    doubted = [check.name for check in results.checks if check.failed]
+    if verdict.trustworthy and doubted:
+        raise MalformedError("verdict", f"it is called trustworthy, yet the check {doubted[0]!r} failed")
+    if verdict.trustworthy and verdict.distrust:
+        raise MalformedError("verdict", "it is called trustworthy, yet it names reasons for distrust")
+    if verdict.level == "low":
+        worse = next((c.name for c in results.criteria.values() if c.risk and c.level in ("high", "raised")), None)
+        if worse is not None:
+            raise MalformedError("verdict", f"its level is low, yet that of {worse} is {results.criteria[worse].level}")
+        if results.people.unprotected:
+            raise MalformedError("verdict", f"its level is low, yet {results.people.unprotected[0]!r} is unprotected")

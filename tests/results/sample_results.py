@@ -1,0 +1,101 @@
+"""Small results with something in every field, made by hand."""
+
+from __future__ import annotations
+
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimates import Estimates
+from veilmeter.results.model import (
+    AttackerResult,
+    Check,
+    Criterion,
+    Input,
+    LinkedPerson,
+    Matching,
+    Part,
+    People,
+    Person,
+    ProtocolFacts,
+    Results,
+    Verdict,
+)
+
+
+def link(value: float, *, speakers: int = 20, length: int = 1, low: float = 0.0, high: float = 1.0) -> Estimate:
+    return Estimate(
+        name="linkability",
+        label="Linkability",
+        value=value,
+        unit="probability",
+        interval=(low, high),
+        null=1 / speakers,
+        n={"speakers": speakers},
+        better="lower",
+        at={"speakers": speakers, "length": length},
+    )
+
+
+def eer(value: float, reach: float = 3.0) -> Estimate:
+    return Estimate(
+        name="eer",
+        label="EER",
+        value=value,
+        unit="percent",
+        interval=(value - reach, value + reach),
+        null=50.0,
+        method="ROCCH",
+        better="higher",
+    )
+
+
+def attacker(name: str, *points: Estimate, **fields: object) -> AttackerResult:
+    return AttackerResult(name=name, about="compares voices", estimates=Estimates(points), **fields)  # type: ignore[arg-type]
+
+
+def sample() -> Results:
+    point = link(0.4, low=0.3, high=0.5)
+    person = Person(speaker="s1", attacker="ignorant", risk=point, by_attacker={"ignorant": point}, unprotected=True)
+    side = {"kind": "embeddings", "sha256": "0" * 64, "speakers": 20, "utterances": 80}
+    return Results(
+        version="0",
+        title="b against a",
+        seed=3,
+        settings={"precision": 0.1, "weak_attacker": 15.0, "title": ""},
+        inputs={role: Input(role=role, path=role, **side) for role in ("original", "anonymized")},  # type: ignore[arg-type]
+        matching=Matching(matched=80, unmatched={"only_original": 1}),
+        protocol=ProtocolFacts(
+            split="random halves",
+            enrolled_speakers=20,
+            trial_speakers=20,
+            enrollment_utterances=40,
+            trial_utterances=40,
+        ),
+        attackers={
+            "original": attacker("original", eer(2.0), link(0.95, low=0.9, high=0.99)),
+            "ignorant": attacker(
+                "ignorant",
+                eer(30.0),
+                point,
+                link(0.6, speakers=5, low=0.5, high=0.7),
+                Estimate(name="l_w", label="l_w", value=float("inf"), unit="log10", extra={"tag": "F"}),
+                by={"gender": {"f": Estimates([eer(20.0)]), "m": Estimates([eer(40.0)])}},
+                people=(LinkedPerson(speaker="s1", length=1, among=20, conversations=2, linked=0.5),),
+                profile={"prior": (0.1, 0.5)},
+            ),
+        },
+        command=("veilmeter", "assess"),
+        extractor={"name": "campplus"},
+        parts={
+            "similarity": Part(name="similarity", estimates=Estimates([Estimate(name="deid", value=float("-inf"))]))
+        },
+        criteria={
+            "linking": Criterion(name="linking", level="raised", sentence="Some.", estimate=point, attacker="ignorant")
+        },
+        checks=(
+            Check(name="a", sentence="Fine.", passed=True, figure=eer(2.0), limit=15.0),
+            Check(name="b", sentence="Not known.", passed=None, applies=False),
+        ),
+        people=People(persons=(person,), sentence="One of 20.", expected_by_chance=0.2, stability=0.5),
+        verdict=Verdict(level="raised", headline="Protection is partial.", trustworthy=True, not_tested=("much",)),
+        remarks=("nothing",),
+        warnings=("careful",),
+    )
