@@ -31,8 +31,8 @@ test: $(STAMP) browser  ## all tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(STAMP)  ## ruff and mypy --strict
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples tools
+	$(BIN)/ruff format --check src tests benchmarks examples tools
 	$(BIN)/mypy
 
 bench: $(STAMP) ## speed as ratios, each measured in one run

@@ -261,7 +261,7 @@ def test_every_measure_is_documented() -> None:
 
 def test_every_check_of_trust_is_documented() -> None:
     """The names that checks have in the source stand in the table of checks."""
-    source = (ROOT / "src" / "veilmeter" / "assessment" / "trust.py").read_text(encoding="utf-8")
+    source = (ROOT / "src" / "veilmeter" / "results" / "trust.py").read_text(encoding="utf-8")
     names = re.findall(r'name, errs = \(?\s*"([^"]+)"', source)
     text = (ROOT / "docs" / "attackers.md").read_text(encoding="utf-8")
     assert len(names) == 8

@@ -41,3 +41,12 @@ def test_the_lock_keeps_the_constraints() -> None:
             one = Requirement(line)
             if one.name in pinned:
                 assert pinned[one.name] in one.specifier
+
+
+def test_every_library_that_users_install_has_a_lower_bound() -> None:
+    """One that `make test-lower` can install."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    named = [line for extra in ("report", "audio", "h5", "cluster", "pandas") for line in extras[extra]]
+    for line in [*project["dependencies"], *named]:
+        assert re.fullmatch(r"[A-Za-z0-9_.-]+>=[0-9.]+", line), line

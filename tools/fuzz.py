@@ -103,8 +103,8 @@ BINARY: dict[str, tuple[str, Callable[[Path, str], bytes], Callable[[Path], obje
 }
 
 
-READING = ("data.formats.vectors", "data.formats.npz", "data.formats.kaldi", "data.formats.h5", "data.formats.parquet", "speech.audio",
-           "attacks.backends.kaldi", "attacks.inversion.maps")  # fmt: skip
+READING = ("data.formats.vectors", "data.formats.npz", "data.formats.kaldi", "data.formats.h5", "data.formats.parquet",
+           "speech.audio", "attacks.backends.kaldi", "attacks.inversion.maps")  # fmt: skip
 
 
 def once(read: Callable[[Path], object], file: Path, data: bytes) -> bool:
@@ -181,8 +181,8 @@ WORDS = ["a", "b-1", "target", "nontarget", "1", "0", "-1.5", "nan", "inf", "1e9
 def text_readers() -> dict[str, tuple[str, Callable[[Path], object]]]:
     from veilmeter.anonymizers.manifest import read_manifest
     from veilmeter.assessment import make_settings, read_results, read_toml
-    from veilmeter.data.corpus import read_corpus
     from veilmeter.core.engine import _read_config
+    from veilmeter.data.corpus import read_corpus
     from veilmeter.data.formats.score_stream import stream
     from veilmeter.data.formats.scores import read_scores
     from veilmeter.data.formats.trials import read_trials

@@ -18,7 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = (
-    "pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "psutil", "packaging", "kaldi-native-fbank", "torch",
+    "pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "psutil", "packaging", "kaldi-native-fbank", "kaldiio",
+    "torch",
 )  # fmt: skip
 
 
@@ -31,7 +32,8 @@ def lowest() -> list[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     found = []
-    for line in [*project["dependencies"], *extras["audio"], *extras["cluster"]]:
+    users = [line for extra in ("report", "audio", "h5", "cluster", "pandas") for line in extras[extra]]
+    for line in [*project["dependencies"], *users]:
         match = re.fullmatch(r"([A-Za-z0-9_.-]+)>=([0-9.]+)", line.strip())
         if match is None:
             raise SystemExit(f"{line!r} has no lower bound")

@@ -6,13 +6,14 @@ import importlib
 import os
 import signal
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 from veilmeter._version import __version__
 from veilmeter.core.errors import VeilmeterError
+from veilmeter.core.extras import explained
 from veilmeter.core.files import said
 from veilmeter.core.text import clean
 
@@ -84,7 +85,7 @@ def _show_version(wanted: bool) -> None:
 def veilmeter(
     version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version."),
 ) -> None:
-    """Measure what a voice anonymizer still gives away: who can be recognised, by whom, and how surely."""
+    """Measure what a voice anonymizer still gives away: who can be recognized, by whom, and how surely."""
 
 
 STOPPED = 130
@@ -104,18 +105,27 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(141) from None
+    except ModuleNotFoundError as error:
+        if (missing := explained(error)) is None:
+            _our_mistake(error)
+        print(f"error: {missing}", file=sys.stderr)
+        raise SystemExit(2) from None
     except OSError as error:
         print(f"error: {_printable(str(said(error, error.filename or 'a file')))}", file=sys.stderr)
         raise SystemExit(2) from None
     except Exception as error:
-        if os.environ.get("VEILMETER_DEBUG"):
-            raise
-        print(
-            f"error: something went wrong inside veilmeter: {type(error).__name__}: {_printable(str(error))}\n"
-            "This is a mistake of ours. Please report it with what VEILMETER_DEBUG=1 and the same command print.",
-            file=sys.stderr,
-        )
-        raise SystemExit(70) from None
+        _our_mistake(error)
+
+
+def _our_mistake(error: Exception) -> NoReturn:
+    if os.environ.get("VEILMETER_DEBUG"):
+        raise error
+    print(
+        f"error: something went wrong inside veilmeter: {type(error).__name__}: {_printable(str(error))}\n"
+        "This is a mistake of ours. Please report it with what VEILMETER_DEBUG=1 and the same command print.",
+        file=sys.stderr,
+    )
+    raise SystemExit(70) from None
 
 
 def _stop(_number: int, _frame: Any) -> None:

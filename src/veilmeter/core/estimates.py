@@ -6,8 +6,8 @@ import html
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
-from veilmeter.core.errors import missing_extra
 from veilmeter.core.estimate import Estimate
+from veilmeter.core.extras import need
 
 COLUMNS = ("measure", "label", "value", "unit", "low", "high", "null", "method", "better")
 
@@ -173,10 +173,9 @@ class Estimates(Sequence[Estimate]):
     def plot(self, x: str | None = None) -> Any:
         """An Altair chart: a curve over a parameter (`speakers` where there is one) with its band, else a dot and its
         interval per measure."""
-        try:
-            import altair as alt
-        except ImportError:
-            raise missing_extra("altair", "report") from None
+        need("altair")
+        import altair as alt
+
         columns = self.columns()
         numeric = [key for key in columns if key not in COLUMNS and all(_is_number(v) for v in columns[key])]
         x = x or next((key for key in ("speakers", *numeric) if key in numeric), None)

@@ -10,6 +10,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any
 
+from veilmeter.core.extras import need
 from veilmeter.core.files import plain
 from veilmeter.report import view
 from veilmeter.report.annex import annex
@@ -102,6 +103,7 @@ def render(results: Mapping[str, Any], matrices: Any, options: Options) -> str:
 
 def page(template: str, drawn: Sequence[Figure], chosen: Mapping[str, Any], /, **words: Any) -> str:
     """A template of this package with its style, its script, Vega, and the figures' data inside."""
+    need("jinja2")
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 

@@ -1,5 +1,8 @@
 """The B1-inspired anonymizer: a pseudo-speaker from a pool of x-vectors, spoken by a small converter."""
 
 from veilmeter.anonymizers.xvector_pool.system import XvectorPool
+from veilmeter.core.extras import need
+
+need("torch", "safetensors", "pyworld")
 
 __all__ = ["XvectorPool"]

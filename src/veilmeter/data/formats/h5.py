@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, Problem
+from veilmeter.core.extras import need
 from veilmeter.core.files import whole_file
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.kaldi import with_meta
@@ -28,6 +29,7 @@ _BROKEN = (OSError, ValueError, TypeError, RuntimeError, KeyError, UnicodeError,
 
 
 def read_h5(path: Path) -> Found:
+    need("h5py")
     with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:
         child = (
             "import sys; from veilmeter.data.formats import h5; h5.limit(int(sys.argv[3])); h5.unpack(*sys.argv[1:3])"
@@ -130,6 +132,7 @@ def _number(text: str) -> float:
 
 
 def write_h5(embeddings: Embeddings, path: Path) -> None:
+    need("h5py")
     import h5py
 
     for name in embeddings.attributes:
