@@ -38,8 +38,8 @@ from veilmeter.data.corpus import Corpus, Utterance, read_corpus
 from veilmeter.data.embeddings import unit
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.scores.summary import measure_scores
+from veilmeter.speech import weights
 from veilmeter.speech.audio import read_audio
-from veilmeter.speech.extractors import weights
 from veilmeter.speech.extractors.base import load_extractor
 
 PIECES = 3

@@ -14,8 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import VeilmeterError
+from veilmeter.speech import weights
 from veilmeter.speech.audio import write_audio
-from veilmeter.speech.extractors import weights
 
 pytest.importorskip("soundfile")
 

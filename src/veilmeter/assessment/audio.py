@@ -32,7 +32,7 @@ CHUNK = 16  # recordings that are kept together
 
 def cache_for(corpus: Corpus, extractor: str, kind: str = "") -> Path:
     """The folder in the cache for a corpus: its name, and a hash of where it is and how it is heard."""
-    from veilmeter.speech.extractors.weights import cache_folder
+    from veilmeter.speech.weights import cache_folder
 
     root = str(corpus.root.resolve())
     parts = [root, corpus.layout, corpus.variant, extractor, kind]

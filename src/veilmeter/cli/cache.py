@@ -29,7 +29,7 @@ def _entries(folder: Path) -> list[tuple[Path, int]]:
 @app.command()
 def show() -> None:
     """Where the cache is and what lies in it."""
-    from veilmeter.speech.extractors.weights import cache_folder
+    from veilmeter.speech.weights import cache_folder
 
     folder = cache_folder()
     entries = _entries(folder)
@@ -64,7 +64,7 @@ def clear() -> None:
     from contextlib import ExitStack
 
     from veilmeter.core.files import said
-    from veilmeter.speech.extractors.weights import cache_folder
+    from veilmeter.speech.weights import cache_folder
 
     folder = cache_folder()
     entries = _entries(folder)

@@ -20,7 +20,7 @@ from veilmeter.anonymizers.xvector_pool.fitting import SAME_PERSON
 from veilmeter.core.engine import Here
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.data.corpus import Corpus, Utterance
-from veilmeter.speech.extractors import weights
+from veilmeter.speech import weights
 
 
 def speech(f0: float = 120.0, seconds: float = 1.0) -> np.ndarray:

@@ -21,7 +21,7 @@ from veilmeter.core.engine import Here
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import only_one
 from veilmeter.data.corpus import read_corpus
-from veilmeter.speech.extractors import weights
+from veilmeter.speech import weights
 
 SMALL = Settings(steps=24, batch=4, frames=64, channels=32, voices_per_gender=8, checkpoint_every=8)
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.data.corpus import read_corpus
+from veilmeter.speech import weights
 from veilmeter.speech.audio import read_audio
-from veilmeter.speech.extractors import load_extractor, weights
+from veilmeter.speech.extractors import load_extractor
 from veilmeter.speech.extractors.features import fbank
 from veilmeter.speech.extractors.onnx import OnnxExtractor, campplus_graph_file, load_campplus, load_onnx
 

@@ -114,7 +114,7 @@ class XvectorPool:
 
         An utterance that can't be read has none; it is reported when its turn comes.
         """
-        from veilmeter.speech.extractors import weights
+        from veilmeter.speech import weights
 
         weights.fetch(weights.CAMPPLUS, offline=self.offline)  # once, before several processes ask for it
         sums: dict[str, NDArray[np.float64]] = {}

@@ -169,7 +169,7 @@ def extract(
     corpus: Corpus, folder: Path, *, engine: Engine, offline: bool = False, progress: Progress = _silent
 ) -> tuple[list[Example], list[str]]:
     """Analysis and speaker vectors of every utterance, in the corpus's order, and why others were left out."""
-    from veilmeter.speech.extractors import weights
+    from veilmeter.speech import weights
 
     weights.fetch(weights.CAMPPLUS, offline=offline)  # once, before several processes ask for it
     place = make_folder(folder / FEATURES)

@@ -79,7 +79,7 @@ def load_extractor(spec: str = DEFAULT, *, offline: bool = False) -> Extractor:
     `module:function` (or `file.py:function`) is your own: a function of samples, or what makes an `Extractor`.
     """
     if spec in ("campplus", "ge2e"):
-        from veilmeter.speech.extractors import weights
+        from veilmeter.speech import weights
 
         return _built_in(spec, offline, str(weights.cache_folder()))
     if spec.startswith("campplus:") or "@" in spec:  # fine-tuned weights: campplus:FILE, module:function@FILE

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError, VeilmeterError, missing_extra
-from veilmeter.speech.extractors import weights
+from veilmeter.speech import weights
 from veilmeter.speech.extractors.features import MEL_BINS, MIN_SAMPLES, RATE, fbank
 
 try:

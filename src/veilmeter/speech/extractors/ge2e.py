@@ -138,7 +138,7 @@ def load_ge2e(*, offline: bool = False) -> Ge2e:
         import torch
     except ImportError:
         raise missing_extra("torch", "audio") from None
-    from veilmeter.speech.extractors import weights
+    from veilmeter.speech import weights
 
     path = weights.fetch(weights.GE2E, offline=offline)
     state = torch.load(path, map_location="cpu", weights_only=True)

