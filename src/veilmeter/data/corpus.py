@@ -33,7 +33,8 @@ _IN_ORDER = (_BY_LISTS, ("csv",), _BY_NAMES, ("folder",))
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One recording. `gender` is "f", "m" or "" (unknown); `session` is "" where the corpus has none."""
+    """One recording. `gender` is "f", "m" or "" (unknown); `session` and `text` (what is said) are "" where the corpus
+    has none."""
 
     id: str
     speaker: str
@@ -41,6 +42,7 @@ class Utterance:
     gender: str = ""
     session: str = ""
     attributes: Mapping[str, str] = field(default_factory=dict)
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,14 @@ class Corpus:
             counts = Counter(u.gender for u in group if u.gender)
             found[speaker] = min(counts, key=lambda g: (-counts[g], g)) if counts else ""
         return found
+
+    @cached_property
+    def languages(self) -> tuple[str, ...]:
+        """The languages that the corpus names (`en`, `de`), the most frequent first; none where it says nothing."""
+        if self.layout in _ENGLISH:
+            return ("en",)
+        counts = Counter(filter(None, (language_code(u.attributes) for u in self.utterances)))
+        return tuple(sorted(counts, key=lambda code: (-counts[code], code)))
 
     def take(self, ids: Iterable[str]) -> Corpus:
         """The part with these ids."""
@@ -226,6 +236,19 @@ def _recognise(root: Path) -> str:
 
 def _format(name: str) -> ModuleType:
     return importlib.import_module(f"veilmeter.data.formats.{LAYOUTS[name]}")
+
+
+_ENGLISH = ("librispeech", "vctk", "vpc")  # corpora of English speech: VoicePrivacy's are taken from the other two
+
+
+def language_code(attributes: Mapping[str, str]) -> str:
+    """The language an utterance is said to be in, as the first part of its tag.
+
+    >>> language_code({"language": "de-CH"}), language_code({"locale": "en"}), language_code({"age": "20"})
+    ('de', 'en', '')
+    """
+    tag = attributes.get("language") or attributes.get("locale") or ""
+    return tag.strip().lower().replace("_", "-").split("-")[0]
 
 
 def gender_code(text: str) -> str:

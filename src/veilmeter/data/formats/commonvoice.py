@@ -72,6 +72,7 @@ def _read_list(file: Path, clips: Path, utterances: list[Utterance], problems: l
                 gender_code(row.get("gender", "")),
                 "",
                 {**attributes, "part": file.stem},
+                row.get("sentence", ""),
             )
         )
 

@@ -1,4 +1,7 @@
-"""A CSV (or TSV) with the columns `path, speaker`, optionally `utterance, gender, session`; others are attributes."""
+"""A CSV (or TSV) with the columns `path, speaker`, optionally `utterance, gender, session, text`.
+
+All other columns are attributes.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from veilmeter.data.corpus import Utterance, clean_id, gender_code
 from veilmeter.data.formats.text_lines import read_lines
 from veilmeter.data.formats.walk import inside
 
-_KNOWN = ("path", "speaker", "utterance", "gender", "session")
+_KNOWN = ("path", "speaker", "utterance", "gender", "session", "text")
 
 
 def recognise(root: Path) -> bool:
@@ -36,7 +39,7 @@ def read(
     if "path" not in columns or "speaker" not in columns:
         raise InputError(
             "the first line must name the columns path and speaker", path=file, line=first_line,
-            fix="optional columns are utterance, gender, session and attributes of your own",
+            fix="optional columns are utterance, gender, session, text and attributes of your own",
         )  # fmt: skip
     utterances: list[Utterance] = []
     problems: list[Problem] = []
@@ -68,6 +71,7 @@ def read(
                     gender_code(row.get("gender", "")),
                     row.get("session", ""),
                     {key: value for key, value in row.items() if key and key not in _KNOWN},
+                    row.get("text", ""),
                 )
             )
     return utterances, problems

@@ -1,4 +1,4 @@
-"""A Kaldi data folder: `wav.scp`, `utt2spk`, `spk2gender`.
+"""A Kaldi data folder: `wav.scp`, `utt2spk`, `spk2gender`, and where there are such `text`, `utt2emo`, `utt2lang`.
 
 A `wav.scp` may hold shell commands (`sph2pipe ... |`): Kaldi runs them, we never do. Paths are taken only if they lead
 to a regular file. Absolute ones are what Kaldi's recipes write, so they may lead anywhere, unless `roots` narrows it;
@@ -14,10 +14,11 @@ from pathlib import Path
 
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.corpus import Utterance, clean_id, gender_code
-from veilmeter.data.formats.text_lines import read_lines
+from veilmeter.data.formats.text_lines import read_lines, read_texts
 from veilmeter.data.formats.walk import Walk, inside
 from veilmeter.speech.audio import SUFFIXES
 
+_LABELS = {"utt2emo": "emotion", "utt2lang": "language"}  # files that say something of every utterance
 _PIPE = "this is a shell command, which is never run"
 _PIPE_FIX = "run it yourself to make audio files and list these in wav.scp"
 
@@ -43,6 +44,8 @@ def read(
     speakers = read_table(root / "utt2spk", problems)
     genders_file = next((f for name in ("spk2gender", "spk2sex") if (f := root / name).is_file()), None)
     genders = read_table(genders_file, problems) if genders_file else {}
+    texts = read_texts(root / "text")
+    labels = {name: read_texts(root / file) for file, name in _LABELS.items()}
     utterances = []
     for utterance, path in paths.items():
         speaker = speakers.get(utterance)
@@ -50,7 +53,10 @@ def read(
             problems.append(Problem("no-speaker", f"{utterance!r} is not in utt2spk", str(root / "utt2spk")))
             continue
         gender = gender_code(genders.get(speaker, ""))
-        utterances.append(Utterance(clean_id(utterance), clean_id(speaker), path, gender))
+        attributes = {name: value for name, table in labels.items() if (value := table.get(utterance))}
+        utterances.append(
+            Utterance(clean_id(utterance), clean_id(speaker), path, gender, "", attributes, texts.get(utterance, ""))
+        )
     for utterance in sorted(speakers.keys() - paths.keys() - listed):
         problems.append(Problem("missing-audio", f"{utterance!r} has no audio", str(root / "utt2spk")))
     return utterances, problems

@@ -1,6 +1,6 @@
 """LibriSpeech: `<part>/<speaker>/<chapter>/<speaker>-<chapter>-<n>.flac`, or the same files in fewer folders.
 
-The session is the chapter: one reader, one book, one sitting or a few.
+The session is the chapter: one reader, one book, one sitting or a few. `<speaker>-<chapter>.trans.txt` has its texts.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from veilmeter.core.errors import Problem
 from veilmeter.data.corpus import Utterance, gender_code
-from veilmeter.data.formats.text_lines import read_lines
+from veilmeter.data.formats.text_lines import read_lines, read_texts
 from veilmeter.data.formats.walk import Walk, named
 
 _NAME = re.compile(r"(\d+)-(\d+)-\d+")
@@ -28,6 +28,7 @@ def read(
     base = root if part is None else root / part
     walk = Walk(base, [root, *roots])
     genders = read_genders(root)
+    texts: dict[Path, dict[str, str]] = {}
     utterances = []
     for path in walk:
         name = _NAME.fullmatch(path.stem)
@@ -39,7 +40,11 @@ def read(
         of_part = next((p for p in path.relative_to(root.parent).parts[:-1] if PARTS.fullmatch(p)), "")
         attributes = {"part": of_part} if of_part else {}
         session = f"{speaker}-{chapter}"
-        utterances.append(Utterance(path.stem, speaker, path, genders.get(speaker, ""), session, attributes))
+        transcripts = path.with_name(f"{session}.trans.txt")
+        if transcripts not in texts:
+            texts[transcripts] = read_texts(transcripts)
+        text = texts[transcripts].get(path.stem, "")
+        utterances.append(Utterance(path.stem, speaker, path, genders.get(speaker, ""), session, attributes, text))
     return utterances, walk.problems
 
 

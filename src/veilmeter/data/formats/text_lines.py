@@ -25,3 +25,18 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
         raise InputError("the file is not UTF-8 text", path=path, fix="convert it, e.g. with iconv") from None
     except OSError as error:
         raise InputError(f"the file can't be read: {error.strerror}", path=path) from None
+
+
+def read_texts(path: Path) -> dict[str, str]:
+    """Utterance to what is said, from lines of an id and words (Kaldi's `text`, LibriSpeech's `.trans.txt`).
+
+    Nothing where there is no such file. An id without words is one of whom nothing is known; of an id that is there
+    twice, the first counts.
+    """
+    texts: dict[str, str] = {}
+    if path.is_file():
+        for _, line in read_lines(path):
+            name, *words = line.split()
+            if words:
+                texts.setdefault(name, " ".join(words))
+    return texts

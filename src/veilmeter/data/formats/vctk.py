@@ -39,12 +39,24 @@ def read(
         if known is None or (microphone == (part or "mic2") and known[1] != microphone):
             chosen[speaker, number] = path, microphone or ""
     about = read_speakers(root)
+    folder = _text_folder(root)
     utterances = []
-    for (speaker, _), (path, microphone) in chosen.items():
+    for (speaker, number), (path, microphone) in chosen.items():
         gender, attributes = about.get(speaker, ("", {}))
         more = {"microphone": microphone} if microphone else {}
-        utterances.append(Utterance(path.stem, speaker, path, gender, "", {**attributes, **more}))
+        text = _read_text(folder / speaker / f"{speaker}_{number}.txt") if folder else ""
+        utterances.append(Utterance(path.stem, speaker, path, gender, "", {**attributes, **more}, text))
     return utterances, walk.problems
+
+
+def _text_folder(root: Path) -> Path | None:
+    """`txt/`, beside the folder of recordings or in the corpus's own."""
+    top = root.resolve()
+    return next((folder for base in (top, top.parent) if (folder := base / "txt").is_dir()), None)
+
+
+def _read_text(path: Path) -> str:
+    return " ".join(line.strip() for _, line in read_lines(path)) if path.is_file() else ""
 
 
 def read_speakers(root: Path) -> dict[str, tuple[str, dict[str, str]]]:

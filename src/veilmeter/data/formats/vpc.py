@@ -45,7 +45,7 @@ def read(
         for utterance in found:
             roles = {"set": name, "role": role}
             # VCTK's common trials are among all trials: the same recording, not a second one.
-            seen.setdefault(utterance.id, replace(utterance, attributes=roles))
+            seen.setdefault(utterance.id, replace(utterance, attributes={**utterance.attributes, **roles}))
     return list(seen.values()), problems
 
 
