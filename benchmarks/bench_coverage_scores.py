@@ -13,7 +13,7 @@ import numpy as np
 
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.scores import zebra
-from veilmeter.metrics.scores.summary import SHAPES, prepare, replicates_of, values
+from veilmeter.metrics.scores.summary import prepare, replicates_of, shape_of, values
 
 MEASURES = ("eer", "d_ece", "min_cllr")
 
@@ -52,7 +52,7 @@ def coverage(
         found = values(data)
         spread = replicates_of(scores, data, resamples, number)
         for name in MEASURES:
-            low, high = spread.interval(name, found[name], SHAPES[name]) or (np.nan, np.nan)
+            low, high = spread.interval(name, found[name], shape_of(name)) or (np.nan, np.nan)
             hits[name] += low <= right[name] <= high
     return {name: count / samples for name, count in hits.items()}
 

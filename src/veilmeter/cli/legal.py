@@ -149,17 +149,12 @@ def each(
     null: float | None = None,
 ) -> list[Estimate]:
     """The measure of each person (who, value, counts behind it) among so many speakers, the most exposed first."""
-    from veilmeter.core.estimate import Estimate
-    from veilmeter.metrics.registry import measure
+    from veilmeter.metrics.registry import estimate_of
 
-    entry = measure(name)
     return [
-        Estimate(
-            name=f"{name}_per_speaker",
-            label=entry.label,
-            unit=entry.unit,
-            better=entry.better,
-            value=float(value),
+        estimate_of(
+            f"{name}_per_speaker",
+            float(value),
             null=null,
             method=method,
             n=counts,

@@ -17,10 +17,15 @@ Thing = TypeVar("Thing")
 
 
 class Registry(Generic[Thing]):
-    """Things by name. Built-in ones are given as `module:attribute` and imported when they are first asked for."""
+    """Things by name. Built-in ones are given as such, or as `module:attribute` and imported when first asked for."""
 
     def __init__(
-        self, kind: str, group: str, built_in: Mapping[str, str], *, accepts: Callable[[object], bool] | None = None
+        self,
+        kind: str,
+        group: str,
+        built_in: Mapping[str, str | Thing],
+        *,
+        accepts: Callable[[object], bool] | None = None,
     ) -> None:
         self.kind = kind
         self.group = group
@@ -39,6 +44,9 @@ class Registry(Generic[Thing]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
 
     def __getitem__(self, name: str) -> Thing:
         """The thing of that name; an InputError that suggests the nearest one if there is none."""
@@ -61,7 +69,10 @@ class Registry(Generic[Thing]):
 
     def _load(self, name: str) -> Thing:
         if name in self._built_in:
-            module, _, attribute = self._built_in[name].partition(":")
+            given = self._built_in[name]
+            if not isinstance(given, str):
+                return given
+            module, _, attribute = given.partition(":")
             thing: Thing = getattr(importlib.import_module(module), attribute)
             return thing
         for entry in entry_points(group=self.group):

@@ -18,7 +18,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import multiplicities, percentile
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.metrics.registry import measure
+from veilmeter.metrics.registry import estimate_of, measure
 
 LEAST_SPEAKERS = 4  # of a value, for it to be learnt from some and guessed for others
 
@@ -52,7 +52,6 @@ class Inference:
         return {value: int(n) for value, n in zip(self.values, found, strict=True)}
 
     def estimate(self, *, intervals: bool = True, resamples: int = 1000, seed: int = 0) -> Estimate:
-        entry = measure("inference")
         interval = None
         if intervals:
             rng = np.random.default_rng(seed)
@@ -62,17 +61,15 @@ class Inference:
                 total += multiplicities(rng, len(own), resamples) @ own / len(own)
             interval = percentile(100 * total / len(self.values))
         low, high = np.quantile(self.null, [0.05, 0.95])
-        return Estimate(
-            name=entry.name,
-            label=f"{entry.label}: {self.attribute}",
-            value=self.value,
-            unit="percent",
+        return estimate_of(
+            "inference",
+            self.value,
+            label=f"{measure('inference').label}: {self.attribute}",
             interval=interval,
             null=100 / len(self.values),
             null_range=(float(low), float(high)),
             method=f"balanced accuracy, linear discriminant, {self.folds} folds by speaker",
             n={"speakers": len(self.speakers), "values": len(self.values)},
-            better=entry.better,
             at={"attribute": self.attribute},
         )
 

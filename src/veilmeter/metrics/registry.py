@@ -1,136 +1,149 @@
-"""Every measure in one table: what it is called, what it means in a sentence, which direction is private.
+"""Every measure by name. The command's tables, the README, the documentation, the gate and the report all read it here.
 
-The command's tables, the README, the documentation and the report all read it here.
+Another package adds a measure under the entry point group `veilmeter.measures`; it is then computed, shown and gated
+like the others.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from typing import Any
 
-from veilmeter.core.estimate import Private
+import numpy as np
+from numpy.typing import ArrayLike
 
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """`meaning` is one sentence for a person who has never heard of it; `source` the paper or standard."""
-
-    name: str
-    label: str
-    unit: str
-    better: Private
-    meaning: str
-    source: str
+from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimates import Estimates
+from veilmeter.core.intervals import clustered_t
+from veilmeter.core.registry import Registry
+from veilmeter.metrics.catalog import CATALOG
+from veilmeter.metrics.measure import InputKind, Measure, family_of
 
 
-_NOE22 = "Noé et al. 2022"
-_VAUQUIER = "Vauquier et al. 2025"
-_CHAMPION = "Champion et al. 2021"
+class MeasureRegistry(Registry[Measure]):
+    """Measures by name. A name may have a variant behind it: `tpr@fpr=0.01`, `c_ece_linear`, `eer_per_speaker`."""
 
-MEASURES: dict[str, Measure] = {
-    m.name: m
-    for m in [
-        Measure("eer", "EER", "percent", "higher",
-                "The error rate at the threshold where an attacker wrongly accepts as often as they wrongly reject; "
-                "50 % is guessing.", "ISO/IEC 19795-1"),
-        Measure("cllr", "Cllr", "bit", "higher",
-                "The cost of taking the raw scores at face value as evidence; above 1 a coin is better.",
-                "Brümmer & du Preez 2006"),
-        Measure("min_cllr", "min Cllr", "bit", "higher",
-                "The same cost once the attacker has calibrated the scores as well as can be; 1 means no information.",
-                "Brümmer & du Preez 2006"),
-        Measure("calibration_loss", "calibration loss", "bit", "neither",
-                "What the attacker loses by not calibrating: Cllr minus min Cllr.", "Brümmer & du Preez 2006"),
-        Measure("tpr@fpr", "TPR at low FPR", "percent", "lower",
-                "The share of true pairs recognised when almost no false ones are accepted: the attacker who only "
-                "strikes when sure.", "VoxGuard 2025"),
-        Measure("d_sys", "D_sys", "", "lower",
-                "How far the scores of true pairs stand apart from those of false pairs, from 0 to 1; biased upwards.",
-                "Gomez-Barrero et al. 2017"),
-        Measure("d_ece", "D_ECE", "bit", "lower",
-                "The information a trial discloses about identity on average over all prior beliefs; 0.721 is all.",
-                _NOE22),
-        Measure("l_w", "l_w", "log10", "lower",
-                "The strongest evidence that any single trial gives, in powers of ten of the likelihood ratio.",
-                _NOE22),
-        Measure("c_ece", "C_ECE", "bit", "lower",
-                "The information an attacker gets who calibrated on another run of the same anonymizer; below 0 it "
-                "misleads.", _NOE22),
-        Measure("d_ece_op_oo", "D_ECE removed", "percent", "higher",
-                "The share of the original disclosure that the anonymizer removes (eq. 17).", _NOE22),
-        Measure("min_cllr_op_oo", "min Cllr removed", "percent", "higher",
-                "The same share measured with min Cllr (eq. 18).", _NOE22),
-        Measure("g_d_ece", "G of D_ECE", "dB", "neither",
-                "How distinct the protected voices stay from each other, by D_ECE (eq. 19).", _NOE22),
-        Measure("g_min_cllr", "G of min Cllr", "dB", "neither",
-                "How distinct the protected voices stay from each other, by min Cllr (eq. 20).", _NOE22),
-        Measure("deid", "DeID", "percent", "higher",
-                "How much of the link between a speaker's original and protected voice is gone; 100 % is all.",
-                "Noé et al. 2020"),
-        Measure("g_vd", "G_VD", "dB", "neither",
-                "How distinct the protected voices stay from each other; 0 dB is as distinct as the originals.",
-                "Noé et al. 2020"),
-        Measure("d_diag_oo", "D_diag(OO)", "", "neither", "Diagonal dominance among the original voices.",
-                "Noé et al. 2020"),
-        Measure("d_diag_op", "D_diag(OP)", "", "lower",
-                "Diagonal dominance between original and protected voices, signed.", "Noé et al. 2020"),
-        Measure("d_diag_pp", "D_diag(PP)", "", "neither", "Diagonal dominance among the protected voices.",
-                "Noé et al. 2020"),
-        *(Measure(f"d_diag_{kind.lower()}_modulus", f"|D_diag({kind})|", "", "lower" if kind == "OP" else "neither",
-                  f"D_diag({kind}) without its sign, as the papers define it.", "Noé et al. 2020")
-          for kind in ("OO", "OP", "PP")),
-        *(Measure(f"d_diag_{kind.lower()}_log", f"log D_diag({kind})", "bit", "lower" if kind == "OP" else "neither",
-                  f"Diagonal dominance of the logarithms of the similarities ({kind}): bits, which add up.", _NOE22)
-          for kind in ("OO", "OP", "PP")),
-        Measure("linkability_within_session", "Linkability within a session", "probability", "neither",
-                "The chance that a protected recording is linked to its speaker's protected voice in the same session; "
-                "pseudonyms should allow it.", "cf. Noé et al. 2020"),
-        Measure("linkability_across_sessions", "Linkability across sessions", "probability", "lower",
-                "The same for the speaker's protected voice in another session; pseudonyms should not allow it.",
-                "cf. Noé et al. 2020"),
-        Measure("linkability_to_original", "Linkability to the original", "probability", "lower",
-                "The same for the speaker's original voice.", "cf. Noé et al. 2020"),
-        Measure("linkability", "Linkability", "probability", "lower",
-                "The chance that a protected recording is linked to the right person among N' enrolled ones.",
-                _VAUQUIER),
-        Measure("singling_out", "Singling Out", "probability", "lower",
-                "The chance that an attacker's rule picks out exactly one person among N.", _VAUQUIER),
-        Measure("residual_risk", "residual risk", "probability", "lower",
-                "Singling Out beyond what a rule without knowledge of anybody achieves.", _VAUQUIER),
-        Measure("control", "control", "probability", "neither",
-                "How often a rule picks out exactly one person though it knows nobody: what Singling Out starts from.",
-                "cf. Giomi et al. 2023"),
-        Measure("hit_share", "isolates the right one", "probability", "lower",
-                "Of the people picked out, the share that the attacker was after.", _VAUQUIER),
-        Measure("one_minus_eer", "1-EER", "probability", "lower",
-                "The accuracy of the verification attack, beside the legal measures; 0.5 is guessing.", _VAUQUIER),
-        Measure("rank_disclosure", "rank disclosure", "bit", "lower",
-                "What the true speaker's rank among N gives away on average.", "Bäckström et al. 2025"),
-        Measure("rank_disclosure_worst", "worst rank disclosure", "bit", "lower",
-                "What the most telling rank gives away.", "Bäckström et al. 2025"),
-        Measure("cmc", "top-k identification", "probability", "lower",
-                "The chance that the right person is among the k best matches.", "ISO/IEC 19795-1"),
-        Measure("identity_tpr@fpr", "TPR, own threshold each", "probability", "lower",
-                "The share of a person's recordings recognised when the threshold is set for that person so that "
-                "almost nobody else is.", "VoxGuard 2025"),
-        Measure("population_linkability", "Linkability in a population", "probability", "lower",
-                "Linkability extrapolated by a model to a population larger than was measured.",
-                "cf. Rocher et al. 2025"),
-        Measure("top1", "Top-1", "percent", "lower",
-                "After inversion, the share of anonymized recordings whose nearest clear recording is by the same "
-                "speaker.", _CHAMPION),
-        Measure("top1_clear", "Top-1 (clear to restored)", "percent", "lower",
-                "The share of clear recordings whose nearest restored recording is by the same speaker: the direction "
-                "of the paper's table.", _CHAMPION),
-        Measure("top_k", "Top-k", "percent", "lower",
-                "After inversion, the share of anonymized recordings with the right speaker among the k nearest clear "
-                "recordings.", _CHAMPION),
-        Measure("inference", "attribute inference", "percent", "lower",
-                "How often an attribute (gender, accent) is guessed right from protected speech, balanced over its "
-                "values.", "Opinion 05/2014"),
-    ]
-}  # fmt: skip
+    def __init__(self) -> None:
+        super().__init__(
+            "measure",
+            "veilmeter.measures",
+            {entry.name: entry for entry in CATALOG},
+            accepts=lambda thing: isinstance(thing, Measure),
+        )
+        self._families: dict[str, str] = {}
+
+    def __getitem__(self, name: str) -> Measure:
+        """The measure, or the variant of one: the same words with a name and a label of its own."""
+        family = self.family(name)
+        return super().__getitem__(family).variant(name)
+
+    def family(self, name: str) -> str:
+        """The registered name of a measure or of its variant; a name that is registered is its own family.
+
+        >>> MEASURES.family("tpr@fpr=0.01"), MEASURES.family("d_ece")
+        ('tpr@fpr', 'd_ece')
+        """
+        if name in self._loaded or name in self._built_in:
+            return name
+        if name not in self._families:  # looking through installed packages takes milliseconds
+            self._families[name] = family_of(name, self.names) or name
+        return self._families[name]
+
+    def register(self, name: str, thing: Measure) -> None:
+        super().register(name, thing)
+        self._families.clear()
+
+    def values(self) -> list[Measure]:
+        return [self[name] for name in self]
+
+    def of_kind(self, kind: InputKind) -> list[Measure]:
+        """The measures that other packages have added for this kind of material."""
+        return [measure for measure in self.values() if measure.kind == kind]
+
+    def of_section(self, section: str) -> list[Measure]:
+        return [measure for measure in self.values() if measure.section == section]
+
+    def _checked(self, name: str, thing: Measure) -> Measure:
+        checked = super()._checked(name, thing)
+        if checked.name != name:
+            raise InputError(f"the measure {checked.name!r} is registered as {name!r}", fix="use one name for it")
+        return checked
 
 
 def measure(name: str) -> Measure:
-    """The measure's entry; `tpr@fpr=0.01` and the like fall back to their family."""
-    return MEASURES[name] if name in MEASURES else MEASURES[name.split("=")[0]]
+    """The entry of a measure or of its variant; an InputError that suggests the nearest one if there is none.
+
+    >>> measure("tpr@fpr=0.01").label, measure("eer_per_speaker").label, measure("d_ece_oo").label
+    ('TPR at FPR 1 %', 'EER per speaker', 'D_ECE OO')
+    """
+    return MEASURES[name]
+
+
+def label_of(name: str) -> str:
+    """The label of a measure, or its name in words where it is not known here (a plug-in that is not installed)."""
+    try:
+        return MEASURES[name].label
+    except VeilmeterError:
+        return name.replace("_", " ")
+
+
+def estimate_of(name: str, value: float, **facts: Any) -> Estimate:
+    """An `Estimate` with the words of its measure: label, unit and direction are never repeated elsewhere.
+
+    >>> print(estimate_of("eer", 30.943, interval=(28.4, 33.6), method="ROCCH"))
+    EER 30.9 % [28.4, 33.6] (ROCCH)
+    """
+    return MEASURES[name].estimate(value, **facts)
+
+
+def computed(measure: Measure, *material: Any) -> Estimates:
+    """What an added measure of scores or embeddings gives, checked: its own estimates, and nothing else."""
+    given = _called(measure, *material)
+    points = Estimates([given]) if isinstance(given, Estimate) else given
+    if not isinstance(points, Estimates):
+        raise InputError(
+            f"the measure {measure.name!r} gave a {type(given).__name__}", fix="it must give an Estimate or Estimates"
+        )
+    for point in points:
+        if point.name != measure.name and family_of(point.name, [measure.name]) is None:
+            raise InputError(f"the measure {measure.name!r} gave an estimate called {point.name!r}")
+    return points
+
+
+def computed_on_recording(measure: Measure, original: ArrayLike, anonymized: ArrayLike, rate: int) -> float:
+    """What an added measure of recordings gives for one recording before and after."""
+    given = _called(measure, original, anonymized, rate)
+    try:
+        return float(given)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"the measure {measure.name!r} gave a {type(given).__name__}", fix="it must give a number per recording"
+        ) from None
+
+
+def mean_over_recordings(measure: Measure, values: ArrayLike, speakers: ArrayLike, **facts: Any) -> Estimate:
+    """The mean of one number per recording, with an interval over speakers; recordings without a number count apart."""
+    numbers, who = np.asarray(values, np.float64), np.asarray(speakers)
+    valid = np.isfinite(numbers)
+    if not valid.any():
+        raise InputError(f"no recording has a value of {measure.label}")
+    low, high = clustered_t(numbers[valid], who[valid])
+    interval = (max(low, measure.low), min(high, measure.high)) if math.isfinite(low) else None
+    counts = {"recordings": int(valid.sum()), "speakers": len(np.unique(who[valid]))}
+    if not valid.all():
+        counts["without_value"] = int((~valid).sum())
+    return measure.estimate(float(numbers[valid].mean()), interval=interval, n=counts, **facts)
+
+
+def _called(measure: Measure, *material: Any) -> Any:
+    assert measure.compute is not None
+    try:
+        return measure.compute(*material)
+    except VeilmeterError:
+        raise
+    except Exception as error:  # a stranger's function may raise anything
+        raise InputError(f"the measure {measure.name!r} failed: {type(error).__name__}: {error}") from error
+
+
+MEASURES = MeasureRegistry()

@@ -1,4 +1,4 @@
-"""The words of the report that do not depend on the run: what each criterion asks, the measures' equations, the glossary."""
+"""The words of the report that do not depend on the run: what each criterion asks, the glossary."""
 
 from __future__ import annotations
 
@@ -53,24 +53,6 @@ INTRODUCTIONS = {
     "one threshold, does not know how many people the attacker must choose from, and hardly moves when the risk for "
     "individuals does. It stands last for that reason.",
 }  # fmt: skip
-
-EQUATIONS = {
-    "eer": "FNR(θ) = FPR(θ), on the convex hull of the ROC",
-    "min_cllr": "½⟨log₂(1+e⁻ˡ)⟩ over true pairs + ½⟨log₂(1+eˡ)⟩ over false pairs, l by isotonic regression",
-    "d_ece": "∫₀¹ [H(π) − ECE(π)] dπ = (⟨Z(l)⟩ + ⟨Z(−l)⟩) / (2 ln 2)",
-    "l_w": "max |l| / ln 10, with Laplace's rule of succession",
-    "deid": "1 − D_diag(OP) / D_diag(OO)",
-    "g_vd": "10 log₁₀ (D_diag(PP) / D_diag(OO))",
-    "linkability": "mean over recordings of C(K−r, N′−1) / C(K, N′−1), r the better impostors among K",
-    "singling_out": "Pr{exactly one of N scores above the threshold}",
-    "residual_risk": "(attack − control) / (1 − control)",
-    "rank_disclosure": "log₂ N − H(rank)",
-    "population_linkability": "Beta-binomial model of r, extrapolated",
-    "top1": "share of recordings whose nearest neighbor after inversion is the same speaker",
-    "inference": "mean over values of the share guessed right",
-    "d_sys": "∫ max(0, 2·LR/(1+LR) − 1) p(s | true pair) ds",
-    "c_ece": "D_ECE of scores calibrated on another run",
-}
 
 GLOSSARY = (
     ("Anonymizer", "A program that changes a recording so that the voice no longer sounds like the speaker. What is said stays."),

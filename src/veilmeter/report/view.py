@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from veilmeter.core.estimate import Estimate
-from veilmeter.metrics.registry import MEASURES, measure
-from veilmeter.report.texts import CRITERIA, DISTINCTNESS, EQUATIONS, LEVELS, NEVER_TESTED
+from veilmeter.metrics.registry import MEASURES, label_of
+from veilmeter.report.texts import CRITERIA, DISTINCTNESS, LEVELS, NEVER_TESTED
 from veilmeter.results.doubts import doubts, meaning
 
 Results = Mapping[str, Any]
@@ -27,13 +27,7 @@ _SECTION_MEASURES = {
 
 def estimate(name: str, form: Mapping[str, Any]) -> Estimate:
     """An estimate of results.json, with its label."""
-    try:
-        label = measure(name).label
-    except KeyError:
-        label = name.replace("_", " ")
-    if "=" in name:
-        label = f"TPR at FPR {float(name.split('=')[1]):.4g}"
-    return Estimate.from_json(name, {key: value for key, value in form.items() if key != "name"}, label=label)
+    return Estimate.from_json(name, {key: value for key, value in form.items() if key != "name"}, label=label_of(name))
 
 
 def listed(name: str, found: Any) -> list[Estimate]:
@@ -343,7 +337,7 @@ def used_measures(results: Results) -> list[dict[str, str]]:
         names.add("inference")
     families = {name.split("=")[0] for name in names} | {name.rsplit("_", 1)[0] for name in names}
     return [
-        {"label": m.label, "text": m.meaning, "equation": EQUATIONS.get(m.name, ""), "source": m.source}
+        {"label": m.label, "text": m.meaning, "equation": m.equation, "source": m.source}
         for m in MEASURES.values()
         if m.name in names | families
     ]

@@ -18,8 +18,8 @@ from veilmeter.metrics.legal.ranks import rank_estimates
 from veilmeter.metrics.scores import resampling
 from veilmeter.metrics.scores.score_sets import compared
 from veilmeter.metrics.scores.summary import measure_scores
+from veilmeter.metrics.similarity import spread as similarity_spread
 from veilmeter.metrics.similarity.matrices import similarity
-from veilmeter.metrics.similarity.matrices import spread as similarity_spread
 
 PEOPLE = 24
 

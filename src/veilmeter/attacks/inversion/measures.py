@@ -18,7 +18,7 @@ from veilmeter.core.intervals import rate_interval
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal.linkability import linkability
-from veilmeter.metrics.registry import measure
+from veilmeter.metrics.registry import estimate_of
 from veilmeter.metrics.scores.summary import measure_scores
 from veilmeter.metrics.scores.verification import eer
 
@@ -71,14 +71,10 @@ class Identification:
     def estimate(
         self, name: str, k: int = 1, *, intervals: bool = True, at: Mapping[str, str | int | float] | None = None
     ) -> Estimate:
-        about = measure(name)
         low_high = rate_interval(self.hits(k), self.speakers) if intervals else None
-        return Estimate(
-            name=name,
-            label=about.label,
-            value=self.value(k),
-            unit=about.unit,
-            better=about.better,
+        return estimate_of(
+            name,
+            self.value(k),
             interval=None if low_high is None else (100 * low_high[0], 100 * low_high[1]),
             null=self.chance(k),
             method="nearest neighbor",

@@ -20,7 +20,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import percentile
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.metrics.registry import measure
+from veilmeter.metrics.registry import estimate_of
 
 SIZES = (5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 NOISES = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
@@ -161,18 +161,14 @@ def _measured(
     results = ordered(engine or Here(), top1, points)
     found: dict[str, list[Estimate]] = {"top1": [], "top1_clear": []}
     for number, direction in enumerate(found):
-        about = measure(direction)
         for group in results[0]:
             at = {"gender": group} if len(results[0]) > 1 else {}
             for value in dict.fromkeys(values):
                 got = [r[group][number] for r, v in zip(results, values, strict=True) if v == value]
                 found[direction].append(
-                    Estimate(
-                        name=direction,
-                        label=about.label,
-                        value=fmean(got),
-                        unit=about.unit,
-                        better=about.better,
+                    estimate_of(
+                        direction,
+                        fmean(got),
                         method=f"mean of {len(got)} draws",
                         n={"draws": len(got)},
                         at={**at, name: value},

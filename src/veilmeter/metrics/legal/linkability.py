@@ -23,7 +23,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import LEVEL, clustered_error, logit_t
 from veilmeter.data.embeddings import Embeddings, unit
 from veilmeter.metrics.legal.conversations import conversations, models
-from veilmeter.metrics.registry import measure
+from veilmeter.metrics.registry import estimate_of
 
 TEST_BLOCK, ENROL_BLOCK = 1024, 8192  # 32 MB of scores at a time, whatever the number of speakers
 KEEP = 1 << 24  # keep who beats whom (for the both-roles jackknife) up to this many pairs: 16 MB
@@ -144,13 +144,9 @@ class Linkability:
         return one_role + max(0.0, both_roles - one_role) / 2
 
     def estimate(self, speakers: int, *, intervals: bool = True) -> Estimate:
-        entry = measure("linkability")
-        return Estimate(
-            name=entry.name,
-            label=entry.label,
-            value=self.value(speakers),
-            unit=entry.unit,
-            better=entry.better,
+        return estimate_of(
+            "linkability",
+            self.value(speakers),
             interval=self.interval(speakers) if intervals else None,
             null=1 / speakers,
             method="exact",

@@ -26,7 +26,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import multiplicities, percentile
 from veilmeter.metrics.legal.linkability import Linkability
-from veilmeter.metrics.registry import measure
+from veilmeter.metrics.registry import estimate_of
 
 FACTOR = 20  # how much smaller the gallery of the back-test is
 FEWEST = 5  # impostors in the gallery of the back-test
@@ -226,14 +226,10 @@ def population_linkability(
     if clear:  # nobody was ever beaten: 3 of n K comparisons is the rule of three's bound
         middle = np.ones(len(sizes))
         low, high = np.maximum(0.0, 1 - 3 * (sizes - 1) / (people * link.impostors)), np.ones(len(sizes))
-    entry = measure("population_linkability")
     return [
-        Estimate(
-            name=entry.name,
-            label=entry.label,
-            unit=entry.unit,
-            better=entry.better,
-            value=float(middle[j]),
+        estimate_of(
+            "population_linkability",
+            float(middle[j]),
             interval=(float(low[j]), float(high[j])) if intervals else None,
             null=1 / population,
             method=f"model-dependent; {tested}",

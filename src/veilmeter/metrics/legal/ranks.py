@@ -21,7 +21,7 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import conversations, models
 from veilmeter.metrics.legal.linkability import ENROL_BLOCK, Linkability, row_dots
 from veilmeter.metrics.legal.population import fit
-from veilmeter.metrics.registry import measure
+from veilmeter.metrics.registry import estimate_of
 
 TOP = (1, 5, 10, 20, 50, 100)
 LOW_FPRS = (0.01, 0.001, 0.0001)
@@ -178,13 +178,9 @@ class IdentityTpr:
     def estimate(self, fpr: float, *, intervals: bool = True) -> Estimate:
         each = self.per_speaker(fpr)
         value = float(each.mean())
-        entry = measure("identity_tpr@fpr")
-        return Estimate(
-            name=f"identity_tpr@fpr={fpr:g}",
-            label=entry.label,
-            unit=entry.unit,
-            better=entry.better,
-            value=value,
+        return estimate_of(
+            f"identity_tpr@fpr={fpr:g}",
+            value,
             interval=logit_t(value, *clustered_error(each, np.arange(len(each)))) if intervals else None,
             null=fpr,
             method="threshold of each person",
@@ -253,13 +249,9 @@ def _estimate(
     at: dict[str, int | str],
     null_range: tuple[float, ...] | None = None,
 ) -> Estimate:
-    entry = measure(name)
-    return Estimate(
-        name=name,
-        label=entry.label,
-        unit=entry.unit,
-        better=entry.better,
-        value=value,
+    return estimate_of(
+        name,
+        value,
         interval=interval,
         null=null,
         null_range=None if null_range is None else (null_range[0], null_range[1]),

@@ -22,7 +22,7 @@ from veilmeter.core.intervals import clustered_error, clustered_t, logit_t
 from veilmeter.data.embeddings import Embeddings, unit
 from veilmeter.metrics.legal.conversations import Conversations, conversations, models
 from veilmeter.metrics.legal.isolation import RULES, Counts, Rule, isolate
-from veilmeter.metrics.registry import measure
+from veilmeter.metrics.registry import estimate_of
 
 PAPER_CHANCE = exp(-1)
 CONVERSATIONS = 10  # K_s is at most this, in the paper
@@ -164,17 +164,13 @@ class SinglingOut:
     def _estimate(
         self, name: str, speakers: int, value: float, interval: tuple[float, float] | None, **more: object
     ) -> Estimate:
-        entry = measure(name)
-        return Estimate(
-            name=name,
-            label=entry.label,
-            unit=entry.unit,
-            better=entry.better,
-            value=value,
+        return estimate_of(
+            name,
+            value,
             interval=interval,
             n={"predicates": len(self.names), "speakers": self.people, "draws": self.draws, "folds": self.folds},
             at={"speakers": speakers, "length": self.length},
-            **more,  # type: ignore[arg-type]
+            **more,
         )
 
 

@@ -13,31 +13,28 @@ from veilmeter.core.engine import Engine
 from veilmeter.core.estimate import Estimate
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.calibration import Pav, group, pav_of_runs, runs
-from veilmeter.metrics.registry import measure
+from veilmeter.metrics.registry import MEASURES, estimate_of
 from veilmeter.metrics.scores import resampling, verification, zebra
 from veilmeter.metrics.scores.null import Null, null_levels
 from veilmeter.metrics.scores.resampling import Replicates, Shape
 
 Floats = NDArray[np.float64]
 NULL_ANYWAY = 200_000  # trials up to which the null level costs next to nothing
-SHAPES = {
-    "eer": Shape(0.0, 100.0, sure=(0.0, 100.0)),
-    "tpr": Shape(0.0, 100.0, sure=(0.0, 100.0)),
-    "cllr": Shape(0.0),
-    "min_cllr": Shape(0.0, 1.0, overfits=True, sure=(0.0,)),
-    "calibration_loss": Shape(0.0),
-    "d_ece": Shape(0.0, zebra.MAX_D_ECE, overfits=True, sure=(zebra.MAX_D_ECE,)),
-    "l_w": Shape(0.0),
-    "d_sys": Shape(0.0, 1.0, overfits=True, sure=(1.0,)),
-    "c_ece": Shape(high=zebra.MAX_D_ECE),
-    "d_ece_op_oo": Shape(high=100.0),
-    "min_cllr_op_oo": Shape(high=100.0),
-}
+# Ends of a measure's range that a sample may reach by luck, and measures that are fitted to the trials they measure.
+_SURE = {"eer": (0.0, 100.0), "tpr@fpr": (0.0, 100.0), "min_cllr": (0.0,), "d_ece": (zebra.MAX_D_ECE,), "d_sys": (1.0,)}
+_OVERFITS = ("min_cllr", "d_ece", "d_sys")
 EER_METHODS = ("rocch", "roc", "interpolated")
 NAMES = (
     "eer", "cllr", "min_cllr", "calibration_loss", "d_ece", "l_w", "d_sys",
     *map(verification.tpr_name, verification.LOW_FPRS),
 )  # fmt: skip
+
+
+def shape_of(name: str) -> Shape:
+    """How a measure of scores behaves under resampling."""
+    family = MEASURES.family(name)
+    entry = MEASURES[family]
+    return Shape(entry.low, entry.high, overfits=family in _OVERFITS, sure=_SURE.get(family, ()))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -178,25 +175,17 @@ def made(
     label: str = "",
 ) -> Estimate:
     """One estimate with the words of the table of measures."""
-    family = "tpr" if name.startswith("tpr@") else "c_ece" if name.startswith("c_ece_") else name
-    entry = measure(family if family == "c_ece" else name)
-    if name.startswith("tpr@"):
-        label = f"TPR at FPR {100 * float(name.split('=')[1]):g} %"
-    elif family == "c_ece":
-        label = f"C_ECE {name.removeprefix('c_ece_')}"
     found = None
     if name == "d_sys" and len(scores.targets) < 2 * verification.TARGETS_A_BIN:
         spread = None  # a single bin says 0 whatever the scores are
     if spread is not None and name in spread.samples:
-        found = spread.interval(name, value, SHAPES.get(family, Shape()))
+        found = spread.interval(name, value, shape_of(name))
         if found is not None and method == "rocch":  # the hull never rises above the diagonal
             found = (found[0], min(found[1], 50.0))
-    return Estimate(
-        name=name,
-        label=label or entry.label,
-        value=value,
-        unit=entry.unit,
-        better=entry.better,
+    return estimate_of(
+        name,
+        value,
+        label=label,
         method=method,
         interval=found,
         null=None if null is None else null.mean,

@@ -10,7 +10,7 @@ from scipy.special import stdtrit
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import LEVEL
-from veilmeter.metrics.registry import measure
+from veilmeter.metrics.registry import estimate_of, measure
 from veilmeter.metrics.similarity.matrices import KINDS, Kind, Similarity, deid, g_vd
 
 Floats = NDArray[np.float64]
@@ -46,7 +46,6 @@ def similarity_estimates(
 
 
 _Value = Callable[[dict[Kind, float]], float]
-_LIMITS = {"deid": (-np.inf, 100.0), "modulus": (0.0, 1.0), "log": (-np.inf, np.inf), "g_vd": (-np.inf, np.inf)}
 
 
 def _picked(kind: str, *, modulus: bool = False) -> _Value:
@@ -54,7 +53,6 @@ def _picked(kind: str, *, modulus: bool = False) -> _Value:
 
 
 def _estimate(found: Similarity, name: str, value: float, of: _Value, *, vary: Kind, log: bool = False) -> Estimate:
-    entry = measure(name)
     interval = null = null_range = None
     if found.spreads:
         chance = found.spreads[vary].chance_log if log else found.spreads[vary].chance
@@ -66,12 +64,9 @@ def _estimate(found: Similarity, name: str, value: float, of: _Value, *, vary: K
             low, high = np.quantile(finite, [0.05, 0.95])
             null_range = (float(low), float(high))
         interval = _interval(found, value, of, finite, name, log)
-    return Estimate(
-        name=name,
-        label=entry.label,
-        value=value,
-        unit=entry.unit,
-        better=entry.better,
+    return estimate_of(
+        name,
+        value,
         interval=interval,
         null=null,
         null_range=null_range,
@@ -93,5 +88,5 @@ def _interval(
     # In dB a vanished distinctiveness spreads without bound; there the jackknife alone is the honest one.
     least = float(chance.std(ddof=1)) if len(chance) > 2 and name != "g_vd" else 0.0
     half = float(stdtrit(people - 1, 0.5 + LEVEL / 2)) * max(error, least)
-    low, high = _LIMITS.get(name.rsplit("_", 1)[-1] if name.startswith("d_diag") else name, (-1.0, 1.0))
-    return (max(low, value - half), min(high, value + half))
+    entry = measure(name)
+    return (max(entry.low, value - half), min(entry.high, value + half))

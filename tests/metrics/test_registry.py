@@ -1,0 +1,135 @@
+"""The registry of measures: complete words, ranges that hold the values, variants, and measures of other packages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from veilmeter.core.errors import InputError
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimates import Estimates
+from veilmeter.data.scores import Scores
+from veilmeter.metrics import registry
+from veilmeter.metrics.measure import SECTIONS, Measure
+from veilmeter.metrics.registry import (
+    MEASURES,
+    MeasureRegistry,
+    computed,
+    computed_on_recording,
+    estimate_of,
+    label_of,
+    mean_over_recordings,
+    measure,
+)
+from veilmeter.metrics.scores.summary import measure_scores
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[MeasureRegistry]:
+    """A registry of its own, so that nothing registered here stays."""
+    own = MeasureRegistry()
+    monkeypatch.setattr(registry, "MEASURES", own)
+    return own
+
+
+def added(name: str = "ties", compute: Callable[..., Any] = len, **changes: Any) -> Measure:
+    facts: dict[str, Any] = {"kind": "scores", **changes}
+    return Measure(name, "ties", "percent", "lower", "How many scores are equal.", "a test", compute=compute, **facts)
+
+
+@pytest.mark.parametrize("entry", MEASURES.values(), ids=lambda entry: entry.name)
+def test_every_measure_has_its_words(entry: Measure) -> None:
+    assert entry.label
+    assert entry.meaning.endswith(".")
+    assert entry.source
+    assert entry.section in SECTIONS
+    assert entry.low < entry.high
+    assert entry.kind is None  # what veilmeter brings is computed by its own functions
+
+
+def test_values_lie_within_the_ranges() -> None:
+    rng = np.random.default_rng(3)
+    for shift in (-3.0, 0.0, 1.0, 50.0):
+        scores = Scores.from_arrays(rng.normal(shift, 1, 40), rng.normal(0, 1, 300))
+        for name, found in measure_scores(scores, intervals=False).items():
+            assert isinstance(found, Estimate)
+            assert measure(name).contains(found.value), found
+
+
+def test_variants_keep_the_words_of_their_family() -> None:
+    assert measure("tpr@fpr=0.001").label == "TPR at FPR 0.1 %"
+    assert measure("c_ece_isotonic").label == "C_ECE isotonic"
+    assert measure("d_ece_op_oo").label == "D_ECE removed"  # a measure of its own, not a variant of D_ECE
+    assert MEASURES.family("eer_per_speaker") == "eer"
+    assert (measure("eer_per_speaker").low, measure("eer_per_speaker").high) == (0, 100)
+
+
+def test_a_measure_that_is_not_there_suggests_one() -> None:
+    with pytest.raises(InputError, match="did you mean 'linkability'"):
+        measure("linkabilty")
+    assert label_of("word_order_left_out") == "word order left out"
+
+
+def test_an_estimate_takes_its_words_from_the_measure() -> None:
+    point = estimate_of("d_ece", 0.1, interval=(0.05, 0.2), at={"length": 3})
+    assert (point.label, point.unit, point.better, point.at) == ("D_ECE", "bit", "lower", {"length": 3})
+    assert estimate_of("eer", 1.0, label="EER, women").label == "EER, women"
+
+
+def test_an_added_measure_of_scores_is_found_and_computed(fresh: MeasureRegistry) -> None:
+    def compute(scores: Scores) -> Estimate:
+        return fresh["eer_ties"].estimate(100.0 * (len(scores) - len(np.unique(scores.values))) / len(scores))
+
+    fresh.register("eer_ties", added("eer_ties", compute))
+    assert [entry.name for entry in fresh.of_kind("scores")] == ["eer_ties"]
+    assert fresh.family("eer_ties") == "eer_ties"  # its own, though its name begins like another's
+    assert fresh["eer_ties"].section == "verification"
+    point = computed(fresh["eer_ties"], Scores.from_arrays([1.0, 1.0], [0.0, 2.0]))["eer_ties"]
+    assert isinstance(point, Estimate)
+    assert point.value == 25.0
+
+
+@pytest.mark.parametrize(
+    ("compute", "message"),
+    [
+        (lambda scores: 3.0, "gave a float"),
+        (lambda scores: 1 / 0, "failed: ZeroDivisionError"),
+        (lambda scores: Estimates([Estimate(name="eer", value=1.0)]), "gave an estimate called 'eer'"),
+    ],
+)
+def test_what_an_added_measure_gives_is_checked(compute: Callable[..., Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        computed(added(compute=compute), Scores.from_arrays([1.0], [0.0]))
+
+
+def test_a_measure_of_recordings_is_averaged_over_speakers() -> None:
+    entry = added("gain", lambda a, b, rate: b.std() / a.std(), kind="recordings", low=0.0)
+    rng = np.random.default_rng(0)
+    sounds = [rng.normal(size=100) for _ in range(6)]
+    values = [computed_on_recording(entry, s, k * s, 16_000) for s, k in zip(sounds, [1, 1, 2, 2, 3, 3], strict=True)]
+    point = mean_over_recordings(entry, [*values, math.nan], [*"aabbcc", "c"])
+    assert point.value == pytest.approx(2)
+    assert point.n == {"recordings": 6, "speakers": 3, "without_value": 1}
+    assert point.interval is not None
+    assert point.interval[0] == 0.0 < 2 < point.interval[1]
+    with pytest.raises(InputError, match="no recording has a value"):
+        mean_over_recordings(entry, [math.nan], ["a"])
+
+
+@pytest.mark.parametrize("changes", [{"kind": "words"}, {"kind": None}, {"section": "astrology"}])
+def test_a_measure_that_contradicts_itself_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="'ties'"):
+        added(**changes)
+
+
+def test_only_measures_are_registered_under_their_own_name(fresh: MeasureRegistry) -> None:
+    with pytest.raises(InputError, match="is not a measure"):
+        fresh.register("length", len)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="is registered as 'other'"):
+        fresh.register("other", added())
+    with pytest.raises(InputError, match="already a measure"):
+        fresh.register("eer", added("eer"))
