@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib
-import importlib.util
-import inspect
-import os
 import sys
 from collections.abc import Callable
 from functools import lru_cache
 from importlib.metadata import entry_points
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol, runtime_checkable
 
@@ -19,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.user_code import load_object, source_version, takes_nothing
 
 GROUP = "veilmeter.extractors"
 DEFAULT = "campplus"
@@ -95,14 +90,7 @@ def load_extractor(spec: str = DEFAULT, *, offline: bool = False) -> Extractor:
         if entry.name == spec:
             return _own(spec, entry.load(), sys.modules.get(entry.module))
     if ":" in spec:
-        module_name, _, attribute = spec.rpartition(":")
-        module = _module(module_name, spec)
-        try:
-            found: Any = module
-            for part in attribute.split("."):
-                found = getattr(found, part)
-        except AttributeError:
-            raise InputError(f"{module_name} has no {attribute!r}", fix="check --extractor module:function") from None
+        found, module = load_object(spec, "extractor")
         return _own(spec, found, module)
     registered = sorted(entry.name for entry in entry_points(group=GROUP))
     names = ", ".join(["campplus", "ge2e", "onnx:FILE", *registered, "module:function"])
@@ -121,44 +109,9 @@ def _built_in(spec: str, offline: bool, cache: str) -> Extractor:
     return load_ge2e(offline=offline)
 
 
-def _module(name: str, spec: str) -> ModuleType:
-    if name.endswith(".py"):
-        path = Path(name)
-        if not path.is_file():
-            raise InputError("the extractor's file is not there", path=path)
-        made = importlib.util.spec_from_file_location(f"veilmeter_own_{path.stem}", path)
-        if made is None or made.loader is None:
-            raise InputError("the extractor's file can't be loaded", path=path)
-        module = importlib.util.module_from_spec(made)
-        # Registered, so that dataclasses and pickling inside it work.
-        sys.modules[made.name] = module
-        return _run(lambda: _executed(made.loader, module), spec)
-    # A module beside the user's work is found too, after everything that is installed.
-    here = os.getcwd()
-    if here not in sys.path:
-        sys.path.append(here)
-    return _run(lambda: importlib.import_module(name), spec)
-
-
-def _executed(loader: Any, module: ModuleType) -> ModuleType:
-    loader.exec_module(module)
-    return module
-
-
-def _run(load: Callable[[], ModuleType], spec: str) -> ModuleType:
-    try:
-        return load()
-    except ModuleNotFoundError as error:
-        raise InputError(f"extractor {spec}: no module {error.name!r}", fix="install it or mend --extractor") from None
-    except VeilmeterError:
-        raise
-    except Exception as error:
-        raise InputError(f"extractor {spec} can't be loaded: {type(error).__name__}: {error}") from None
-
-
 def _own(spec: str, found: Any, module: ModuleType | None) -> Extractor:
     """A user's object: an extractor, a class or function that makes one, or a function of samples."""
-    if isinstance(found, type) or (callable(found) and not isinstance(found, Extractor) and _needs_nothing(found)):
+    if isinstance(found, type) or (callable(found) and not isinstance(found, Extractor) and takes_nothing(found)):
         try:
             found = found()
         except Exception as error:
@@ -168,23 +121,8 @@ def _own(spec: str, found: Any, module: ModuleType | None) -> Extractor:
     if not callable(found):
         raise InputError(f"extractor {spec} is neither a function nor an extractor")
     try:
-        return FunctionExtractor(spec, _source_version(module), found)
+        return FunctionExtractor(spec, source_version(module), found)
     except VeilmeterError:
         raise
     except Exception as error:
         raise InputError(f"extractor {spec} fails on a second of noise: {type(error).__name__}: {error}") from None
-
-
-def _needs_nothing(found: Callable[..., Any]) -> bool:
-    """Whether a function takes no argument at all: then it makes an extractor, as it can't be given samples."""
-    try:
-        return not inspect.signature(found).parameters
-    except (TypeError, ValueError):
-        return False
-
-
-def _source_version(module: ModuleType | None) -> str:
-    source = getattr(module, "__file__", None)
-    if source and Path(source).is_file():
-        return hashlib.sha256(Path(source).read_bytes()).hexdigest()[:16]
-    return "unknown"

@@ -16,7 +16,8 @@ from veilmeter.data.corpus import Corpus, Utterance
 from veilmeter.speech.audio import LONGEST_SECONDS
 from veilmeter.speech.extractors.base import DEFAULT, Extractor, load_extractor
 from veilmeter.speech.extractors.store import Kept, Plan, Store
-from veilmeter.speech.extractors.task import AUDIO, Extract, Outcome, Record, Source, use
+from veilmeter.speech.extractors.task import Extract, Outcome, use
+from veilmeter.speech.recordings import AUDIO, Record, Source, file_size, untouched
 
 JOURNAL_SECONDS = 1.0
 JOURNAL_ROWS = 1024
@@ -96,7 +97,7 @@ class _Run:
         todo: list[tuple[Utterance, str]] = []
         for utterance in self.corpus:
             known = before.get(utterance.id)
-            if known is not None and _untouched(utterance, known.record):
+            if known is not None and untouched(utterance, known.record):
                 self.kept[utterance.id] = known
                 self.records[utterance.id] = known.record
             else:
@@ -189,26 +190,9 @@ def _chunks(
     """A few recordings a task, part after part so that parts get finished, and in each the longest first, so that at
     the end no process waits long for another. The size of a file stands for its duration."""
     size = max(1, min(_LARGEST_CHUNK, len(todo) // (16 * workers)))
-    ordered = sorted(todo, key=lambda one: (part_of[one[0].id], -_size(one[0]), one[0].id))
+    ordered = sorted(todo, key=lambda one: (part_of[one[0].id], -file_size(one[0]), one[0].id))
     for start in range(0, len(ordered), size):
         yield tuple(Source(u.id, str(u.path), sha) for u, sha in ordered[start : start + size])
-
-
-def _untouched(utterance: Utterance, record: Record) -> bool:
-    """Whether the file has the size and times it had: then it is not read again."""
-    try:
-        status = utterance.path.stat()
-    except (OSError, ValueError):
-        return False
-    now = (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-    return now == (record.size, record.mtime_ns, record.ctime_ns)
-
-
-def _size(utterance: Utterance) -> int:
-    try:
-        return utterance.path.stat().st_size
-    except (OSError, ValueError):
-        return 0
 
 
 def _strict(problem: Problem) -> InputError:

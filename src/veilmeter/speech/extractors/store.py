@@ -32,7 +32,7 @@ from veilmeter.core.files import make_folder, only_one, to_json, whole_file, wri
 from veilmeter.data.corpus import Corpus, Utterance
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats import parquet
-from veilmeter.speech.extractors.task import Record
+from veilmeter.speech.recordings import Record
 
 SHARD = 4096
 UNFINISHED = ".unfinished"

@@ -1,0 +1,118 @@
+"""Recordings as worker processes read and describe them, whatever a model does with one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.core.errors import VeilmeterError
+from veilmeter.data.corpus import Utterance
+from veilmeter.speech.audio import AudioError, is_silent, read_recording
+
+# Part of everything that is kept about recordings: raise it when reading the same file may give other samples.
+AUDIO = 1
+
+Finding = TypeVar("Finding")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One recording: what is known of its content from an earlier run is its hash."""
+
+    utterance: str
+    path: str
+    known_sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What was found about one recording: either it is usable (`kind` is "" or "clipped"), or `kind` says why not."""
+
+    utterance: str
+    size: int
+    mtime_ns: int
+    sha256: str
+    seconds: float
+    kind: str = ""
+    what: str = ""
+    ctime_ns: int = 0  # nobody can set it: archives give many files the same size and time
+
+    @property
+    def usable(self) -> bool:
+        return self.kind in ("", "clipped")
+
+
+@dataclass(frozen=True, slots=True)
+class Examined(Generic[Finding]):
+    """`finding` is None if the recording is not usable, or if its content is what it was (`unchanged`)."""
+
+    record: Record
+    finding: Finding | None = None
+    unchanged: bool = False
+
+
+def examine(
+    source: Source,
+    model: Callable[[NDArray[np.float32]], Finding],
+    *,
+    max_seconds: float,
+    allow: Collection[str] = (),
+    failure: str = "model-failed",
+) -> Examined[Finding]:
+    """Read a recording and give its samples to the model; whatever goes wrong is noted, and nothing is raised.
+
+    Kinds in `allow` (of `short`, `silent`) are noted without an error; the model does not hear silence.
+    """
+    blank = Record(source.utterance, 0, 0, "", 0.0)
+    try:
+        try:
+            # Before the content is read: a change during the reading makes the next run look again.
+            status = os.stat(source.path)
+            blank = replace(blank, size=status.st_size, mtime_ns=status.st_mtime_ns, ctime_ns=status.st_ctime_ns)
+        except (OSError, ValueError):
+            pass  # read_recording says it in words
+        recording = read_recording(source.path, max_seconds=max_seconds, allow=allow)
+        blank = replace(blank, sha256=_sha256(source.path))
+        record = replace(blank, seconds=recording.seconds)
+        if recording.is_clipped:
+            what = f"{100 * recording.clipped:.1f} % of its samples are clipped"
+            record = replace(record, kind="clipped", what=what)
+        if "silent" in allow and is_silent(recording.samples):
+            return Examined(replace(record, kind="silent", what="it holds nothing but silence"))
+        if blank.sha256 == source.known_sha256:
+            return Examined(record, unchanged=True)
+        return Examined(record, model(recording.samples))
+    except AudioError as error:
+        return Examined(replace(blank, kind=error.kind, what=str(error.what)))
+    except Exception as error:  # a model's own trouble with one recording must not end the run
+        text = error.what if isinstance(error, VeilmeterError) else f"{type(error).__name__}: {error}"
+        return Examined(replace(blank, kind=failure, what=text[:500]))
+
+
+def untouched(utterance: Utterance, record: Record) -> bool:
+    """Whether the file has the size and times it had: then it is not read again."""
+    try:
+        status = utterance.path.stat()
+    except (OSError, ValueError):
+        return False
+    now = (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    return now == (record.size, record.mtime_ns, record.ctime_ns)
+
+
+def file_size(utterance: Utterance) -> int:
+    """It stands for the duration where work is handed out; 0 if the file can't be seen."""
+    try:
+        return utterance.path.stat().st_size
+    except (OSError, ValueError):
+        return 0
+
+
+def _sha256(path: str) -> str:
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
