@@ -50,9 +50,6 @@ TOO_LONG_FUNCTIONS = {
 }
 TOO_MANY_PARAMETERS = {"assessment/run.py:assess": 13}
 UPWARDS = {
-    ("data/formats/check_corpus.py", "veilmeter.speech.audio"),
-    ("data/formats/kaldi_data.py", "veilmeter.speech.audio"),
-    ("data/formats/walk.py", "veilmeter.speech.audio"),
     ("metrics/inference.py", "veilmeter.attacks.backends.base"),
     ("speech/extractors/base.py", "veilmeter.attacks.finetune"),
 }

@@ -22,12 +22,13 @@ from veilmeter.core.engine import Engine, Here
 from veilmeter.core.errors import InputError, Problem, VeilmeterError
 from veilmeter.core.files import make_folder, only_one, plain, sha256
 from veilmeter.data.corpus import Corpus, Utterance, file_name
-from veilmeter.data.formats.walk import inside
+from veilmeter.data.formats.locate import inside
+from veilmeter.data.formats.walk import MEDIA_SUFFIXES, SUFFIXES
+from veilmeter.data.layouts import LAYOUTS
 from veilmeter.speech.audio import (
     LONGEST_SECONDS,
     RATE,
     SHORTEST_SECONDS,
-    SUFFIXES,
     AudioError,
     clipped_problem,
     is_silent,
@@ -36,7 +37,6 @@ from veilmeter.speech.audio import (
 )
 
 FORMATS = ("flac", "wav")
-LISTED = ("csv", "kaldi", "vpc")  # layouts in which lists say which file is whose, so that a file's place is free
 FULL_SCALE = 32767 / 32768
 FAR_TOO_LOUD = 0.1  # an output that had to be scaled by less is worth a remark
 
@@ -162,7 +162,7 @@ def _check_places(corpus: Corpus, out: Path, manifest: Path) -> None:
     real_out, real_root = os.path.realpath(out), os.path.realpath(corpus.root)
     if out.exists() and not out.is_dir():
         raise InputError("the output is a file, not a folder", path=out)
-    if real_out == real_root or (inside(real_out, [real_root]) and corpus.layout not in LISTED):
+    if real_out == real_root or (inside(real_out, [real_root]) and not LAYOUTS[corpus.layout].has_lists):
         raise InputError(
             "the output folder lies in the corpus, which would then hold both",
             path=out,
@@ -219,10 +219,10 @@ def _source_name(corpus: Corpus, utterance: Utterance) -> str:
 
 def _output_name(corpus: Corpus, utterance: Utterance, audio: str, taken: set[str]) -> str:
     below = corpus.relative(utterance)
-    known = below.suffix.lower() in SUFFIXES
+    known = below.suffix.lower() in SUFFIXES | MEDIA_SUFFIXES
     below = below.with_suffix(f".{audio}") if known else below.with_name(f"{below.name}.{audio}")
     if below.as_posix() in taken or ".." in below.parts:
-        if corpus.layout not in LISTED:
+        if not LAYOUTS[corpus.layout].has_lists:
             raise InputError(
                 f"two recordings would be written to {below}", path=utterance.path, fix="rename one of them"
             )

@@ -95,14 +95,14 @@ def _data_folder(
 
 def _vpc(corpus: Corpus, done: list[Utterance], source: Path, out: Path, outputs: Mapping[str, Path]) -> list[Path]:
     """Each of the source's data folders, as the same folder. An utterance may be in several (VCTK's common trials)."""
-    from veilmeter.data.formats import kaldi_data, vpc
+    from veilmeter.data.formats import vpc
 
     by_id = {u.id: u for u in done}
     sets = {u.attributes.get("set") for u in done}
     found = [
-        (folder, suffix, kaldi_data.read(folder)[0])
-        for folder, name, _, suffix in vpc._folders(corpus.root)
-        if name in sets
+        (folder.path, folder.suffix, vpc.read_data_folder(folder).utterances)
+        for folder in vpc.data_folders(corpus.root)
+        if folder.set in sets
     ]
     # Of the variants (original, _anon ...) the one that was read.
     variants = {suffix for _, suffix, read in found if any(u.id in by_id and by_id[u.id].path == u.path for u in read)}

@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 
 def read_source(path: Path, *, role: str, settings: Settings) -> Corpus:
     """The audio at a path. One folder of VoicePrivacy data may hold the original and the anonymized speech."""
-    from veilmeter.data.corpus import read_corpus, recognise
+    from veilmeter.data.corpus import read_corpus
+    from veilmeter.data.layouts import recognize
 
-    layout, suffix = settings.layout or recognise(path), None
+    layout = settings.layout or recognize(path)
+    suffix = settings.suffix if role == "anonymized" else None
     if layout == "vpc":
         from veilmeter.data.formats import vpc
 
-        wanted = settings.suffix if role == "anonymized" else None
-        suffix = vpc.variant(path, original=role.endswith("original"), wanted=wanted)
+        suffix = vpc.variant(path, original=role.endswith("original"), wanted=suffix)
     part = None if role.startswith("train_") else settings.part
     return read_corpus(path, layout, roots=settings.root, part=part, suffix=suffix)
 
@@ -39,7 +40,8 @@ def folders_near(original: Any, settings: Settings) -> list[Path]:
             found.append(path)
             if path.is_dir():
                 suffix = vpc.variant(path, original=True, wanted=None)
-                found += [one for one in vpc.data_folders(path, suffix) if one.name.startswith(settings.part or "")]
+                folders = [folder for folder in vpc.data_folders(path) if suffix is None or folder.suffix == suffix]
+                found += [folder.path for folder in folders if settings.part in (None, folder.set, folder.base)]
     return found
 
 

@@ -74,8 +74,8 @@ def _check(path: Path, check, trials: Path | None, layout: str | None, chosen): 
 
     if path.is_dir() or is_list(path):
         from veilmeter.cli.progress import shown
-        from veilmeter.data.formats import check_corpus
         from veilmeter.data.formats.vectors import is_embeddings
+        from veilmeter.speech import check_corpus
 
         if layout is not None or not is_embeddings(path):
             with shown("reading", unit="recordings") as progress:

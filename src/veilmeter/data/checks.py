@@ -17,7 +17,7 @@ from veilmeter.core.errors import InputError, Problem, VeilmeterError
 CHECKERS = (
     "veilmeter.data.formats.check_vectors",
     "veilmeter.data.formats.check_scores",
-    "veilmeter.data.formats.check_corpus",
+    "veilmeter.speech.check_corpus",
 )
 
 

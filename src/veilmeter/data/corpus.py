@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
-from veilmeter.core.errors import InputError, Problem
-
-LAYOUTS = {
-    "folder": "folder",
-    "librispeech": "librispeech",
-    "vctk": "vctk",
-    "commonvoice": "commonvoice",
-    "kaldi": "kaldi_data",
-    "vpc": "vpc",
-    "csv": "csv_list",
-}
-"""The layouts by name, and the module of `veilmeter.data.formats` that reads each."""
-
-# Lists say more than names of files: VoicePrivacy's data are recordings of LibriSpeech and VCTK, with lists.
-_BY_LISTS = ("commonvoice", "kaldi", "vpc")
-_BY_NAMES = ("librispeech", "vctk")
-_IN_ORDER = (_BY_LISTS, ("csv",), _BY_NAMES, ("folder",))
+from veilmeter.core.errors import Problem
 
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One recording. `gender` is "f", "m" or "" (unknown); `session` and `text` (what is said) are "" where the corpus
-    has none."""
+    """One recording, or a part of one. `gender` is "f", "m" or "" (unknown); `session` is "" where the corpus has none.
+
+    `start` and `end` are seconds within the file (None: to its end), `channel` counts from 0 (None: the file has one
+    voice, so that several channels that differ are an error). `text` is what is said, "" where nobody wrote it down.
+    """
 
     id: str
     speaker: str
@@ -43,6 +27,14 @@ class Utterance:
     session: str = ""
     attributes: Mapping[str, str] = field(default_factory=dict)
     text: str = ""
+    start: float = 0.0
+    end: float | None = None
+    channel: int | None = None
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it is a stretch or a channel of its file, not all of it."""
+        return self.start > 0 or self.end is not None or self.channel is not None
 
 
 @dataclass(frozen=True)
@@ -168,77 +160,23 @@ def read_corpus(
     roots: Sequence[str | Path] = (),
     part: str | None = None,
     suffix: str | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> Corpus:
-    """The corpus at `path`, its layout recognised by what is there or named.
+    """The corpus at `path`, its layout recognized by what is there or named.
 
-    Audio must lie below `path`, or below one of `roots`; a link, a `..` or an absolute path that leads elsewhere is
-    listed as a problem and left out. A Kaldi `wav.scp` names absolute paths by habit: there they may lead anywhere
-    unless `roots` says where. `part` chooses among the parts of a corpus that has several (LibriSpeech's
-    `test-clean`, Common Voice's `test`, VoicePrivacy's `libri_test`), `suffix` among VoicePrivacy's variants (`_anon`).
+    Relative paths in lists and links must stay below `path` or below one of `roots`; what leads elsewhere is listed as
+    a problem and left out. Absolute paths in a list lead where its author says, unless `roots` confines them. `part`
+    chooses among the parts of a corpus that has several (LibriSpeech's `test-clean`, Common Voice's `test`,
+    VoicePrivacy's `libri_test`), `suffix` among VoicePrivacy's variants (`_anon`); `columns` says what columns of a
+    table are called there (`{"path": "audio_path"}`). An option that the layout has no use for is an error.
     """
-    root = Path(path)
-    if layout is not None and layout not in LAYOUTS:
-        raise InputError(f"there is no layout {layout!r}", fix=f"choose one of {', '.join(LAYOUTS)}")
-    try:
-        if not root.exists():
-            raise InputError("there is no such file or folder", path=root)
-        name = layout or recognise(root)
-        module = _format(name)
-        options: dict[str, Any] = {"roots": [Path(r) for r in roots], "part": part, "suffix": suffix}
-        utterances, problems = module.read(root, **options)
-    except (OSError, ValueError) as error:  # rights, names too long for the system, null bytes
-        raise InputError(f"the corpus can't be read: {getattr(error, 'strerror', None) or error}", path=root) from None
-    base, list_name = (root, "") if root.is_dir() else (root.parent, root.name)
-    variant = "/".join(filter(None, (list_name, part, suffix)))
-    corpus = Corpus(base, name, tuple(utterances), tuple(problems), variant)
-    if not len(corpus):
-        first = f"; the first of {len(problems)} problems: {problems[0]}" if problems else ""
-        raise InputError(f"there is no usable utterance in the {name} layout{first}", path=root, fix=_HINT)
-    return corpus
+    from veilmeter.data import layouts  # which needs Utterance
+
+    options = layouts.ReadOptions(part, suffix, tuple(Path(root) for root in roots), dict(columns or {}))
+    return layouts.read(Path(path), layout, options)
 
 
-_HINT = "check the path, or name the layout with --layout " + "|".join(LAYOUTS)
-
-
-def recognise(root: Path) -> str:
-    """The layout's name, by what is there."""
-    try:
-        return _recognise(root)
-    except (OSError, ValueError) as error:
-        raise InputError(f"the corpus can't be read: {getattr(error, 'strerror', None) or error}", path=root) from None
-
-
-def _recognise(root: Path) -> str:
-    if root.is_file():
-        if root.suffix.lower() in (".csv", ".tsv"):
-            return "csv"
-        raise InputError(
-            "this is not a corpus", path=root, fix="give a folder, or a CSV with the columns path, speaker"
-        )
-    for names in _IN_ORDER:
-        fitting = [name for name in names if _format(name).recognise(root)]
-        if len(fitting) > 1:
-            raise InputError(
-                f"this could be {' or '.join(fitting)}", path=root, fix=f"say which with --layout {'|'.join(fitting)}"
-            )
-        if fitting:
-            return fitting[0]
-    kaldi = sorted(one.name for one in root.iterdir() if one.is_dir() and _format("kaldi").recognise(one))
-    if kaldi:
-        listed = ", ".join(kaldi[:8]) + (" ..." if len(kaldi) > 8 else "")
-        raise InputError(f"there are {len(kaldi)} Kaldi data folders here: {listed}", path=root, fix="give one of them")
-    raise InputError(
-        "no corpus layout is recognised here",
-        path=root,
-        fix="give a folder with one subfolder a speaker, a CSV with the columns path, speaker, or --layout",
-    )
-
-
-def _format(name: str) -> ModuleType:
-    return importlib.import_module(f"veilmeter.data.formats.{LAYOUTS[name]}")
-
-
-_ENGLISH = ("librispeech", "vctk", "vpc")  # corpora of English speech: VoicePrivacy's are taken from the other two
+_ENGLISH = ("librispeech", "vctk")  # corpora of English speech
 
 
 def language_code(attributes: Mapping[str, str]) -> str:

@@ -24,10 +24,6 @@ from veilmeter.core.files import whole_file
 RATE = 16_000
 SHORTEST_SECONDS = 0.5
 LONGEST_SECONDS = 3600.0
-SUFFIXES = frozenset(
-    [".wav", ".flac", ".mp3", ".ogg", ".opus", ".oga", ".aif", ".aiff", ".aifc", ".au", ".snd", ".caf", ".w64", ".rf64",
-     ".sph", ".nist"]
-)  # fmt: skip
 
 KINDS = {
     "missing-audio": "the file is not there",

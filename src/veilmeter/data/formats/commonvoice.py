@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 from veilmeter.core.errors import InputError, Problem
-from veilmeter.data.corpus import Utterance, clean_id, gender_code
+from veilmeter.data.corpus import Utterance, gender_code
 from veilmeter.data.formats.text_lines import read_lines
+from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions
 
 _WHOLE = "validated"
 _FEW = 20
@@ -16,13 +16,11 @@ _PARTS = ("train", "dev", "test")
 _ATTRIBUTES = {"age": "age", "accents": "accent", "accent": "accent", "locale": "locale", "variant": "variant"}
 
 
-def recognise(root: Path) -> bool:
-    return bool(_languages(root))
+def recognizes(root: Path) -> bool:
+    return root.is_dir() and bool(_languages(root))
 
 
-def read(
-    root: Path, *, roots: Sequence[Path] = (), part: str | None = None, suffix: str | None = None
-) -> tuple[list[Utterance], list[Problem]]:
+def read(root: Path, options: ReadOptions) -> Reading:
     """`part` is the list to read (`test`); by default `validated`, or train, dev and test where that is missing."""
     languages = _languages(root)
     if not languages:
@@ -31,10 +29,10 @@ def read(
         names = ", ".join(folder.name for folder in languages)
         raise InputError(f"there are several languages: {names}", path=root, fix="give the folder of one of them")
     folder = languages[0]
-    if part is not None:
-        lists = [folder / f"{Path(part).name}.tsv"]
+    if options.part is not None:
+        lists = [folder / f"{Path(options.part).name}.tsv"]
         if not lists[0].is_file():
-            raise InputError(f"there is no list of the part {part!r}", path=lists[0])
+            raise InputError(f"there is no list of the part {options.part!r}", path=lists[0])
     else:
         whole = folder / f"{_WHOLE}.tsv"
         lists = [whole] if whole.is_file() else [p for n in _PARTS if (p := folder / f"{n}.tsv").is_file()]
@@ -42,7 +40,7 @@ def read(
     problems: list[Problem] = []
     for file in lists:
         _read_list(file, folder / "clips", utterances, problems)
-    return utterances, problems
+    return Reading(utterances, problems)
 
 
 def _read_list(file: Path, clips: Path, utterances: list[Utterance], problems: list[Problem]) -> None:
@@ -66,13 +64,13 @@ def _read_list(file: Path, clips: Path, utterances: list[Utterance], problems: l
         attributes = {new: row[old] for old, new in _ATTRIBUTES.items() if row.get(old)}
         utterances.append(
             Utterance(
-                clean_id(Path(name).stem),
-                clean_id(speaker),
+                Path(name).stem,
+                speaker,
                 clips / name,
                 gender_code(row.get("gender", "")),
                 "",
                 {**attributes, "part": file.stem},
-                row.get("sentence", ""),
+                text=row.get("sentence", ""),
             )
         )
 
@@ -91,13 +89,18 @@ def _names(clips: Path) -> set[str]:
 def _languages(root: Path) -> list[Path]:
     """The folder itself, or those in it, that hold clips and a list of them."""
 
-    def one(folder: Path) -> bool:
+    def has_clips(folder: Path) -> bool:
         return (folder / "clips").is_dir() and any((folder / f"{name}.tsv").is_file() for name in (_WHOLE, *_PARTS))
 
-    if one(root):
+    if has_clips(root):
         return [root]
     inner = sorted(folder for folder in root.iterdir() if folder.is_dir())
-    found = [folder for folder in inner if one(folder)]
+    found = [folder for folder in inner if has_clips(folder)]
     if not found and len(inner) <= _FEW:  # the archive's own folder: cv-corpus-17.0-2024-03-15/<language>
-        found = sorted(deeper for folder in inner for deeper in folder.iterdir() if deeper.is_dir() and one(deeper))
+        found = sorted(
+            deeper for folder in inner for deeper in folder.iterdir() if deeper.is_dir() and has_clips(deeper)
+        )
     return found
+
+
+LAYOUT = Layout(recognizes, read, Evidence.LISTS, frozenset({"part"}))

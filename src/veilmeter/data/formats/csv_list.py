@@ -1,80 +1,43 @@
-"""A CSV (or TSV) with the columns `path, speaker`, optionally `utterance, gender, session, text`.
-
-All other columns are attributes.
-"""
+"""A CSV or TSV with one row per recording, or per part of one: `path, speaker`, optionally more; see `table`."""
 
 from __future__ import annotations
 
 import csv
-import os
-from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePath
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from veilmeter.core.errors import InputError, Problem
-from veilmeter.data.corpus import Utterance, clean_id, gender_code
+from veilmeter.data.formats.table import find_columns, is_table, read_rows
 from veilmeter.data.formats.text_lines import read_lines
-from veilmeter.data.formats.walk import inside
+from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions
 
-_KNOWN = ("path", "speaker", "utterance", "gender", "session", "text")
-
-
-def recognise(root: Path) -> bool:
-    """A folder with one list that names recordings and speakers; tables of other things may lie beside it."""
-    return len(_lists(root)) == 1
+_SUFFIXES = (".csv", ".tsv")
 
 
-def read(
-    root: Path, *, roots: Sequence[Path] = (), part: str | None = None, suffix: str | None = None
-) -> tuple[list[Utterance], list[Problem]]:
-    """Paths are relative to the list's folder and stay below it or below one of `roots`.
+def recognizes(path: Path) -> bool:
+    """A list, or a folder with one list of recordings and speakers; tables of other things may lie beside it."""
+    return path.suffix.lower() in _SUFFIXES if path.is_file() else len(_lists(path)) == 1
 
-    The id is the column `utterance`, or else the path without its extension.
-    """
-    file = _only_list(root) if root.is_dir() else root
-    base = file.parent
-    allowed = [os.path.realpath(r) for r in (base, *roots)]
+
+def read(path: Path, options: ReadOptions) -> Reading:
+    """The id is the column `utterance`, or else the path without its extension."""
+    file = _only_list(path) if path.is_dir() else path
     records = _records(file)
     first_line, header = next(records, (1, []))
-    columns = [name.strip().lower() for name in header]
-    if "path" not in columns or "speaker" not in columns:
-        raise InputError(
-            "the first line must name the columns path and speaker", path=file, line=first_line,
-            fix="optional columns are utterance, gender, session, text and attributes of your own",
-        )  # fmt: skip
-    utterances: list[Utterance] = []
+    columns = find_columns([name.strip() for name in header], options.columns, file, first_line)
     problems: list[Problem] = []
 
-    def say(kind: str, what: str, line: int, fix: str = "") -> None:
-        problems.append(Problem(kind, what, str(file), line, fix))
+    def rows() -> Iterator[tuple[int, Mapping[str, str]]]:
+        names = [name.strip() for name in header]
+        for number, fields in records:
+            if len(fields) != len(names):
+                what = f"there are {len(fields)} fields for {len(names)} columns"
+                problems.append(Problem("bad-line", what, str(file), number))
+            else:
+                yield number, dict(zip(names, (_unguarded(field.strip()) for field in fields), strict=True))
 
-    for number, fields in records:
-        if len(fields) != len(columns):
-            say("bad-line", f"there are {len(fields)} fields for {len(columns)} columns", number)
-            continue
-        row = dict(zip(columns, (_unguarded(field.strip()) for field in fields), strict=True))
-        if not row["path"] or not row["speaker"] or "\0" in row["path"]:
-            say("bad-line", "a path or a speaker is missing", number)
-            continue
-        path = base / row["path"]
-        if not inside(os.path.realpath(path), allowed):
-            fix = "give the folder with --root if you trust it"
-            say("outside-root", f"{row['path']} leads out of the list's folder", number, fix)
-        elif not path.is_file():
-            say("missing-audio", f"{row['path']} is not there", number)
-        else:
-            name = row.get("utterance") or PurePath(row["path"]).with_suffix("").as_posix()
-            utterances.append(
-                Utterance(
-                    clean_id(name),
-                    clean_id(row["speaker"]),
-                    path,
-                    gender_code(row.get("gender", "")),
-                    row.get("session", ""),
-                    {key: value for key, value in row.items() if key and key not in _KNOWN},
-                    row.get("text", ""),
-                )
-            )
-    return utterances, problems
+    reading = read_rows(rows(), columns, file, options)
+    return Reading(reading.utterances, sorted([*problems, *reading.problems], key=lambda problem: problem.line or 0))
 
 
 _FORMULA = ("=", "+", "-", "@")
@@ -94,7 +57,7 @@ def _unguarded(cell: str) -> str:
 
 
 def _records(file: Path) -> Iterator[tuple[int, list[str]]]:
-    """(line, fields). One record a line: an unclosed quote must not eat the rest of the file."""
+    """(line, fields). One record per line: an unclosed quote must not eat the rest of the file."""
     delimiter = ""
     for number, line in read_lines(file):
         delimiter = delimiter or max(",\t;", key=line.count)
@@ -119,10 +82,13 @@ def _lists(folder: Path) -> list[Path]:
 
 def is_list(file: Path) -> bool:
     """Whether it is a list of recordings and their speakers, by its first line."""
-    if file.suffix.lower() not in (".csv", ".tsv") or not file.is_file():
+    if file.suffix.lower() not in _SUFFIXES or not file.is_file():
         return False
     try:
         _, header = next(_records(file), (1, []))
     except InputError:
         return False
-    return {"path", "speaker"} <= {name.strip().lower() for name in header}
+    return is_table(header)
+
+
+LAYOUT = Layout(recognizes, read, Evidence.TABLE, frozenset({"roots", "columns"}), has_lists=True)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from veilmeter.core.errors import Problem
-from veilmeter.data.corpus import Utterance, clean_id
+from veilmeter.data.corpus import Utterance
 from veilmeter.data.formats.walk import Walk, sample
+from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions
 
 
-def recognise(root: Path) -> bool:
-    return any(len(path.relative_to(root).parts) > 1 for path in sample(root))
+def recognizes(root: Path) -> bool:
+    return root.is_dir() and any(len(path.relative_to(root).parts) > 1 for path in sample(root))
 
 
-def read(
-    root: Path, *, roots: Sequence[Path] = (), part: str | None = None, suffix: str | None = None
-) -> tuple[list[Utterance], list[Problem]]:
+def read(root: Path, options: ReadOptions) -> Reading:
     """The id is the path below the root without its extension, so that a copy in another format has the same ids."""
-    walk = Walk(root, roots)
+    walk = Walk(root, options.roots)
     utterances = []
     for path in walk:
         below = path.relative_to(root)
@@ -29,5 +27,8 @@ def read(
             )
             continue
         name = below.with_suffix("").as_posix()
-        utterances.append(Utterance(clean_id(name), clean_id(below.parts[0]), path))
-    return utterances, walk.problems
+        utterances.append(Utterance(name, below.parts[0], path))
+    return Reading(utterances, walk.problems)
+
+
+LAYOUT = Layout(recognizes, read, Evidence.FOLDERS, frozenset({"roots"}))

@@ -6,27 +6,27 @@ The session is the chapter: one reader, one book, one sitting or a few. `<speake
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
-from veilmeter.core.errors import Problem
+from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.corpus import Utterance, gender_code
 from veilmeter.data.formats.text_lines import read_lines, read_texts
 from veilmeter.data.formats.walk import Walk, named
+from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions
 
 _NAME = re.compile(r"(\d+)-(\d+)-\d+")
 PARTS = re.compile(r"(train|dev|test)-(clean|other)(-\d+)?")
 
 
-def recognise(root: Path) -> bool:
-    return named(root, _NAME)
+def recognizes(root: Path) -> bool:
+    return root.is_dir() and named(root, _NAME)
 
 
-def read(
-    root: Path, *, roots: Sequence[Path] = (), part: str | None = None, suffix: str | None = None
-) -> tuple[list[Utterance], list[Problem]]:
-    base = root if part is None else root / part
-    walk = Walk(base, [root, *roots])
+def read(root: Path, options: ReadOptions) -> Reading:
+    base = root if options.part is None else root / options.part
+    if not base.is_dir():
+        raise InputError(f"there is no part {options.part!r}", path=root)
+    walk = Walk(base, [root, *options.roots])
     genders = read_genders(root)
     texts: dict[Path, dict[str, str]] = {}
     utterances = []
@@ -45,7 +45,7 @@ def read(
             texts[transcripts] = read_texts(transcripts)
         text = texts[transcripts].get(path.stem, "")
         utterances.append(Utterance(path.stem, speaker, path, genders.get(speaker, ""), session, attributes, text))
-    return utterances, walk.problems
+    return Reading(utterances, walk.problems)
 
 
 def read_genders(root: Path) -> dict[str, str]:
@@ -64,3 +64,6 @@ def read_genders(root: Path) -> dict[str, str]:
                         genders[fields[0]] = gender_code(fields[1])
             return genders
     return {}
+
+
+LAYOUT = Layout(recognizes, read, Evidence.NAMES, frozenset({"part", "roots"}))

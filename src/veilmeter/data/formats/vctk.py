@@ -6,27 +6,26 @@ Where both microphones were kept, the second is used (the first has low-frequenc
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.corpus import Utterance, gender_code
 from veilmeter.data.formats.text_lines import read_lines
 from veilmeter.data.formats.walk import Walk, named
+from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions
 
 _NAME = re.compile(r"([ps]\d+)_(\d+)(?:_(mic[12]))?")
 
 
-def recognise(root: Path) -> bool:
-    return named(root, _NAME)
+def recognizes(root: Path) -> bool:
+    return root.is_dir() and named(root, _NAME)
 
 
-def read(
-    root: Path, *, roots: Sequence[Path] = (), part: str | None = None, suffix: str | None = None
-) -> tuple[list[Utterance], list[Problem]]:
+def read(root: Path, options: ReadOptions) -> Reading:
+    part = options.part
     if part not in (None, "mic1", "mic2"):
         raise InputError(f"VCTK has no part {part!r}", path=root, fix="choose mic1 or mic2")
-    walk = Walk(root, roots)
+    walk = Walk(root, options.roots)
     chosen: dict[tuple[str, str], tuple[Path, str]] = {}
     for path in walk:
         name = _NAME.fullmatch(path.stem)
@@ -46,7 +45,7 @@ def read(
         more = {"microphone": microphone} if microphone else {}
         text = _read_text(folder / speaker / f"{speaker}_{number}.txt") if folder else ""
         utterances.append(Utterance(path.stem, speaker, path, gender, "", {**attributes, **more}, text))
-    return utterances, walk.problems
+    return Reading(utterances, walk.problems)
 
 
 def _text_folder(root: Path) -> Path | None:
@@ -75,3 +74,6 @@ def read_speakers(root: Path) -> dict[str, tuple[str, dict[str, str]]]:
                     found[speaker] = gender_code(fields[2]), {"age": fields[1], **accent}
             return found
     return {}
+
+
+LAYOUT = Layout(recognizes, read, Evidence.NAMES, frozenset({"part", "roots"}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -9,9 +10,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from veilmeter.core.errors import Problem
-from veilmeter.speech.audio import SUFFIXES
+from veilmeter.data.formats.locate import inside
 
+SUFFIXES = frozenset(
+    [".wav", ".flac", ".mp3", ".ogg", ".opus", ".oga", ".aif", ".aiff", ".aifc", ".au", ".snd", ".caf", ".w64", ".rf64",
+     ".sph", ".nist"]
+)  # fmt: skip
+"""What libsndfile reads."""
+MEDIA_SUFFIXES = frozenset(
+    [".m4a", ".mp4", ".m4b", ".aac", ".wma", ".amr", ".awb", ".webm", ".mka", ".mkv", ".mov", ".3gp", ".3g2", ".avi",
+     ".ac3", ".mp2", ".weba", ".wmv", ".spx", ".gsm", ".ape", ".wv"]
+)  # fmt: skip
+"""What PyAV reads where it is installed."""
+_RAW = frozenset([".raw", ".pcm", ".ulaw", ".alaw", ".vox", ".shn", ".dss", ".ds2"])
 _DEEPEST = 40
+_FORMAT = "recordings of this kind can't be read here"
+
+
+def media_installed() -> bool:
+    """Whether PyAV is there, which reads the mp4 family."""
+    return importlib.util.find_spec("av") is not None
 
 
 @dataclass
@@ -27,6 +45,7 @@ class Walk:
 
     def __iter__(self) -> Iterator[Path]:
         self._allowed = [os.path.realpath(r) for r in (self.root, *self.roots)]
+        self._media = media_installed()
         yield from self._below(self.root, (os.path.realpath(self.root),))
 
     def _below(self, folder: Path, trail: tuple[str, ...]) -> Iterator[Path]:
@@ -53,15 +72,25 @@ class Walk:
                     self._outside(path)
                 else:
                     yield from self._below(path, (*trail, real))
-            elif path.suffix.lower() in SUFFIXES:
-                if entry.is_symlink():
-                    if not os.path.exists(path):
-                        self._say("missing-audio", "the link leads nowhere", path)
-                        continue
-                    if not inside(os.path.realpath(path), self._allowed):
-                        self._outside(path)
-                        continue
+            elif self._takes(path, entry.is_symlink()):
                 yield path
+
+    def _takes(self, path: Path, is_link: bool) -> bool:
+        """Whether a file is a recording that may be read; if it is one that may not, that is said."""
+        suffix = path.suffix.lower()
+        if suffix in _RAW or (suffix in MEDIA_SUFFIXES and not self._media):
+            media = "" if suffix in _RAW else ", or run: pip install 'veilmeter[media]'"
+            self._say("unread-format", _FORMAT, path, f"convert it to FLAC or WAV{media}")
+            return False
+        if suffix not in SUFFIXES and suffix not in MEDIA_SUFFIXES:
+            return False
+        if is_link and not os.path.exists(path):
+            self._say("missing-audio", "the link leads nowhere", path)
+            return False
+        if is_link and not inside(os.path.realpath(path), self._allowed):
+            self._outside(path)
+            return False
+        return True
 
     def _outside(self, path: Path) -> None:
         fix = "give the folder it leads to with --root if you trust it"
@@ -71,13 +100,8 @@ class Walk:
         self.problems.append(Problem(kind, what, str(path), fix=fix))
 
 
-def inside(real: str, allowed: Sequence[str]) -> bool:
-    """Whether a path without links lies below one of the folders (without links too)."""
-    return any(real == root or real.startswith(root.rstrip(os.sep) + os.sep) for root in allowed)
-
-
 def sample(root: Path, most: int = 64) -> list[Path]:
-    """The first few audio files, to recognise a layout by."""
+    """The first few audio files, to recognize a layout by."""
     found: list[Path] = []
     for path in Walk(root):
         found.append(path)

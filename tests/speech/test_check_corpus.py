@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from veilmeter.cli.main import app
 from veilmeter.core.engine import Pool
 from veilmeter.data.checks import check
-from veilmeter.data.formats import check_corpus
+from veilmeter.speech import check_corpus
 from veilmeter.speech.audio import write_audio
 
 pytest.importorskip("soundfile")

@@ -13,8 +13,9 @@ import numpy as np
 from veilmeter.core.engine import Engine, Here, Pool, cores
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.checks import Checked
-from veilmeter.data.corpus import Corpus, read_corpus, recognise
+from veilmeter.data.corpus import Corpus, read_corpus
 from veilmeter.data.formats.walk import sample
+from veilmeter.data.layouts import NotACorpus, recognize
 from veilmeter.speech.audio import LONGEST_SECONDS, AudioError, clipped_problem, read_recording
 
 Progress = Callable[[int, int], None]
@@ -170,10 +171,10 @@ def grouped(problems: list[Problem]) -> list[Problem]:
 
 def _is_corpus(path: Path) -> bool:
     """Whether it looks like a corpus; a folder with audio whose speakers nobody can tell is one that is wrong."""
-    if path.is_file():
-        return path.suffix.lower() in (".csv", ".tsv")
     try:
-        recognise(path)
-    except InputError as error:
-        return "no corpus layout" not in error.what or bool(sample(path, 1))
+        recognize(path)
+    except NotACorpus:
+        return path.is_dir() and bool(sample(path, 1))
+    except InputError:
+        pass  # ambiguous, or unreadable: reading says it
     return True

@@ -1,0 +1,208 @@
+"""Tables with one row per utterance, whatever they are stored as: which column means what, and rows as utterances."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+
+from veilmeter.core.errors import InputError, Problem
+from veilmeter.data.corpus import Utterance, gender_code
+from veilmeter.data.formats.locate import inside, locate
+from veilmeter.data.layouts import Reading, ReadOptions
+
+# What a column means, and the names it goes by, the most telling first. Other columns are attributes.
+MEANINGS: Mapping[str, tuple[str, ...]] = {
+    "path": ("path", "file_name", "filename", "file", "audio_path", "audio_filepath", "audio_file", "wav_path",
+             "filepath", "wav", "audio"),
+    "speaker": ("speaker", "speaker_id", "speaker_name", "client_id", "spk_id", "spk"),
+    "utterance": ("utterance", "utterance_id", "utt_id", "utt", "segment_id", "id"),
+    "gender": ("gender", "sex"),
+    "session": ("session", "session_id"),
+    "start": ("start", "start_time", "begin", "offset"),
+    "end": ("end", "end_time"),
+    "duration": ("duration",),
+    "channel": ("channel",),
+    "text": ("text", "transcript", "transcription", "sentence", "normalized_text"),
+}  # fmt: skip
+# Names that would change what is heard if they were understood, and are not.
+_NOT_UNDERSTOOD = {
+    "stop": "in SpeechBrain's lists it counts samples; give the column `end` in seconds",
+    "side": "give the column `channel`, counted from 0",
+}
+_SIDES = {"a": 0, "b": 1, "left": 0, "right": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which column of a table has which meaning."""
+
+    of: Mapping[str, str]
+    attributes: tuple[str, ...]
+
+    def cell(self, row: Mapping[str, str], meaning: str) -> str:
+        column = self.of.get(meaning)
+        return row.get(column, "").strip() if column is not None else ""
+
+
+def is_table(header: Iterable[str]) -> bool:
+    """Whether these columns name recordings and speakers."""
+    known = {name.strip().lower() for name in header}
+    return all(known & set(MEANINGS[meaning]) for meaning in ("path", "speaker"))
+
+
+def find_columns(header: Sequence[str], chosen: Mapping[str, str], file: Path, line: int | None = None) -> Columns:
+    """What the columns mean: as the user says, else by their names."""
+    by_name = {name.strip().lower(): name for name in header}
+    meanings: dict[str, str] = {}
+    for meaning, column in chosen.items():
+        if meaning not in MEANINGS:
+            raise InputError(
+                f"--columns: {meaning!r} is no column that veilmeter knows", fix=f"choose from {', '.join(MEANINGS)}"
+            )
+        if column.strip().lower() not in by_name:
+            near = difflib.get_close_matches(column, header, 1)
+            raise InputError(
+                f"there is no column {column!r} for {meaning!r}",
+                path=file,
+                line=line,
+                fix=f"did you mean {near[0]!r}?" if near else f"there are {', '.join(header)}",
+            )
+        meanings[meaning] = by_name[column.strip().lower()]
+    for meaning, names in MEANINGS.items():
+        free = [by_name[name] for name in names if name in by_name and by_name[name] not in meanings.values()]
+        if meaning not in meanings and free:
+            meanings[meaning] = free[0]
+    if "path" not in meanings or "speaker" not in meanings:
+        missing = [meaning for meaning in ("path", "speaker") if meaning not in meanings]
+        raise InputError(
+            f"the first line must name the columns path and speaker; {' and '.join(missing)} is missing",
+            path=file,
+            line=line,
+            fix="say which columns they are, as in --columns path=audio_path,speaker=speaker_id",
+        )
+    used = set(meanings.values())
+    for name, advice in _NOT_UNDERSTOOD.items():
+        if name in by_name and by_name[name] not in used:
+            raise InputError(f"the column {by_name[name]!r} is not understood", path=file, line=line, fix=advice)
+    return Columns(meanings, tuple(name for name in header if name not in used and name.strip()))
+
+
+def read_rows(
+    rows: Iterable[tuple[int, Mapping[str, str]]],
+    columns: Columns,
+    file: Path,
+    options: ReadOptions,
+    *,
+    absolute: bool = True,
+) -> Reading:
+    """Utterances from rows (with their line): paths are sought below the table's folder; see `locate`."""
+    reading = Reading()
+    channels: set[int] = set()
+    for line, row in rows:
+        path, speaker = columns.cell(row, "path"), columns.cell(row, "speaker")
+        if not path or not speaker or "\0" in path:
+            reading.problems.append(Problem("bad-line", "a path or a speaker is missing", str(file), line))
+            continue
+        place = locate(path, file.parent, options.roots, absolute=absolute)
+        if not isinstance(place, Path):
+            kind, what = place
+            reading.problems.append(Problem(kind, f"{path}: {what}", str(file), line))
+            continue
+        try:
+            utterance = _utterance(columns, row, place)
+        except ValueError as error:
+            reading.problems.append(Problem("bad-line", str(error), str(file), line))
+            continue
+        if utterance.channel is not None:
+            channels.add(utterance.channel)
+        reading.utterances.append(utterance)
+    if channels and max(channels) > 1 and 0 not in channels:
+        raise InputError(
+            f"the channels of this list are {', '.join(map(str, sorted(channels)))}, without 0",
+            path=file,
+            fix="channels are counted from 0: subtract 1",
+        )
+    reading.utterances = _with_ids(reading.utterances, file.parent)
+    return reading
+
+
+def _utterance(columns: Columns, row: Mapping[str, str], path: Path) -> Utterance:
+    """One row; the id is empty where the table gives none."""
+    start, end = _seconds(columns.cell(row, "start"), "start"), _seconds(columns.cell(row, "end"), "end")
+    length = _seconds(columns.cell(row, "duration"), "duration")
+    if end is None and length is not None and "start" in columns.of:
+        end = (start or 0.0) + length  # without a start, a duration is that of the file
+    if end is not None and end < 0:
+        end = None  # Kaldi's -1: to the end of the recording
+    if end is not None and end <= (start or 0.0):
+        raise ValueError(f"it ends at {end:g} s, before it starts")
+    attributes = {name.strip().lower(): row.get(name, "") for name in columns.attributes}
+    return Utterance(
+        columns.cell(row, "utterance"),
+        columns.cell(row, "speaker"),
+        path,
+        gender_code(columns.cell(row, "gender")),
+        columns.cell(row, "session"),
+        attributes,
+        columns.cell(row, "text"),
+        start or 0.0,
+        end,
+        channel_number(columns.cell(row, "channel")),
+    )
+
+
+def _seconds(text: str, what: str) -> float | None:
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or (value < 0 and what != "end"):
+        raise ValueError(f"the {what} {text[:40]!r} is no number of seconds")
+    return value
+
+
+def channel_number(text: str) -> int | None:
+    """A channel as a number from 0; sides of telephone calls are A and B, or left and right.
+
+    >>> [channel_number(text) for text in ("", "1", "A", "right")]
+    [None, 1, 0, 1]
+    """
+    word = text.strip().lower()
+    if not word:
+        return None
+    if word in _SIDES:
+        return _SIDES[word]
+    if word.removesuffix(".0").isdecimal() and len(word) < 5:
+        return int(word.removesuffix(".0"))
+    raise ValueError(f"the channel {text[:40]!r} is no number from 0 up")
+
+
+def _with_ids(utterances: Sequence[Utterance], base: Path) -> list[Utterance]:
+    """Where the table gives no ids: the path below the table's folder without its extension; for recordings elsewhere,
+    the path below the folder that all of these share."""
+    top = os.path.abspath(base)
+    elsewhere = [path for u in utterances if not u.id and not inside(path := os.path.abspath(u.path), [top])]
+    other = os.path.commonpath([os.path.dirname(path) for path in elsewhere]) if elsewhere else top
+
+    def named(utterance: Utterance) -> Utterance:
+        place = top if inside(os.path.abspath(utterance.path), [top]) else other
+        return utterance if utterance.id else replace(utterance, id=_part_id(utterance, place))
+
+    return [named(utterance) for utterance in utterances]
+
+
+def _part_id(utterance: Utterance, top: str) -> str:
+    """An id from where a recording lies and which part of it this is."""
+    name = PurePath(os.path.relpath(os.path.abspath(utterance.path), top)).with_suffix("").as_posix()
+    if utterance.channel is not None:
+        name += f"-{utterance.channel}"
+    if utterance.start or utterance.end is not None:
+        end = "" if utterance.end is None else f"{round(utterance.end * 1000):07d}"
+        name += f"-{round(utterance.start * 1000):07d}-{end}"
+    return name

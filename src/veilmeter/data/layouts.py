@@ -1,0 +1,181 @@
+"""Corpus layouts: how recordings, speakers and lists lie on disk, one file per layout in `veilmeter.data.formats`.
+
+A layout is a `Layout`: a function that recognizes a path, one that reads it, and which options the latter understands.
+Other packages add theirs under the entry point group `veilmeter.layouts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from pathlib import Path
+
+from veilmeter.core.errors import InputError, Problem
+from veilmeter.core.registry import Registry
+from veilmeter.data.corpus import Corpus, Utterance, clean_id
+
+OPTIONS = {"part": "--part", "suffix": "--suffix", "roots": "--root", "columns": "--columns"}
+"""What a layout may understand, and how the command calls it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What the user chose. An option the layout does not understand has been refused before its reader is called."""
+
+    part: str | None = None
+    suffix: str | None = None
+    roots: tuple[Path, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def given(self) -> list[str]:
+        """The names of those that were chosen; an empty suffix is a choice: the original."""
+        return [name for name in OPTIONS if getattr(self, name) not in (None, (), {})]
+
+
+@dataclass(slots=True)
+class Reading:
+    """What a reader found: utterances with ids and speakers as they are written there, and what was wrong."""
+
+    utterances: list[Utterance] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+class Evidence(IntEnum):
+    """What a layout is recognized by, the most telling first: VoicePrivacy's data are recordings of LibriSpeech and
+    VCTK with lists, and any of them is a folder of folders."""
+
+    LISTS = 0
+    TABLE = 1
+    NAMES = 2
+    FOLDERS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """One way to lay out a corpus.
+
+    `recognizes` looks at a file or folder without reading all of it. `understands` names options of `OPTIONS`.
+    `has_lists` says that lists tell which file is whose, so that an anonymized copy may lie anywhere.
+    """
+
+    recognizes: Callable[[Path], bool]
+    read: Callable[[Path, ReadOptions], Reading]
+    evidence: Evidence
+    understands: frozenset[str] = frozenset()
+    has_lists: bool = False
+
+
+_FORMATS = "veilmeter.data.formats"
+LAYOUTS: Registry[Layout] = Registry(
+    "layout",
+    "veilmeter.layouts",
+    {
+        "folder": f"{_FORMATS}.folder:LAYOUT",
+        "librispeech": f"{_FORMATS}.librispeech:LAYOUT",
+        "vctk": f"{_FORMATS}.vctk:LAYOUT",
+        "commonvoice": f"{_FORMATS}.commonvoice:LAYOUT",
+        "kaldi": f"{_FORMATS}.kaldi_data:LAYOUT",
+        "vpc": f"{_FORMATS}.vpc:LAYOUT",
+        "csv": f"{_FORMATS}.csv_list:LAYOUT",
+    },
+    accepts=lambda thing: isinstance(thing, Layout),
+)
+
+
+class NotACorpus(InputError):
+    """Nothing that any layout recognizes."""
+
+
+def read(path: Path, name: str | None, options: ReadOptions) -> Corpus:
+    """The corpus at a path in the named layout, or in the one that recognizes it."""
+    try:
+        if not path.exists():
+            raise InputError("there is no such file or folder", path=path)
+        chosen = name or recognize(path)
+        layout = LAYOUTS[chosen]
+        _refuse_useless(chosen, layout, options, path)
+        reading = layout.read(path, options)
+    except (OSError, ValueError) as error:  # rights, names too long for the system, null bytes
+        raise _unreadable(error, path) from None
+    base, list_name = (path, "") if path.is_dir() else (path.parent, path.name)
+    variant = "/".join(filter(None, (list_name, options.part, options.suffix)))
+    utterances = tuple(_cleaned(reading.utterances))
+    corpus = Corpus(base, chosen, utterances, tuple(reading.problems), variant)
+    if not len(corpus):
+        problems = reading.problems
+        first = f"; the first of {len(problems)} problems: {problems[0]}" if problems else ""
+        raise InputError(
+            f"there is no usable utterance in the {chosen} layout{first}",
+            path=path,
+            fix=f"check the path, or name the layout with --layout {'|'.join(LAYOUTS)}",
+        )
+    return corpus
+
+
+def recognize(path: Path) -> str:
+    """The name of the layout, by what is there."""
+    try:
+        fitting = _fitting(path)
+    except (OSError, ValueError) as error:
+        raise _unreadable(error, path) from None
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        choice = "|".join(fitting)
+        raise InputError(f"this could be {' or '.join(fitting)}", path=path, fix=f"say which with --layout {choice}")
+    if path.is_file():
+        raise NotACorpus(
+            "this is not a corpus", path=path, fix="give a folder, or a CSV with the columns path, speaker"
+        )
+    kaldi = sorted(entry.name for entry in path.iterdir() if entry.is_dir() and LAYOUTS["kaldi"].recognizes(entry))
+    if kaldi:
+        listed = ", ".join(kaldi[:8]) + (" ..." if len(kaldi) > 8 else "")
+        raise InputError(f"there are {len(kaldi)} Kaldi data folders here: {listed}", path=path, fix="give one of them")
+    raise NotACorpus(
+        "no corpus layout is recognized here",
+        path=path,
+        fix="give a folder with one subfolder per speaker, a CSV with the columns path, speaker, or --layout",
+    )
+
+
+def _fitting(path: Path) -> list[str]:
+    """The names of the layouts that recognize the path by the most telling evidence."""
+    by_evidence: dict[Evidence, list[tuple[str, Layout]]] = {}
+    for name, layout in LAYOUTS.items():
+        by_evidence.setdefault(layout.evidence, []).append((name, layout))
+    for evidence in sorted(by_evidence):
+        if fitting := [name for name, layout in by_evidence[evidence] if layout.recognizes(path)]:
+            return fitting
+    return []
+
+
+def _refuse_useless(name: str, layout: Layout, options: ReadOptions, path: Path) -> None:
+    for option in options.given:
+        if option not in layout.understands:
+            known = [OPTIONS[one] for one in OPTIONS if one in layout.understands]
+            raise InputError(
+                f"{OPTIONS[option]} means nothing in the {name} layout",
+                path=path,
+                fix=f"it understands {', '.join(known)}" if known else "leave the option out",
+            )
+
+
+def _cleaned(utterances: Iterable[Utterance]) -> Iterable[Utterance]:
+    """Ids and speakers as trial lists can hold them. Two people whose names become one are refused, never merged."""
+    written: dict[str, str] = {}
+    for utterance in utterances:
+        speaker = clean_id(utterance.speaker)
+        first = written.setdefault(speaker, utterance.speaker)
+        if first != utterance.speaker:
+            raise InputError(
+                f"the speakers {first!a} and {utterance.speaker!a} would both be called {speaker!r}",
+                path=utterance.path,
+                fix="rename one of them: in ids white space becomes _, and accents have one form",
+            )
+        yield replace(utterance, id=clean_id(utterance.id), speaker=speaker)
+
+
+def _unreadable(error: Exception, path: Path) -> InputError:
+    return InputError(f"the corpus can't be read: {getattr(error, 'strerror', None) or error}", path=path)
