@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -69,18 +70,40 @@ def hostile_run(make_run: Callable[..., Path]) -> Path:
     return make_run([*HOSTILE, "plain1", "plain2", "plain3", "plain4"])
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """The system's Chromium, which `make test` installs."""
+FONTS = {"dejavu": "DejaVu*.ttf", "liberation": "Liberation*.ttf"}  # tools/install-browser brings both
+
+
+def only_these_fonts(folder: Path, pattern: str) -> Path:
+    """A fontconfig file that knows no other fonts: text is wider with some than with others."""
+    there = sorted(Path("/usr/share/fonts").rglob(pattern))
+    if not there:
+        pytest.skip(f"there are no fonts {pattern} on this machine")
+    fonts = folder / "fonts"
+    fonts.mkdir()
+    for font in there:
+        (fonts / font.name).symlink_to(font)
+    file = folder / "fonts.conf"
+    file.write_text(
+        '<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">'
+        f"<fontconfig><dir>{fonts}</dir><cachedir>{folder / 'cache'}</cachedir></fontconfig>"
+    )
+    return file
+
+
+@pytest.fixture(scope="session", params=list(FONTS))
+def browser(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The system's Chromium, which `make test` installs, with one set of fonts."""
     sync_api = pytest.importorskip("playwright.sync_api")
     path = next(
         (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
     )
     if path is None:
         pytest.skip("there is no Chromium on this machine")
+    fonts = only_these_fonts(tmp_path_factory.mktemp(request.param), FONTS[request.param])
     with sync_api.sync_playwright() as playwright:
         started = playwright.chromium.launch(
             executable_path=path,
+            env={**os.environ, "FONTCONFIG_FILE": str(fonts)},
             args=[
                 "--no-sandbox",
                 "--disable-gpu",

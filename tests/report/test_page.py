@@ -149,10 +149,28 @@ def test_it_fits_a_phone_and_the_dark(browser: Any, report: Path, scheme: str) -
         ink = [int(part) for part in colors[0][4:-1].split(",")]
         assert (sum(ink) > 380) == (scheme == "dark")
         # Figures are drawn for the width there is, not made so small that nobody can read them.
-        scales = page.evaluate(
-            "[...document.querySelectorAll('.chart svg')].map(s => s.getBoundingClientRect().width / s.viewBox.baseVal.width)"
+        assert min(scales_of_figures(page)) > 0.85
+
+
+def scales_of_figures(page: Any) -> list[float]:
+    script = "s => s.getBoundingClientRect().width / s.viewBox.baseVal.width"
+    found: list[float] = page.evaluate(f"[...document.querySelectorAll('.chart svg')].map({script})")
+    return found
+
+
+@pytest.mark.parametrize("width", [320, 700, 1200])
+def test_figures_fit_by_construction(browser: Any, report: Path, width: int) -> None:
+    with Opened(browser, report, viewport={"width": width, "height": 900}) as opened:
+        assert min(scales_of_figures(opened.page)) > 0.99
+        # Nothing of a figure's text is cut off at its edges.
+        cut = opened.page.evaluate(
+            """[...document.querySelectorAll('.chart svg')].flatMap(svg => {
+                const frame = svg.getBoundingClientRect();
+                return [...svg.querySelectorAll('text')].filter(t => t.textContent.trim()).map(t => t.getBoundingClientRect())
+                    .filter(box => box.left < frame.left - 1 || box.right > frame.right + 1).length; })"""
         )
-        assert min(scales) > 0.85
+        assert cut
+        assert max(cut) == 0
 
 
 def test_choosing_dark_needs_no_second_drawing_and_paper_is_light(browser: Any, report: Path) -> None:

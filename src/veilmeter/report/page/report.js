@@ -14,33 +14,99 @@
     style: { "guide-label": { fill: "var(--soft)" }, "guide-title": { fill: "var(--ink)" }, cell: { stroke: "var(--line)" } },
   };
 
-  // On a phone panels stand below each other and take the width there is; a figure made small could not be read.
+  // A figure is drawn for the room there is, whatever fonts a machine has: titles are measured and wrapped, and what was
+  // drawn is measured again; legends take fewer columns and panels give way until all of it fits. Scaling a figure
+  // down would make it unreadable.
   const NARROW = 620;
-  function fitted(spec, room) {
-    if (room >= NARROW) return spec;
+  const SMALLEST = 60;  // of a panel
+  const MARGIN = 6;  // around a figure
+  const ATTEMPTS = 12;
+  const BREAK = " \u200b";  // a title is also read aloud and becomes part of an expression, where a new line is an error
+  const ruler = document.createElement("canvas").getContext("2d");
+
+  function wrapped(text, room, size, font) {
+    ruler.font = `${size}px ${font}`;
+    const lines = [];
+    for (const word of String(text).split(" ")) {
+      const longer = lines.length ? `${lines.at(-1)} ${word}` : word;
+      if (lines.length && ruler.measureText(longer).width <= room) lines[lines.length - 1] = longer;
+      else lines.push(word);
+    }
+    return lines.join(BREAK);
+  }
+
+  // Titles of panels and axes, wrapped at the length of what they name.
+  function wrapTitles(node, font, width, height) {
+    if (!node || typeof node !== "object") return;
+    if (typeof node.width === "number") width = node.width;
+    if (typeof node.height === "number") height = node.height;
+    if (typeof node.title === "string" && (node.width || node.layer || node.mark)) node.title = wrapped(node.title, width, 13, font);
+    for (const [channel, room] of [["x", width], ["y", height]]) {
+      const drawn = (node.encoding || {})[channel];
+      if (!drawn) continue;
+      if (typeof drawn.title === "string") drawn.title = wrapped(drawn.title, room, 12, font);
+      if (drawn.axis && typeof drawn.axis.title === "string") drawn.axis.title = wrapped(drawn.axis.title, room, 12, font);
+    }
+    for (const part of ["layer", "hconcat", "vconcat", "concat"]) for (const child of node[part] || []) wrapTitles(child, font, width, height);
+  }
+
+  function fitted(spec, room, limits) {
     const made = structuredClone(spec);
-    const columns = Array.isArray(made.vconcat) ? Math.max(...made.vconcat.map((line) => (line.hconcat || [1]).length)) : 1;
-    if (made.hconcat) { made.vconcat = made.hconcat; delete made.hconcat; }
+    const narrow = room < NARROW;
+    if (narrow && made.hconcat) { made.vconcat = made.hconcat; delete made.hconcat; }
+    const widest = (node) => (node.hconcat || [1]).length;
+    const columns = Math.max(widest(made), ...(made.vconcat || []).map(widest));
     const width = Math.floor((room - (columns > 1 ? 45 : 80)) / columns);
-    (function narrow(node) {
+    (function shrink(node) {
       if (!node || typeof node !== "object") return;
       if (typeof node.width === "number") {
-        if (typeof node.height === "number" && node.height > width) node.height = width;
-        node.width = width;
+        const wanted = Math.max(SMALLEST, (narrow ? width : node.width) - limits.cut);
+        if (typeof node.height === "number" && node.height > wanted && narrow) node.height = wanted;
+        node.width = wanted;
       }
-      if (node.legend && typeof node.legend === "object" && node.legend.columns) node.legend.columns = node.legend.columns > 2 ? 2 : 1;
-      for (const [key, part] of Object.entries(node)) if (key !== "datasets" && key !== "data") narrow(part);
+      if (node.legend && typeof node.legend === "object") {
+        if (node.legend.columns) node.legend.columns = Math.min(node.legend.columns, limits.columns);
+        if (limits.label) node.legend.labelLimit = limits.label;
+      }
+      for (const [key, part] of Object.entries(node)) if (key !== "datasets" && key !== "data") shrink(part);
     })(made);
-    const legend = { ...(made.config || {}).legend, layout: { bottom: { anchor: "start", direction: "vertical" } } };
-    made.config = { ...made.config, legend: columns > 1 ? { ...legend, orient: "bottom" } : legend };
-    return made;
+    const legend = { ...(made.config || {}).legend };
+    if (narrow || limits.stacked) legend.layout = { bottom: { anchor: "start", direction: "vertical" } };
+    if (narrow && columns > 1) legend.orient = "bottom";
+    made.config = { ...made.config, legend, lineBreak: BREAK };
+    wrapTitles(made, made.config.font || "sans-serif", width, 300);
+    return { spec: made, columns };
+  }
+
+  // What the next attempt gives way in: legends where they stick out, else the width of the panels. Null where all fits.
+  function tighter(svg, room, limits, columns) {
+    const frame = svg.getBoundingClientRect(), drawn = svg.viewBox.baseVal.width;
+    if (drawn <= room) return null;
+    const below = (box) => box.top > frame.top + frame.height / 3;  // a legend beside the panels moves with them
+    const boxes = [...svg.querySelectorAll(".role-legend")].map((part) => part.getBoundingClientRect()).filter(below);
+    const legends = Math.max(0, ...boxes.map((box) => ((box.right - frame.left) * drawn) / frame.width));
+    if (legends > room - MARGIN) {
+      if (!limits.stacked) return { ...limits, stacked: true };
+      if (limits.columns > 1) return { ...limits, columns: limits.columns - 1 };
+      const labels = [...svg.querySelectorAll(".role-legend-label text")].map((part) => part.getBBox().width);
+      if (labels.length) return { ...limits, label: Math.floor(Math.max(...labels) - (legends - room + MARGIN)) - 1 };
+    }
+    return { ...limits, cut: limits.cut + Math.ceil((drawn - room) / columns) };
   }
 
   async function draw(id) {
     const box = document.getElementById(id);
     if (!box || box.dataset.drawn) return;
     box.dataset.drawn = "yes";
-    const result = await vegaEmbed(box, fitted(specs[id], box.clientWidth), { actions: false, renderer: "svg", config: inks, tooltip: { theme: "custom" } });
+    const room = Math.floor(box.getBoundingClientRect().width);
+    let limits = { cut: 0, columns: room < NARROW ? 2 : 6, label: 0, stacked: false };
+    let result = null;
+    for (let attempt = 0; attempt < ATTEMPTS && limits; attempt += 1) {
+      if (result) result.finalize();
+      const { spec, columns } = fitted(specs[id], room, limits);
+      result = await vegaEmbed(box, spec, { actions: false, renderer: "svg", config: inks, tooltip: { theme: "custom" } });
+      limits = tighter(box.querySelector("svg"), room, limits, columns);
+    }
     views.set(id, result.view);
     if (chosen) mark(result.view);
     result.view.addEventListener("click", (_event, item) => {
@@ -57,6 +123,7 @@
   // The page answers at once: what is on the screen is drawn first, then the rest one by one, whenever nothing else is to do.
   const pause = () => new Promise((go) => { (window.requestIdleCallback || setTimeout)(() => go(), { timeout: 200 }); });
   async function drawAll() {
+    if (document.readyState === "loading") await new Promise((go) => { document.addEventListener("DOMContentLoaded", go, { once: true }); });
     await new Promise((go) => { setTimeout(go); });
     for (let waiting = Object.keys(specs); waiting.length; ) {
       const near = (id) => { const box = document.getElementById(id); return box ? Math.abs(box.getBoundingClientRect().top) : 0; };
