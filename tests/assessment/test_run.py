@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import synthetic_voices as voices
 
-from veilmeter.assessment import assess, measuring, pieces, read_results
+from veilmeter.assessment import assess, measuring, read_results, tasks
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vectors import write_embeddings
@@ -118,9 +118,9 @@ def test_speakers_by_risk(whole: tuple[Path, dict[str, Any]]) -> None:
 def counted(monkeypatch: pytest.MonkeyPatch, stop_after: int | None = None) -> list[str]:
     """Which pieces are done; with `stop_after`, the run is interrupted before the next one."""
     done: list[str] = []
-    real = pieces.perform
+    real = tasks.perform
 
-    def perform(piece: pieces.Piece) -> pieces.Result:
+    def perform(piece: tasks.Task) -> tasks.Result:
         if stop_after is not None and len(done) >= stop_after:
             raise KeyboardInterrupt
         done.append(piece.name)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -96,6 +97,21 @@ def rounded(scores: Floats) -> Floats:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class KaldiFiles:
+    """A back end that Kaldi trained; the files count by their content."""
+
+    plda: Path
+    mean: Path | None = None
+    lda: Path | None = None
+
+    @classmethod
+    def of(cls, options: AttackerSettings) -> KaldiFiles | None:
+        if options.plda is None:
+            return None
+        return cls(Path(options.plda), *(None if file is None else Path(file) for file in (options.mean, options.lda)))
+
+
 @dataclass(frozen=True, eq=False)
 class Recipe:
     """How a scorer is made; it travels to where the work runs, and the training is done there.
@@ -104,26 +120,27 @@ class Recipe:
     """
 
     kind: str = "cosine"
-    options: AttackerSettings = field(default_factory=AttackerSettings)
     training: Embeddings | None = None
     folds: int | None = None
     seed: int = 0
+    dimension: int | None = None
+    kaldi: KaldiFiles | None = None
 
     def scorer(self, enrol: Embeddings, test: Embeddings) -> Scorer:
-        if self.options.plda is not None:
+        if self.kaldi is not None:
             from veilmeter.attacks.backends.kaldi import read_kaldi_recipe
 
-            return Fixed(read_kaldi_recipe(self.options.plda, self.options.mean, self.options.lda))
+            return Fixed(read_kaldi_recipe(self.kaldi.plda, self.kaldi.mean, self.kaldi.lda))
         if self.kind == "centred-cosine" and self.training is None:
             # Each side has a mean of its own: clear and protected speech lie in different places.
             return Fixed(CentredCosine.fit(enrol.vectors), CentredCosine.fit(test.vectors))
         if self.folds is not None and self.training is not None:
             others = tuple({*enrol.names, *test.names})
-            return cross_validated(self.kind, self.options, self.training, others, self.folds, self.seed)
-        return Fixed(make_backend(self.kind, self.options, self.training))
+            return cross_validated(self.kind, self.dimension, self.training, others, self.folds, self.seed)
+        return Fixed(make_backend(self.kind, self.dimension, self.training))
 
 
-def make_backend(kind: str, options: AttackerSettings, training: Embeddings | None) -> Backend:
+def make_backend(kind: str, dimension: int | None, training: Embeddings | None) -> Backend:
     if kind == "cosine":
         return Cosine()
     if training is None:
@@ -131,12 +148,12 @@ def make_backend(kind: str, options: AttackerSettings, training: Embeddings | No
     if kind == "centred-cosine":
         return CentredCosine.fit(training.vectors)
     if kind == "lda":
-        return LDA.fit(training.vectors, training.codes, options.dimension)
-    return PLDA.fit(training.vectors, training.codes, dimension=options.dimension)
+        return LDA.fit(training.vectors, training.codes, dimension)
+    return PLDA.fit(training.vectors, training.codes, dimension=dimension)
 
 
 def cross_validated(
-    kind: str, options: AttackerSettings, material: Embeddings, others: tuple[str, ...], folds: int, seed: int
+    kind: str, dimension: int | None, material: Embeddings, others: tuple[str, ...], folds: int, seed: int
 ) -> CrossValidated:
     """Back ends trained on the assessed speakers' own protected speech, without the two folds they are used for.
 
@@ -155,5 +172,5 @@ def cross_validated(
     backends: dict[tuple[int, int], Backend] = {}
     for a, b in combinations(range(folds), 2):
         kept = material.take((of != a) & (of != b))
-        backends[a, b] = make_backend(kind, options, kept)
+        backends[a, b] = make_backend(kind, dimension, kept)
     return CrossValidated(backends, fold)

@@ -6,13 +6,14 @@ anywhere and a stage can keep it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from veilmeter.assessment.measuring import Found, Job, det_of, make_matrix, measure_attack, profile_of, tied_share
+from veilmeter.assessment.tasks import Result, Values
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.data.embeddings import Embeddings
@@ -24,37 +25,6 @@ from veilmeter.metrics.scores.summary import measure_scores
 from veilmeter.metrics.similarity.estimates import similarity_estimates
 from veilmeter.metrics.similarity.matrices import KINDS, Similarity, similarity
 from veilmeter.metrics.similarity.zoo import zoo
-
-NOT_POSSIBLE = "not_possible"
-Values = dict[str, Any]
-Result = tuple[Values, dict[str, Any]]
-
-
-@dataclass(frozen=True, eq=False)
-class Piece:
-    """A piece of work: `depends` is everything that its result depends on, as JSON can say it.
-
-    One that is not `needed` may turn out impossible with these voices; the run goes on and says so.
-    """
-
-    name: str
-    function: Callable[..., Result]
-    arguments: tuple[Any, ...]
-    depends: Mapping[str, Any] = field(default_factory=dict)
-    needed: bool = False
-
-
-def perform(piece: Piece) -> Result:
-    """The engine's task. Linear algebra in one thread, as in every other process of the run."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    with threadpool_limits(1):
-        try:
-            return piece.function(*piece.arguments)
-        except InputError as error:
-            if piece.needed:
-                raise
-            return {NOT_POSSIBLE: str(error)}, {}
 
 
 def plain_estimates(found: Mapping[str, Estimate | list[Estimate]]) -> Values:
@@ -82,13 +52,13 @@ def values_of(found: Found) -> Values:
     }
 
 
-def read_all(files: Sequence[str], keys: Sequence[str]) -> Scores:
+def read_all(files: Sequence[Path], keys: Sequence[Path]) -> Scores:
     """Score files with their keys (one for each, or one for all) as one set."""
     from veilmeter.data.scores import read_scores
 
     if len(keys) not in (0, 1, len(files)):
         raise InputError(f"there are {len(files)} score files but {len(keys)} trial keys", fix="give one key for each")
-    matched: list[str | None] = [*keys] or [None]
+    matched: list[Path | None] = [*keys] or [None]
     if len(matched) == 1:
         matched = matched * len(files)
     parts = [read_scores(file, key) for file, key in zip(files, matched, strict=True)]
@@ -114,7 +84,7 @@ def split(scores: Scores, groups: Groups) -> dict[str, dict[str, Scores]]:
 
 
 def scores_piece(
-    files: Sequence[str], keys: Sequence[str], groups: Groups, intervals: bool, resamples: int, seed: int
+    files: Sequence[Path], keys: Sequence[Path], groups: Groups, intervals: bool, resamples: int, seed: int
 ) -> Result:
     """Scores of another system, measured as they are, all files together and within each group."""
     scores = read_all(files, keys)
@@ -151,7 +121,7 @@ def merge_scores(parts: Sequence[Scores]) -> Scores:
 
 
 def score_sets_piece(
-    sets: Mapping[str, Job | tuple[Sequence[str], Sequence[str]]],
+    sets: Mapping[str, Job | tuple[Sequence[Path], Sequence[Path]]],
     groups: Groups,
     intervals: bool,
     resamples: int,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from veilmeter.assessment.attack import Recipe
+from veilmeter.assessment.attack import KaldiFiles, Recipe
 from veilmeter.assessment.inverting import Known, curve_piece, inversion_piece
-from veilmeter.assessment.material import Material, Pairing, content_digest, pair
+from veilmeter.assessment.material import Material, Pairing, pair
 from veilmeter.assessment.measuring import Job, Undo
 from veilmeter.assessment.pieces import (
-    Piece,
     attacker_piece,
     inference_piece,
     runs_piece,
@@ -26,14 +24,13 @@ from veilmeter.assessment.pieces import (
 )
 from veilmeter.assessment.protocol import Protocol
 from veilmeter.assessment.settings import AttackerSettings, Settings, attacker_names
+from veilmeter.assessment.tasks import Task
 from veilmeter.attacks.knowledge import ATTACKERS, ORIGINAL, Attacker
 from veilmeter.core.errors import InputError
-from veilmeter.core.files import sha256
 from veilmeter.data.embeddings import Embeddings
 
 LEAST_SPEAKERS = 6  # for cross-validation
 LEAST_PAIRS = 5
-COSTLY = ("attacker-wasserstein-procrustes", "inversion-curve", "inversion")
 MOST_UNPAIRED = 2000  # its cost grows with the square of their number
 NOT_OF_A_PERSON = ("session", "duration", "text", "path", "part")
 
@@ -61,7 +58,7 @@ class Inputs:
 
 @dataclass
 class Plan:
-    """The jobs by attacker, a key for each (what it depends on), and what is left out and why."""
+    """The jobs by attacker, and what is left out and why."""
 
     jobs: dict[str, Job] = field(default_factory=dict)
     about: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -139,7 +136,7 @@ def _job(
         speech = None if material is None or kind == "centred-cosine" else material.embeddings
         if speech is None and kind in ("lda", "plda") and options.plda is None:
             raise NotPossibleError(f"the back end {kind} needs training speech (--train-original)")
-        recipe = Recipe(kind, options, speech)
+        recipe = Recipe(kind, speech, dimension=options.dimension, kaldi=KaldiFiles.of(options))
         if one.name in inputs.tuned:
             plan.training = "separate corpus"
         if one.name in inputs.own:
@@ -179,11 +176,13 @@ def _adapted(
     if material is not None:
         plan.training = "separate corpus"
         speech = material.embeddings
-        return Recipe(kind, options, speech), f"{len(speech)} recordings of {len(speech.names)} other speakers"
+        return Recipe(
+            kind, speech, dimension=options.dimension
+        ), f"{len(speech)} recordings of {len(speech.names)} other speakers"
     if one.adaptation == "similar system":
         raise NotPossibleError("no speech anonymized by a similar system was given (--train-similar)")
     if kind == "cosine":
-        return Recipe(kind, options), ""
+        return Recipe(kind), ""
     # Everybody's protected speech, but never of the two people who are being compared.
     used = inputs.pairing.anonymized.of_utterances([*protocol.enrolment, *protocol.trials])
     if len(used.names) < LEAST_SPEAKERS:
@@ -198,7 +197,7 @@ def _adapted(
         f"the anonymized recordings of the assessed speakers themselves, in {plan.folds} folds: a pair of people is "
         "compared by an attacker that heard neither"
     )
-    return Recipe(kind, options, used, plan.folds, settings.seed), said
+    return Recipe(kind, used, plan.folds, settings.seed, options.dimension), said
 
 
 def _undo(one: Attacker, inputs: Inputs, protocol: Protocol, settings: Settings) -> Undo:
@@ -222,50 +221,36 @@ def all_pieces(
     protocol: Protocol,
     settings: Settings,
     keys: Sequence[str],
-) -> list[Piece]:
+) -> list[Task]:
     """Everything there is to measure."""
     pairing = inputs.pairing
     pieces = []
+    common = (settings.intervals, settings.resamples, settings.seed)
     trials = list(protocol.trials)
     clear, protected = pairing.original.of_utterances(trials), pairing.anonymized.of_utterances(trials)
-    sides = {"original": content_digest(clear), "anonymized": content_digest(protected)}
     if settings.wants("similarity"):
         groups = next(iter(plan.jobs.values())).groups
         arguments: tuple[Any, ...] = (clear, protected, groups, settings.intervals, settings.seed)
-        depends = {**sides, "by": sorted(groups), "intervals": settings.intervals, "seed": settings.seed}
-        pieces.append(Piece("similarity", similarity_piece, arguments, depends))
-    digests = {name: depends_of(job, plan.about[name], settings, inputs.training) for name, job in plan.jobs.items()}
+        pieces.append(Task("similarity", similarity_piece, arguments))
     for name, job in plan.jobs.items():
-        pieces.append(Piece(f"attacker-{name}", attacker_piece, (job,), digests[name], needed=name == "original"))
+        pieces.append(Task(f"attacker-{name}", attacker_piece, (job,), needed=name == "original"))
         options = settings.attackers.get(name)
         if options is not None and options.scores:
-            own = options.trials or tuple(keys)
-            common = (settings.intervals, settings.resamples, settings.seed)
-            files = {file: sha256(file) for file in (*options.scores, *own) if Path(file).is_file()}
-            pieces.append(
-                Piece(
-                    f"scores-{name}",
-                    scores_piece,
-                    (options.scores, own, job.groups, *common),
-                    {"files": files, "common": common, "by": sorted(job.groups)},
-                    needed=True,
-                )
-            )
+            arguments = (*score_files(options, keys), job.groups, *common)
+            pieces.append(Task(f"scores-{name}", scores_piece, arguments, needed=True))
     if settings.wants("inversion") and clear.dimension == protected.dimension:
         pieces += _inversions(inputs, protocol, settings)
     needed = ("original", "ignorant", "lazy-informed")
     if settings.wants("scores") and all(name in plan.jobs for name in needed):
         given = {name: settings.attackers[name] for name in needed if name in settings.attackers}
         if len(given) == len(needed) and all(one.scores for one in given.values()):
-            sets: dict[str, Any] = {name: (one.scores, one.trials or tuple(keys)) for name, one in given.items()}
+            sets: dict[str, Any] = {name: score_files(one, keys) for name, one in given.items()}
         else:
             within = pairing.anonymized.of_utterances(protocol.enrolment)  # how distinct the voices of one run are
             sets = {name: plan.jobs[name] for name in needed}
             sets["lazy-informed"] = replace(plan.jobs["lazy-informed"], enrol=within)
-        common = (settings.intervals, settings.resamples, settings.seed)
         groups = next(iter(plan.jobs.values())).groups
-        depends = {"sets": [digests[name] for name in needed], "given": len(given), "common": common, **sides}
-        pieces.append(Piece("zebra", score_sets_piece, (sets, groups, *common), depends))
+        pieces.append(Task("zebra", score_sets_piece, (sets, groups, *common)))
     attributes = settings.attributes
     missing = [name for name in attributes or () if name not in pairing.original.attributes]
     if missing:
@@ -275,16 +260,18 @@ def all_pieces(
         attributes = tuple(name for name in pairing.original.attributes if name not in NOT_OF_A_PERSON)
     if settings.wants("inference") and attributes:
         arguments = (clear, protected, attributes, settings.resamples, settings.intervals, settings.seed)
-        pieces.append(
-            Piece("inference", inference_piece, arguments, {**sides, "attributes": attributes, "rest": arguments[3:]})
-        )
+        pieces.append(Task("inference", inference_piece, arguments))
     if settings.wants("linkability") and _sessions(pairing.original):
         arguments = (pairing.original, pairing.anonymized, settings.intervals, settings.seed)
-        depends = {side: content_digest(getattr(pairing, side)) for side in ("original", "anonymized")}
-        pieces.append(Piece("sessions", sessions_piece, arguments, {**depends, "rest": arguments[2:]}))
+        pieces.append(Task("sessions", sessions_piece, arguments))
     if inputs.again is not None:
-        pieces.append(_runs(plan, pairing, inputs.again, protocol, settings, digests))
+        pieces.append(_runs(plan, pairing, inputs.again, protocol))
     return pieces
+
+
+def score_files(options: AttackerSettings, keys: Sequence[str]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """Scores of another system and their keys: the attacker's own, else those of the protocol."""
+    return tuple(map(Path, options.scores)), tuple(map(Path, options.trials or keys))
 
 
 def _sessions(embeddings: Embeddings) -> bool:
@@ -296,7 +283,7 @@ def _sessions(embeddings: Embeddings) -> bool:
     return len(known) > len({speaker for speaker, _ in known})
 
 
-def _inversions(inputs: Inputs, protocol: Protocol, settings: Settings) -> list[Piece]:
+def _inversions(inputs: Inputs, protocol: Protocol, settings: Settings) -> list[Task]:
     enrolment, trials = list(protocol.enrolment), list(protocol.trials)
 
     def known(clear: Embeddings, protected: Embeddings, learnt: Embeddings | None = None) -> Known:
@@ -314,21 +301,13 @@ def _inversions(inputs: Inputs, protocol: Protocol, settings: Settings) -> list[
     base = known(inputs.pairing.original, inputs.pairing.anonymized, learnt)
     if len(enrolment) < LEAST_PAIRS:
         return []
-    depends = {
-        "sets": [content_digest(side) for one in (base, *own.values()) for side in vars(one).values()],
-        "names": list(own),
-        "seed": settings.seed,
-        "intervals": settings.intervals,
-    }
     return [
-        Piece("inversion", inversion_piece, (base, own, settings.intervals, settings.seed), depends),
-        Piece("inversion-curve", curve_piece, (base, settings.seed), depends),
+        Task("inversion", inversion_piece, (base, own, settings.intervals, settings.seed)),
+        Task("inversion-curve", curve_piece, (base, settings.seed)),
     ]
 
 
-def _runs(
-    plan: Plan, pairing: Pairing, again: Embeddings, protocol: Protocol, settings: Settings, digests: Mapping[str, Any]
-) -> Piece:
+def _runs(plan: Plan, pairing: Pairing, again: Embeddings, protocol: Protocol) -> Task:
     """The second run: the same attackers on it, and enrolment of the first against trials of the second."""
     second = pair(pairing.original, again)
     known = set(second.anonymized.utterances)
@@ -363,8 +342,7 @@ def _runs(
     first = {name: plan.jobs[name] for name in rerun}
     if "lazy-informed" in first:  # within the run, as in the second
         first["lazy-informed"] = replace(first["lazy-informed"], enrol=enrol)
-    depends = {"again": content_digest(second.anonymized), "first": {name: digests[name] for name in first}}
-    return Piece("runs", runs_piece, (first, rerun, across), depends, needed=True)
+    return Task("runs", runs_piece, (first, rerun, across), needed=True)
 
 
 def attackers_of(plan: Plan, done: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
@@ -396,31 +374,6 @@ def attackers_of(plan: Plan, done: Mapping[str, Any]) -> tuple[dict[str, Any], d
         attackers[name] = entry
         rows[name] = one["people"]
     return attackers, rows
-
-
-def depends_of(
-    job: Job, about: Mapping[str, Any], settings: Settings, training: Mapping[str, Material]
-) -> dict[str, Any]:
-    """What the measures of a job depend on."""
-    return {
-        "attacker": job.name,
-        "about": about,
-        "enrol": content_digest(job.enrol),
-        "test": content_digest(job.test),
-        "training": {role: material.digest for role, material in training.items()},
-        "mask": None if job.mask is None else hashlib.sha256(job.mask.tobytes()).hexdigest(),
-        "lengths": job.lengths,
-        "sizes": job.sizes,
-        "population": job.population,
-        "measures": job.measures,
-        "groups": sorted(job.groups),
-        "intervals": job.intervals,
-        "resamples": job.resamples,
-        "seed": job.seed,
-        "undo": None if job.undo is None else [content_digest(job.undo.clear), content_digest(job.undo.anonymized)],
-        "recipe": [job.recipe.kind, job.recipe.folds, job.recipe.seed],
-        "options": settings.to_json()["attackers"].get(job.name),
-    }
 
 
 def own_pairings(

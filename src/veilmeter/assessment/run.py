@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from veilmeter._version import __version__
 from veilmeter.assessment.material import Material, Pairing, as_list, load, pair, refuse_mixtures
-from veilmeter.assessment.pieces import NOT_POSSIBLE, Piece, Result, perform
 from veilmeter.assessment.plan import Inputs, Plan, all_pieces, attackers_of, make_plan, own_pairings
 from veilmeter.assessment.protocol import Protocol, lists_near, make_protocol
 from veilmeter.assessment.settings import PATHS, Settings, make_settings, who_attacks
 from veilmeter.assessment.sources import folders_near, read_source, write_left_out
-from veilmeter.assessment.stages import Stages, key_of
+from veilmeter.assessment.stages import Stages
+from veilmeter.assessment.tasks import NOT_POSSIBLE, Result, Task, perform
 from veilmeter.attacks.knowledge import ATTACKERS
 from veilmeter.core.engine import Engine, open_engine
 from veilmeter.core.errors import InputError, refuse
@@ -302,23 +302,22 @@ class _Run:
 
         return embed
 
-    def perform(self, pieces: Sequence[Piece]) -> dict[str, Result]:
-        """Do every piece that is not kept from an earlier run; wherever the engine runs them."""
-        keys = {piece.name: key_of(piece=piece.name, **piece.depends) for piece in pieces}
+    def perform(self, tasks: Sequence[Task]) -> dict[str, Result]:
+        """Do every task that is not kept from an earlier run; wherever the engine runs them."""
         done: dict[str, Result] = {}
-        for piece in pieces:
-            kept = self.stages.get(piece.name, keys[piece.name])
+        for task in tasks:
+            kept = self.stages.get(task.name, task.key)
             if kept is not None:
-                done[piece.name] = kept
-        left = [piece for piece in pieces if piece.name not in done]
+                done[task.name] = kept
+        left = [task for task in tasks if task.name not in done]
         if done:
-            self._say(f"{len(done)} of {len(pieces)} parts are kept from an earlier run")
+            self._say(f"{len(done)} of {len(tasks)} parts are kept from an earlier run")
         if left:
-            self.stage(f"measuring {len(left)} parts: {', '.join(piece.name for piece in left)}")
+            self.stage(f"measuring {len(left)} parts: {', '.join(task.name for task in left)}")
         for number, (values, arrays) in self.engine.run(perform, left):
-            name = left[number].name
-            done[name] = (self.stages.put(name, keys[name], values, arrays), arrays)
-            self._say(f"measured: {name} ({len(done)} of {len(pieces)})")
+            task = left[number]
+            done[task.name] = (self.stages.put(task.name, task.key, values, arrays), arrays)
+            self._say(f"measured: {task.name} ({len(done)} of {len(tasks)})")
         return done
 
     def assemble(

@@ -11,17 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter._version import __version__
 from veilmeter.core.files import BROKEN_ARCHIVE, plain, to_json, whole_file, write_text
 
-FORM = 2  # grows when what a stage holds changes
 _Arrays = dict[str, NDArray[np.float64]]
-
-
-def key_of(**parts: Any) -> str:
-    """A name for everything that a stage depends on."""
-    text = to_json({"veilmeter": __version__, "form": FORM, **parts}, indent=None)
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:24]
 
 
 class Stages:
