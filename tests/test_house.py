@@ -54,8 +54,8 @@ UPWARDS = {
     ("speech/extractors/base.py", "veilmeter.attacks.finetune"),
 }
 SHARED_NAMES = {
-    "Alignment", "Attack", "Check", "Found", "Layout", "Material", "Piece", "Plan", "Pool", "Rows", "Run", "Settings", "Shape",
-    "_Item", "_Run", "_Work",
+    "Alignment", "Attack", "Check", "Found", "Layout", "Material", "Piece", "Plan", "Pool", "Rows", "Run", "Settings",
+    "Shape", "_Item", "_Run", "_Work",
 }  # fmt: skip
 NOT_YET_TYPED = {"compare.py", "doubts.py", "gate.py", "people.py", "trust.py", "verdict.py", "model.py"}
 

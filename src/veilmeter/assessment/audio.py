@@ -92,13 +92,14 @@ class Segments:
     """The engine's task: the vectors of the pieces of a few recordings; an unusable one has none."""
 
     spec: str
+    version: str
     offline: bool
     seconds: float
 
     def __call__(self, paths: Sequence[str]) -> list[NDArray[np.float32]]:
         from veilmeter.speech.audio import AudioError, read_audio
 
-        extractor = _loaded(self.spec, self.offline)
+        extractor = _loaded(self.spec, self.version, self.offline)
         found = []
         for path in paths:
             vectors: list[NDArray[np.float32]] = []
@@ -115,8 +116,8 @@ class Segments:
 
 
 @lru_cache(maxsize=2)
-def _loaded(spec: str, offline: bool) -> Extractor:
-    """Once a process: a model takes seconds to load."""
+def _loaded(spec: str, version: str, offline: bool) -> Extractor:
+    """Once per process and version, as a model takes seconds to load."""
     return load_extractor(spec, offline=offline)
 
 
@@ -168,7 +169,7 @@ def _embed_segments(
     done = sum(len(chunks[number]) for number in kept)
     if progress is not None:
         progress(done, len(corpus))
-    task = Segments(extractor, offline, seconds)
+    task = Segments(extractor, model.version, offline, seconds)
     for number, parts in engine.run(task, [[str(u.path) for u in chunks[number]] for number in left]):
         chunk = left[number]
         kept[chunk] = parts
