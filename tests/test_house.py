@@ -51,7 +51,6 @@ TOO_LONG_FUNCTIONS = {
 TOO_MANY_PARAMETERS = {"assessment/run.py:assess": 13}
 UPWARDS = {
     ("metrics/inference.py", "veilmeter.attacks.backends.base"),
-    ("speech/extractors/base.py", "veilmeter.attacks.finetune"),
 }
 SHARED_NAMES = {
     "Alignment", "Attack", "Check", "Found", "Layout", "Material", "Piece", "Plan", "Pool", "Rows", "Run", "Settings",

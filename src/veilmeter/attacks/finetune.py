@@ -9,7 +9,6 @@ number of the step, so that a run that was stopped and resumed ends with the sam
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -17,11 +16,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, VeilmeterError, missing_extra
 from veilmeter.core.files import make_folder, whole_file, write_json
 from veilmeter.data.corpus import Corpus, Utterance
+from veilmeter.speech.extractors.finetuned import Features, trainable
 
 try:
     import torch
@@ -29,7 +29,6 @@ try:
 except ImportError:
     raise missing_extra("torch", "audio") from None
 
-Features = Callable[[ArrayLike], NDArray[np.float32]]
 FRAME = 0.01  # seconds
 FORM = 1
 
@@ -87,32 +86,6 @@ class AngularMargin(nn.Module):
         harder = torch.where(angle + self.margin < math.pi, torch.cos(angle + self.margin), own - self.margin)
         logits = self.scale * cosines.scatter(1, labels[:, None], harder)
         return nn.functional.cross_entropy(logits, labels)
-
-
-def trainable(spec: str = "campplus", *, offline: bool = False) -> tuple[nn.Module, Features, int]:
-    """A network, the features it takes (time x bands, from samples) and its dimension.
-
-    `campplus`, or `module:function` where the function returns these three: any torch extractor of one's own.
-    """
-    if spec == "campplus":
-        from veilmeter.speech.extractors.campplus import DIMENSION, load_model
-        from veilmeter.speech.extractors.features import fbank
-
-        model = load_model(offline=offline)
-        for parameter in model.parameters():
-            parameter.requires_grad_(True)
-        return model, fbank, DIMENSION
-    if ":" in spec:
-        name, _, function = spec.partition(":")
-        try:
-            made = getattr(importlib.import_module(name), function)()
-            model, features, dimension = made
-        except (ImportError, AttributeError, TypeError, ValueError) as error:
-            raise InputError(
-                f"{spec} can't be fine-tuned: {error}", fix="it must return (module, features, dimension)"
-            ) from None
-        return model, features, int(dimension)
-    raise InputError(f"{spec} can't be fine-tuned", fix="choose campplus, or module:function for a network of your own")
 
 
 def finetune(
@@ -324,30 +297,3 @@ def _save(model: nn.Module, path: Path) -> None:
     state = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     with whole_file(path) as temporary:
         save_file(state, temporary)
-
-
-class FineTunedExtractor:
-    """An extractor with fine-tuned weights, for `--extractor campplus:FILE` and `module:function@FILE`."""
-
-    def __init__(self, spec: str, path: str | Path, *, offline: bool = False) -> None:
-        from safetensors import SafetensorError
-        from safetensors.torch import load_file
-
-        file = Path(path)
-        if not file.is_file():
-            raise InputError("the fine-tuned weights are not there", path=file)
-        self._model, self._features, self.dimension = trainable(spec, offline=offline)
-        try:
-            self._model.load_state_dict(load_file(file))
-        except (SafetensorError, RuntimeError, ValueError, OSError) as error:
-            raise InputError(f"these are not weights of {spec}: {str(error).splitlines()[0]}", path=file) from None
-        self._model.eval()
-        self.name = f"{spec} (fine-tuned)"
-        with open(file, "rb") as handle:
-            self.version = "finetuned-" + hashlib.file_digest(handle, "sha256").hexdigest()[:16]
-
-    def embed(self, samples: ArrayLike) -> NDArray[np.float32]:
-        features = torch.from_numpy(np.asarray(self._features(samples), np.float32))
-        with torch.inference_mode():
-            vector: NDArray[np.float32] = self._model(features.unsqueeze(0))[0].numpy()
-        return vector

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
@@ -26,11 +26,14 @@ class Registry(Generic[Thing]):
         built_in: Mapping[str, str | Thing],
         *,
         accepts: Callable[[object], bool] | None = None,
+        forms: Sequence[str] = (),
     ) -> None:
+        """`forms` are other ways to name one than by a registered name, such as `module:function`, for errors."""
         self.kind = kind
         self.group = group
         self._built_in = dict(built_in)
         self._accepts = accepts
+        self._forms = tuple(forms)
         self._loaded: dict[str, Thing] = {}
 
     @property
@@ -86,10 +89,11 @@ class Registry(Generic[Thing]):
                         f"the {self.kind} {name!r} of {entry.value} can't be loaded: {type(error).__name__}: {error}"
                     ) from None
                 return self._checked(name, loaded)
+        choices = ", ".join([*self.names, *self._forms])
         near = difflib.get_close_matches(name, self.names, 1)
         raise InputError(
             f"there is no {self.kind} called {name!r}",
-            fix=f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(self.names)}",
+            fix=(f"did you mean {near[0]!r}? " if near else "") + f"choose from {choices}",
         )
 
     def _checked(self, name: str, thing: Thing) -> Thing:

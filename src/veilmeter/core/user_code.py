@@ -1,4 +1,4 @@
-"""Code of the user's, named as `module:function` or `file.py:function`, for extractors, recognizers and the like."""
+"""Code of the user's, named as `module:name` or `file.py:name`: extractors, recognizers, anonymizers and the like."""
 
 from __future__ import annotations
 
@@ -15,66 +15,96 @@ from typing import Any
 
 from veilmeter.core.errors import InputError, VeilmeterError
 
+_files: dict[str, str] = {}
+
 
 def load_object(spec: str, kind: str) -> tuple[Any, ModuleType]:
-    """What `spec` names, and the module it comes from; `kind` is what it should be, for the error's words."""
+    """What `spec` names, and the module it comes from; `kind` is what it should be, for the words of an error.
+
+    >>> load_object("math:tau", "number")[0] > 6
+    True
+    """
     module_name, _, attribute = spec.rpartition(":")
     module = _module(module_name, spec, kind)
-    try:
-        found: Any = module
-        for part in attribute.split("."):
-            found = getattr(found, part)
-    except AttributeError:
-        raise InputError(f"{module_name} has no {attribute!r}", fix=f"check --{kind} module:function") from None
-    return found, module
+    named: Any = module
+    for part in attribute.split("."):
+        if not hasattr(named, part):
+            raise InputError(f"{module_name} has no {attribute!r}", fix=f"give the {kind} as module:name, file.py:name")
+        named = getattr(named, part)
+    return named, module
 
 
 def takes_nothing(function: Callable[..., Any]) -> bool:
-    """Whether a function takes no argument at all: then it makes something, as it can't be given any."""
+    """Whether a function takes no argument but `offline`: then it makes something, as it can't be given samples."""
+    return parameters_of(function) <= {"offline"} if _has_signature(function) else False
+
+
+def parameters_of(function: Callable[..., Any]) -> set[str]:
+    """The names of a function's or a class's parameters, as far as Python knows them."""
+    return set(inspect.signature(function).parameters) if _has_signature(function) else set()
+
+
+def _has_signature(function: Callable[..., Any]) -> bool:
     try:
-        return not inspect.signature(function).parameters
+        inspect.signature(function)
     except (TypeError, ValueError):
         return False
+    return True
 
 
-def source_version(module: ModuleType | None) -> str:
-    """A hash of the module's source: what was computed with another version is computed again."""
+def source_version(thing: Any) -> str:
+    """A hash of the source of a module, or of the one that defines a function or class: what was computed with another
+    version is computed again."""
+    module = thing if isinstance(thing, ModuleType) else sys.modules.get(getattr(thing, "__module__", None) or "")
     source = getattr(module, "__file__", None)
     if source and Path(source).is_file():
         return hashlib.sha256(Path(source).read_bytes()).hexdigest()[:16]
     return "unknown"
 
 
+def loaded_files() -> tuple[str, ...]:
+    """The files that this process has loaded as `file.py`; another process must load them before it unpickles."""
+    return tuple(_files.values())
+
+
+def load_files(files: tuple[str, ...]) -> None:
+    for file in files:
+        if _name(Path(file)) not in sys.modules:
+            _module_of_file(Path(file), "code")
+
+
 def _module(name: str, spec: str, kind: str) -> ModuleType:
-    if name.endswith(".py"):
-        path = Path(name)
-        if not path.is_file():
-            raise InputError(f"the {kind}'s file is not there", path=path)
-        made = importlib.util.spec_from_file_location(f"veilmeter_own_{path.stem}", path)
-        if made is None or made.loader is None:
-            raise InputError(f"the {kind}'s file can't be loaded", path=path)
-        module = importlib.util.module_from_spec(made)
-        # Registered, so that dataclasses and pickling inside it work.
-        sys.modules[made.name] = module
-        return _run(lambda: _executed(made.loader, module), spec, kind)
-    # A module beside the user's work is found too, after everything that is installed.
-    here = os.getcwd()
-    if here not in sys.path:
-        sys.path.append(here)
-    return _run(lambda: importlib.import_module(name), spec, kind)
-
-
-def _executed(loader: Any, module: ModuleType) -> ModuleType:
-    loader.exec_module(module)
-    return module
-
-
-def _run(load: Callable[[], ModuleType], spec: str, kind: str) -> ModuleType:
+    """A stranger's module may raise anything while it is imported."""
     try:
-        return load()
+        if name.endswith(".py"):
+            return _module_of_file(Path(name), kind)
+        # A module beside the user's work is found too, after everything that is installed.
+        if (here := os.getcwd()) not in sys.path:
+            sys.path.append(here)
+        return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        raise InputError(f"{kind} {spec}: no module {error.name!r}", fix=f"install it or mend --{kind}") from None
+        raise InputError(
+            f"{kind} {spec} can't be imported: there is no module {error.name!r}",
+            fix="install what is missing, or put its folder on PYTHONPATH",
+        ) from None
     except VeilmeterError:
         raise
     except Exception as error:
-        raise InputError(f"{kind} {spec} can't be loaded: {type(error).__name__}: {error}") from None
+        raise InputError(f"{kind} {spec} can't be imported: {type(error).__name__}: {error}") from None
+
+
+def _module_of_file(path: Path, kind: str) -> ModuleType:
+    if not path.is_file():
+        raise InputError(f"the {kind}'s file is not there", path=path)
+    spec = importlib.util.spec_from_file_location(_name(path), path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"the {kind}'s file can't be loaded as Python", path=path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # so that dataclasses and pickling inside it work
+    spec.loader.exec_module(module)
+    _files[spec.name] = str(path.resolve())
+    return module
+
+
+def _name(path: Path) -> str:
+    return f"veilmeter_own_{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import lru_cache
-from importlib.metadata import entry_points
-from types import ModuleType
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, VeilmeterError
-from veilmeter.core.user_code import load_object, source_version, takes_nothing
+from veilmeter.core.registry import Registry
+from veilmeter.core.user_code import load_object, parameters_of, source_version, takes_nothing
 
-GROUP = "veilmeter.extractors"
 DEFAULT = "campplus"
 
 Vector = NDArray[np.float32]
@@ -39,6 +36,20 @@ class Extractor(Protocol):
     def dimension(self) -> int: ...
 
     def embed(self, samples: Vector) -> Vector: ...
+
+
+# What is registered is an extractor, a class or function that makes one (it may take `offline`), or a function of
+# samples. Imported only when asked for: some need torch.
+EXTRACTORS: Registry[Any] = Registry(
+    "extractor",
+    "veilmeter.extractors",
+    {
+        "campplus": "veilmeter.speech.extractors.onnx:load_campplus",
+        "ge2e": "veilmeter.speech.extractors.ge2e:load_ge2e",
+    },
+    accepts=lambda thing: callable(thing) or isinstance(thing, Extractor),
+    forms=("onnx:FILE", "module:function", "file.py:function"),
+)
 
 
 class FunctionExtractor:
@@ -69,59 +80,48 @@ def as_vector(value: Any, name: str) -> Vector:
 def load_extractor(spec: str = DEFAULT, *, offline: bool = False) -> Extractor:
     """The extractor named by `spec`.
 
-    `campplus` and `ge2e` come with veilmeter (their weights are fetched once, never with `offline`); `onnx:FILE` is any
-    model with the WeSpeaker interface; a name registered in the entry point group `veilmeter.extractors`, or
-    `module:function` (or `file.py:function`) is your own: a function of samples, or what makes an `Extractor`.
+    A registered name (`campplus`, `ge2e`, ... come with veilmeter; their weights are fetched once, never with
+    `offline`; other packages add theirs under the entry point group `veilmeter.extractors`); `onnx:FILE`, any model
+    with the WeSpeaker interface; `campplus:FILE` or `module:function@FILE`, fine-tuned weights; `module:function` or
+    `file.py:function`, your own: a function of samples, or what makes an `Extractor`.
     """
-    if spec in ("campplus", "ge2e"):
-        from veilmeter.speech import weights
-
-        return _built_in(spec, offline, str(weights.cache_folder()))
-    if spec.startswith("campplus:") or "@" in spec:  # fine-tuned weights: campplus:FILE, module:function@FILE
-        from veilmeter.attacks.finetune import FineTunedExtractor
-
-        network, _, file = spec.partition(":" if spec.startswith("campplus:") else "@")
-        return FineTunedExtractor(network, file, offline=offline)
     if spec.startswith("onnx:"):
         from veilmeter.speech.extractors.onnx import load_onnx
 
         return load_onnx(spec.removeprefix("onnx:"))
-    for entry in entry_points(group=GROUP):
-        if entry.name == spec:
-            return _own(spec, entry.load(), sys.modules.get(entry.module))
+    if spec.startswith("campplus:") or "@" in spec:
+        from veilmeter.speech.extractors.finetuned import FineTunedExtractor
+
+        network, _, file = spec.partition(":" if spec.startswith("campplus:") else "@")
+        return FineTunedExtractor(network, file, offline=offline)
     if ":" in spec:
-        found, module = load_object(spec, "extractor")
-        return _own(spec, found, module)
-    registered = sorted(entry.name for entry in entry_points(group=GROUP))
-    names = ", ".join(["campplus", "ge2e", "onnx:FILE", *registered, "module:function"])
-    raise InputError(f"there is no extractor {spec!r}", fix=f"choose one of {names}")
+        return _made(spec, load_object(spec, "extractor")[0], offline)
+    from veilmeter.speech import weights
+
+    return _registered(spec, offline, str(weights.cache_folder()))
 
 
-@lru_cache(maxsize=2)
-def _built_in(spec: str, offline: bool, cache: str) -> Extractor:
-    """Loaded once a process, as it takes a second and an assessment embeds one corpus after the other."""
-    if spec == "campplus":
-        from veilmeter.speech.extractors.onnx import load_campplus
-
-        return load_campplus(offline=offline)
-    from veilmeter.speech.extractors.ge2e import load_ge2e
-
-    return load_ge2e(offline=offline)
+@lru_cache(maxsize=4)
+def _registered(name: str, offline: bool, cache: str) -> Extractor:
+    """Loaded once per process, as it takes a second and an assessment embeds one corpus after the other."""
+    return _made(name, EXTRACTORS[name], offline)
 
 
-def _own(spec: str, found: Any, module: ModuleType | None) -> Extractor:
-    """A user's object: an extractor, a class or function that makes one, or a function of samples."""
-    if isinstance(found, type) or (callable(found) and not isinstance(found, Extractor) and takes_nothing(found)):
+def _made(spec: str, thing: Any, offline: bool) -> Extractor:
+    """An extractor from what was registered or named: an extractor, what makes one, or a function of samples."""
+    if isinstance(thing, type) or (callable(thing) and not isinstance(thing, Extractor) and takes_nothing(thing)):
         try:
-            found = found()
+            thing = thing(offline=offline) if "offline" in parameters_of(thing) else thing()
+        except VeilmeterError:
+            raise
         except Exception as error:
             raise InputError(f"extractor {spec} can't be made: {type(error).__name__}: {error}") from None
-    if isinstance(found, Extractor):
-        return found
-    if not callable(found):
+    if isinstance(thing, Extractor):
+        return thing
+    if not callable(thing):
         raise InputError(f"extractor {spec} is neither a function nor an extractor")
     try:
-        return FunctionExtractor(spec, source_version(module), found)
+        return FunctionExtractor(spec, source_version(thing), thing)
     except VeilmeterError:
         raise
     except Exception as error:
