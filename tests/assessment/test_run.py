@@ -188,7 +188,7 @@ def test_processes_and_order_do_not_matter(tmp_path: Path) -> None:
 
 def test_every_speaker_meets_an_attacker_that_never_saw_them() -> None:
     """Cross-validation: the back end for a pair was trained without either of them."""
-    from veilmeter.assessment.attack import Recipe
+    from veilmeter.attacks.backends.scoring import Recipe
 
     recipe = Recipe("lda", training=PARTLY, folds=4)
     scorer = recipe.scorer(PARTLY, PARTLY)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from veilmeter.assessment.attack import Fixed, Scorer
+from veilmeter.attacks.backends.scoring import Fixed, Scorer
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.data.embeddings import Embeddings, unit

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.assessment.attack import Floats, Recipe, Rows, Scorer
 from veilmeter.assessment.isolating import isolate
+from veilmeter.attacks.backends.scoring import Recipe, Scorer
+from veilmeter.attacks.base import Floats, Rows
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.data.embeddings import Embeddings

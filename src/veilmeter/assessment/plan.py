@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from veilmeter.assessment.attack import KaldiFiles, Recipe
 from veilmeter.assessment.inverting import Known, curve_piece, inversion_piece
 from veilmeter.assessment.material import Material, Pairing, pair
 from veilmeter.assessment.measuring import Job, Undo
@@ -25,11 +24,12 @@ from veilmeter.assessment.pieces import (
 from veilmeter.assessment.protocol import Protocol
 from veilmeter.assessment.settings import AttackerSettings, Settings, attacker_names
 from veilmeter.assessment.tasks import Task
+from veilmeter.attacks.backends.registry import BACKENDS
+from veilmeter.attacks.backends.scoring import LEAST_SPEAKERS, KaldiFiles, Recipe
 from veilmeter.attacks.knowledge import ATTACKERS, ORIGINAL, Attacker
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
 
-LEAST_SPEAKERS = 6  # for cross-validation
 LEAST_PAIRS = 5
 MOST_UNPAIRED = 2000  # its cost grows with the square of their number
 NOT_OF_A_PERSON = ("session", "duration", "text", "path", "part")
@@ -134,14 +134,14 @@ def _job(
         role = "train_original" if one.enrolment == "original" else "train_anonymized"
         material = inputs.training.get(role) or inputs.training.get("train_original")
         speech = None if material is None or kind == "centred-cosine" else material.embeddings
-        if speech is None and kind in ("lda", "plda") and options.plda is None:
+        if speech is None and BACKENDS[kind].needs_training and options.plda is None:
             raise NotPossibleError(f"the back end {kind} needs training speech (--train-original)")
-        recipe = Recipe(kind, speech, dimension=options.dimension, kaldi=KaldiFiles.of(options))
+        files = KaldiFiles.of(options.plda, options.mean, options.lda)
+        recipe = Recipe(kind, speech, dimension=options.dimension, kaldi=files)
         if one.name in inputs.tuned:
             plan.training = "separate corpus"
         if one.name in inputs.own:
-            given = "an extractor of its own, whose vectors were given"
-            trained_on = inputs.tuned.get(one.name, given)
+            trained_on = inputs.tuned.get(one.name, "an extractor of its own, whose vectors were given")
     job = Job(
         name=one.name,
         enrol=enrol,

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from veilmeter.attacks.backends.registry import BACKENDS
 from veilmeter.attacks.knowledge import ATTACKERS, attacker
 from veilmeter.core.errors import InputError
 
 # Families of measures, each of which can be left out.
 MEASURES = ("scores", "similarity", "linkability", "singling-out", "ranks", "population", "inversion", "inference")
-BACKENDS = ("cosine", "centred-cosine", "lda", "plda")
 ADAPTATIONS = ("backend", "finetune")
 DEFAULT_ATTACKERS = ("ignorant", "lazy-informed", "semi-informed", "informed", "procrustes", "wasserstein-procrustes")
 
@@ -41,7 +41,7 @@ class AttackerSettings:
     trials: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _one_of(self.backend, BACKENDS, "backend")
+        _one_of(self.backend, BACKENDS.names, "backend")
         _one_of(self.adaptation, ADAPTATIONS, "adaptation")
         if (self.mean or self.lda) and not self.plda:
             raise InputError("mean and lda belong to a plda file of Kaldi", fix="give plda = FILE too")
@@ -96,8 +96,8 @@ class Settings:
     def __post_init__(self) -> None:
         for name in self.measures:
             _one_of(name, MEASURES, "measure")
-        _one_of(self.backend, BACKENDS, "backend")
-        _one_of(self.adapted_backend, BACKENDS, "backend")
+        _one_of(self.backend, BACKENDS.names, "backend")
+        _one_of(self.adapted_backend, BACKENDS.names, "backend")
         _one_of(self.adaptation, ADAPTATIONS, "adaptation")
         for key, least in [("lengths", 1), ("speakers", 2), ("population", 2)]:
             bad = [n for n in getattr(self, key) if n < least]

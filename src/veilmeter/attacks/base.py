@@ -24,7 +24,7 @@ DrawLevel = Literal["utterance", "speaker", "unknown"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Run:
+class AttackerRun:
     """One run of the anonymizer over speech that the attacker has, matched to the originals by utterance.
 
     `draw` is what shares one pseudo-voice: an utterance, or all of a speaker's recordings. `own` is False for the run
@@ -46,7 +46,7 @@ class OtherPeople:
     """Speech of people who are not candidates: originals, and runs of the anonymizer over them."""
 
     originals: Embeddings
-    runs: tuple[Run, ...]
+    runs: tuple[AttackerRun, ...]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -62,7 +62,7 @@ class Material:
     candidates: Embeddings
     trials: NDArray[np.float32]
     conversations: tuple[Rows, ...]
-    runs: tuple[Run, ...] = ()
+    runs: tuple[AttackerRun, ...] = ()
     others: OtherPeople | None = None
     trial_ids: NDArray[np.object_] = field(default_factory=lambda: strings([]))
     pseudonyms: Rows | None = None

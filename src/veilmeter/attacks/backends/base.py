@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError
+from veilmeter.data.embeddings import Embeddings
 
 Array = NDArray[np.float64]
 
@@ -91,6 +92,7 @@ class Cosine:
     """
 
     name: str = "cosine"
+    is_cosine = True
 
     def project(self, vectors: ArrayLike) -> Array:
         return unit64(vectors)
@@ -108,6 +110,7 @@ class CentredCosine:
 
     mean: Array
     name: str = "centred cosine"
+    is_cosine = True
 
     @classmethod
     def fit(cls, vectors: ArrayLike) -> CentredCosine:
@@ -150,15 +153,50 @@ def scatter(x: Array, codes: NDArray[np.int64], k: int) -> tuple[Array, Array, A
 
 
 def shrunk(covariance: Array, samples: int) -> Array:
-    """Shrunk towards a multiple of the identity by the oracle approximating rule (Chen et al. 2010), so that it can be
-    inverted when there are fewer samples than dimensions."""
+    """With its correlation shrunk towards the identity, so that it can be inverted when there are fewer samples than
+    dimensions; each coordinate keeps its own variance.
+
+    The share is the oracle approximating one (Chen et al. 2010), for the correlation. Shrunk towards a multiple of the
+    identity, coordinates of low variance would be drowned, and whatever tells people apart there with them.
+    """
     d = len(covariance)
-    trace, trace_of_square = float(np.trace(covariance)), float(np.sum(covariance**2))
-    if trace == 0:
+    variances = np.diag(covariance)
+    mean = float(variances.mean())
+    if mean <= 0:
         return np.eye(d)
-    above = (1 - 2 / d) * trace_of_square + trace**2
-    below = (samples + 1 - 2 / d) * (trace_of_square - trace**2 / d)
+    # A floor for coordinates that hold no variance at all, as when the vectors lie in a subspace.
+    scales = np.sqrt(np.maximum(variances, 1e-9 * mean))
+    correlation = covariance / np.outer(scales, scales)
+    np.fill_diagonal(correlation, 1.0)
+    trace_of_square = float(np.sum(correlation**2))
+    above = (1 - 2 / d) * trace_of_square + d**2
+    below = (samples + 1 - 2 / d) * (trace_of_square - d)
     weight = 1.0 if below <= 0 else min(1.0, above / below)
-    mixed: Array = (1 - weight) * covariance + weight * trace / d * np.eye(d)
-    # A floor for directions that hold no variance at all, as when the vectors lie in a subspace.
-    return mixed + 1e-9 * trace / d * np.eye(d)
+    mixed: Array = ((1 - weight) * correlation + (weight + 1e-9) * np.eye(d)) * np.outer(scales, scales)
+    return mixed
+
+
+class _CosineKind:
+    about = "x = unit(mean of unit vectors), and the angle between both"
+    needs_training = False
+
+    def untrained(self, enrol: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
+        return Cosine(), None
+
+    def trained(self, training: Embeddings, dimension: int | None) -> Backend:
+        return Cosine()
+
+
+class _CentredCosineKind:
+    about = "the same after a mean was taken off: that of the training speech, or of each side by itself"
+    needs_training = False
+
+    def untrained(self, enrol: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
+        # Each side has a mean of its own: clear and protected speech lie in different places.
+        return CentredCosine.fit(enrol.vectors), CentredCosine.fit(test.vectors)
+
+    def trained(self, training: Embeddings, dimension: int | None) -> Backend:
+        return CentredCosine.fit(training.vectors)
+
+
+COSINE, CENTRED_COSINE = _CosineKind(), _CentredCosineKind()

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veilmeter.attacks.backends.base import Array, Averages, cosines, scatter, shrunk, training_set, unit64
+from veilmeter.attacks.backends.base import Array, Averages, Backend, cosines, scatter, shrunk, training_set, unit64
+from veilmeter.core.errors import InputError
+from veilmeter.data.embeddings import Embeddings
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +24,7 @@ class LDA:
     transform: Array
     training_speakers: int
     training_utterances: int
+    is_cosine = True
 
     @property
     def name(self) -> str:
@@ -53,3 +56,17 @@ class LDA:
 
     def compare(self, enrolment: Averages, test: Averages) -> Array:
         return cosines(enrolment, test)
+
+
+class _LDAKind:
+    about = "within-class whitening, then the directions that tell training speakers apart; cosine"
+    needs_training = True
+
+    def untrained(self, enrol: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
+        raise InputError("the back end lda needs training speech")
+
+    def trained(self, training: Embeddings, dimension: int | None) -> Backend:
+        return LDA.fit(training.vectors, training.codes, dimension)
+
+
+KIND = _LDAKind()

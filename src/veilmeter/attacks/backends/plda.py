@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 
-from veilmeter.attacks.backends.base import Array, Averages, average, scatter, shrunk, training_set, unit64
+from veilmeter.attacks.backends.base import Array, Averages, Backend, average, scatter, shrunk, training_set, unit64
 from veilmeter.attacks.backends.lda import LDA
 from veilmeter.core.errors import InputError
+from veilmeter.data.embeddings import Embeddings
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,3 +149,17 @@ def _em_step(
     back = np.linalg.inv(transform)
     back_within, back_between = back @ new_within @ back.T, back @ new_between @ back.T
     return (back_within + back_within.T) / 2, (back_between + back_between.T) / 2, float(likelihood)
+
+
+class _PLDAKind:
+    about = "two-covariance PLDA by expectation-maximization; log-likelihood ratios"
+    needs_training = True
+
+    def untrained(self, enrol: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
+        raise InputError("the back end plda needs training speech")
+
+    def trained(self, training: Embeddings, dimension: int | None) -> Backend:
+        return PLDA.fit(training.vectors, training.codes, dimension=dimension)
+
+
+KIND = _PLDAKind()

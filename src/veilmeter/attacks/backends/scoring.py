@@ -1,23 +1,23 @@
-"""An attacker at work: from vectors to a score for every enrolled person and every conversation."""
+"""From vectors to a score for every enrolled person and every conversation: one back end, or cross-validated ones."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from veilmeter.assessment.settings import AttackerSettings
-from veilmeter.attacks.backends import LDA, PLDA, Averages, Backend, CentredCosine, Cosine, average
+from veilmeter.attacks.backends.base import Averages, Backend, average
+from veilmeter.attacks.backends.registry import BACKENDS
+from veilmeter.attacks.base import Floats, Rows
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
 
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
 DECIMALS = 9
+LEAST_SPEAKERS = 6  # for cross-validation: fewer can't be trained on some and tested on others
 
 
 class Scorer(Protocol):
@@ -46,7 +46,7 @@ class Fixed:
     @property
     def is_cosine(self) -> bool:
         """Whether a score is the cosine of two projected, averaged vectors."""
-        return isinstance(self.backend, Cosine | CentredCosine | LDA)
+        return bool(getattr(self.backend, "is_cosine", False))
 
     def matrix(self, enrol: Embeddings, test: Embeddings, groups: Rows) -> Floats:
         other = self.test_backend or self.backend
@@ -58,31 +58,38 @@ class Fixed:
 class CrossValidated:
     """Back ends trained without two folds of speakers each: a pair of people is scored by one that saw neither.
 
-    Where both are of one fold, the scores of all back ends that left that fold out are averaged.
+    Every pair is scored by exactly one: two people of different folds by the one that left out both, two of one fold
+    (all target pairs among them) by the one that left out that fold and the next. An average of several for some pairs
+    only would spread their scores less than those of the others, which biases every measure.
     """
 
-    backends: dict[tuple[int, int], Backend]
-    fold: dict[str, int]
+    backends: Mapping[tuple[int, int], Backend]
+    fold: Mapping[str, int]
+    folds: int
 
     @property
     def name(self) -> str:
-        return next(iter(self.backends.values())).name + f", {max(self.fold.values()) + 1}-fold by speaker"
+        return next(iter(self.backends.values())).name + f", {self.folds}-fold by speaker"
+
+    def used(self, first: int, second: int) -> tuple[int, int]:
+        """Which back end scores a pair of people of these folds."""
+        other = (first + 1) % self.folds if first == second else second
+        return min(first, other), max(first, other)
 
     def matrix(self, enrol: Embeddings, test: Embeddings, groups: Rows) -> Floats:
         row_fold = np.array([self.fold[name] for name in enrol.names])
         column_fold = np.array([self.fold[test.speakers[group[0]]] for group in groups])
         scores = np.zeros((len(row_fold), len(column_fold)))
-        seen = np.zeros_like(scores)
-        for (a, b), backend in self.backends.items():
-            rows = np.flatnonzero(np.isin(row_fold, (a, b)))
-            columns = np.flatnonzero(np.isin(column_fold, (a, b)))
-            if not len(rows) or not len(columns):
-                continue
-            people = average(backend.project(enrol.vectors), enrol.codes, len(enrol.names)).take(rows)
-            spoken = conversations_of(backend.project(test.vectors), groups[columns])
-            scores[np.ix_(rows, columns)] += backend.compare(people, spoken)
-            seen[np.ix_(rows, columns)] += 1
-        return rounded(scores / seen)
+        for pair, backend in self.backends.items():
+            blocks = [(a, b) for a in pair for b in pair if self.used(a, b) == pair]
+            people = average(backend.project(enrol.vectors), enrol.codes, len(enrol.names))
+            projected = backend.project(test.vectors)
+            for a, b in blocks:
+                rows, columns = np.flatnonzero(row_fold == a), np.flatnonzero(column_fold == b)
+                if len(rows) and len(columns):
+                    spoken = conversations_of(projected, groups[columns])
+                    scores[np.ix_(rows, columns)] = backend.compare(people.take(rows), spoken)
+        return rounded(scores)
 
 
 def conversations_of(projected: Floats, groups: Rows) -> Averages:
@@ -106,10 +113,11 @@ class KaldiFiles:
     lda: Path | None = None
 
     @classmethod
-    def of(cls, options: AttackerSettings) -> KaldiFiles | None:
-        if options.plda is None:
+    def of(cls, plda: str | None, mean: str | None = None, lda: str | None = None) -> KaldiFiles | None:
+        """The files of these paths; None without a PLDA model."""
+        if plda is None:
             return None
-        return cls(Path(options.plda), *(None if file is None else Path(file) for file in (options.mean, options.lda)))
+        return cls(Path(plda), *(None if file is None else Path(file) for file in (mean, lda)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,25 +139,17 @@ class Recipe:
             from veilmeter.attacks.backends.kaldi import read_kaldi_recipe
 
             return Fixed(read_kaldi_recipe(self.kaldi.plda, self.kaldi.mean, self.kaldi.lda))
-        if self.kind == "centred-cosine" and self.training is None:
-            # Each side has a mean of its own: clear and protected speech lie in different places.
-            return Fixed(CentredCosine.fit(enrol.vectors), CentredCosine.fit(test.vectors))
-        if self.folds is not None and self.training is not None:
+        kind = BACKENDS[self.kind]
+        if self.training is None:
+            if kind.needs_training:
+                raise InputError(
+                    f"the back end {self.kind} needs training speech", fix="give --train-original or choose cosine"
+                )
+            return Fixed(*kind.untrained(enrol, test))
+        if self.folds is not None:
             others = tuple({*enrol.names, *test.names})
             return cross_validated(self.kind, self.dimension, self.training, others, self.folds, self.seed)
-        return Fixed(make_backend(self.kind, self.dimension, self.training))
-
-
-def make_backend(kind: str, dimension: int | None, training: Embeddings | None) -> Backend:
-    if kind == "cosine":
-        return Cosine()
-    if training is None:
-        raise InputError(f"the back end {kind} needs training speech", fix="give --train-original or choose cosine")
-    if kind == "centred-cosine":
-        return CentredCosine.fit(training.vectors)
-    if kind == "lda":
-        return LDA.fit(training.vectors, training.codes, dimension)
-    return PLDA.fit(training.vectors, training.codes, dimension=dimension)
+        return Fixed(kind.trained(self.training, self.dimension))
 
 
 def cross_validated(
@@ -160,7 +160,7 @@ def cross_validated(
     `others` are speakers that have no training speech but are scored.
     """
     names = sorted({*material.names, *others})
-    if len(names) < 6:
+    if len(names) < LEAST_SPEAKERS:
         raise InputError(
             f"an attacker can't be trained by cross-validation on {len(names)} speakers",
             fix="give training speech of other people (--train-anonymized)",
@@ -172,5 +172,5 @@ def cross_validated(
     backends: dict[tuple[int, int], Backend] = {}
     for a, b in combinations(range(folds), 2):
         kept = material.take((of != a) & (of != b))
-        backends[a, b] = make_backend(kind, dimension, kept)
-    return CrossValidated(backends, fold)
+        backends[a, b] = BACKENDS[kind].trained(kept, dimension)
+    return CrossValidated(backends, fold, folds)

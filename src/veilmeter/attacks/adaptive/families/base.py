@@ -1,0 +1,81 @@
+"""What a method is: fitted on the attacker's own data, it gives each candidate a score for a vector.
+
+Every method here is affine in the vector. Scores are standardized over the candidates of a trial, so lengths of vectors
+and of projections drop out: a cosine with each candidate's model is the product with that model at unit length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.attacks.adaptive.training import TrainingSet
+from veilmeter.attacks.base import Floats
+
+Parameters = tuple[float, ...]
+PRIOR = 3.0  # how many candidates' worth the usual spread counts beside that of the candidates of a trial
+
+
+@dataclass(frozen=True, eq=False)
+class AffineScorer:
+    """scores = x weights + offset, one column per candidate; `usual` is their usual variance over candidates."""
+
+    weights: Floats
+    offset: Floats
+    usual: float = 0.0
+
+    def scores(self, x: Floats) -> NDArray[np.float32]:
+        """Standardized over the candidates of each trial.
+
+        With few candidates their spread says little, so it is mixed with the usual one: with two, every trial would
+        otherwise seem equally sure.
+        """
+        raw = x.astype(np.float32) @ self.weights.astype(np.float32) + self.offset.astype(np.float32)
+        raw -= raw.mean(axis=1, keepdims=True)
+        n = raw.shape[1]
+        variances = np.einsum("ij,ij->i", raw, raw, dtype=np.float64) / n
+        mixed = ((n - 1) * variances + PRIOR * self.usual) / (n - 1 + PRIOR)
+        scaled: NDArray[np.float32] = raw / np.sqrt(np.maximum(mixed, 1e-24)).astype(np.float32)[:, None]
+        return scaled
+
+
+class Family(Protocol):
+    """A method with its parameters: one file each, registered in `FAMILIES`.
+
+    `grid` are the parameters to choose from, `default` those used where nothing can be chosen honestly (None: it is not
+    used then). `about` completes the sentence "The attacker ...".
+    """
+
+    name: str
+    about: str
+    grid: tuple[Parameters, ...]
+    default: Parameters | None
+
+    def possible(self, training: TrainingSet) -> bool:
+        """Whether it can be fitted on such data, and at an acceptable cost."""
+        ...
+
+    def fit(self, training: TrainingSet, grid: Sequence[Parameters]) -> Iterator[tuple[Parameters, AffineScorer]]:
+        """A scorer for each of these parameters, sharing what they have in common."""
+        ...
+
+
+def toward(models: Floats) -> Floats:
+    """The weights of a cosine with each row of `models` (columns of unit length)."""
+    norms = np.linalg.norm(models, axis=1)
+    found: Floats = (models / np.where(norms > 0, norms, 1.0)[:, None]).T
+    return found
+
+
+def scorer(training: TrainingSet, weights: Floats, offset: Floats | None = None) -> AffineScorer:
+    """With the usual variance, which is that of the training's copies."""
+    shift = np.zeros(weights.shape[1]) if offset is None else offset
+    centered = weights - weights.mean(axis=1, keepdims=True)
+    level = shift - shift.mean()
+    some = training.x[:: max(1, len(training.x) // 500)]
+    spread = some @ centered + level if len(some) else level[None, :]
+    return AffineScorer(weights, shift, float(np.mean(spread**2)))

@@ -1,0 +1,87 @@
+"""Two-view LDA: a candidate's place among the copies is what the original voice predicts, plus part of the rest.
+
+With M the mean copies, c their mean and mu the mean originals, F = mu (mu'mu + lambda t I)^-1 mu' (M - c) is what the
+original predicts (t the mean variance of mu), D = (M - c) - F the rest, which holds identity and the noise of draws
+alike. Class means are F + rho D, the covariance within a class is W + (1 - rho) D'D/n, shrunk. rho = 1 is plain LDA,
+rho = 0 trusts only what the original predicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from veilmeter.attacks.adaptive.families.base import AffineScorer, Parameters, scorer
+from veilmeter.attacks.adaptive.training import TrainingSet, solved, spectrum
+from veilmeter.attacks.base import Floats
+
+FLOOR = 1e-3  # of the mean variance, added to every direction
+
+
+def shrink(covariance: Floats, share: float) -> Floats:
+    """`share` of the way to a multiple of the identity, or with a negative share to its own diagonal."""
+    d = len(covariance)
+    if share >= 0:
+        mixed = (1 - share) * covariance
+        mixed[np.diag_indices(d)] += share * np.trace(covariance) / d
+    else:
+        mixed = (1 + share) * covariance
+        mixed[np.diag_indices(d)] -= share * np.diag(covariance)
+    return mixed
+
+
+class TwoViewLDA:
+    """Parameters: the share of other people's covariance, lambda, rho, and the shrinkage (see `shrink`)."""
+
+    name = "two-view-lda"
+    about = "places each candidate among the copies by their original voice and their own copies together"
+    grid: tuple[Parameters, ...] = tuple(
+        (share, strength, rest, shrinkage)
+        for share in (0.0, 0.3, 0.5)
+        for strength in (0.1, 0.3, 1.0)
+        for rest in (0.0, 0.5, 1.0)
+        for shrinkage in (0.3, 0.6, -0.3)
+    )
+    default: Parameters | None = (0.0, 0.3, 0.5, 0.6)
+
+    def possible(self, training: TrainingSet) -> bool:
+        return len(training.x) > 0
+
+    def fit(self, training: TrainingSet, grid: Sequence[Parameters]) -> Iterator[tuple[Parameters, AffineScorer]]:
+        n, means = training.candidates, training.means
+        center = means.mean(axis=0)
+        centered = means - center
+        rest = training.x - means[training.labels]
+        own = rest.T @ rest / len(training.x)
+        floor = FLOOR * float(np.mean((training.x - center) ** 2))
+        parts = spectrum(training.mu)
+        variance = float(np.sum(training.mu**2)) / n
+        for (share, strength), group in groupby(
+            sorted(p for p in grid if training.within is not None or p[0] == 0.0), key=lambda p: p[:2]
+        ):
+            within = own if training.within is None else (1 - share) * own + share * training.within
+            ridge = max(strength * variance, 1e-12)
+            predicted = training.mu @ solved(parts, training.mu.T @ centered, ridge)
+            unexplained = centered - predicted
+            noise = unexplained.T @ unexplained / n
+            for parameters in group:
+                _, _, kept, shrinkage = parameters
+                covariance = within + (1 - kept) * noise
+                covariance[np.diag_indices(len(covariance))] += floor
+                yield (
+                    parameters,
+                    self._scorer(training, predicted + kept * unexplained, shrink(covariance, shrinkage), center),
+                )
+
+    @staticmethod
+    def _scorer(training: TrainingSet, models: Floats, covariance: Floats, center: Floats) -> AffineScorer:
+        weights = cho_solve(cho_factor(covariance, lower=True), models.T)
+        lengths = np.sqrt(np.maximum(np.einsum("ij,ji->i", models, weights), 1e-24))
+        weights = weights / lengths
+        return scorer(training, weights, -center @ weights)
+
+
+FAMILY = TwoViewLDA()

@@ -1,0 +1,240 @@
+"""The adaptive attacker: fits every method, chooses and fuses them by cross-validation on its own data, and refits.
+
+Per method the parameters with the least cross-entropy, then non-negative weights of all methods, then everything is
+fitted again on all data. Where nothing can be held out honestly, methods, parameters and weights are fixed ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.attacks.adaptive.families import FAMILIES, AffineScorer, Family, Parameters
+from veilmeter.attacks.adaptive.fusion import fit_weights, least_loss, log_softmax
+from veilmeter.attacks.adaptive.own_data import OwnData
+from veilmeter.attacks.adaptive.training import Space, TrainingSet, make_training
+from veilmeter.attacks.adaptive.validation import Split, splits
+from veilmeter.attacks.base import Floats, Rows
+from veilmeter.core.errors import InputError
+
+MOST_SCORES = 6_000_000  # held-out scores per method: beyond, recordings are drawn at random
+MOST_KEPT = 40_000_000  # held-out scores of all methods and parameters; beyond, parameters are chosen on a part
+SCREENED = 500_000  # scores per method and parameters on that part
+LEAST_WEIGHT = 1e-3
+BLOCK = 4_000_000  # scores at a time
+
+
+@dataclass(frozen=True, order=True)
+class MethodChoice:
+    """A method with its parameters, on the vectors of one extractor (`view`)."""
+
+    view: int
+    family: str
+    parameters: Parameters
+
+    def __str__(self) -> str:
+        numbers = ", ".join(f"{value:g}" for value in self.parameters)
+        place = f" on extractor {self.view + 1}" if self.view else ""
+        return self.family + (f" ({numbers})" if numbers else "") + place
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One fitted method of the fusion."""
+
+    choice: MethodChoice
+    weight: float
+    scorer: AffineScorer
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """What cross-validation said: share linked and cross-entropy (nats) of the fusion and of each method's best."""
+
+    linked: float
+    loss: float
+    recordings: int
+    methods: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Adaptive:
+    """A fitted attacker. `logits` and `log_posteriors` take raw vectors, one array per extractor."""
+
+    candidates: int
+    members: tuple[Member, ...]
+    spaces: tuple[Space, ...]
+    validation: Validation | None
+
+    def logits(self, *trials: NDArray[Any], spaces: Sequence[Space] | None = None) -> Floats:
+        """Weighted sums of standardized scores: trials x candidates."""
+        rows = len(trials[0])
+        found = np.zeros((rows, self.candidates))
+        step = max(1, BLOCK // max(1, self.candidates))
+        for start in range(0, rows, step):
+            part = slice(start, start + step)
+            seen = [
+                space.apply(np.asarray(vectors[part], np.float64))
+                for space, vectors in zip(spaces or self.spaces, trials, strict=True)
+            ]
+            for member in self.members:
+                found[part] += member.weight * member.scorer.scores(seen[member.choice.view])
+        return found
+
+    def log_posteriors(self, *trials: NDArray[Any]) -> Floats:
+        return log_softmax(self.logits(*trials))
+
+    def to_json(self) -> dict[str, Any]:
+        """What was chosen, for results.json."""
+        about: dict[str, Any] = {"weights": {str(one.choice): round(one.weight, 4) for one in self.members}}
+        if self.validation is None:
+            about["chosen_by"] = "default: nothing could be held out honestly"
+        else:
+            about |= {
+                "chosen_by": "cross-validation on the attacker's own recordings",
+                "validation": {
+                    "linked": round(self.validation.linked, 4),
+                    "cross_entropy": round(self.validation.loss, 4),
+                    "chance_cross_entropy": round(float(np.log(self.candidates)), 4),
+                    "recordings": self.validation.recordings,
+                    "methods": {name: round(loss, 4) for name, loss in self.validation.methods.items()},
+                },
+            }
+        return about
+
+
+def fit_adaptive(data: OwnData, families: Sequence[str] | None = None, *, seed: int = 0) -> Adaptive:
+    """The attacker of `data`, with these methods to choose from (all of them by default)."""
+    names = list(FAMILIES) if families is None else list(families)
+    methods: dict[str, Family] = {name: FAMILIES[name] for name in names}
+    everything = np.ones(len(data.labels), bool)
+    trainings = [make_training(data, view, everything, tuple(data.runs)) for view in data.views]
+    spaces = tuple(training.space for training in trainings)
+    possible = [
+        (view, name)
+        for view, training in enumerate(trainings)
+        for name, family in methods.items()
+        if family.possible(training)
+    ]
+    if not possible:
+        raise InputError(
+            f"none of the methods {', '.join(names)} can be fitted on what this attacker has",
+            fix="give runs of the anonymizer over the candidates' speech, or other people's speech",
+        )
+    held = [] if data.candidates < 2 else list(splits(data))
+    validation: Validation | None = None
+    if held:
+        weights, validation = _choose(data, methods, possible, held, seed)
+    else:
+        weights = _defaults(methods, possible)
+    members = []
+    for (view, name), wanted in _by_family(weights).items():
+        for parameters, scorer in methods[name].fit(trainings[view], wanted):
+            choice = MethodChoice(view, name, parameters)
+            members.append(Member(choice, weights[choice], scorer))
+    return Adaptive(data.candidates, tuple(members), spaces, validation)
+
+
+def _defaults(methods: Mapping[str, Family], possible: Sequence[tuple[int, str]]) -> dict[MethodChoice, float]:
+    """One run with one draw per speaker: nothing honest to choose on."""
+    chosen = {}
+    for view, name in possible:
+        default = methods[name].default
+        if default is not None:
+            chosen[MethodChoice(view, name, default)] = 1.0
+    if not chosen:  # only methods that have no default, as when one of them was asked for by name
+        chosen = {MethodChoice(view, name, methods[name].grid[-1]): 1.0 for view, name in possible}
+    return chosen
+
+
+def _by_family(choices: Mapping[MethodChoice, float]) -> dict[tuple[int, str], list[Parameters]]:
+    found: dict[tuple[int, str], list[Parameters]] = {}
+    for choice in choices:
+        found.setdefault((choice.view, choice.family), []).append(choice.parameters)
+    return found
+
+
+def _choose(
+    data: OwnData,
+    methods: Mapping[str, Family],
+    possible: Sequence[tuple[int, str]],
+    held: Sequence[Split],
+    seed: int,
+) -> tuple[dict[MethodChoice, float], Validation]:
+    rng = np.random.default_rng([seed, 15])
+    n = data.candidates
+    most = max(200, MOST_SCORES // n)
+    share = min(1.0, most / sum(split.size for split in held))
+    thinned = [split.thinned(max(1, round(share * split.size)), rng) for split in held]
+    grids = {place: list(methods[place[1]].grid) for place in possible}
+    size = n * sum(split.size for split in thinned) * sum(map(len, grids.values()))
+    if size > MOST_KEPT:
+        part = held[0].thinned(max(100, SCREENED // n), rng)
+        scores, labels = _held_out(data, methods, grids, [part])
+        grids = {place: [choice.parameters] for place, choice in _best(scores, labels)[0].items()}
+    scores, labels = _held_out(data, methods, grids, thinned)
+    best, losses = _best(scores, labels)
+    choices = list(best.values())
+    weights, loss = fit_weights([scores[choice] for choice in choices], labels)
+    fused = sum(np.float32(weight) * scores[choice] for weight, choice in zip(weights, choices, strict=True))
+    assert isinstance(fused, np.ndarray)
+    own = fused[np.arange(len(labels)), labels]
+    linked = float(np.mean((fused >= own[:, None]).sum(axis=1) == 1))
+    kept = {choice: float(w) for choice, w in zip(choices, weights, strict=True) if w > LEAST_WEIGHT}
+    if not kept:  # nothing told people apart: whatever is used, it will be near chance
+        kept = {min(losses, key=lambda choice: losses[choice]): LEAST_WEIGHT}
+    return kept, Validation(linked, loss, len(labels), {str(choice): losses[choice] for choice in choices})
+
+
+def _best(
+    scores: Mapping[MethodChoice, NDArray[np.float32]], labels: Rows
+) -> tuple[dict[tuple[int, str], MethodChoice], dict[MethodChoice, float]]:
+    """Per method and extractor the parameters with the least cross-entropy, and everybody's."""
+    losses = {choice: least_loss(held, labels) for choice, held in scores.items()}
+    best: dict[tuple[int, str], MethodChoice] = {}
+    for choice, loss in losses.items():
+        place = (choice.view, choice.family)
+        if place not in best or loss < losses[best[place]]:
+            best[place] = choice
+    return best, losses
+
+
+def _held_out(
+    data: OwnData,
+    methods: Mapping[str, Family],
+    grids: Mapping[tuple[int, str], Sequence[Parameters]],
+    held: Sequence[Split],
+) -> tuple[dict[MethodChoice, NDArray[np.float32]], Rows]:
+    """Standardized scores of the held-out recordings by every method, in one order, and whose they are."""
+    collected: dict[MethodChoice, list[NDArray[np.float32]]] = {}
+    labels = []
+    for split in held:
+        rows = np.concatenate([rows for _, rows in split.tests])
+        labels.append(data.labels[rows])
+        for choice, scores in _split_scores(data, methods, grids, split):
+            collected.setdefault(choice, []).append(scores)
+    whole = {choice: np.concatenate(parts) for choice, parts in collected.items() if len(parts) == len(held)}
+    return whole, np.concatenate(labels)
+
+
+def _split_scores(
+    data: OwnData,
+    methods: Mapping[str, Family],
+    grids: Mapping[tuple[int, str], Sequence[Parameters]],
+    split: Split,
+) -> Iterator[tuple[MethodChoice, NDArray[np.float32]]]:
+    trainings: dict[int, tuple[TrainingSet, Floats]] = {}
+    for (view, name), grid in grids.items():
+        if view not in trainings:
+            training = make_training(data, data.views[view], split.train, split.train_runs)
+            tested = np.concatenate([data.views[view].copies[run][rows] for run, rows in split.tests])
+            trainings[view] = training, training.space.apply(tested)
+        training, tested = trainings[view]
+        if not methods[name].possible(training):
+            continue
+        for parameters, scorer in methods[name].fit(training, grid):
+            yield MethodChoice(view, name, parameters), scorer.scores(tested)

@@ -1,0 +1,103 @@
+"""Fusion: non-negative weights of several methods' scores, chosen for the least cross-entropy of who speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from veilmeter.attacks.base import Floats, Rows
+
+Scores = NDArray[np.float32]
+PENALTY = 1e-3
+STEPS = 12
+LARGEST = 60.0
+
+
+def cross_entropy(weights: Floats, methods: Sequence[Scores], labels: Rows, penalty: float) -> tuple[float, Floats]:
+    """Mean -log p(right candidate) of softmax(sum of weighted scores), plus the penalty; and its gradient."""
+    rows = np.arange(len(labels))
+    logits = sum(np.float32(weight) * scores for weight, scores in zip(weights, methods, strict=True))
+    assert isinstance(logits, np.ndarray)
+    logits -= logits.max(axis=1, keepdims=True)
+    own = logits[rows, labels].astype(np.float64)
+    np.exp(logits, out=logits)
+    totals = logits.sum(axis=1, dtype=np.float64)
+    value = float(np.mean(np.log(totals) - own)) + penalty * float(np.sum(weights**2))
+    logits /= totals[:, None].astype(np.float32)
+    logits[rows, labels] -= 1
+    gradient = [float(np.vdot(logits, scores)) / len(labels) for scores in methods]
+    return value, np.array(gradient) + 2 * penalty * weights
+
+
+def fit_weights(methods: Sequence[Scores], labels: Rows, penalty: float = PENALTY) -> tuple[Floats, float]:
+    """The non-negative weights with the least cross-entropy, and that."""
+    start = np.full(len(methods), 1 / len(methods))
+    found = minimize(
+        cross_entropy,
+        start,
+        args=(methods, labels, penalty),
+        jac=True,
+        bounds=[(0.0, LARGEST)] * len(methods),
+        method="L-BFGS-B",
+    )
+    return np.asarray(found.x, float), float(found.fun)
+
+
+def least_loss(scores: Scores, labels: Rows, penalty: float = PENALTY) -> float:
+    """The least cross-entropy that one method's scores reach at any weight, by Newton steps."""
+    rows = np.arange(len(labels))
+    own = scores[rows, labels].astype(np.float64)
+    weight, best = 1.0, np.inf
+    for _ in range(STEPS):
+        logits = np.float32(weight) * scores
+        logits -= logits.max(axis=1, keepdims=True)
+        height = logits[rows, labels].astype(np.float64)
+        np.exp(logits, out=logits)
+        totals = logits.sum(axis=1, dtype=np.float64)
+        value = float(np.mean(np.log(totals) - height)) + penalty * weight**2
+        first = np.einsum("ij,ij->i", logits, scores, dtype=np.float64) / totals
+        second = np.einsum("ij,ij,ij->i", logits, scores, scores, dtype=np.float64) / totals
+        slope = float(np.mean(first - own)) + 2 * penalty * weight
+        bend = float(np.mean(second - first**2)) + 2 * penalty
+        improved = best - value
+        best = min(best, value)
+        if improved < 1e-5:
+            break
+        # Far from the minimum the loss is nearly straight and a full step would overshoot.
+        weight = float(np.clip(weight - slope / bend, weight / 4, 4 * weight + 1e-3))
+    return min(best, float(np.log(scores.shape[1])))
+
+
+def log_softmax(logits: Floats) -> Floats:
+    """Log-posteriors over the candidates of each row."""
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    found: Floats = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return found
+
+
+def log_odds(logits: Floats) -> Floats:
+    """Log-likelihood ratios of each candidate against the others: log-odds of its posterior plus log(n - 1).
+
+    They order scores as the posteriors do, but do not saturate where somebody is nearly certain.
+
+    >>> log_odds(np.array([[800.0, 0.0, 0.0], [0.0, 0.0, 0.0]])).round(6).tolist()
+    [[800.0, -799.306853, -799.306853], [0.0, 0.0, 0.0]]
+    """
+    n = logits.shape[1]
+    if n < 2:
+        return np.zeros_like(logits)
+    rows, best = np.arange(len(logits)), np.argmax(logits, axis=1)
+    top = logits[rows, best]
+    weights = np.exp(logits - top[:, None])
+    weights[rows, best] = 0.0
+    # For everybody but the best, the others' sum is at least the best one's weight, which is 1.
+    totals = top[:, None] + np.log1p(weights.sum(axis=1, keepdims=True) - weights)
+    others = logits.copy()
+    others[rows, best] = -np.inf
+    second = others.max(axis=1)
+    totals[rows, best] = second + np.log(np.exp(others - second[:, None]).sum(axis=1))
+    found: Floats = logits - totals + np.log(n - 1)
+    return found

@@ -1,0 +1,181 @@
+"""What the methods are fitted on: centered vectors of unit length, speaker means, and what other people's speech adds.
+
+x <- unit(x - mean of the copies), y <- unit(y - mean of the originals); a trial is treated as a copy. The length of a
+vector, which this takes away, is kept as one more coordinate, because it may tell people apart too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from veilmeter.attacks.adaptive.own_data import OtherCopies, OwnData, View
+from veilmeter.attacks.backends.base import unit64
+from veilmeter.attacks.base import Floats, Rows
+
+LEAST_SPREAD = 1e-4  # of the logarithm of lengths: below, all vectors are of one length
+PREDICTION = 0.3  # the ridge, in units of the mean variance, that predicts copies of people who have none
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Where raw vectors are put: the mean that is taken off, and how lengths become a coordinate."""
+
+    mean: Floats
+    length: float
+    spread: float
+
+    @classmethod
+    def fit(cls, vectors: Floats) -> Space:
+        lengths = np.log(np.maximum(np.linalg.norm(vectors, axis=1), 1e-12))
+        spread = float(lengths.std())
+        return cls(vectors.mean(axis=0), float(lengths.mean()), spread if spread > LEAST_SPREAD else 0.0)
+
+    def apply(self, vectors: Floats) -> Floats:
+        d = vectors.shape[1]
+        lengths = np.zeros(len(vectors))
+        if self.spread:
+            logs = np.log(np.maximum(np.linalg.norm(vectors, axis=1), 1e-12))
+            # As large as the other coordinates are on average, so that it weighs like one of them.
+            lengths = np.clip((logs - self.length) / self.spread, -3, 3) / np.sqrt(d)
+        return np.concatenate([unit64(vectors - self.mean), lengths[:, None]], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSet:
+    """Copies `x` with their candidates `labels`; `mu` the centered means of the candidates' originals.
+
+    `pairs_x` and `pairs_y` are other people's copies and originals, row by row, and `within` their covariance within a
+    speaker, over draws and utterances.
+    """
+
+    candidates: int
+    x: Floats
+    labels: Rows
+    mu: Floats
+    space: Space
+    comparable: bool = True
+    pairs_x: Floats | None = None
+    pairs_y: Floats | None = None
+    within: Floats | None = None
+
+    @cached_property
+    def counts(self) -> Rows:
+        return np.bincount(self.labels, minlength=self.candidates)
+
+    @cached_property
+    def means(self) -> Floats:
+        """The mean copy of each candidate."""
+        return class_means(self.x, self.labels, self.candidates)
+
+    @cached_property
+    def spectrum(self) -> tuple[Floats, Floats]:
+        """Eigenvalues and eigenvectors of X'X, from the smaller of the two products."""
+        return spectrum(self.x)
+
+    def ridge(self, targets: Floats, strength: float) -> Floats:
+        """(X'X + strength I)^-1 X' H, with X' H given."""
+        return solved(self.spectrum, targets, strength)
+
+
+def make_training(data: OwnData, view: View, rows: np.ndarray, runs: Sequence[int]) -> TrainingSet:
+    """The training of `view` on these utterances (a mask) in these runs."""
+    n = data.candidates
+    originals = view.originals[rows]
+    means_of = Space.fit(originals)
+    mu = class_means(means_of.apply(originals), data.labels[rows], n)
+    mu -= mu.mean(axis=0)
+    kept = [rows & data.present[run] for run in runs]
+    raw = [view.copies[run][mask] for run, mask in zip(runs, kept, strict=True)]
+    labels = np.concatenate([data.labels[mask] for mask in kept]) if kept else np.zeros(0, np.int64)
+    if not len(labels):
+        return _without_copies(data, view, mu)
+    copies = np.concatenate(raw)
+    space = Space.fit(copies)
+    x = space.apply(copies)
+    pairs_x, pairs_y, within = _others(view.others)
+    x, labels = _with_predicted(x, labels, mu, n, pairs_x, pairs_y)
+    return TrainingSet(n, x, labels, mu, space, view.comparable, pairs_x, pairs_y, within)
+
+
+def _without_copies(data: OwnData, view: View, mu: Floats) -> TrainingSet:
+    """No candidate has a copy: other people's pairs predict them; without these, only originals can be compared."""
+    pairs_x, pairs_y, within = _others(view.others)
+    space = Space.fit(view.originals if view.others is None else view.others.copies)
+    x, labels = np.zeros((0, len(space.mean) + 1)), np.zeros(0, np.int64)
+    if pairs_x is not None:
+        x, labels = _with_predicted(x, labels, mu, data.candidates, pairs_x, pairs_y)
+    return TrainingSet(data.candidates, x, labels, mu, space, view.comparable, pairs_x, pairs_y, within)
+
+
+def _others(others: OtherCopies | None) -> tuple[Floats | None, Floats | None, Floats | None]:
+    """Other people's pairs, each side centered by its own mean, and their covariance within a speaker."""
+    if others is None:
+        return None, None, None
+    x = Space.fit(others.copies).apply(others.copies)
+    y = Space.fit(others.originals).apply(others.originals)
+    codes = np.unique(others.speakers, return_inverse=True)[1]
+    people = int(codes.max()) + 1
+    free = len(x) - people
+    if free <= 10:
+        return x, y, None
+    rest = x - class_means(x, codes, people)[codes]
+    return x, y, rest.T @ rest / free
+
+
+def _with_predicted(
+    x: Floats, labels: Rows, mu: Floats, n: int, pairs_x: Floats | None, pairs_y: Floats | None
+) -> tuple[Floats, Rows]:
+    """Candidates without any copy get one that the others' originals and copies predict from their original."""
+    counts = np.bincount(labels, minlength=n)
+    missing = np.flatnonzero(counts == 0)
+    if not len(missing):
+        return x, labels
+    known = np.flatnonzero(counts)
+    if len(known):
+        center = x.mean(axis=0)
+        before, after = mu[known], class_means(x, labels, n)[known] - center
+    else:
+        center = np.zeros(x.shape[1])
+        before, after = np.zeros((0, mu.shape[1])), np.zeros((0, x.shape[1]))
+    if pairs_x is not None and pairs_y is not None:
+        before, after = np.concatenate([before, pairs_y]), np.concatenate([after, pairs_x - pairs_x.mean(axis=0)])
+    values, axes = spectrum(before)
+    strength = PREDICTION * float(np.sum(before**2)) / max(1, len(before))
+    predicted = mu[missing] @ solved((values, axes), before.T @ after, max(strength, 1e-9)) + center
+    return np.concatenate([x, predicted]), np.concatenate([labels, missing])
+
+
+def class_means(x: Floats, labels: Rows, n: int) -> Floats:
+    """The mean of the rows of each class; zero where it has none."""
+    counts = np.bincount(labels, minlength=n)
+    return class_sums(x, labels, n) / np.maximum(counts, 1)[:, None]
+
+
+def class_sums(x: Floats, labels: Rows, n: int) -> Floats:
+    """The sum of the rows of each class."""
+    sums = np.zeros((n, x.shape[1]))
+    if len(labels):
+        order = np.argsort(labels, kind="stable")
+        classes, starts = np.unique(labels[order], return_index=True)
+        sums[classes] = np.add.reduceat(x[order], starts, axis=0)
+    return sums
+
+
+def spectrum(x: Floats) -> tuple[Floats, Floats]:
+    """Eigenvalues and eigenvectors of x'x; only those of the span of x where it has few rows."""
+    if len(x) < x.shape[1]:
+        _, values, vt = np.linalg.svd(x, full_matrices=False)
+        return values**2, vt.T
+    values, axes = np.linalg.eigh(x.T @ x)
+    return np.maximum(values, 0.0), axes
+
+
+def solved(parts: tuple[Floats, Floats], targets: Floats, strength: float) -> Floats:
+    """(x'x + strength I)^-1 targets, for targets in the span of x' (such as x'h)."""
+    values, axes = parts
+    found: Floats = (axes / (values + strength)) @ (axes.T @ targets)
+    return found

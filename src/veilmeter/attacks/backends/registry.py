@@ -1,0 +1,43 @@
+"""Back ends by name: those that veilmeter brings, and those of installed packages (`veilmeter.backends`)."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from veilmeter.attacks.backends.base import Backend
+from veilmeter.core.registry import Registry
+from veilmeter.data.embeddings import Embeddings
+
+
+class BackendKind(Protocol):
+    """How a back end of one kind is made: from nothing but the two sides, or from training speech."""
+
+    about: str
+    needs_training: bool
+
+    def untrained(self, enrol: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
+        """For both sides, or one for the enrollment and another for the trials; only without `needs_training`."""
+        ...
+
+    def trained(self, training: Embeddings, dimension: int | None) -> Backend:
+        """Fitted to training speech; `dimension` is that of the space it compares in, None for its own choice."""
+        ...
+
+
+def _is_kind(thing: object) -> bool:
+    return all(hasattr(thing, name) for name in ("about", "needs_training", "untrained", "trained"))
+
+
+_HERE = "veilmeter.attacks.backends"
+
+BACKENDS: Registry[BackendKind] = Registry(
+    "back end",
+    "veilmeter.backends",
+    {
+        "cosine": f"{_HERE}.base:COSINE",
+        "centred-cosine": f"{_HERE}.base:CENTRED_COSINE",
+        "lda": f"{_HERE}.lda:KIND",
+        "plda": f"{_HERE}.plda:KIND",
+    },
+    accepts=_is_kind,
+)
