@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from veilmeter.assessment.inverting import Known, curve_piece, inversion_piece
-from veilmeter.assessment.material import Material, Pairing, pair
+from veilmeter.assessment.material import Material
 from veilmeter.assessment.measuring import Job, Undo
 from veilmeter.assessment.pieces import (
     attacker_piece,
@@ -29,6 +29,7 @@ from veilmeter.attacks.backends.scoring import LEAST_SPEAKERS, KaldiFiles, Recip
 from veilmeter.attacks.knowledge import ATTACKERS, ORIGINAL, Attacker
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.matching import Matched, match
 
 LEAST_PAIRS = 5
 MOST_UNPAIRED = 2000  # its cost grows with the square of their number
@@ -43,9 +44,9 @@ class Inputs:
     they have the system, not the draws of the run that was released.
     """
 
-    pairing: Pairing
+    pairing: Matched
     training: Mapping[str, Material]
-    own: Mapping[str, Pairing]
+    own: Mapping[str, Matched]
     tuned: Mapping[str, str] = field(default_factory=dict)  # on what an attacker's extractor was fine-tuned
     again: Embeddings | None = None
 
@@ -307,9 +308,9 @@ def _inversions(inputs: Inputs, protocol: Protocol, settings: Settings) -> list[
     ]
 
 
-def _runs(plan: Plan, pairing: Pairing, again: Embeddings, protocol: Protocol) -> Task:
+def _runs(plan: Plan, pairing: Matched, again: Embeddings, protocol: Protocol) -> Task:
     """The second run: the same attackers on it, and enrolment of the first against trials of the second."""
-    second = pair(pairing.original, again)
+    second = match(pairing.original, again)
     known = set(second.anonymized.utterances)
     enrolment = [u for u in protocol.enrolment if u in known]
     trials = [u for u in protocol.trials if u in known]
@@ -377,12 +378,12 @@ def attackers_of(plan: Plan, done: Mapping[str, Any]) -> tuple[dict[str, Any], d
 
 
 def own_pairings(
-    base: Pairing, loaded: Mapping[str, tuple[Embeddings | None, Embeddings | None]]
-) -> dict[str, Pairing]:
+    base: Matched, loaded: Mapping[str, tuple[Embeddings | None, Embeddings | None]]
+) -> dict[str, Matched]:
     """The vectors of attackers with their own extractor, of the assessed utterances."""
-    found: dict[str, Pairing] = {}
+    found: dict[str, Matched] = {}
     for name, (original, anonymized) in loaded.items():
         clear = base.original if original is None else original
         protected = base.anonymized if anonymized is None else anonymized
-        found[name] = pair(clear, protected)
+        found[name] = match(clear, protected)
     return found

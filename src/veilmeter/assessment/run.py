@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilmeter._version import __version__
-from veilmeter.assessment.material import Material, Pairing, as_list, load, pair, refuse_mixtures
+from veilmeter.assessment.material import Material, as_list, load, refuse_mixtures
 from veilmeter.assessment.plan import Inputs, Plan, all_pieces, attackers_of, make_plan, own_pairings
 from veilmeter.assessment.protocol import Protocol, lists_near, make_protocol
 from veilmeter.assessment.settings import PATHS, Settings, make_settings, who_attacks
@@ -23,6 +23,7 @@ from veilmeter.core.engine import Engine, open_engine
 from veilmeter.core.errors import InputError, refuse
 from veilmeter.core.files import make_folder, only_one, plain, remove_leftovers, write_json
 from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.matching import Matched, match
 from veilmeter.results import people, trust
 from veilmeter.results.from_plain import results_of
 from veilmeter.results.model import Results
@@ -181,7 +182,7 @@ class _Run:
             self._say(who)
         materials = self.read()
         refuse_mixtures(materials)
-        pairing = pair(materials["original"].embeddings, materials["anonymized"].embeddings)
+        pairing = match(materials["original"].embeddings, materials["anonymized"].embeddings)
         self.stage("choosing enrolment and trials")
         self.warnings += pairing.warnings()
         near = folders_near(self.sources["original"], self.settings)
@@ -323,7 +324,7 @@ class _Run:
     def assemble(
         self,
         materials: Mapping[str, Material],
-        pairing: Pairing,
+        pairing: Matched,
         protocol: Protocol,
         plan: Plan,
         done: Mapping[str, Result],
@@ -392,7 +393,7 @@ class _Run:
             write_matrices(folder / "matrices.parquet", values["names"], arrays)
 
     def checks(
-        self, results: Mapping[str, Any], materials: Mapping[str, Material], pairing: Pairing, protocol: Protocol
+        self, results: Mapping[str, Any], materials: Mapping[str, Material], pairing: Matched, protocol: Protocol
     ) -> list[trust.Check]:
         estimates = {name: one["estimates"] for name, one in results["attackers"].items()}
         attacks = {name: one for name, one in estimates.items() if name != "original"}

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veilmeter.assessment.material import Material, Pairing, as_list
+from veilmeter.assessment.material import Material, as_list
 from veilmeter.assessment.settings import Settings
 from veilmeter.core.files import to_json, write_text
+from veilmeter.data.matching import Matched
 
 if TYPE_CHECKING:
     from veilmeter.data.corpus import Corpus
@@ -45,7 +46,7 @@ def folders_near(original: Any, settings: Settings) -> list[Path]:
     return found
 
 
-def write_left_out(place: Path, materials: Mapping[str, Material], pairing: Pairing) -> None:
+def write_left_out(place: Path, materials: Mapping[str, Material], pairing: Matched) -> None:
     """Every recording that was given and not assessed, with the reason, a line each; no file if there is none. Ids and
     paths are for the user alone: they stand here, not in results.json, which the report is made from."""
     lines: list[dict[str, Any]] = [

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from veilmeter.core.engine import Engine
     from veilmeter.core.estimate import Estimate
-    from veilmeter.data.embeddings import Embeddings, Paired
+    from veilmeter.data.embeddings import Embeddings
+    from veilmeter.data.matching import Matched
     from veilmeter.metrics.similarity.matrices import Similarity
     from veilmeter.metrics.similarity.zoo import Zoo
 
@@ -101,7 +102,7 @@ def command(
             protected, entry = vectors.read(path, warnings, strict=strict)
             inputs[f"anonymized {name}" if len(names) > 1 else "anonymized"] = entry
             both, used = _matched(base, protected, warnings)
-            with shown(f"comparing voices ({name})", unit="matrices", quiet=len(used.first) < 2500) as progress:
+            with shown(f"comparing voices ({name})", unit="matrices", quiet=len(used.original) < 2500) as progress:
                 made, animals = _matrices(used, form, pairs, not no_intervals, seed, progress, engine)
             found[name], zoos[name] = made, animals
             from veilmeter.metrics.similarity.estimates import similarity_estimates
@@ -169,11 +170,11 @@ def _stem(path: Path) -> Path:
     return path.with_suffix("") if path.suffix in (".npz", ".h5", ".hdf5", ".parquet", ".scp", ".ark") else path
 
 
-def _matched(base: Embeddings, protected: Embeddings, warnings: list[str]) -> tuple[Paired, Paired]:
+def _matched(base: Embeddings, protected: Embeddings, warnings: list[str]) -> tuple[Matched, Matched]:
     """The utterances of both sets; and of these, those of speakers with at least two."""
     import numpy as np
 
-    from veilmeter.data.embeddings import Paired, paired
+    from veilmeter.data.matching import Matched, match
 
     if base.dimension != protected.dimension:
         raise InputError(
@@ -181,13 +182,13 @@ def _matched(base: Embeddings, protected: Embeddings, warnings: list[str]) -> tu
             path=protected.source,
             fix="both must come from the same extractor",
         )
-    both = paired(base, protected)
+    both = match(base, protected)
     warnings += both.warnings()
-    sizes = np.bincount(both.first.codes)
-    alone = [both.first.names[code] for code in np.flatnonzero(sizes < 2)]
+    sizes = np.bincount(both.original.codes)
+    alone = [both.original.names[code] for code in np.flatnonzero(sizes < 2)]
     if not alone:
         return both, both
-    keep = sizes[both.first.codes] >= 2
+    keep = sizes[both.original.codes] >= 2
     if not keep.any():
         raise InputError("every speaker has a single utterance: nobody can be compared with themselves",
                          path=base.source)  # fmt: skip
@@ -195,19 +196,19 @@ def _matched(base: Embeddings, protected: Embeddings, warnings: list[str]) -> tu
         f"{len(alone)} speakers have a single utterance and so no similarity with themselves; they were left out of "
         f"the matrices, the first: {alone[0]!r}"
     )
-    return both, Paired(both.first.take(keep), both.second.take(keep))
+    return both, Matched(both.original.take(keep), both.anonymized.take(keep), both.unmatched)
 
 
 def _matrices(
-    used: Paired, form: str, pairs: str, intervals: bool, seed: int, progress: Any, engine: Engine
+    used: Matched, form: str, pairs: str, intervals: bool, seed: int, progress: Any, engine: Engine
 ) -> tuple[Similarity, dict[str, Zoo]]:
     from veilmeter.metrics.similarity.matrices import KINDS, similarity
     from veilmeter.metrics.similarity.zoo import zoo
 
     made = similarity(
-        used.first.vectors,
-        used.second.vectors,
-        used.first.speakers,
+        used.original.vectors,
+        used.anonymized.vectors,
+        used.original.speakers,
         form=form,  # type: ignore[arg-type]
         pairs=pairs,  # type: ignore[arg-type]
         spreads=intervals,
@@ -219,7 +220,7 @@ def _matrices(
 
 
 def _sessions(
-    both: Paired,
+    both: Matched,
     column: str,
     counts: list[int] | None,
     length: int,
@@ -231,13 +232,13 @@ def _sessions(
     from veilmeter.data.embeddings import Embeddings
     from veilmeter.metrics.legal.sessions import linkability_by_session
 
-    protected = both.second
-    if column not in protected.attributes and column in both.first.attributes:
+    protected = both.anonymized
+    if column not in protected.attributes and column in both.original.attributes:
         protected = Embeddings(  # the sessions are the same, wherever they are written down
             protected.vectors, protected.utterances, protected.speakers,
-            {**protected.attributes, column: both.first.attributes[column]}, protected.durations, protected.source,
+            {**protected.attributes, column: both.original.attributes[column]}, protected.durations, protected.source,
         )  # fmt: skip
-    found = linkability_by_session(protected, both.first, length=length, column=column, seed=seed)
+    found = linkability_by_session(protected, both.original, length=length, column=column, seed=seed)
     if found.left_out:
         warnings.append(
             f"{len(found.left_out)} speakers have no session with {2 * length} utterances and were left out of the "

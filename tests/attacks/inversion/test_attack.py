@@ -139,8 +139,9 @@ def test_hard_inputs_are_handled_or_said() -> None:
     other = Embeddings(hidden.vectors, [f"x{n}" for n in range(len(hidden))], hidden.speakers)
     with pytest.raises(InputError, match="no utterance is in both"):
         inversion.learn(clear, other, inversion.Settings())
+    unknown = Embeddings(clear.vectors, clear.utterances, clear.speakers)
     with pytest.raises(InputError, match="gender"):
-        inversion.learn(clear, other, inversion.Settings(by="gender"))
+        inversion.learn(unknown, other, inversion.Settings(by="gender"))
     with pytest.raises(InputError, match="no inversion method"):
         inversion.Settings("magic")  # type: ignore[arg-type]
     wide = hidden.with_vectors(np.ones((len(hidden), 13)) + np.eye(len(hidden), 13))
@@ -154,6 +155,20 @@ def test_hard_inputs_are_handled_or_said() -> None:
     )
     with pytest.raises(InputError, match="the map knows gender f"):
         women.restore(hidden)
+
+
+def test_the_gender_is_that_of_the_person() -> None:
+    """Cross-gender systems: the anonymized side names the pseudo-voice's gender."""
+    clear, hidden = world(noise=0.1, speakers=10, each=8)
+    crossed = {"gender": ["fm"[value == "f"] for value in hidden.attributes["gender"]]}
+    cross = Embeddings(hidden.vectors, hidden.utterances, hidden.speakers, crossed)
+    settings = inversion.Settings(by="gender")
+    wanted, found = (inversion.learn(clear, side, settings) for side in (hidden, cross))
+    for group, alignment in wanted.alignments.items():
+        np.testing.assert_array_equal(found.alignments[group].rotation, alignment.rotation)
+    plain, crossed_trials = (inversion.evaluate(wanted, side, clear, clear) for side in (hidden, cross))
+    assert plain.top1() == crossed_trials.top1()
+    assert plain.eer() == crossed_trials.eer()
 
 
 def experiment(noise: float = 0.1) -> Experiment:

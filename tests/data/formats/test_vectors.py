@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.data.checks import check
-from veilmeter.data.embeddings import Embeddings, paired
+from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vectors import is_embeddings, load_embeddings, read_embeddings, write_embeddings
 
 FORMS = [("a.npz", None), ("a.h5", None), ("a.parquet", None), ("store", None), ("x", "kaldi"), ("k/v.scp", None)]
@@ -180,20 +180,6 @@ def test_ids_that_are_no_text(tmp_path: Path) -> None:
     loaded = load_embeddings(tmp_path / "a.npz")
     assert loaded.embeddings.utterances.tolist() == ["a", "c"]
     assert [p.kind for p in loaded.problems] == ["bad-id"] * 2
-
-
-def test_sets_are_matched_by_id() -> None:
-    a, b = example(), example(seed=1).take([11, 3, 2, 1, 0])
-    p = paired(a, b)
-    assert p.first.utterances.tolist() == p.second.utterances.tolist() == a.utterances[[0, 1, 2, 3, 11]].tolist()
-    assert len(p.only_first) == 7
-    assert p.only_second == ()
-    assert "7 utterances of the first set" in p.warnings()[0]
-    other = Embeddings(b.vectors, b.utterances, ["x"] * 5)
-    assert len(paired(a, other).renamed) == 5
-    assert paired(a, other).second.names == ("s0", "s2")
-    with pytest.raises(InputError, match="no utterance of"):
-        paired(a, Embeddings([[1.0]], ["zzz"], ["s"]))
 
 
 @cache

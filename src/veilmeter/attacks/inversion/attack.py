@@ -23,6 +23,7 @@ from veilmeter.attacks.inversion.wasserstein import (
 )
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.matching import match, with_people_of
 
 Method = Literal["procrustes", "wasserstein"]
 
@@ -83,7 +84,7 @@ def attack(
     """
     settings = Settings(method, pca, center, "gender" if by_gender else "", reflections, seed)
     learnt = learn(clear_train, anonymized_train, settings)
-    return Attack(learnt, learnt.restore(anonymized_trials))
+    return Attack(learnt, learnt.restore(with_people_of(anonymized_trials, [clear_train])))
 
 
 def learn(
@@ -108,6 +109,7 @@ def learn_seeds(
     """One map a seed; what does not depend on the seed is computed once."""
     parts: dict[str, tuple[Embeddings, Embeddings]] = {EVERYBODY: (clear, anonymized)}
     if settings.by:
+        anonymized = with_people_of(anonymized, [clear])
         values, other = attribute(clear, settings.by), attribute(anonymized, settings.by)
         if set(values) != set(other):
             raise InputError(
@@ -198,16 +200,8 @@ def _unsupervised(
 
 def paired(clear: Embeddings, anonymized: Embeddings) -> tuple[Embeddings, Embeddings]:
     """The utterances that are in both, in the order of the clear set."""
-    common = [u for u in clear.utterances if u in anonymized.utterance_rows]
-    if not common:
-        raise InputError(
-            "no utterance is in both training sets: a supervised attack needs pairs with the same id",
-            path=anonymized.source or None,
-            fix="name the utterances alike on both sides, or attack without pairs (--method wasserstein)",
-        )
-    if len(common) == len(clear) == len(anonymized) and np.array_equal(clear.utterances, anonymized.utterances):
-        return clear, anonymized
-    return clear.of_utterances(common), anonymized.of_utterances(common)
+    both = match(clear, anonymized)
+    return both.original, both.anonymized
 
 
 def _some_difference(*sets: Floats) -> None:

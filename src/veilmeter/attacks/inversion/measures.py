@@ -16,6 +16,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import rate_interval
 from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.matching import with_people_of
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal.linkability import linkability
 from veilmeter.metrics.registry import estimate_of
@@ -257,7 +258,9 @@ def evaluate(
     `within` is the attribute within which comparisons stay (paper 002: gender); by default gender where every side
     knows it, and in any case the attribute that the map itself depends on.
     """
-    sides = [side for side in (anonymized_trials, clear_trials, enrol) if side is not None]
+    clear_sides = [side for side in (clear_trials, enrol) if side is not None]
+    anonymized_trials = with_people_of(anonymized_trials, clear_sides)
+    sides = [anonymized_trials, *clear_sides]
     if within is None:
         known = all("gender" in side.attributes and all(side.attributes["gender"]) for side in sides)
         within = learnt.column or ("gender" if known else "")

@@ -23,7 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 from veilmeter.core.engine import Engine
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
-from veilmeter.data.embeddings import Embeddings, paired
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.matching import match
 from veilmeter.metrics.calibration import Groups, Pav, group, pool, sigmoid, softplus
 from veilmeter.metrics.similarity.spread import Spread, spread
 
@@ -236,13 +237,13 @@ def _rows(
 ) -> tuple[NDArray[Any], NDArray[Any], Sequence[str] | NDArray[np.object_]]:
     """The vectors of both sides, row by row the same utterances, and their speakers."""
     if isinstance(original, Embeddings) and isinstance(protected, Embeddings):
-        both = paired(original, protected)
-        if both.only_first or both.only_second:
+        both = match(original, protected)
+        if both.left_out:
             raise InputError(
-                "; ".join(both.warnings()).replace(" and were left out", ""),
-                fix="veilmeter.data.embeddings.paired leaves them out and says so",
+                both.warnings()[-1].removesuffix(": they are left out"),
+                fix="veilmeter.data.matching.match leaves them out and says so",
             )
-        return both.first.vectors, both.second.vectors, both.first.speakers if speakers is None else speakers
+        return both.original.vectors, both.anonymized.vectors, both.original.speakers if speakers is None else speakers
     if isinstance(original, Embeddings) or isinstance(protected, Embeddings) or speakers is None:
         raise InputError("give two sets of embeddings, or two tables of vectors and the speaker of each row")
     return np.asarray(original), np.asarray(protected), speakers
