@@ -61,6 +61,7 @@ def command(
     part: options.Part = None,
     suffix: options.Suffix = None,
     root: options.Roots = None,
+    columns: options.Columns = None,
     max_seconds: options.MaxSeconds = 3600.0,
     jobs: options.Jobs = None,
     cluster: options.Cluster = None,
@@ -93,6 +94,7 @@ def command(
     from veilmeter.cli.progress import shown
     from veilmeter.core.engine import open_engine
     from veilmeter.data.corpus import read_corpus
+    from veilmeter.data.formats.table import parse_columns
 
     given = {
         "alpha": alpha, "alpha_range": alpha_range, "per": per, "command": command_line, "timeout": timeout,
@@ -104,7 +106,7 @@ def command(
         chosen["level"] = chosen.pop("per")
     chosen |= _more(option or []) | {"seed": seed, "offline": offline}
     anonymizer = load_anonymizer(system, chosen)
-    found = read_corpus(corpus, layout, roots=root or (), part=part, suffix=suffix)
+    found = read_corpus(corpus, layout, roots=root or (), part=part, suffix=suffix, columns=parse_columns(columns))
     with closing(open_engine(jobs, cluster)) as engine, shown("anonymizing", quiet=quiet) as progress:
         done = anonymize_corpus(
             found, out, anonymizer,

@@ -24,18 +24,18 @@ def command(
     layout: Annotated[
         str | None,
         typer.Option(
-            help="Where it can't be recognised: of trial keys vpc, pairs or voxceleb; of corpora folder, librispeech, "
-            "vctk, commonvoice, kaldi, vpc or csv."
+            help="Where it can't be recognized: of trial keys vpc, pairs or voxceleb; of corpora folder, csv, ..."
         ),
     ] = None,
     part: options.Part = None,
     suffix: options.Suffix = None,
     root: options.Roots = None,
+    columns: options.Columns = None,
     json: options.Json = False,
 ) -> None:
     """List everything that is wrong with files: how often, where first, and how to mend it.
 
-    What a path is (score file, trial key, embeddings, corpus) is recognised from what is in it.
+    What a path is (score file, trial key, embeddings, corpus) is recognized from what is in it.
     Exits with 0 if all of it can be used (remarks allowed), with 2 if not.
 
     Examples:
@@ -44,9 +44,10 @@ def command(
         veilmeter check scores.txt --trials trials
     """
     from veilmeter.data.checks import Checked, check
+    from veilmeter.data.formats.table import parse_columns
 
     results: list[tuple[Path, Checked]] = []
-    chosen = {"part": part, "suffix": suffix, "roots": root or ()}
+    chosen = {"part": part, "suffix": suffix, "roots": root or (), "columns": parse_columns(columns)}
     for path in paths:
         try:
             results.append((path, _check(path, check, trials, layout, chosen)))

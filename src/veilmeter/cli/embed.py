@@ -23,6 +23,7 @@ def command(
     part: options.Part = None,
     suffix: options.Suffix = None,
     root: options.Roots = None,
+    columns: options.Columns = None,
     max_seconds: options.MaxSeconds = 3600.0,
     jobs: options.Jobs = None,
     cluster: options.Cluster = None,
@@ -52,9 +53,10 @@ def command(
     from veilmeter.cli.progress import shown
     from veilmeter.core.engine import open_engine
     from veilmeter.data.corpus import read_corpus
+    from veilmeter.data.formats.table import parse_columns
     from veilmeter.speech.extractors.embed_corpus import embed_corpus
 
-    found = read_corpus(corpus, layout, roots=root or (), part=part, suffix=suffix)
+    found = read_corpus(corpus, layout, roots=root or (), part=part, suffix=suffix, columns=parse_columns(columns))
     with closing(open_engine(jobs, cluster)) as engine, shown("embedding", quiet=quiet) as progress:
         done = embed_corpus(
             found, out, extractor,

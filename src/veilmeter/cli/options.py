@@ -59,13 +59,21 @@ Offline = Annotated[bool, typer.Option("--offline", help="Fetch nothing, not eve
 Corpus = Annotated[Path, typer.Argument(help="A corpus in any known layout, or a CSV (path, speaker, ...).")]
 Layout = Annotated[
     str | None,
-    typer.Option(help="folder, librispeech, vctk, commonvoice, kaldi, vpc or csv, if it is not recognized."),
+    typer.Option(help="How the corpus lies on disk, if it is not recognized: folder, kaldi, vpc, csv, ..."),
 ]
 Part = Annotated[str | None, typer.Option(help="One part of the corpus: test-clean, test, libri_test, mic1...")]
 Suffix = Annotated[str | None, typer.Option(help="The variant of VoicePrivacy data: '' is the original, or _anon...")]
 Roots = Annotated[
     list[Path] | None,
     typer.Option(help="A further folder that audio may lie in; for Kaldi folders the only ones it may lie in."),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="MEANING=COLUMN",
+        help="What columns of a table are called, as in path=audio_path,speaker=speaker_id.",
+        show_default=False,
+    ),
 ]
 MaxSeconds = Annotated[float, typer.Option(help="Leave out longer recordings.", min=1)]
 Strict = Annotated[

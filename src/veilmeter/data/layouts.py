@@ -101,7 +101,7 @@ def read(path: Path, name: str | None, options: ReadOptions) -> Corpus:
         raise _unreadable(error, path) from None
     base, list_name = (path, "") if path.is_dir() else (path.parent, path.name)
     variant = "/".join(filter(None, (list_name, options.part, options.suffix)))
-    utterances = tuple(_cleaned(reading.utterances))
+    utterances = tuple(cleaned(reading.utterances))
     corpus = Corpus(base, chosen, utterances, tuple(reading.problems), variant)
     if not len(corpus):
         problems = reading.problems
@@ -162,7 +162,7 @@ def _refuse_useless(name: str, layout: Layout, options: ReadOptions, path: Path)
             )
 
 
-def _cleaned(utterances: Iterable[Utterance]) -> Iterable[Utterance]:
+def cleaned(utterances: Iterable[Utterance]) -> Iterable[Utterance]:
     """Ids and speakers as trial lists can hold them. Two people whose names become one are refused, never merged."""
     written: dict[str, str] = {}
     for utterance in utterances:

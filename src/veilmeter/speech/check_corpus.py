@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,11 +44,12 @@ def check(
     part: str | None = None,
     suffix: str | None = None,
     roots: Sequence[Path] = (),
+    columns: Mapping[str, str] | None = None,
 ) -> Checked | None:
     """The problems of a corpus with its counts; None if it is none."""
     if layout is None and not _is_corpus(path):
         return None
-    corpus = read_corpus(path, layout, roots=roots, part=part, suffix=suffix)
+    corpus = read_corpus(path, layout, roots=roots, part=part, suffix=suffix, columns=columns)
     heard = listen(corpus, engine, progress)
     usable = [one for one in heard if one.problem is None or not one.problem.fatal]
     problems = [*corpus.problems, *(one.problem for one in heard if one.problem)]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -38,6 +41,16 @@ def scikit_eer(t: list[float], n: list[float]) -> float:
 @given(scores, scores)
 def test_roc_eer_is_scikit_learns(t: list[float], n: list[float]) -> None:
     assert v.eer(t, n, "roc") == pytest.approx(scikit_eer(t, n))
+
+
+@given(scores, scores)
+def test_the_challenges_eer_against_its_definition(t: list[float], n: list[float]) -> None:
+    """Every distinct score and every midpoint is a threshold; the first where both rates differ least decides."""
+    distinct = sorted({*t, *n})
+    thresholds = sorted([*distinct, *((a + b) / 2 for a, b in pairwise(distinct))])
+    pairs = [(Fraction(sum(x <= at for x in t), len(t)), Fraction(sum(x > at for x in n), len(n))) for at in thresholds]
+    miss, false = min(pairs, key=lambda pair: abs(pair[0] - pair[1]))
+    assert v.eer(t, n, "speechbrain") == pytest.approx(float(50 * (miss + false)))
 
 
 @given(scores, scores)

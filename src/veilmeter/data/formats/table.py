@@ -48,6 +48,24 @@ class Columns:
         return row.get(column, "").strip() if column is not None else ""
 
 
+def parse_columns(words: Iterable[str] | None) -> dict[str, str]:
+    """What the user says columns are called.
+
+    >>> parse_columns(["path=audio_path,speaker=speaker_id", "text=words"])
+    {'path': 'audio_path', 'speaker': 'speaker_id', 'text': 'words'}
+    """
+    chosen: dict[str, str] = {}
+    for word in ",".join(words or []).split(","):
+        meaning, equals, column = (part.strip() for part in word.partition("="))
+        if not word.strip():
+            continue
+        if not equals or not meaning or not column:
+            raise InputError(f"--columns {word.strip()!r} is not understood", fix="as in --columns path=audio_path")
+        if chosen.setdefault(meaning, column) != column:
+            raise InputError(f"--columns names two columns for {meaning!r}", fix="name one")
+    return chosen
+
+
 def is_table(header: Iterable[str]) -> bool:
     """Whether these columns name recordings and speakers."""
     known = {name.strip().lower() for name in header}

@@ -9,7 +9,10 @@ from veilmeter.core.errors import InputError, Problem, refuse
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vector_file import Found, Loaded, judge
 
-KNOWN = "an x-vector folder (xvector.scp with meta/), .scp, .ark, .npz, .h5, .parquet or a folder of Parquet shards"
+KNOWN = (
+    "an x-vector folder (xvector.scp with meta/), .scp, .ark, .npz, .h5, .parquet, "
+    "a folder of Parquet shards, or one with speaker_vectors.pt"
+)
 
 
 def read_embeddings(path: str | Path, *, strict: bool = True) -> Embeddings:
@@ -56,11 +59,13 @@ def find(path: str | Path) -> Found:
 
 
 def _reader(path: Path) -> Callable[[Path], Found] | None:
-    from veilmeter.data.formats import kaldi, parquet
+    from veilmeter.data.formats import kaldi, parquet, speaker_vectors
 
     if path.is_dir():
         if parquet.shard_files(path):
             return parquet.read_store
+        if speaker_vectors.is_vector_folder(path):
+            return speaker_vectors.read_vector_folder
         return kaldi.read_xvector_folder if kaldi.is_xvector_folder(path) else None
     if not path.is_file():
         return None

@@ -15,7 +15,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.metrics.calibration import Pav, checked, pav, softplus
 
 Floats = NDArray[np.float64]
-EerMethod = Literal["rocch", "roc", "interpolated"]
+EerMethod = Literal["rocch", "roc", "interpolated", "speechbrain"]
 LOW_FPRS = (0.01, 0.001, 0.0001)
 TARGETS_A_BIN = 10  # of D_sys, which needs two bins to say anything
 
@@ -25,7 +25,9 @@ def eer(targets: ArrayLike, impostors: ArrayLike, method: str = "rocch", *, fold
 
     `rocch`: on the convex hull of the ROC, that is after oracle calibration; at most 50. `roc`: mean of miss and false
     alarm rate at the threshold where they differ least. `interpolated`: where the ROC's line segments cross the
-    diagonal. `fold` turns values above 50 back (100 - EER), as paper 002 does; an attacker may flip the sign.
+    diagonal. `speechbrain`: the rule of the VoicePrivacy challenges since 2024, the mean of both rates at the first
+    score where they differ least. `fold` turns values above 50 back (100 - EER), as paper 002 does; an attacker may
+    flip the sign.
 
     >>> t, n = [0.0, 2.0, 3.0], [-1.0, 0.5, 1.0, 2.5]
     >>> [round(eer(t, n, m), 2) for m in ("rocch", "roc", "interpolated")]
@@ -41,7 +43,11 @@ def eer_sorted(targets: Floats, impostors: Floats, method: str = "rocch") -> flo
     if method == "rocch":
         return eer_of_pav(pav(targets, impostors, presorted=True))
     if method not in get_args(EerMethod):
-        raise InputError(f"there is no EER method called {method!r}", fix="choose rocch, roc or interpolated")
+        raise InputError(
+            f"there is no EER method called {method!r}", fix=f"choose from {', '.join(get_args(EerMethod))}"
+        )
+    if method == "speechbrain":
+        return _eer_speechbrain(targets, impostors)
     false_alarms, hits = roc(targets, impostors)
     miss, false = 1 - hits / len(targets), false_alarms / len(impostors)
     if method == "roc":
@@ -51,6 +57,16 @@ def eer_sorted(targets: Floats, impostors: Floats, method: str = "rocch") -> flo
         best = int(np.argmin(np.abs(miss - false)))
         return float(50 * (miss[best] + false[best]))
     return 100 * _crossing(false, miss)
+
+
+def _eer_speechbrain(targets: Floats, impostors: Floats) -> float:
+    """Thresholds are the scores: a target is missed at or below one, an impostor accepted above. SpeechBrain tries the
+    midpoints between scores too, where the rates are those of the score below."""
+    thresholds = np.unique(np.concatenate([targets, impostors]))
+    missed = np.searchsorted(targets, thresholds, side="right")
+    accepted = len(impostors) - np.searchsorted(impostors, thresholds, side="right")
+    best = int(np.argmin(np.abs(accepted * len(targets) - missed * len(impostors))))  # whole numbers: ties are ties
+    return float(50 * (missed[best] / len(targets) + accepted[best] / len(impostors)))
 
 
 def eer_of_pav(blocks: Pav) -> float:

@@ -1,0 +1,245 @@
+"""What a folder of VoicePrivacy data holds for an assessment: per set and gender the enrollment, the trials and their
+anonymized copies, the training speech of both sides, and the scores that the challenge's own tools left in `exp/`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from veilmeter.core.errors import InputError, Problem
+from veilmeter.data.corpus import Corpus, Utterance
+from veilmeter.data.formats.vpc import DataFolder, data_folders, parse, read_data_folder
+from veilmeter.data.formats.vpc_trials import TrialList, read_trial_list
+from veilmeter.data.ids import match_ids
+from veilmeter.data.layouts import cleaned
+
+
+@dataclass(frozen=True, slots=True)
+class TwoSides:
+    """One data folder of the original speech and its anonymized copy."""
+
+    original: DataFolder
+    anonymized: DataFolder
+
+    @property
+    def name(self) -> str:
+        return self.original.base
+
+    def corpora(self, roots: Sequence[Path] = ()) -> tuple[Corpus, Corpus]:
+        return read_folders([self.original], roots), read_folders([self.anonymized], roots)
+
+
+@dataclass(frozen=True, slots=True)
+class ChallengeSet:
+    """One line of the challenge's table: a set such as `libri_test` and a gender (`f`, `m` or `mixed`)."""
+
+    enrollment: TwoSides
+    trials: TwoSides
+
+    @property
+    def name(self) -> str:
+        """As in `libri_test_trials_f`."""
+        return self.trials.name
+
+    @property
+    def set(self) -> str:
+        return self.trials.original.set
+
+    @property
+    def gender(self) -> str:
+        return self.trials.original.gender
+
+    def corpora(self, roots: Sequence[Path] = ()) -> tuple[Corpus, Corpus]:
+        """Original and anonymized recordings of enrollment and trials."""
+        original = read_folders([self.enrollment.original, self.trials.original], roots)
+        return original, read_folders([self.enrollment.anonymized, self.trials.anonymized], roots)
+
+    def trial_list(self) -> TrialList:
+        """The trials; they are always those of the original folder."""
+        path = self.trials.original.path / "trials"
+        if not path.is_file():
+            raise InputError("the list of trials is missing", path=path)
+        return read_trial_list(path)
+
+    def protocol(self, corpus: Corpus) -> ChallengeProtocol:
+        """Enrollment, trials and key in the ids of the original corpus; what has no recording is said."""
+        enrolled = {u.id for u in corpus if u.attributes["role"].startswith("enrolls")}
+        tried = [u.id for u in corpus if u.attributes["role"].startswith("trials")]
+        trials = self.trial_list()
+        listed = list(dict.fromkeys(trials.utterances))
+        matched = match_ids(listed, tried)
+        remarks = [*trials.remarks, *matched.remarks("the trials", "the recordings")]
+        if missing := [name for name in listed if name not in matched.partner]:
+            remarks.append(
+                f"{trials.path}: {len(missing)} of {len(listed)} trial utterances have no recording, the first: "
+                f"{missing[0]!r}"
+            )
+        key = tuple(
+            (speaker, matched.partner[utterance], bool(is_target))
+            for speaker, utterance, is_target in zip(trials.speakers, trials.utterances, trials.is_target, strict=True)
+            if utterance in matched.partner
+        )
+        return ChallengeProtocol(tuple(sorted(enrolled)), key, tuple(remarks))
+
+
+@dataclass(frozen=True, slots=True)
+class ChallengeProtocol:
+    """Utterances that speakers are enrolled by, and the trials: enrolled speaker, utterance, of one person or not."""
+
+    enrollment: tuple[str, ...]
+    key: tuple[tuple[str, str, bool], ...]
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """All that one variant (a suffix) of the data offers. `problems` list what is there and was not used, and why."""
+
+    root: Path
+    suffix: str
+    sets: tuple[ChallengeSet, ...]
+    training: tuple[TwoSides, ...]
+    emotion: tuple[TwoSides, ...]
+    problems: tuple[Problem, ...]
+
+
+def find_sets(root: str | Path, suffix: str, sets: Iterable[str] = ()) -> Challenge:
+    """The sets of a data folder with this suffix (`_mcadams`), all or those named (`libri_test`,
+    `libri_test_trials_f`); a copy that is missing is a problem, and an error where nothing is left."""
+    place, wanted = Path(root), list(sets)
+    folders = data_folders(place)
+    originals = {folder.base: folder for folder in folders if not folder.suffix}
+    copies = {folder.base: folder for folder in folders if folder.suffix == suffix}
+    if not suffix or not copies:
+        there = sorted({folder.suffix for folder in folders} - {""})
+        raise InputError(
+            f"no folder of anonymized speech has the suffix {suffix!r}",
+            path=place,
+            fix=f"there are {', '.join(there)}" if there else "anonymized folders are called <original>_<system>",
+        )
+    known = {name for folder in originals.values() for name in (folder.set, folder.base)}
+    if unknown := [name for name in wanted if name not in known]:
+        raise InputError(f"there is no set {unknown[0]!r}", path=place, fix=f"there are {', '.join(sorted(known))}")
+    chosen = [f for f in originals.values() if f.is_trial and (not wanted or {f.set, f.base} & set(wanted))]
+    problems: list[Problem] = []
+    found = [
+        made for trials in chosen if (made := _challenge_set(trials, originals, copies, suffix, problems)) is not None
+    ]
+    if not found:
+        first = f"; {problems[0]}" if problems else ""
+        raise InputError(f"no set has enrollment and trials on both sides{first}", path=place)
+    used = {side.path for made in found for pair in (made.enrollment, made.trials)
+            for side in (pair.original, pair.anonymized)}  # fmt: skip
+    training, emotion = (_pairs(role, originals, copies, suffix, problems) for role in ("train", "emotion"))
+    used |= {side.path for pair in (*training, *emotion) for side in (pair.original, pair.anonymized)}
+    used |= {Path(problem.path) for problem in problems}
+    problems += [_not_used(folder, suffix) for folder in folders if folder.path not in used]
+    return Challenge(place, suffix, tuple(found), training, emotion, tuple(problems))
+
+
+def _challenge_set(
+    trials: DataFolder,
+    originals: dict[str, DataFolder],
+    copies: dict[str, DataFolder],
+    suffix: str,
+    problems: list[Problem],
+) -> ChallengeSet | None:
+    """The set of a folder of trials with its enrollment; None, and why in `problems`, if a part is missing."""
+    microphone = "_mic2" if trials.role.endswith("_mic2") else ""
+    enrollment = f"{trials.set}_enrolls{microphone}"
+    for base, side, mark in ((enrollment, originals, ""), (enrollment, copies, suffix), (trials.base, copies, suffix)):
+        if base not in side:
+            what = f"{trials.base} can't be assessed: there is no folder {base}{mark}"
+            begun = enrollment in copies or trials.base in copies  # else nobody meant to release it
+            problems.append(Problem("missing-folder", what, str(trials.path), fatal=begun))
+            return None
+    return ChallengeSet(TwoSides(originals[enrollment], copies[enrollment]), TwoSides(trials, copies[trials.base]))
+
+
+def _pairs(
+    role: str,
+    originals: dict[str, DataFolder],
+    copies: dict[str, DataFolder],
+    suffix: str,
+    problems: list[Problem],
+) -> tuple[TwoSides, ...]:
+    """Folders of a role that are there on both sides."""
+    pairs = []
+    for base, folder in originals.items():
+        if folder.role == role and base in copies:
+            pairs.append(TwoSides(folder, copies[base]))
+        elif folder.role == role:
+            what = f"{base} has no anonymized copy {base}{suffix}: it was not used"
+            problems.append(Problem("missing-folder", what, str(folder.path), fatal=False))
+    return tuple(pairs)
+
+
+def _not_used(folder: DataFolder, suffix: str) -> Problem:
+    if folder.suffix not in ("", suffix):
+        what = f"it is of the variant {folder.suffix!r}, which was not asked for"
+    elif folder.role == "asr":
+        what = "it holds the trials again, for word errors"
+    else:
+        what = "it is no part of the sets that were assessed"
+    return Problem("not-used", what, str(folder.path), fatal=False)
+
+
+def read_folders(folders: Sequence[DataFolder], roots: Sequence[Path] = ()) -> Corpus:
+    """Several data folders as one corpus, with `set` and `role` as attributes."""
+    utterances: list[Utterance] = []
+    problems: list[Problem] = []
+    for folder in folders:
+        reading = read_data_folder(folder, roots)
+        problems += reading.problems
+        about = {"set": folder.set, "role": folder.role}
+        utterances += [replace(u, attributes={**u.attributes, **about}) for u in reading.utterances]
+    variant = "+".join(folder.path.name for folder in folders)
+    corpus = Corpus(folders[0].path.parent, "vpc", tuple(cleaned(utterances)), tuple(problems), variant)
+    if not len(corpus):
+        first = f"; {problems[0]}" if problems else ""
+        raise InputError(f"there is no usable recording{first}", path=folders[0].path)
+    return corpus
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreFile:
+    """Scores that the challenge's tools left: where, by which attacker, of which enrollment and trials."""
+
+    path: Path
+    system: str
+    enrollment: DataFolder
+    trials: DataFolder
+
+    @property
+    def attacker(self) -> str:
+        """Who made them: `original` compares original speech alone, to see whether the extractor works at all."""
+        if not self.trials.suffix:
+            return "original"
+        if not self.enrollment.suffix:
+            return "ignorant"
+        return "semi-informed" if self.system.startswith("asv_anon") else "lazy-informed"
+
+
+def find_scores(exp: str | Path, suffix: str | None = None) -> list[ScoreFile]:
+    """Every score file below `exp/asv_*`, of the 2024 and 2026 tools and of VoicePAT; with `suffix` those that have
+    nothing to do with another variant."""
+    found = []
+    for pattern in ("asv_*/*/scores", "asv_*/*_out/*/scores"):
+        for path in sorted(Path(exp).glob(pattern)):
+            sides = _two_folders(path.parent.name)
+            if sides is None or not path.is_file():
+                continue
+            if suffix is None or {side.suffix for side in sides} <= {"", suffix}:
+                found.append(ScoreFile(path, path.relative_to(exp).parts[0], *sides))
+    return found
+
+
+def _two_folders(name: str) -> tuple[DataFolder, DataFolder] | None:
+    """`libri_dev_enrolls_mcadams-libri_dev_trials_f_mcadams` as its two folders."""
+    for at, letter in enumerate(name):
+        if letter == "-":
+            enrollment, trials = parse(Path(name[:at])), parse(Path(name[at + 1 :]))
+            if enrollment and trials and enrollment.is_enrollment and trials.is_trial:
+                return enrollment, trials
+    return None
