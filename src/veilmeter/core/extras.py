@@ -24,6 +24,7 @@ LIBRARIES = {
     "espeakng_loader": ("espeakng-loader", "audio"),
     "jiwer": ("jiwer", "audio"),
     "whisper_normalizer": ("whisper-normalizer", "audio"),
+    "ctranslate2": ("ctranslate2", "whisper"),
     "h5py": ("h5py", "h5"),
     "distributed": ("distributed", "cluster"),
     "dask": ("dask", "cluster"),

@@ -1,0 +1,200 @@
+"""What a recognizer is, how one is found by name, and which language it listens for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.registry import Registry
+from veilmeter.core.user_code import load_object, source_version, takes_nothing
+from veilmeter.speech.audio import RATE
+
+DEFAULT = "moonshine"
+ASSUMED = "en"
+ANY = "any"  # of a recognizer that takes whatever language it is told
+
+Samples = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """What was heard. `confidence` is the geometric mean of the probabilities of its tokens, the end included; None
+    where a recognizer does not say."""
+
+    text: str
+    confidence: float | None = None
+
+
+@runtime_checkable
+class Recognizer(Protocol):
+    """Turns 16 kHz mono samples of any length into text.
+
+    `version` changes whenever the same samples may give another text; `language` is what it listens for.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def language(self) -> str: ...
+
+    def transcribe(self, samples: Samples) -> Transcript: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RecognizerKind:
+    """An entry of the registry: the languages that there are, and how to load a recognizer for one of them."""
+
+    languages: tuple[str, ...]
+    load: Callable[..., Recognizer]  # load(language, offline=...)
+
+
+RECOGNIZERS: Registry[RecognizerKind] = Registry(
+    "recognizer",
+    "veilmeter.recognizers",
+    {
+        "moonshine": "veilmeter.speech.recognizers.moonshine:KIND",
+        "whisper": "veilmeter.speech.recognizers.whisper:KIND",
+    },
+    accepts=lambda thing: isinstance(thing, RecognizerKind),
+)
+
+
+def load_recognizer(spec: str = DEFAULT, language: str = ASSUMED, *, offline: bool = False) -> Recognizer:
+    """The recognizer named by `spec`, for a language such as `en`.
+
+    `moonshine` (English) and `whisper` (99 languages) come with veilmeter, their weights are fetched once, never with
+    `offline`. `command:PROGRAM {input}` prints what it hears in a WAV file. A name registered in the entry point group
+    `veilmeter.recognizers`, or `module:function` (or `file.py:function`), is your own: a function of samples that gives
+    text, or what makes a `Recognizer`.
+    """
+    if spec.startswith("command:"):
+        from veilmeter.speech.recognizers.command import CommandRecognizer
+
+        return CommandRecognizer(spec.removeprefix("command:"), language)
+    if ":" in spec and spec not in RECOGNIZERS:
+        return _own(spec, language)
+    kind = RECOGNIZERS[spec]
+    if ANY not in kind.languages and language not in kind.languages:
+        others = [name for name, other in RECOGNIZERS.items() if language in other.languages]
+        listed = ", ".join(kind.languages) if len(kind.languages) < 10 else f"{len(kind.languages)} languages"
+        raise InputError(
+            f"{spec} recognizes {listed}, not {language!r}",
+            fix=f"choose --recognizer {others[0]}" if others else "bring one with --recognizer module:function",
+        )
+    return _loaded(spec, language, offline, _cache())
+
+
+@lru_cache(maxsize=2)
+def _loaded(spec: str, language: str, offline: bool, cache: str) -> Recognizer:
+    """Once per process: a model takes seconds to load."""
+    return RECOGNIZERS[spec].load(language, offline=offline)
+
+
+def _cache() -> str:
+    from veilmeter.speech.weights import cache_folder
+
+    return str(cache_folder())
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """The language to listen for, and how it is known."""
+
+    code: str
+    source: Literal["given", "corpus", "assumed"]
+
+    def __str__(self) -> str:
+        words = {"given": "as given", "corpus": "as the corpus says", "assumed": "assumed: the corpus does not say"}
+        return f"{self.code} ({words[self.source]})"
+
+
+def resolve_language(given: str | None, languages: Sequence[str]) -> Language:
+    """The language to listen for: the one given, else the one that the corpus names, else English.
+
+    >>> str(resolve_language(None, ["de"])), str(resolve_language(None, []))
+    ('de (as the corpus says)', 'en (assumed: the corpus does not say)')
+    """
+    if given:
+        return Language(given.strip().lower(), "given")
+    if len(languages) > 1:
+        raise InputError(
+            f"the corpus holds speech in {', '.join(languages)}, and a recognizer listens for one language",
+            fix="name it with --language, and give a corpus of that language alone",
+        )
+    return Language(languages[0], "corpus") if languages else Language(ASSUMED, "assumed")
+
+
+class FunctionRecognizer:
+    """A user's function of samples (float32, 16 kHz) as a recognizer; its module's source is its version."""
+
+    def __init__(self, name: str, version: str, language: str, function: Callable[[Samples], Any]) -> None:
+        self.name, self.version, self.language = name, version, language
+        self._function = function
+
+    def transcribe(self, samples: Samples) -> Transcript:
+        heard = self._function(samples)
+        if isinstance(heard, Transcript):
+            return heard
+        if not isinstance(heard, str):
+            raise VeilmeterError(f"recognizer {self.name} gave a {type(heard).__name__}, not text")
+        return Transcript(heard)
+
+
+def _own(spec: str, language: str) -> Recognizer:
+    """A user's object: a recognizer, a class or function that makes one, or a function of samples."""
+    found, module = load_object(spec, "recognizer")
+    if isinstance(found, type) or (callable(found) and not isinstance(found, Recognizer) and takes_nothing(found)):
+        try:
+            found = found()
+        except Exception as error:
+            raise InputError(f"recognizer {spec} can't be made: {type(error).__name__}: {error}") from None
+    if isinstance(found, Recognizer):
+        if found.language not in (language, ANY):
+            raise InputError(f"recognizer {spec} listens for {found.language!r}, not for {language!r}")
+        return found
+    if not callable(found):
+        raise InputError(f"recognizer {spec} is neither a function nor a recognizer")
+    return FunctionRecognizer(spec, source_version(module), language, found)
+
+
+_FRAME = RATE // 50
+
+
+def cut_at_pauses(samples: Samples, longest: float) -> Iterator[Samples]:
+    """Consecutive stretches of at most `longest` seconds, cut where it is quietest in their second half.
+
+    >>> [len(piece) for piece in cut_at_pauses(np.ones(16_000 * 5, np.float32), 10.0)]
+    [80000]
+    """
+    most = int(longest * RATE) // _FRAME
+    start = 0
+    while (len(samples) - start) > most * _FRAME:
+        stretch = samples[start + most // 2 * _FRAME : start + most * _FRAME]
+        frames = stretch[: len(stretch) // _FRAME * _FRAME].reshape(-1, _FRAME)
+        power = np.einsum("ij,ij->i", frames, frames, dtype=np.float64)
+        # A pause lasts a fifth of a second; a single quiet frame may be the closure of a plosive.
+        smooth = np.convolve(power, np.ones(9), "same")
+        cut = start + (most // 2 + int(smooth[4:-4].argmin()) + 4) * _FRAME
+        yield samples[start:cut]
+        start = cut
+    yield samples[start:]
+
+
+def joined(heard: Sequence[Transcript], tokens: Sequence[int]) -> Transcript:
+    """The transcript of consecutive stretches; the confidence is that over all their tokens."""
+    text = " ".join(part.text for part in heard if part.text)
+    known = [(part.confidence, count) for part, count in zip(heard, tokens, strict=True) if part.confidence is not None]
+    total = sum(count for _, count in known)
+    if not total:
+        return Transcript(text)
+    return Transcript(text, float(np.exp(sum(np.log(max(c, 1e-30)) * count for c, count in known) / total)))
