@@ -80,8 +80,7 @@ def singling_out() -> bool:
                 vectors, np.repeat(np.arange(people), 10), tuple(map(str, range(people))), 1, np.empty((0, 1), np.int64)
             )
             known = unit(mu[:predicates] + noise / np.sqrt(10) * rng.standard_normal((predicates, d)))
-            strangers = unit(rng.standard_normal((predicates, d)))
-            both = isolate([known, strangers], np.arange(predicates), said, sizes, seed=world)
+            both = isolate(known, np.arange(predicates), said, sizes, seed=world, absent=True)
             rates[world] = [counts.isolated.mean(axis=2) / 10 for counts in both]
         truth = rates.mean(axis=(0, 2))  # the estimator has no bias: its mean over all worlds
         for j, n in enumerate(sizes):

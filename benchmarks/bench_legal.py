@@ -42,11 +42,10 @@ def measured() -> None:
     names = tuple(f"s{s}" for s in range(SPEAKERS))
     said = Conversations(vectors, np.repeat(np.arange(SPEAKERS), CONVERSATIONS), names, 1, np.empty((0, 1), np.int64))
     targets = rng.choice(SPEAKERS, PREDICATES, replace=False)
-    strangers = unit(rng.standard_normal((PREDICATES, DIMENSION), dtype=np.float32))
     sizes = [int(n) for n in np.unique(np.geomspace(20, SPEAKERS, 10).round())]
 
     start = time.process_time()
-    attack, control = isolate([enrol[targets], strangers], targets, said, sizes, draws=DRAWS, folds=FOLDS)
+    attack, control = isolate(enrol[targets], targets, said, sizes, draws=DRAWS, folds=FOLDS, absent=True)
     single = time.process_time() - start
     tested = rng.choice(SPEAKERS, TESTED, replace=False)
     own = tested
@@ -59,8 +58,7 @@ def measured() -> None:
     linking = time.process_time() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
-    both = np.concatenate([enrol[targets], strangers])
-    floor_single = _products(both, vectors, len(both), COLUMNS)
+    floor_single = _products(enrol[targets], vectors, PREDICATES, COLUMNS)
     floor_linking = _products(test, enrol, TEST_BLOCK, ENROL_BLOCK)
     total, floor = single + linking, floor_single + floor_linking
     cases = 2 * PREDICATES * DRAWS * FOLDS * len(sizes)

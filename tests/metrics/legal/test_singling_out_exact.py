@@ -120,7 +120,7 @@ def test_the_production_estimator_agrees_with_the_oracle():
         [np.mean([exact_isolation(split(said, mu[t]), t, f, sizes) for f in range(folds)], axis=0) for t in targets]
     )
     draws = 400
-    found = isolate([mu[targets]], targets, said, sizes, draws=draws, folds=folds)[0].isolated / folds
+    found = isolate(mu[targets], targets, said, sizes, draws=draws, folds=folds)[0].isolated / folds
     error = found.std(axis=2, ddof=1) / np.sqrt(draws)
     z = (found.mean(axis=2) - exact) / np.maximum(error, 1e-12)
     np.testing.assert_allclose(found.mean(axis=2)[:, -1], exact[:, -1], atol=1e-12)  # everybody: nothing is random

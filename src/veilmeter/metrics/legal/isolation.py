@@ -26,7 +26,7 @@ RULES: tuple[Rule, ...] = ("paper", "balanced")
 
 DEPTH = 32  # entries of a subset looked at; ten calibration scores are needed, the exact way serves where these lack
 COLUMNS = 1 << 14  # conversations scored at a time
-PREDICATES = 512  # predicates scored at a time (twice as many vectors with the control)
+PREDICATES = 512  # predicates scored at a time
 TWINS = 1 << 14  # different vectors that are there twice or more, whose scores are made equal
 KEEP = 1 << 28  # bytes of random ranks to keep; beyond, they are drawn again when needed
 SAMPLE = 1 << 14  # conversations from which the cut of the list of best scores is guessed
@@ -103,6 +103,8 @@ def isolations(
             who = np.asarray(subsets[i][d], np.int64)
             if allowed is not None:
                 who = who[allowed[i, who]]
+            if not len(who):  # nobody fits what the attacker knows: nobody is isolated
+                continue
             rows = np.concatenate([np.arange(starts[s], starts[s] + counts[s]) for s in who])
             scores = said.vectors[rows] @ p[i]
             same = np.flatnonzero(said.twins[rows] >= 0)
@@ -128,7 +130,7 @@ def isolations(
 
 
 def isolate(
-    predicates: Sequence[NDArray[np.float32]],
+    predicates: NDArray[np.float32],
     targets: NDArray[np.int64],
     said: Conversations,
     sizes: Sequence[int],
@@ -138,15 +140,18 @@ def isolate(
     rule: Rule = "paper",
     seed: int = 0,
     allowed: NDArray[np.bool_] | None = None,
+    absent: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Counts]:
     """How often predicates isolate somebody among random subsets of these sizes, each with its target in it.
 
-    `predicates` are several sets of vectors that aim at the same `targets` and meet the same subsets (the attack and
-    its control). Subsets depend on the seed and the target's name alone, not on the order or the other predicates.
+    Subsets depend on the seed and the target's name alone, not on the order or the other predicates. With `absent`,
+    the counts of the control follow: the same predicates with the same calibration in the same subsets without their
+    targets, whose place the next person of the random order takes where there is one.
     """
-    found = [Counts(*(np.zeros((len(targets), len(sizes), draws), np.int64) for _ in range(2))) for _ in predicates]
-    work = _Work(said, list(sizes), draws, folds, rule, seed)
+    shape = (len(targets), len(sizes), draws)
+    found = [Counts(np.zeros(shape, np.int64), np.zeros(shape, np.int64)) for _ in range(1 + absent)]
+    work = _Work(said, list(sizes), draws, folds, rule, seed, absent)
     for start in range(0, len(targets), PREDICATES):
         part = slice(start, start + PREDICATES)
         mask = None if allowed is None else allowed[part]
@@ -156,8 +161,15 @@ def isolate(
                 size = len(targets[part])
                 progress(start * total + done * size, len(targets) * total)
 
-        work.run([p[part] for p in predicates], targets[part], mask, [_cut(one, part) for one in found], step)
+        work.run(predicates[part], targets[part], mask, [_cut(one, part) for one in found], step)
     return found
+
+
+def _without(rank: NDArray[np.int32], target: int) -> NDArray[np.int32]:
+    """The random order without the target, who stood first: everybody moves up, the target is in no subset."""
+    moved = rank - 1
+    moved[:, target] = rank.shape[1]
+    return moved
 
 
 def _cut(counts: Counts, part: slice) -> Counts:
@@ -172,8 +184,11 @@ def _layout(said: Conversations) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 class _Work:
     """One way of evaluating many predicates, with what all of them share."""
 
-    def __init__(self, said: Conversations, sizes: list[int], draws: int, folds: int, rule: Rule, seed: int) -> None:
+    def __init__(
+        self, said: Conversations, sizes: list[int], draws: int, folds: int, rule: Rule, seed: int, absent: bool = False
+    ) -> None:
         self.said, self.sizes, self.draws, self.folds, self.rule, self.seed = said, sizes, draws, folds, rule, seed
+        self.absent = absent
         self.starts, self.counts = _layout(said)
         self.number = (np.arange(len(said)) - self.starts[said.speakers]).astype(np.int16)
         people, conversations = len(said.names), len(said)
@@ -188,6 +203,7 @@ class _Work:
         self.whole = max((n for n in sizes if n * self.length < 1.5 * DEPTH * people), default=0)
         if self.length * 2 >= conversations:  # no list worth having
             self.whole = max(sizes)
+        self.gathered = self.whole + absent  # one person more, who takes the place of an absent target
 
     def ranks(self, target: int) -> NDArray[np.int32]:
         """Each speaker's place in the random order of each draw (draws x speakers); the target comes first."""
@@ -205,14 +221,12 @@ class _Work:
 
     def run(
         self,
-        predicates: list[NDArray[np.float32]],
+        vectors: NDArray[np.float32],
         targets: NDArray[np.int64],
         allowed: NDArray[np.bool_] | None,
         found: list[Counts],
         step: Callable[[int, int], None],
     ) -> None:
-        sets, each = len(predicates), len(targets)
-        vectors = np.concatenate(predicates)
         large = [n for n in self.sizes if n > self.whole]
         small = [n for n in self.sizes if n <= self.whole]
         members: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
@@ -221,11 +235,11 @@ class _Work:
             rank = self.ranks(t)
             if small:
                 members.append(self._members(rank))
-            if each * rank.nbytes <= KEEP:
+            if len(targets) * rank.nbytes <= KEEP:
                 ranks[i] = rank
-        cut = self._guess(vectors, allowed, sets) if large else np.full(len(vectors), np.inf, np.float32)
+        cut = self._guess(vectors, allowed) if large else np.full(len(vectors), np.inf, np.float32)
         lists: list[list[tuple[NDArray[np.int64], NDArray[np.float32]]]] = [[] for _ in vectors]
-        gathered = [[np.empty(len(rows), np.float32) for _ in range(sets)] for rows, _ in members]
+        gathered = [np.empty(len(rows), np.float32) for rows, _ in members]
         buffer = np.empty((len(vectors), min(COLUMNS, len(self.said))), np.float32)
         shared = vectors @ self.said.vectors[self.firsts].T
         for first in range(0, len(self.said), COLUMNS):
@@ -237,31 +251,30 @@ class _Work:
                 scores[:, self.same[a:b] - first] = shared[:, self.twin[a:b]]
             if allowed is not None:
                 inside = allowed[:, self.said.speakers[first : first + COLUMNS]]
-                scores[~np.concatenate([inside] * sets)] = -np.inf
+                scores[~inside] = -np.inf
             if large:
                 for i, row in enumerate(scores):
                     best = np.flatnonzero(row >= cut[i])
                     lists[i].append((best + first, row[best]))
             for i, (rows, order) in enumerate(members):
                 a, b = np.searchsorted(rows, [first, first + len(block)])
-                for k in range(sets):
-                    gathered[i][k][order[a:b]] = scores[k * each + i, rows[a:b] - first]
+                gathered[i][order[a:b]] = scores[i, rows[a:b] - first]
             step(first + len(block), len(self.said))
-        for i in range(each):
-            rank = ranks.pop(i) if i in ranks else self.ranks(int(targets[i]))
-            for k in range(sets):
+        for i, target in enumerate(targets.tolist()):
+            drawn = ranks.pop(i) if i in ranks else self.ranks(target)
+            fits = None if allowed is None else allowed[i]
+            for counts, rank in zip(found, (drawn, _without(drawn, target)), strict=False):
                 cases = []
                 if small:
                     rows, order = members[i]
-                    cases += self._small(rows, order, gathered[i][k], rank, small)
+                    cases += self._small(rows, order, gathered[i], drawn, rank, small)
                 if large:
-                    cases += self._large(lists[k * each + i], rank, large)
-                fits = None if allowed is None else allowed[i]
-                self._evaluate(cases, vectors[k * each + i], int(targets[i]), rank, fits, found[k], i)
+                    cases += self._large(lists[i], rank, large)
+                self._evaluate(cases, vectors[i], target, rank, fits, counts, i)
 
     def _members(self, rank: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The conversations of the small subsets of all draws, ascending, and where each belongs in the flat list."""
-        flat = np.concatenate([self._rows(np.flatnonzero(one < self.whole)) for one in rank])
+        flat = np.concatenate([self._rows(np.flatnonzero(one < self.gathered)) for one in rank])
         order = np.argsort(flat, kind="stable")
         return flat[order], order
 
@@ -270,13 +283,13 @@ class _Work:
         ends = np.cumsum(counts)
         return np.repeat(self.starts[speakers] - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
 
-    def _guess(self, vectors: NDArray[np.float32], allowed: NDArray[np.bool_] | None, sets: int) -> NDArray[np.float32]:
+    def _guess(self, vectors: NDArray[np.float32], allowed: NDArray[np.bool_] | None) -> NDArray[np.float32]:
         """A score that about `length` conversations of each predicate exceed, from a sample of them."""
         n = len(self.said)
         rows = np.sort(np.random.default_rng(self.seed).choice(n, min(SAMPLE, n), replace=False))
         scores = vectors @ self.said.vectors[rows].T
         if allowed is not None:
-            scores[~np.concatenate([allowed[:, self.said.speakers[rows]]] * sets)] = -np.inf
+            scores[~allowed[:, self.said.speakers[rows]]] = -np.inf
         place = min(len(rows) - 1, ceil(self.length * len(rows) / n))
         cut = -np.partition(-scores, place, axis=1)[:, place]
         return np.maximum(cut, np.finfo(np.float32).min)  # who is out of the question (-inf) is on no list
@@ -286,14 +299,16 @@ class _Work:
         rows: NDArray[np.int64],
         order: NDArray[np.int64],
         scores: NDArray[np.float32],
+        drawn: NDArray[np.int32],
         rank: NDArray[np.int32],
         sizes: list[int],
     ) -> list[tuple[int, int, NDArray[np.int64], NDArray[np.float32]]]:
+        """The best entries of each small subset by `rank`; `drawn` is the order by which its members were gathered."""
         flat = np.empty_like(rows)
         flat[order] = rows
         cases, start = [], 0
         for draw in range(self.draws):
-            stop = start + int(self.counts[rank[draw] < self.whole].sum())
+            stop = start + int(self.counts[drawn[draw] < self.gathered].sum())
             down = start + np.argsort(-scores[start:stop], kind="stable")
             down = down[np.isfinite(scores[down])]
             of, start = rank[draw][self.said.speakers[flat[down]]], stop

@@ -19,9 +19,9 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import clustered_t
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import conversations, models, speaker_attribute
-from veilmeter.metrics.legal.isolation import Rule, isolate
+from veilmeter.metrics.legal.isolation import isolate
 from veilmeter.metrics.legal.linkability import KEEP, Linkability, count_better, linkability
-from veilmeter.metrics.legal.singling_out import CONVERSATIONS, SinglingOut, aims, check_sizes, controls
+from veilmeter.metrics.legal.singling_out import CONVERSATIONS, SinglingOut, aims, check_sizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,18 +125,14 @@ def informed_singling_out(
 ) -> InformedSinglingOut:
     """The same predicates, subsets and folds as `without`, by an attacker (and a control) who knows the attribute."""
     said = conversations(test, without.length, least=2, most=most, seed=seed)
-    vectors, targets, outsiders = aims(enrol, said, predicates, seed)
+    vectors, targets = aims(enrol, said, predicates, seed)
     check_sizes(sizes, said)
     [theirs] = codes(_attribute(test, enrol, attribute, said.names))
     of = theirs[targets]
     allowed = (of[:, None] < 0) | (theirs < 0) | (theirs == of[:, None])
-    sets = [vectors]
-    if without.control is not None:
-        sets.append(controls(outsiders, said, targets, seed)[0])
-    rule: Rule = without.rule
     found = isolate(
-        sets, targets, said, sizes, draws=without.draws, folds=without.folds, rule=rule, seed=seed, allowed=allowed,
-        progress=progress,
+        vectors, targets, said, sizes, draws=without.draws, folds=without.folds, rule=without.rule, seed=seed,
+        allowed=allowed, absent=without.control is not None, progress=progress,
     )  # fmt: skip
     knowing = replace(without, attack=found[0], control=found[1] if len(found) > 1 else None, sizes=tuple(sizes))
     return InformedSinglingOut(attribute, without, knowing)

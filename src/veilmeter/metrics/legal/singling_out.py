@@ -3,14 +3,14 @@
 The predicate of an enrolled person is "scores above a threshold", calibrated to be true of one person in N on average.
 How often such a rule isolates somebody, whoever that is, is the paper's measure. A rule that knows nobody isolates too:
 1/e of the time in theory, 0.35 with an estimated threshold, more where speakers are consistent with themselves. So
-beside the attack stands a measured control, and the residual risk that is left when its share is taken away.
+beside the attack stands a measured control, the rule of a person who is not in the set, and the residual risk that is
+left when its share is taken away.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
 
 import numpy as np
@@ -19,30 +19,28 @@ from numpy.typing import ArrayLike, NDArray
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import clustered_error, clustered_t, logit_t
-from veilmeter.data.embeddings import Embeddings, unit
+from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import Conversations, conversations, models
 from veilmeter.metrics.legal.isolation import RULES, Counts, Rule, isolate
 from veilmeter.metrics.registry import estimate_of
 
 PAPER_CHANCE = exp(-1)
 CONVERSATIONS = 10  # K_s is at most this, in the paper
+CONTROL = "rules of people who are not in the set"
 
 
 @dataclass(frozen=True, eq=False)
 class SinglingOut:
     """How often each predicate isolated somebody among N people, for every N of `sizes`.
 
-    `attack` and `control` count folds (predicates x sizes x draws); `names` are the predicates' targets, `stand_ins`
-    says which control vector each predicate was paired with, `control_kind` what those are. `cuts` is n = K_t - 1 of
-    each target, `others` the mean number of calibration conversations of a test speaker.
+    `attack` and `control` count folds (predicates x sizes x draws); `names` are the predicates' targets. `cuts` is
+    n = K_t - 1 of each target, `others` the number of calibration conversations of each test speaker.
     """
 
     sizes: tuple[int, ...]
     names: tuple[str, ...]
     attack: Counts
     control: Counts | None
-    control_kind: str
-    stand_ins: NDArray[np.int64]
     cuts: NDArray[np.int64]
     others: NDArray[np.int64]
     people: int
@@ -68,7 +66,6 @@ class SinglingOut:
             "singling_out",
             speakers,
             self.per_predicate(speakers),
-            np.arange(len(self.names)),
             intervals,
             null=self.chance(speakers),
             method=self._method,
@@ -80,10 +77,9 @@ class SinglingOut:
             "control",
             speakers,
             self.per_predicate(speakers, control=True),
-            self.stand_ins,
             intervals,
             null=self.chance(speakers),
-            method=self.control_kind,
+            method=CONTROL,
             extra={"paper_chance": PAPER_CHANCE},
         )
 
@@ -95,14 +91,12 @@ class SinglingOut:
         interval = None
         if intervals:
             interval = (0.0, 1.0)
-            if left > 0 and len(np.unique(self.stand_ins)) > 1:
+            if left > 0 and len(self.names) > 1:
                 # d value = (d attack - (1 - value) d control) / (1 - control)
                 influence = (a - (1 - value) * c) / left
-                low, high = clustered_t(influence - influence.mean() + value, self.stand_ins)
+                low, high = clustered_t(influence - influence.mean() + value, np.arange(len(influence)))
                 interval = (max(-1.0, min(low, 1.0)), max(-1.0, min(1.0, high)))
-        return self._estimate(
-            "residual_risk", speakers, value, interval, null=0.0, method=f"against {self.control_kind}"
-        )
+        return self._estimate("residual_risk", speakers, value, interval, null=0.0, method=f"against {CONTROL}")
 
     def hit_share(self, speakers: int, *, intervals: bool = True) -> Estimate:
         """Of the isolations, the share that picked the enrolled person (a ratio, clustered by predicate)."""
@@ -154,11 +148,12 @@ class SinglingOut:
         name: str,
         speakers: int,
         values: NDArray[np.float64],
-        clusters: NDArray[np.int64],
         intervals: bool,
         **more: object,
     ) -> Estimate:
-        interval = logit_t(float(values.mean()), *clustered_error(values, clusters)) if intervals else None
+        interval = (
+            logit_t(float(values.mean()), *clustered_error(values, np.arange(len(values)))) if intervals else None
+        )
         return self._estimate(name, speakers, float(values.mean()), interval, **more)
 
     def _estimate(
@@ -232,49 +227,82 @@ def singling_out(
     """Singling Out among `sizes` speakers of `test`, by predicates of the people of `enrol` who are among them.
 
     Test speakers with fewer than 2 `length` utterances are left out (`dropped`); without `sizes` it is among all
-    others. With `predicates`, that many enrolled people are chosen at random. The control puts a voice that knows
-    nobody in the place of each predicate: enrolled outsiders who are not in the test set, or where there are none,
-    random voices.
+    others. With `predicates`, that many enrolled people are chosen at random. The control is the rule of a person who
+    is not in the set: each predicate with its calibration in the same sets without its target, so that nothing but
+    the target's presence tells the two apart. A random direction or a mixture of the voices in the set would know the
+    people and isolate too often; so may enrolled outsiders, who need not be people like those in the set.
     """
     if rule not in RULES:
         raise InputError(f"there is no rule {rule!r}", fix=f"choose among {', '.join(RULES)}")
     if draws < 1 or folds < 2:
         raise InputError("there must be at least 1 draw and 2 folds")
     said = conversations(test, length, least=2, most=most, seed=seed)
-    vectors, targets, outsiders = aims(enrol, said, predicates, seed)
+    vectors, targets = aims(enrol, said, predicates, seed)
     sizes = [len(said.names)] if sizes is None else sizes
     check_sizes(sizes, said)
-    sets, kind, stand_ins = [vectors], "", np.arange(len(targets))
-    if control:
-        voices, kind, stand_ins = controls(outsiders, said, targets, seed)
-        sets.append(voices)
-    found = isolate(sets, targets, said, sizes, draws=draws, folds=folds, rule=rule, seed=seed, progress=progress)
+    counts = isolate(
+        vectors, targets, said, sizes, draws=draws, folds=folds, rule=rule, seed=seed, absent=control, progress=progress
+    )
+    return _counted(counts, targets, said, sizes, draws, folds, rule)
+
+
+def singling_out_of_scores(
+    scores: NDArray[np.floating],
+    enrolled: Sequence[str],
+    said: Conversations,
+    sizes: Sequence[int],
+    *,
+    rule: Rule = "paper",
+    draws: int = 5,
+    folds: int = 10,
+    seed: int = 0,
+) -> SinglingOut:
+    """The same where only scores exist: `scores` has one row per enrolled speaker, one column per conversation.
+
+    The measure works on dot products of predicates and conversations. A column of the matrix, taken as a vector, and
+    the row numbers as unit vectors give exactly these scores. Whoever is enrolled must be among the test speakers.
+    """
+    check_sizes(sizes, said)
+    code = {name: number for number, name in enumerate(said.names)}
+    targets = np.array([code[name] for name in enrolled])
+    columns = replace(said, vectors=np.ascontiguousarray(scores.T, np.float32))
+    eye = np.eye(len(targets), dtype=np.float32)
+    counts = isolate(eye, targets, columns, sizes, draws=draws, folds=folds, rule=rule, seed=seed, absent=True)
+    return _counted(counts, targets, said, sizes, draws, folds, rule)
+
+
+def _counted(
+    counts: list[Counts],
+    targets: NDArray[np.int64],
+    said: Conversations,
+    sizes: Sequence[int],
+    draws: int,
+    folds: int,
+    rule: Rule,
+) -> SinglingOut:
     return SinglingOut(
         sizes=tuple(sizes),
         names=tuple(said.names[t] for t in targets),
-        attack=found[0],
-        control=found[1] if control else None,
-        control_kind=kind,
-        stand_ins=stand_ins,
+        attack=counts[0],
+        control=counts[1] if len(counts) > 1 else None,
         cuts=said.counts[targets] - 1,
         others=said.counts - 1,
         people=len(said.names),
         draws=draws,
         folds=folds,
         rule=rule,
-        length=length,
+        length=said.length,
         dropped=said.dropped,
     )
 
 
 def aims(
     enrol: Embeddings, said: Conversations, predicates: int | None, seed: int
-) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]:
-    """The predicates' vectors, their targets among the test speakers, and the vectors of enrolled outsiders."""
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """The predicates' vectors and their targets among the test speakers."""
     people = models(enrol)
     code = {name: number for number, name in enumerate(said.names)}
-    inside = np.array([name in code for name in people.names])
-    rows = np.flatnonzero(inside)
+    rows = np.flatnonzero([name in code for name in people.names])
     if len(rows) == 0:
         raise InputError(
             f"no enrolled speaker has {2 * said.length} utterances in the test, which conversations of "
@@ -287,33 +315,7 @@ def aims(
             raise InputError(f"{predicates} predicates make no sense", fix="give 1 or more")
         rows = np.sort(np.random.default_rng([seed, 1]).choice(rows, predicates, replace=False))
     targets = np.array([code[people.names[row]] for row in rows])
-    gone = set(said.dropped)  # too short for this length, but still voices of the test set: no outsiders
-    outside = np.array([not known and name not in gone for known, name in zip(inside, people.names, strict=True)])
-    return people.vectors[rows], targets, people.vectors[outside]
-
-
-def controls(
-    outsiders: NDArray[np.float32], said: Conversations, targets: NDArray[np.int64], seed: int
-) -> tuple[NDArray[np.float32], str, NDArray[np.int64]]:
-    """A voice without knowledge for each predicate, what these voices are, and which one serves which predicate.
-
-    Random voices have the mean and the covariance of the test speakers' own: a direction in which voices do not
-    differ would make the control too weak.
-    """
-    if len(outsiders):
-        order = np.random.default_rng([seed, 2]).permutation(len(outsiders))
-        served = order[np.arange(len(targets)) % len(outsiders)]
-        return outsiders[served], f"predicates of {min(len(outsiders), len(targets))} outsiders", served
-    means = np.zeros((len(said.names), said.vectors.shape[1]))
-    starts = np.concatenate([[0], np.cumsum(said.counts)[:-1]])
-    means[:] = np.add.reduceat(said.vectors, starts, axis=0, dtype=np.float64) / said.counts[:, None]
-    centre = means.mean(axis=0)
-    voices = np.empty((len(targets), means.shape[1]), np.float32)
-    for i, target in enumerate(targets):
-        name = hashlib.sha256(said.names[target].encode("utf-8", "surrogateescape")).digest()
-        mix = np.random.default_rng([seed, 3, int.from_bytes(name[:8], "big")]).standard_normal(len(means))
-        voices[i] = centre + (mix - mix.mean()) @ means / np.sqrt(max(len(means) - 1, 1))
-    return unit(voices), "random voices", np.arange(len(targets))
+    return people.vectors[rows], targets
 
 
 def check_sizes(sizes: Sequence[int], said: Conversations) -> None:
