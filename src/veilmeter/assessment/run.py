@@ -18,17 +18,18 @@ from veilmeter.assessment.settings import PATHS, Settings, make_settings, who_at
 from veilmeter.assessment.sources import folders_near, read_source, write_left_out
 from veilmeter.assessment.stages import Stages
 from veilmeter.assessment.tasks import NOT_POSSIBLE, Result, Task, perform
-from veilmeter.attacks.knowledge import ATTACKERS
 from veilmeter.core.engine import Engine, open_engine
 from veilmeter.core.errors import InputError, refuse
 from veilmeter.core.files import make_folder, only_one, plain, remove_leftovers, write_json
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.matching import Matched, match
-from veilmeter.results import people, trust
+from veilmeter.metrics.copies import copies, unchanged
 from veilmeter.results.from_plain import results_of
 from veilmeter.results.model import Results
+from veilmeter.results.people import Traits
 from veilmeter.results.run_folder import write_results
-from veilmeter.results.verdict import verdict, worst_case
+from veilmeter.results.trust import TrustFacts
+from veilmeter.results.verdict import conclude
 
 if TYPE_CHECKING:
     from veilmeter.data.corpus import Corpus
@@ -354,23 +355,22 @@ class _Run:
                 results[part] = {key: value for key, value in done[part][0].items() if key not in ("names", "deid")}
         if "inversion" in results and "inversion-curve" in done:
             results["inversion"] |= done["inversion-curve"][0]
-        results["worst_case"] = worst_case(results)
-        results["trust"] = [check.to_json() for check in self.checks(results, materials, pairing, protocol)]
-        results["verdict"] = verdict(results, plan.not_tested)
-        genders = dict(zip(pairing.original.speakers, pairing.original.attributes.get("gender", []), strict=False))
-        attacks = {name: found for name, found in rows.items() if name != "original"}
-        results["speakers"] = people.risks(attacks, genders)
-        if "similarity" in done:
-            people.add_similarity(results["speakers"], done["similarity"][0])
-        results["unprotected"] = people.unprotected(results["speakers"], list(attacks))
         said = {name: done[f"attacker-{name}"][0]["warnings"] for name in attackers}
         for name, texts in said.items():
             # What holds for every attacker is said once.
             common = [text for text in texts if all(text in others for others in said.values())]
             self.warnings += common + [f"{name}: {text}" for text in texts if text not in common]
         results["warnings"] = list(dict.fromkeys(self.warnings))
+        genders = dict(zip(pairing.original.speakers, pairing.original.attributes.get("gender", []), strict=False))
         self.tables(plan, done, rows, genders)
-        return results_of(plain(results), rows)
+        zoo = done["similarity"][0] if "similarity" in done else {}
+        traits = Traits(
+            gender=genders,
+            animal={animal["speaker"]: animal["animal"] for animal in zoo.get("zoo", ())},
+            deid=zoo.get("deid", {}),
+        )
+        evidence = self.evidence(materials, pairing, protocol)
+        return conclude(results_of(plain(results), rows), evidence, not_tested=plan.not_tested, traits=traits)
 
     def tables(
         self,
@@ -392,26 +392,22 @@ class _Run:
             values, arrays = done["similarity"]
             write_matrices(folder / "matrices.parquet", values["names"], arrays)
 
-    def checks(
-        self, results: Mapping[str, Any], materials: Mapping[str, Material], pairing: Matched, protocol: Protocol
-    ) -> list[trust.Check]:
-        estimates = {name: one["estimates"] for name, one in results["attackers"].items()}
-        attacks = {name: one for name, one in estimates.items() if name != "original"}
-        eers = {name: one["eer"] for name, one in attacks.items() if "eer" in one}
-        training = {
-            role: material.embeddings.names for role, material in materials.items() if role.startswith("train_")
-        }
-        return trust.ordered(
-            [
-                trust.strong_on_original(estimates.get("original", {}).get("eer"), self.settings.weak_attacker),
-                trust.adapted_not_worse(eers, [name for name in eers if ATTACKERS[name].adapted]),
-                trust.not_identical(pairing.original, pairing.anonymized),
-                trust.enough_speakers(results["worst_case"].get("linking"), self.settings.precision),
-                trust.training_disjoint(pairing.original.names, training),
-                trust.other_sessions(protocol.same_session),
-                trust.no_ties({name: results["attackers"][name]["ties"] for name in attacks}),
-                trust.not_inverted({name: one["d_ece"] for name, one in attacks.items() if "d_ece" in one}),
-            ]
+    def evidence(self, materials: Mapping[str, Material], pairing: Matched, protocol: Protocol) -> TrustFacts:
+        """What the trust checks need beside the estimates."""
+        known, tried = (pairing.original.of_utterances(ids) for ids in (protocol.enrolment, protocol.trials))
+        same = unchanged(pairing.original, pairing.anonymized)
+        assessed = set(pairing.original.names)
+        return TrustFacts(
+            compared=len(pairing.original),
+            unchanged=None if same is None else int(same.sum()),
+            trials=len(tried),
+            copies=int(copies(known, tried).sum()),
+            overlap={
+                role: len(assessed & set(material.embeddings.names))
+                for role, material in materials.items()
+                if role.startswith("train_")
+            },
+            own_runs=int("anonymized_again" in materials),
         )
 
     def finish(self, results: Results) -> Assessment:

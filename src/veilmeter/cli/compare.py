@@ -24,24 +24,36 @@ def command(
 ) -> None:
     """Compare runs: every measure of every attacker that all of them have, and the differences to the first run.
 
-    A difference whose interval contains 0 may be chance.
+    A difference is sure where its interval excludes 0 even though many differences are looked at (Holm's rule).
     """
     from veilmeter.cli.output import Page, chosen_form, emit
     from veilmeter.results.compare import compare
 
     form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
-    found = compare(runs, resamples=resamples, seed=seed)
-    estimates = {title: [*values, *found.differences[title]] for title, values in found.values.items()}
-    sections = {title: [title] for title in estimates}
-    names = [run.name for run in found.runs]
+    comparison = compare(runs, resamples=resamples, seed=seed)
+    estimates = {title: [*values, *comparison.differences[title]] for title, values in comparison.values.items()}
+    names = [run.name for run in comparison.runs]
+    sure = [
+        f"{title} ({point.at['run']})"
+        for title, points in comparison.differences.items()
+        for point in points
+        if point.extra["sure"]
+    ]
     page = Page(
         title=f"{' and '.join(names[1:])} against {names[0]}",
         estimates=estimates,
-        inputs={run.name: str(run.folder) for run in found.runs},
-        warnings=found.warnings,
-        notes=["Differences are to the first run. One whose interval contains 0 may be chance."],
-        sections=sections,
-        more={"differences": {title: [one.to_json() for one in ones] for title, ones in found.differences.items()}},
+        inputs={run.name: str(run.folder) for run in comparison.runs},
+        warnings=comparison.warnings,
+        lead=[*comparison.summary, f"Sure: {'; '.join(sure)}." if sure else "No difference is sure."],
+        notes=["Differences are to the first run; sure ones exclude 0 though many are looked at (Holm's rule)."],
+        sections={title: [title] for title in estimates},
+        more={
+            "summary": list(comparison.summary),
+            "settings": dict(comparison.settings),
+            "differences": {
+                title: [point.to_json() for point in points] for title, points in comparison.differences.items()
+            },
+        },
     )
     emit(page, form)
     if report is not None:
@@ -50,5 +62,5 @@ def command(
         from veilmeter.core.files import write_text
         from veilmeter.report.compare import render_comparison
 
-        write_text(report, render_comparison(found, report.parent))
+        write_text(report, render_comparison(comparison, report.parent))
         print(f"Report: {report}", file=sys.stderr)

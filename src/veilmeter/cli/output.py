@@ -30,15 +30,16 @@ class Form(StrEnum):
 class Page:
     """What a command found: estimates (single, or a list for a curve) by name, what it read, and remarks.
 
-    `sections` groups names under headings for the table; names that it leaves out come last. `warnings` are what the
-    reader must not miss. `more` are further entries of the JSON, beside `estimates`, `inputs` and `version`; `figures`
-    are the files that were drawn.
+    `lead` comes before the figures. `sections` groups names under headings for the table; names that it leaves out come
+    last. `warnings` are what the reader must not miss. `more` are further entries of the JSON, beside `estimates`,
+    `inputs` and `version`; `figures` are the files that were drawn.
     """
 
     title: str
     estimates: Mapping[str, Estimate | Sequence[Estimate]]
     inputs: Mapping[str, Any] = field(default_factory=dict)
     warnings: Sequence[str] = ()
+    lead: Sequence[str] = ()
     notes: Sequence[str] = ()
     sections: Mapping[str, Sequence[str]] = field(default_factory=dict)
     more: Mapping[str, Any] = field(default_factory=dict)
@@ -115,6 +116,8 @@ def _print_table(page: Page) -> None:
 
     console = Console(highlight=False)
     console.print(Text(clean(page.title), style="bold"))
+    for line in page.lead:
+        console.print(Text("\n" + clean(line)))
     for heading, rows in page.grouped():
         table = Table(title=escape(clean(heading)) or None, title_justify="left", box=None, pad_edge=False)
         cells = [_cells(one) for one in rows]
@@ -159,6 +162,7 @@ def _csv(page: Page) -> str:
 
 def _markdown(page: Page) -> str:
     lines = [f"**{markdown_text(page.title)}**", ""]
+    lines += [part for line in page.lead for part in (markdown_text(line), "")]
     for heading, rows in page.grouped():
         lines += ([f"### {markdown_text(heading)}", ""] if heading else []) + [
             "| " + " | ".join(COLUMNS) + " |",

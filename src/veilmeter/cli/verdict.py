@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from veilmeter.results.model import Results
 
 HEADINGS = {
     "linking": "Linking",
@@ -13,70 +17,78 @@ HEADINGS = {
     "distinctiveness": "Voices kept apart",
     "inference": "Inference",
 }
-MARKS = {"low": ("low", "green"), "raised": ("raised", "yellow"), "high": ("high", "red")}
+COLORS = {"low": "green", "raised": "yellow", "high": "red", "unknown": "magenta"}
+LAWYERS = (
+    "This says what was measured, against the criteria of Opinion 05/2014. "
+    "Whether it suffices is for a lawyer to judge."
+)
 
 
-def print_verdict(results: Any, folder: Path | str, report: Path | None = None) -> None:
+def print_verdict(results: Results, folder: Path | str, report: Path | None = None) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from veilmeter.core.text import clean
-    from veilmeter.results.doubts import doubts
+    from veilmeter.results.trust import doubts
 
     console = Console(highlight=False)
-    said = results["verdict"]
-    protocol = results["protocol"]
-    console.print(Text(clean(results["title"]), style="bold"))
-    console.print(
-        Text(
-            f"{protocol['speakers']} speakers; {protocol['enrolment']} recordings to know them by, "
-            f"{protocol['trials']} to name; "
-            f"attackers: {', '.join(name for name in results['attackers'] if name != 'original')}",
-            style="dim",
-        )
+    verdict, protocol = results.verdict, results.protocol
+
+    def paragraph(text: str, style: str = "") -> None:
+        console.print(Text(clean(text), style=style))
+
+    paragraph(results.title, "bold")
+    speakers = max(protocol.enrolled_speakers, protocol.trial_speakers)
+    paragraph(
+        f"{speakers} speakers; {protocol.enrollment_utterances} recordings to know them by, "
+        f"{protocol.trial_utterances} to name; attackers: {', '.join(results.attacks)}",
+        "dim",
     )
     console.print()
-    if not said["trustworthy"]:
-        console.print(Text("NOT TRUSTWORTHY. This assessment doubts itself:", style="bold red"))
-        for line in doubts(results) or said["distrust"]:
-            console.print(Text("  - " + clean(line)))
+    if not verdict.trustworthy:
+        paragraph("NOT TRUSTWORTHY. This assessment doubts itself:", "bold red")
+        for doubt in doubts(results):
+            paragraph(f"  - {doubt}")
         console.print()
-    console.print(Text(clean(said["headline"]), style="bold"))
+    paragraph(verdict.headline, "bold")
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for name, case in results["worst_case"].items():
-        word, color = MARKS[case["level"]]
-        table.add_row(HEADINGS.get(name, name), Text(word, style=color), Text(clean(case["sentence"])))
+    for name, criterion in results.criteria.items():
+        level = Text(criterion.level, style=COLORS[criterion.level])
+        table.add_row(HEADINGS.get(name, name), level, Text(clean(criterion.sentence)))
     console.print()
     console.print("Worst case by criterion (risk for the people recorded; for voices, of being confused)", style="dim")
     console.print(table)
-    extra = [
-        line for line in said["sentences"] if line not in {case["sentence"] for case in results["worst_case"].values()}
-    ]
-    for line in [*extra, results["unprotected"]["sentence"]]:
-        console.print(Text("\n" + clean(line)))
-    if said["not_tested"]:
-        console.print(Text("\nNot tested:", style="bold"))
-        for line in said["not_tested"]:
-            console.print(Text("  - " + clean(line)))
-    passed = sum(check["passed"] is True for check in results["trust"])
-    open_checks = [check["name"] for check in results["trust"] if check["passed"] is None]
-    console.print(
-        Text(
-            f"\nTrust checks: {passed} passed, {len(said['distrust'])} failed"
-            + (f", not possible: {', '.join(open_checks)}" if open_checks else "")
-        )
+    shown = {criterion.sentence for criterion in results.criteria.values()}
+    for line in [*(line for line in verdict.sentences if line not in shown), results.people.sentence]:
+        paragraph(f"\n{line}")
+    _print_open(results, paragraph)
+    for warning in (*results.remarks, *results.warnings):
+        paragraph(f"! {warning}", "yellow")
+    paragraph(LAWYERS, "dim")
+    paragraph(f"\nResults: {Path(folder) / 'results.json'}" + (f"   Report: {report}" if report else ""))
+
+
+def _print_open(results: Results, paragraph: Callable[..., None]) -> None:
+    """What was not tested, and which checks passed, failed or could not be made."""
+    from veilmeter.results.trust import open_questions
+
+    if results.verdict.not_tested:
+        paragraph("\nNot tested:", "bold")
+        for line in results.verdict.not_tested:
+            paragraph(f"  - {line}")
+    questions = open_questions(results)
+    if questions:
+        paragraph("\nCould not be checked:", "bold")
+        for line in questions:
+            paragraph(f"  - {line}")
+    passed = sum(check.passed is True for check in results.checks)
+    failed = sum(check.failed for check in results.checks)
+    unfit = [check.name for check in results.checks if check.passed is None and not check.applies]
+    paragraph(
+        f"\nTrust checks: {passed} passed, {failed} failed, {len(questions)} could not be made"
+        + (f", do not apply: {', '.join(unfit)}" if unfit else "")
     )
-    for warning in results["warnings"]:
-        console.print(Text("! " + clean(warning), style="yellow"))
-    console.print(
-        Text(
-            "This says what was measured, against the criteria of Opinion 05/2014. Whether it suffices is for a "
-            "lawyer to judge.",
-            style="dim",
-        )
-    )
-    console.print(Text(f"\nResults: {Path(folder) / 'results.json'}" + (f"   Report: {report}" if report else "")))

@@ -1,231 +1,251 @@
-"""Runs side by side: what one system gives away more than another, paired by speaker.
+"""Runs side by side: what one system gives away more than another.
 
-Differences are of the second, third... run minus the first. For scores the same people are drawn in every resample of
-both runs, and for Linkability each speaker is compared with themselves, so that what the speakers share cancels.
+A difference is that of the two values that are shown, of the second, third... run minus the first, with an interval of
+that same difference. Where both runs have the same people and trials, what they share cancels: each person is left out
+of both runs at once. Holm's rule says which differences are sure though many are looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
-import numpy as np
-
-from veilmeter.core.errors import InputError
+from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.intervals import clustered_t, percentile
-from veilmeter.data.scores import Scores
-from veilmeter.metrics.registry import measure
-from veilmeter.metrics.scores.summary import prepare, replicates_of, values
+from veilmeter.core.estimates import Estimates
+from veilmeter.metrics.registry import label_of, measure
+from veilmeter.results.levels import ALPHA, holm
+from veilmeter.results.model import Results
+from veilmeter.results.paired import Interval, PairedTrials, paired_trials
 from veilmeter.results.run_folder import read_results
 
-SCORE_MEASURES = ("eer", "d_ece", "l_w", "min_cllr")
-OTHER_PARTS = {"similarity": ("deid", "g_vd"), "inversion": ("top1",)}
+SINGLE = ("eer", "d_ece", "l_w", "min_cllr")
+CURVES = ("linkability", "residual_risk")
+OF_PARTS = {"similarity": ("deid", "g_vd"), "inversion": ("top1",)}
+# Where a run lies and what it is called does not change what was measured.
+_NOT_COMPARED = ("original", "anonymized", "anonymized_again", "title", "notice", "root", "offline", "strict")
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class ComparedRun:
     name: str
     folder: Path
-    results: Any
+    results: Results
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """`values` and `differences` by what is compared, such as "informed: eer"; one entry a run, or a run but the "
-    "first."""
+    """`values` and `differences` by what is compared, such as "informed: EER"; one per run, or per run but the first.
 
-    runs: tuple[Run, ...]
-    values: dict[str, list[Estimate]]
-    differences: dict[str, list[Estimate]]
-    warnings: tuple[str, ...]
+    A difference carries `p_adjusted`, by Holm's rule over all of them, and `sure`. `settings` are those that differ
+    between the runs, each with its value in every run.
+    """
+
+    runs: tuple[ComparedRun, ...]
+    values: Mapping[str, Sequence[Estimate]]
+    differences: Mapping[str, Sequence[Estimate]]
+    summary: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    settings: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 
 def compare(folders: Sequence[str | Path], *, resamples: int = 1000, seed: int = 0) -> Comparison:
-    """The runs in these folders; attackers and measures that all of them have."""
+    """The runs in these folders: every attacker, measure and point that all of them have."""
     if len(folders) < 2:
         raise InputError("one run can't be compared", fix="give two or more folders")
-    runs = tuple(_named([Run("", Path(folder), read_results(folder)) for folder in folders]))
-    # Not the yardstick on original speech: it says nothing about a system.
-    attackers = [name for name in runs[0].results["attackers"] if name != "original"]
-    shared = [name for name in attackers if all(name in run.results["attackers"] for run in runs)]
-    comparison = Comparison(runs, {}, {}, tuple(_doubts(runs)))
-    for attacker in shared:
-        _compare_scores(comparison, attacker, resamples, seed)
-        _compare_links(comparison, attacker)
-    for part, names in OTHER_PARTS.items():
-        for name in names:
-            _compare_part(comparison, part, name)
-    if not comparison.values:
+    runs = tuple(_named([ComparedRun("", Path(folder), read_results(folder)) for folder in folders]))
+    settings = differing_settings([run.results for run in runs])
+    values: dict[str, list[Estimate]] = {}
+    differences: dict[str, list[Estimate]] = {}
+    alike = _same_trials(runs)
+    for holder in _shared(runs):
+        points = [_compared_points(_estimates(run.results, holder)) for run in runs]
+        titles = [title for title in points[0] if all(title in others for others in points)]
+        if not titles:
+            continue
+        trials = paired_trials([(run.folder, run.results) for run in runs], holder, resamples, seed) if alike else None
+        for title in titles:
+            full = title if holder in runs[0].results.parts else f"{holder}: {title}"
+            shown = [of_run[title] for of_run in points]
+            values[full] = [point.with_(at={"run": run.name}) for point, run in zip(shown, runs, strict=True)]
+            differences[full] = [
+                _difference(shown[0], shown[number], trials, number, runs[number].name)
+                for number in range(1, len(runs))
+            ]
+    if not values:
         raise InputError("the runs have nothing in common that could be compared")
-    return comparison
+    differences = _with_holm(differences)
+    return Comparison(
+        runs, values, differences, tuple(_summary(runs, differences)), tuple(_doubts(runs, settings)), settings
+    )
 
 
-def _named(runs: Sequence[Run]) -> list[Run]:
+def differing_settings(results: Sequence[Results]) -> dict[str, list[Any]]:
+    """Every setting that is not the same in all runs, with its values."""
+    keys = dict.fromkeys(key for result in results for key in result.settings)
+    found = {key: [result.settings.get(key) for result in results] for key in keys if key not in _NOT_COMPARED}
+    return {key: values for key, values in found.items() if any(value != values[0] for value in values)}
+
+
+def _named(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
     """A short name for each: the title it was given, or its folder's name."""
-    given = [str(run.results["parameters"].get("title") or "") for run in runs]
+    given = [str(run.results.settings.get("title") or "") for run in runs]
     names = given if all(given) and len(set(given)) == len(given) else [run.folder.name for run in runs]
     if len(set(names)) < len(names):
         names = [str(run.folder) for run in runs]
-    return [Run(name, run.folder, run.results) for name, run in zip(names, runs, strict=True)]
+    return [ComparedRun(name, run.folder, run.results) for name, run in zip(names, runs, strict=True)]
 
 
-def _doubts(runs: Sequence[Run]) -> list[str]:
-    found = [f"{run.name} is not trustworthy" for run in runs if not run.results["verdict"]["trustworthy"]]
-    hashes = {run.results["inputs"]["original"]["sha256"] for run in runs}
-    if len(hashes) > 1:
-        found.append("the runs do not assess the same original speech: differences may come from that")
-    # Where attackers get what they anonymize from may differ: an anonymizer without draws needs no second run.
-    protocols = [{k: v for k, v in run.results["protocol"].items() if k != "anonymized_enrolment"} for run in runs]
-    if any(protocol != protocols[0] for protocol in protocols):
-        found.append("the runs differ in how enrolment and trials were chosen")
-    return found
+def _same_trials(runs: Sequence[ComparedRun]) -> bool:
+    """Whether the runs try the same recordings against the same people, so that they can be paired."""
+
+    def trials(results: Results) -> tuple[Any, ...]:
+        protocol = results.protocol
+        counts = (protocol.enrolled_speakers, protocol.trial_speakers)
+        utterances = (protocol.enrollment_utterances, protocol.trial_utterances)
+        return (results.inputs["original"].sha256, results.seed, protocol.split, counts, utterances)
+
+    return all(trials(run.results) == trials(runs[0].results) for run in runs)
 
 
-def _compare_scores(comparison: Comparison, attacker: str, resamples: int, seed: int) -> None:
-    """Paired by speaker: the same draws of the same people for every run."""
-    sets = [_scores(run.folder, attacker) for run in comparison.runs]
-    found = [run.results["attackers"][attacker]["estimates"] for run in comparison.runs]
-    names = [name for name in SCORE_MEASURES if all(name in estimates for estimates in found)]
-    given = any("scores as given" in str(run.results["attackers"][attacker].get("backend")) for run in comparison.runs)
-    samples: list[Mapping[str, Any]] = []
-    people = {tuple(scores.names) for scores in sets if scores is not None}
-    if all(scores is not None for scores in sets) and len(people) == 1 and not given:
-        for scores in sets:
-            assert scores is not None
-            data = prepare(scores.targets, scores.impostors)
-            spread = replicates_of(scores, data, resamples, seed)
-            samples.append({"points": values(data), "draws": spread.samples})
+def _doubts(runs: Sequence[ComparedRun], settings: Mapping[str, Sequence[Any]]) -> Iterator[str]:
+    for run in runs:
+        if not run.results.verdict.trustworthy:
+            yield f"{run.name} is not trustworthy"
+    first = runs[0].results
+    if any(run.results.inputs["original"].sha256 != first.inputs["original"].sha256 for run in runs):
+        yield "the runs do not assess the same original speech: differences may come from that"
+    elif not _same_trials(runs):
+        yield "the runs differ in how enrollment and trials were chosen: they are compared without pairing people"
+    for key, values in settings.items():
+        shown = ", ".join(f"{_shown(value)} ({run.name})" for value, run in zip(values, runs, strict=True))
+        yield f"the setting {key} differs: {shown}"
+    names = dict.fromkeys(name for run in runs for name in run.results.attacks)
     for name in names:
-        title = f"{attacker}: {measure(name).label}"
-        comparison.values[title] = [
-            _estimate(name, one[name], run.name) for one, run in zip(found, comparison.runs, strict=True)
-        ]
-        comparison.differences[title] = []
-        for number, run in enumerate(comparison.runs[1:], 1):
-            interval: tuple[float, float] | None
-            if samples:
-                value = samples[number]["points"][name] - samples[0]["points"][name]
-                drawn = np.asarray(samples[number]["draws"][name]) - np.asarray(samples[0]["draws"][name])
-                interval, how = percentile(drawn[np.isfinite(drawn)]), "paired by speaker"
-            else:
-                value, interval, how = _unpaired(found[0][name], found[number][name])
-            comparison.differences[title].append(_difference(name, value, interval, how, run.name))
-
-
-def _compare_links(comparison: Comparison, attacker: str) -> None:
-    """Each speaker's own rate of being linked, in every run."""
-    tables = [_links(run.folder, attacker) for run in comparison.runs]
-    if any(table is None for table in tables):
-        return
-    known = [table for table in tables if table is not None]
-    for key in known[0]:
-        if not all(key in table for table in known):
+        have = [run for run in runs if name in run.results.attackers]
+        if len(have) < len(runs):
+            yield f"the {name} attacker was not run everywhere: only in {', '.join(run.name for run in have)}"
             continue
-        length, among = key
-        rates = [table[key] for table in known]
-        speakers = sorted(set.intersection(*(set(rate) for rate in rates)))
-        if len(speakers) < 2:
-            continue
-        title = f"{attacker}: Linkability among {among}, L = {length}"
-        rows = np.array([[rate[speaker] for speaker in speakers] for rate in rates])
-        comparison.values[title] = [
-            _link_estimate(run, attacker, length, among, float(row.mean()))
-            for run, row in zip(comparison.runs, rows, strict=True)
-        ]
-        comparison.differences[title] = [
-            _difference(
-                "linkability",
-                float((row - rows[0]).mean()),
-                clustered_t(row - rows[0], np.arange(len(speakers))),
-                "paired by speaker",
-                run.name,
-            )
-            for run, row in zip(comparison.runs[1:], rows[1:], strict=True)
-        ]
+        backends = [run.results.attackers[name].backend for run in runs]
+        if len(set(backends)) > 1:
+            shown = ", ".join(f"{backend} ({run.name})" for backend, run in zip(backends, runs, strict=True))
+            yield f"the {name} attacker compares differently: {shown}"
 
 
-def _link_estimate(run: Run, attacker: str, length: int, among: int, value: float) -> Estimate:
-    for one in run.results["attackers"][attacker]["estimates"].get("linkability", []):
-        if one.get("length") == length and one.get("speakers") == among:
-            return _estimate("linkability", one, run.name)
-    entry = measure("linkability")
-    return Estimate(name="linkability", label=run.name, value=value, unit=entry.unit, better=entry.better)
+def _shown(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else "none" if value is None else str(value)
 
 
-def _compare_part(comparison: Comparison, part: str, name: str) -> None:
-    found = []
-    for run in comparison.runs:
-        one = run.results.get(part, {}).get("estimates", {}).get(name)
-        if isinstance(one, list):
-            one = max(one, key=lambda point: float(point["value"])) if one else None
-        found.append(one)
-    if any(one is None or not isinstance(one.get("value"), int | float) for one in found):
-        return
-    title = measure(name).label
-    comparison.values[title] = [_estimate(name, one, run.name) for one, run in zip(found, comparison.runs, strict=True)]
-    comparison.differences[title] = [
-        _difference(name, *_unpaired(found[0], one), run.name)
-        for one, run in zip(found[1:], comparison.runs[1:], strict=True)
-    ]
+def _shared(runs: Sequence[ComparedRun]) -> list[str]:
+    """The attackers and parts that all runs have; not the yardstick on original speech, which says nothing about a
+    system."""
+    holders = [*runs[0].results.attacks, *runs[0].results.parts]
+    return [name for name in holders if all(name in run.results.attackers or name in run.results.parts for run in runs)]
 
 
-def _unpaired(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[float, tuple[float, float] | None, str]:
-    """Where speakers can't be paired: as if the two intervals were independent, which is wider than they are."""
-    value = float(second["value"]) - float(first["value"])
-    if not first.get("interval") or not second.get("interval"):
-        return value, None, "no interval"
-    down = np.hypot(float(second["value"]) - second["interval"][0], first["interval"][1] - float(first["value"]))
-    up = np.hypot(second["interval"][1] - float(second["value"]), float(first["value"]) - first["interval"][0])
-    return value, (value - float(down), value + float(up)), "not paired"
+def _estimates(results: Results, holder: str) -> tuple[str, Estimates]:
+    attacker = results.attackers.get(holder)
+    return holder, (attacker.estimates if attacker is not None else results.part(holder))
 
 
-def _estimate(name: str, form: Mapping[str, Any], run: str) -> Estimate:
-    return Estimate.from_json(name, form, label=measure(name).label).with_(at={"run": run})
+def _compared_points(held: tuple[str, Estimates]) -> dict[str, Estimate]:
+    """What is compared of an attacker or a part, by a title: single figures, curves at their largest number of people
+    for every length, the strongest of several attacks, and everything that another package measures."""
+    holder, estimates = held
+    points: dict[str, Estimate] = {}
+    for name in estimates.names:
+        curve = estimates.points(name)
+        if name in CURVES:
+            for length in sorted({point.at.get("length", 1) for point in curve}, key=str):
+                at_length = curve.filter(lambda point, length=length: point.at.get("length", 1) == length)  # type: ignore[misc]
+                largest = at_length.sorted("speakers")[-1]
+                points[f"{label_of(name)} among {largest.at.get('speakers')}, L = {length}"] = largest
+        elif name in OF_PARTS.get(holder, ()):
+            known = [point for point in curve if math.isfinite(point.value)]
+            if known:
+                points[label_of(name)] = max(known, key=lambda point: point.value)
+        elif len(curve) == 1 and math.isfinite(curve[0].value) and _is_compared(holder, name):
+            points[curve[0].label] = curve[0]
+    return points
 
 
-def _difference(name: str, value: float, interval: tuple[float, float] | None, how: str, run: str) -> Estimate:
-    entry = measure(name)
+def _is_compared(holder: str, name: str) -> bool:
+    if holder == "utility" or (name in SINGLE and holder not in OF_PARTS):
+        return True
+    try:
+        return measure(name).kind is not None  # of another package
+    except VeilmeterError:  # of one that is not installed here
+        return True
+
+
+def _difference(first: Estimate, second: Estimate, trials: PairedTrials | None, number: int, run: str) -> Estimate:
+    value = second.value - first.value
+    paired = None if trials is None else trials.interval(first, second, number)
+    interval, how = (paired, "paired by speaker") if paired is not None else _unpaired(first, second)
     return Estimate(
-        name=name,
-        label=f"{entry.label}, difference",
+        name=first.name,
+        label=f"{first.label}, difference",
         value=value,
-        unit=entry.unit,
+        unit=first.unit,
         interval=interval,
         null=0.0,
         method=how,
-        better=entry.better,
+        better=first.better,
         at={"run": run},
     )
 
 
-def _scores(folder: Path, attacker: str) -> Scores | None:
-    """The trials of one utterance, as the run left them; None where they were not kept."""
-    import pyarrow.parquet as pq
-
-    path = folder / "tables" / f"scores-{attacker}.parquet"
-    if not path.is_file():
-        return None
-    table = pq.read_table(path)
-    enrol = np.array(table.column("enrolment_speaker").to_pylist(), object)
-    test = np.array(table.column("trial_speaker").to_pylist(), object)
-    from veilmeter.data.scores import encode
-
-    names, enrol_codes, test_codes = encode(enrol, test)
-    target = table.column("target").to_numpy(zero_copy_only=False)
-    return Scores(table.column("score").to_numpy(), target, enrol_codes, test_codes, names, str(path), "given")
+def _unpaired(first: Estimate, second: Estimate) -> tuple[Interval | None, str]:
+    """Where speakers can't be paired: as if the two intervals were independent, which is wider than they are."""
+    if first.interval is None or second.interval is None:
+        return None, "no interval"
+    value = second.value - first.value
+    down = math.hypot(second.value - second.interval[0], first.interval[1] - first.value)
+    up = math.hypot(second.interval[1] - second.value, first.value - first.interval[0])
+    return (value - down, value + up), "not paired"
 
 
-def _links(folder: Path, attacker: str) -> dict[tuple[int, int], dict[str, float]] | None:
-    import pyarrow.parquet as pq
+def _with_holm(differences: Mapping[str, Sequence[Estimate]]) -> dict[str, list[Estimate]]:
+    places = [(title, row) for title, points in differences.items() for row in range(len(points))]
+    known = [(title, row) for title, row in places if differences[title][row].interval is not None]
+    adjusted = dict(zip(known, holm([_two_sided(differences[title][row]) for title, row in known]), strict=True))
+    return {
+        title: [
+            point.with_(extra={"p_adjusted": p, "sure": p < ALPHA}) if (p := adjusted.get((title, row))) is not None
+            else point.with_(extra={"sure": False})
+            for row, point in enumerate(points)
+        ]
+        for title, points in differences.items()
+    }  # fmt: skip
 
-    path = folder / "tables" / "speakers.parquet"
-    if not path.is_file():
-        return None
-    found: dict[tuple[int, int], dict[str, float]] = {}
-    for row in pq.read_table(path).to_pylist():
-        if row["attacker"] == attacker:
-            found.setdefault((row["length"], row["among"]), {})[row["speaker"]] = row["linked"]
-    return found
+
+def _two_sided(difference: Estimate) -> float:
+    """How often there would be as large a difference if there were none, judged by the interval's nearer half."""
+    if difference.interval is None or difference.value == 0:
+        return 1.0
+    low, high = difference.interval
+    reach = difference.value - low if difference.value > 0 else high - difference.value
+    if reach <= 0:
+        return 0.0
+    return 2 * (1 - NormalDist().cdf(NormalDist().inv_cdf(0.975) * abs(difference.value) / reach))
+
+
+def _summary(runs: Sequence[ComparedRun], differences: Mapping[str, Sequence[Estimate]]) -> Iterator[str]:
+    """What a reader in a hurry needs: each run's own worst case, and how many differences are sure, either way."""
+    for run in runs:
+        criterion = run.results.criteria.get("linking")
+        worst = f" {criterion.sentence}" if criterion is not None else ""
+        yield f"{run.name}: {run.results.verdict.level} risk.{worst}"
+    for number, run in enumerate(runs[1:]):
+        points = [points[number] for points in differences.values()]
+        sure = [point for point in points if point.extra["sure"]]
+        safer = sum((point.value > 0) == (point.better == "higher") for point in sure if point.better != "neither")
+        riskier = sum(point.better != "neither" for point in sure) - safer
+        yield (
+            f"Of {len(points)} differences between {run.name} and {runs[0].name}, {len(sure)} are sure: "
+            f"{safer} in favor of {run.name}, {riskier} in favor of {runs[0].name}."
+        )

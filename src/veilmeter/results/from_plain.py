@@ -7,39 +7,23 @@ from typing import Any
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
-from veilmeter.metrics.registry import measure
+from veilmeter.metrics.registry import label_of
 from veilmeter.results.model import (
     AttackerResult,
-    Check,
-    Criterion,
     Input,
     LinkedPerson,
     Matching,
     Part,
-    People,
-    Person,
     ProtocolFacts,
     Results,
-    Verdict,
 )
 
 Plain = Mapping[str, Any]
-_NOT_RISKS = ("distinctiveness", "inference")
-_DIRECTIONS = {
-    "strong on original speech": "overestimated",
-    "adaptation helps": "overestimated",
-    "anonymized differs from original": "either",
-    "scores are not inverted": "overestimated",
-    "training speakers are others": "underestimated",
-    "enrolment and trials of different sessions": "underestimated",
-}
 
 
 def results_of(plain: Plain, rows: Mapping[str, Sequence[Plain]]) -> Results:
     """`plain` as `assemble` builds it; `rows` are each attacker's speakers."""
     inputs = {role: facts for role, facts in plain["inputs"].items() if role not in ("matched", "unmatched")}
-    verdict = plain["verdict"]
-    criteria = {name: _criterion(name, case) for name, case in plain["worst_case"].items()}
     return Results(
         version=plain["version"],
         title=plain["title"],
@@ -52,25 +36,8 @@ def results_of(plain: Plain, rows: Mapping[str, Sequence[Plain]]) -> Results:
         command=tuple(plain["command"]),
         extractor=plain["extractor"],
         parts=_parts(plain),
-        criteria=criteria,
-        checks=tuple(_check(check) for check in plain["trust"]),
-        people=_people(plain),
-        verdict=Verdict(
-            level=_level(criteria),
-            headline=verdict["headline"],
-            trustworthy=verdict["trustworthy"],
-            distrust=tuple(verdict["distrust"]),
-            sentences=tuple(verdict["sentences"]),
-            not_tested=tuple(verdict["not_tested"]),
-            lawyer=tuple(verdict["lawyer"]),
-        ),
         warnings=tuple(plain["warnings"]),
     )
-
-
-def _level(criteria: Mapping[str, Criterion]) -> Any:
-    levels = {criterion.level for criterion in criteria.values() if criterion.risk}
-    return next((level for level in ("high", "raised", "unknown", "low") if level in levels), "unknown")
 
 
 def _input(role: str, facts: Plain) -> Input:
@@ -97,15 +64,8 @@ def _protocol(plain: Plain) -> ProtocolFacts:
     return ProtocolFacts(**known, details={key: value for key, value in plain.items() if key not in taken})
 
 
-def _labeled(name: str) -> str:
-    try:
-        return measure(name).label
-    except KeyError:
-        return ""
-
-
 def _estimates(form: Plain) -> Estimates:
-    return Estimates.from_json(form, labels=_labeled)
+    return Estimates.from_json(form, labels=label_of)
 
 
 def _by(plain: Plain) -> dict[str, dict[str, Estimates]]:
@@ -164,7 +124,7 @@ def _parts(plain: Plain) -> dict[str, Part]:
 def _guessed(entries: Plain, which: str) -> Estimates:
     """One point per attribute."""
     return Estimates(
-        Estimate.from_json("inference", entry[which], label=_labeled("inference")).with_(at={"attribute": attribute})
+        Estimate.from_json("inference", entry[which], label=label_of("inference")).with_(at={"attribute": attribute})
         for attribute, entry in entries.items()
         if entry.get(which)
     )
@@ -173,58 +133,6 @@ def _guessed(entries: Plain, which: str) -> Estimates:
 def _reference(entry: Plain) -> Estimates:
     """Of the inversion: what an oracle reaches, and comparisons without any map; of two runs: links across them."""
     oracle = _estimates(entry.get("oracle", {}).get("estimates", {}))
-    baselines = [Estimate.from_json("eer", form, label=_labeled("eer")) for form in entry.get("baselines", ())]
+    baselines = [Estimate.from_json("eer", form, label=label_of("eer")) for form in entry.get("baselines", ())]
     across = _estimates(entry.get("across", {}).get("estimates", {}))
     return oracle + baselines + across
-
-
-def _criterion(name: str, case: Plain) -> Criterion:
-    original = case.get("original")
-    estimate = case["estimate"]
-    measured = estimate["name"]
-    return Criterion(
-        name=name,
-        level=case["level"],
-        sentence=case["sentence"],
-        estimate=Estimate.from_json(measured, estimate, label=_labeled(measured)),
-        risk=name not in _NOT_RISKS,
-        attacker=case["attacker"],
-        original=None if original is None else Estimate.from_json(measured, original, label=_labeled(measured)),
-    )
-
-
-def _check(check: Plain) -> Check:
-    figure = check["figure"]
-    return Check(
-        name=check["name"],
-        sentence=check["sentence"],
-        passed=check["passed"],
-        misleads=_DIRECTIONS.get(check["name"], "either"),  # type: ignore[arg-type]
-        figure=Estimate.from_json("eer", figure, label=_labeled("eer")) if isinstance(figure, dict) else figure,
-        limit=check["limit"],
-    )
-
-
-def _people(plain: Plain) -> People:
-    exposed = set(plain["unprotected"]["speakers"])
-
-    def risk(form: Plain) -> Estimate:
-        return Estimate.from_json("linkability", form, label="linked")
-
-    return People(
-        persons=tuple(
-            Person(
-                speaker=row["speaker"],
-                attacker=row["attacker"],
-                risk=risk(row["risk"]),
-                by_attacker={name: risk(form) for name, form in row["by_attacker"].items()},
-                gender=row["gender"],
-                animal=row.get("animal", ""),
-                deid=row.get("deid"),
-                unprotected=row["speaker"] in exposed,
-            )
-            for row in plain["speakers"]
-        ),
-        sentence=plain["unprotected"]["sentence"],
-        stability=plain["unprotected"]["stability"],
-    )

@@ -200,6 +200,23 @@ class People:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Chance:
+    """What luck alone would give, all attackers, lengths and groups together: people were relabeled at random `draws`
+    times, the same way for everybody who attacks, and `tests` figures computed anew each time.
+
+    `best_link` is the 95th percentile of the largest rate of linking among everybody enrolled; `exposed` how many
+    people would be linked more often than not by their best attacker, and `exposed_p` how often there would be as many
+    as were found.
+    """
+
+    draws: int
+    tests: int
+    best_link: float | None = None
+    exposed: float | None = None
+    exposed_p: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """What the assessment says: the level of the worst case, a headline, and what it rests on."""
 
@@ -227,6 +244,7 @@ class Results:
     command: tuple[str, ...] = ()
     extractor: Mapping[str, Any] | None = None
     parts: Mapping[str, Part] = field(default_factory=dict)
+    chance: Chance | None = None
     criteria: Mapping[str, Criterion] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
     people: People = field(default_factory=People)

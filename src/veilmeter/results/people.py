@@ -1,122 +1,166 @@
-"""Who is left unprotected: each speaker's risk over all attackers, and whether attackers agree on whom they find."""
+"""Who is left unprotected: each speaker's risk over all attackers, and whether attackers agree on whom they find.
+
+Luck links somebody too: with one trial each and several attackers, a few people of forty are linked by chance. So it is
+said how many would be listed by chance alone, and people are listed only where there are surely more of them.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import wilson
+from veilmeter.results.levels import ALPHA
+from veilmeter.results.model import LinkedPerson, People, Person, Results
 
-HIGH = 0.5  # linked more often than not
-
-
-def risks(
-    people: Mapping[str, Sequence[Mapping[str, Any]]], genders: Mapping[str, str], *, length: int = 1
-) -> list[dict[str, Any]]:
-    """By falling risk. `people` are the rows of each attacker: how often each speaker's conversations were linked."""
-    rows: dict[str, dict[str, Any]] = {}
-    for attacker, found in people.items():
-        for one in found:
-            if one["length"] != length:
-                continue
-            entry = rows.setdefault(one["speaker"], {"by_attacker": {}})
-            entry["by_attacker"][attacker] = _estimate(one)
-    made = []
-    for speaker, entry in rows.items():
-        by = entry["by_attacker"]
-        worst = max(by, key=lambda attacker: (by[attacker].value, attacker))
-        made.append(
-            {
-                "speaker": speaker,
-                "gender": genders.get(speaker, ""),
-                "attacker": worst,
-                "risk": by[worst].to_json(),
-                "by_attacker": {attacker: one.to_json() for attacker, one in by.items()},
-            }
-        )
-    return sorted(made, key=lambda row: (-row["risk"]["value"], -row["risk"]["interval"][0], row["speaker"]))
+MORE_OFTEN_THAN_NOT = 0.5
 
 
-def _estimate(one: Mapping[str, Any]) -> Estimate:
-    n = int(one["conversations"])
-    return Estimate(
-        name="linkability",
-        label="linked",
-        value=float(one["linked"]),
-        unit="probability",
-        interval=wilson(float(one["linked"]) * n, n),
-        null=1 / int(one["among"]),
-        method="share of the speaker's recordings linked among all enrolled; Wilson",
-        n={"conversations": n},
-        better="lower",
-        at={"speakers": int(one["among"]), "length": int(one["length"])},
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What is known of the speakers beside how often they are linked, each by speaker."""
+
+    gender: Mapping[str, str] = field(default_factory=dict)
+    animal: Mapping[str, str] = field(default_factory=dict)
+    deid: Mapping[str, float | None] = field(default_factory=dict)
+
+
+def people(results: Results, traits: Traits | None = None) -> People:
+    """Everybody who has a trial, by falling risk: at the shortest length at which they have one."""
+    known = traits or Traits()
+    linked: dict[str, dict[str, LinkedPerson]] = {}
+    for name, attacker in results.attacks.items():
+        for row in attacker.people:
+            kept = linked.setdefault(row.speaker, {})
+            if name not in kept or row.length < kept[name].length:
+                kept[name] = row
+    persons = [_person(speaker, rows, known) for speaker, rows in linked.items()]
+    persons.sort(key=lambda person: (-person.risk.value, -(person.risk.interval or (0.0,))[0], person.speaker))
+    stability = agreement(persons, list(results.attacks))
+    chance = results.chance
+    if chance is None or chance.exposed_p is None:
+        # Nobody was relabeled: a person counts whose own interval excludes chance for all that were looked at.
+        looks = sum(len(person.by_attacker) for person in persons)
+        surely = {person.speaker for person in persons if _surely_linked(person, looks)}
+    elif chance.exposed_p < ALPHA:
+        surely = {person.speaker for person in persons if _often_linked(person)}
+    else:
+        surely = set()
+    listed = tuple(replace(person, unprotected=person.speaker in surely) for person in persons)
+    expected = None if chance is None else chance.exposed
+    return People(
+        persons=listed,
+        sentence=_sentence(listed, expected, stability),
+        expected_by_chance=expected,
+        stability=stability,
     )
 
 
-def stability(rows: Sequence[Mapping[str, Any]], attackers: Sequence[str]) -> float | None:
-    """The mean rank correlation of the speakers' risks between every two attackers; None with fewer than two, or where
-    an attacker finds everybody alike.
+def _person(speaker: str, rows: Mapping[str, LinkedPerson], traits: Traits) -> Person:
+    by_attacker = {name: risk_of(row) for name, row in rows.items()}
+    worst = max(by_attacker, key=lambda name: (by_attacker[name].value, name))
+    return Person(
+        speaker=speaker,
+        attacker=worst,
+        risk=by_attacker[worst],
+        by_attacker=by_attacker,
+        gender=traits.gender.get(speaker, ""),
+        animal=traits.animal.get(speaker, ""),
+        deid=traits.deid.get(speaker),
+    )
 
-    >>> row = lambda a, b: {"by_attacker": {"x": {"value": a}, "y": {"value": b}}}
-    >>> stability([row(0.1, 0.2), row(0.5, 0.6), row(0.9, 0.8)], ["x", "y"])
-    1.0
-    """
-    found = []
+
+def risk_of(row: LinkedPerson) -> Estimate:
+    return Estimate(
+        name="linkability",
+        label="linked",
+        value=row.linked,
+        unit="probability",
+        interval=wilson(row.linked * row.conversations, row.conversations),
+        null=1 / row.among,
+        method="share of the speaker's recordings linked among all enrolled; Wilson",
+        n={"conversations": row.conversations},
+        better="lower",
+        at={"speakers": row.among, "length": row.length},
+    )
+
+
+def _often_linked(person: Person) -> bool:
+    return person.risk.value > MORE_OFTEN_THAN_NOT
+
+
+def _surely_linked(person: Person, looks: int) -> bool:
+    """Linked more often than not, and more often than guessing gives at a level shared by all people and attackers."""
+    trials, chance = person.risk.n["conversations"], person.risk.null or 0.0
+    linked = math.ceil(person.risk.value * trials - 1e-9)
+    tail = sum(
+        math.comb(trials, hits) * chance**hits * (1 - chance) ** (trials - hits) for hits in range(linked, trials + 1)
+    )
+    return _often_linked(person) and tail * looks < ALPHA
+
+
+def _sentence(persons: Sequence[Person], expected: float | None, stability: float | None) -> str:
+    if not persons:
+        return "Nobody has a trial, so nothing can be said about single people."
+    total = len(persons)
+    often = sum(_often_linked(person) for person in persons)
+    listed = sum(person.unprotected for person in persons)
+    by_chance = "" if expected is None else f"; by chance alone it would be about {_count(expected)}"
+    point = persons[0].risk.at
+    length = int(point.get("length", 1))
+    with_speech = "one recording" if length == 1 else f"{length} recordings"
+    among = f"among {int(point['speakers']):,} people and with {with_speech}"
+    if not often:
+        words = f"None of {_speakers(total)} is linked more often than not by any attacker that was run."
+    elif listed:
+        verb = "is" if listed == 1 else "are"
+        words = (
+            f"{listed} of {_speakers(total)} {verb} linked more often than not by the attacker that finds them best, "
+            f"{among}{by_chance}."
+        )
+    else:
+        verb = "is" if often == 1 else "are"
+        words = (
+            f"{often} of {_speakers(total)} {verb} linked more often than not by the attacker that finds them best, "
+            f"{among}, which is no more than luck explains{by_chance}: nobody is listed as unprotected."
+        )
+    if stability is not None:
+        kind = "largely the same" if stability > 0.6 else "partly the same" if stability > 0.3 else "mostly different"
+        words += f" The attackers find {kind} people (rank correlation {stability:.2f})."
+    return words
+
+
+def _speakers(count: int) -> str:
+    return f"{count:,} speaker{'' if count == 1 else 's'}"
+
+
+def _count(expected: float) -> str:
+    return f"{expected:.0f}" if expected >= 2 else f"{expected:.1f}"
+
+
+def agreement(persons: Sequence[Person], attackers: Sequence[str]) -> float | None:
+    """The mean rank correlation of the speakers' risks between every two attackers; None with fewer than two, or where
+    an attacker finds everybody alike."""
+    correlations = []
     for a, b in combinations(attackers, 2):
-        both = [row["by_attacker"] for row in rows if a in row["by_attacker"] and b in row["by_attacker"]]
+        both = [person.by_attacker for person in persons if a in person.by_attacker and b in person.by_attacker]
         if len(both) < 3:
             continue
-        ranks = [_ranks(np.array([one[name]["value"] for one in both], float)) for name in (a, b)]
+        ranks = [_ranks(np.array([risks[name].value for risks in both])) for name in (a, b)]
         if all(np.ptp(rank) > 0 for rank in ranks):
-            found.append(float(np.corrcoef(ranks[0], ranks[1])[0, 1]))
-    return float(np.round(np.mean(found), 9)) if found else None
+            correlations.append(float(np.corrcoef(ranks[0], ranks[1])[0, 1]))
+    return float(np.round(np.mean(correlations), 9)) if correlations else None
 
 
-def _ranks(values: np.ndarray) -> np.ndarray:
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Mean ranks of ties."""
     _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    mean: np.ndarray = (last - (counts - 1) / 2)[codes]
+    mean: NDArray[np.float64] = (last - (counts - 1) / 2)[codes]
     return mean
-
-
-def unprotected(rows: Sequence[Mapping[str, Any]], attackers: Sequence[str]) -> dict[str, Any]:
-    """Those whom some attacker links more often than not, and surely more often than chance; with a sentence."""
-    exposed = [
-        row["speaker"]
-        for row in rows
-        if row["risk"]["value"] > HIGH and row["risk"]["interval"][0] > row["risk"]["null"]
-    ]
-    agreement = stability(rows, attackers)
-    total = len(rows)
-    if not rows:
-        return {
-            "speakers": [],
-            "of": 0,
-            "stability": None,
-            "sentence": "No speaker could be linked: nobody has a trial.",
-        }
-    if not exposed:
-        said = f"None of {total} speakers is linked more often than not by any attacker that was run."
-    else:
-        said = (
-            f"{len(exposed)} of {total} speakers are linked more often than not by the attacker that finds them "
-            "best, among "
-            f"{rows[0]['risk']['speakers']} people and with one recording."
-        )
-    if agreement is not None:
-        kind = "largely the same" if agreement > 0.6 else "partly the same" if agreement > 0.3 else "mostly different"
-        said += f" The attackers find {kind} people (rank correlation {agreement:.2f})."
-    return {"speakers": exposed, "of": total, "stability": agreement, "sentence": said}
-
-
-def add_similarity(rows: Sequence[dict[str, Any]], found: Mapping[str, Any]) -> None:
-    """Each speaker's own DeID and animal of the zoo, where the similarity matrices know them."""
-    animals = {one["speaker"]: one["animal"] for one in found.get("zoo", [])}
-    for row in rows:
-        row["deid"] = found.get("deid", {}).get(row["speaker"])
-        row["animal"] = animals.get(row["speaker"], "")

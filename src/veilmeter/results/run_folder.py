@@ -11,7 +11,7 @@ from typing import Any, cast
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import sha256, to_json, whole_file, write_text
 from veilmeter.core.typed_json import MalformedError, decode, encode
-from veilmeter.metrics.registry import measure
+from veilmeter.metrics.registry import label_of
 from veilmeter.results.model import Results
 
 SCHEMA = 2
@@ -23,7 +23,7 @@ RENAMED = {"settings": "parameters"}  # what a field is called in the file
 
 def results_to_json(results: Results) -> dict[str, Any]:
     """As results.json has them."""
-    form = encode(results, labels=_label)
+    form = encode(results, labels=label_of)
     return {"schema": SCHEMA} | {RENAMED.get(name, name): value for name, value in form.items()}
 
 
@@ -43,7 +43,7 @@ def results_from_json(form: Any, *, path: str | Path | None = None) -> Results:
     original = {name: field for field, name in RENAMED.items()}
     fields = {original.get(name, name): value for name, value in form.items() if name != "schema"}
     try:
-        results = cast(Results, decode(Results, fields, labels=_label))
+        results = cast(Results, decode(Results, fields, labels=label_of))
         _refuse_contradictions(results)
     except MalformedError as problem:
         raise InputError(f"these results are broken: {problem}", path=path, fix=again) from None
@@ -100,13 +100,6 @@ def write_table(path: Path, columns: Mapping[str, Any]) -> None:
     with whole_file(path) as temporary:
         table = pa.table({name: uniform(column) for name, column in columns.items()})
         pq.write_table(table, temporary, compression="zstd")
-
-
-def _label(name: str) -> str:
-    try:
-        return measure(name).label
-    except KeyError:
-        return ""
 
 
 def _refuse_contradictions(results: Results) -> None:

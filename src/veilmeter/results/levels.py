@@ -1,0 +1,127 @@
+"""How high a risk is: low, raised, high or unknown, from an estimate and what guessing gives.
+
+- low: nothing speaks against guessing, and the interval would have shown a high risk;
+- raised: surely more than guessing;
+- high: surely more than guessing, and a third or more of the way from there to certainty;
+- unknown: the interval is too wide to tell guessing from a high risk.
+
+"Surely" is meant for all the figures that were looked at together: the more attackers, lengths and groups, the luckier
+the luckiest of them. Where people were relabeled at random (`metrics.legal.chance`), an estimate carries the
+probability `p_adjusted` that the luckiest would do as well; other figures share a small part of the error among them
+by Holm's rule.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from statistics import NormalDist
+
+from veilmeter.core.estimate import Estimate
+from veilmeter.results.model import Level
+
+ALPHA = 0.05  # how often something is called surely more than guessing where nothing is
+JOINT_SHARE = 0.8  # of that for what is tested together by relabeling people; the rest for figures with intervals only
+HIGH_SHARE = 1 / 3  # of the way from guessing to certainty
+P_ADJUSTED = "p_adjusted"
+ORDER: tuple[Level, ...] = ("low", "unknown", "raised", "high")
+
+
+def worst_level(levels: Iterable[Level]) -> Level:
+    """
+    >>> worst_level(["low", "raised", "unknown"]), worst_level([])
+    ('raised', 'unknown')
+    """
+    return max(levels, key=ORDER.index, default="unknown")
+
+
+def chance_of(estimate: Estimate) -> float:
+    """What guessing gives: the estimate's null, 1/N' for linking."""
+    if estimate.null is not None:
+        return estimate.null
+    return 1 / int(estimate.at["speakers"]) if estimate.name == "linkability" and "speakers" in estimate.at else 0.0
+
+
+def surplus(estimate: Estimate, largest: float = 1.0) -> float:
+    """How far from guessing (0) to certainty (1).
+
+    >>> surplus(Estimate(name="top1", value=55.0, null=10.0), 100.0)
+    0.5
+    """
+    chance = chance_of(estimate)
+    return (estimate.value - chance) / (largest - chance) if chance < largest else 0.0
+
+
+def tail_probability(estimate: Estimate) -> float | None:
+    """How often guessing alone would give as much, judged by the lower half of the estimate's 95 % interval; None
+    where there is no interval."""
+    if estimate.interval is None or not math.isfinite(estimate.value):
+        return None
+    distance, reach = estimate.value - chance_of(estimate), estimate.value - estimate.interval[0]
+    if distance <= 0:
+        return 1.0
+    if reach <= 0:
+        return 0.0
+    return 1 - NormalDist().cdf(NormalDist().inv_cdf(0.975) * distance / reach)
+
+
+def with_holm(points: Sequence[Estimate]) -> list[Estimate]:
+    """The same estimates with `p_adjusted`: by Holm's rule among these, for their part of the error. Those that have
+    it already keep it, those without an interval get none."""
+    wanted = [row for row, point in enumerate(points) if P_ADJUSTED not in point.extra]
+    tails = {row: p for row in wanted if (p := tail_probability(points[row])) is not None}
+    adjusted = dict(zip(tails, holm(list(tails.values())), strict=True))
+    share = 1 - JOINT_SHARE
+    return [
+        agreeing(point, min(1.0, adjusted[row] / share)) if row in adjusted else point
+        for row, point in enumerate(points)
+    ]
+
+
+def holm(probabilities: Sequence[float]) -> list[float]:
+    """Probabilities adjusted for looking at all of them (Holm 1979).
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    order = sorted(range(len(probabilities)), key=probabilities.__getitem__)
+    adjusted = [1.0] * len(probabilities)
+    running = 0.0
+    for place, row in enumerate(order):
+        running = max(running, min(1.0, (len(order) - place) * probabilities[row]))
+        adjusted[row] = running
+    return adjusted
+
+
+def agreeing(estimate: Estimate, p_adjusted: float) -> Estimate:
+    """The estimate with its probability. Where guessing is not ruled out, its interval reaches to what guessing gives:
+    what a test does not reject belongs to the interval."""
+    interval = estimate.interval
+    if interval is not None and p_adjusted >= ALPHA:
+        chance = chance_of(estimate)
+        interval = (min(interval[0], chance), max(interval[1], chance))
+    return estimate.with_(interval=interval, extra={**estimate.extra, P_ADJUSTED: p_adjusted})
+
+
+def surely_more(estimate: Estimate) -> bool | None:
+    """Whether it is surely more than guessing; None where that can't be told."""
+    p = estimate.extra.get(P_ADJUSTED)
+    if isinstance(p, int | float):
+        return p < ALPHA
+    return None if estimate.interval is None else estimate.interval[0] > chance_of(estimate)
+
+
+def level_of(estimate: Estimate, *, largest: float = 1.0, high: float = HIGH_SHARE) -> Level:
+    """The level of a figure between what guessing gives and `largest`."""
+    if not math.isfinite(estimate.value):
+        return "unknown"
+    sure = surely_more(estimate)
+    much = surplus(estimate, largest) >= high
+    if sure is None:
+        return "high" if much else "unknown"
+    if sure:
+        return "high" if much else "raised"
+    if estimate.interval is None:
+        return "unknown" if much else "low"
+    limit = chance_of(estimate) + high * (largest - chance_of(estimate))
+    return "unknown" if estimate.interval[1] >= limit else "low"

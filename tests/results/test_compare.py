@@ -1,0 +1,155 @@
+"""Runs side by side: the difference of what is shown, paired where it can be, and what is sure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sample_results import attacker, eer, link, sample
+from typer.testing import CliRunner
+
+from veilmeter.assessment import assess
+from veilmeter.cli.main import app
+from veilmeter.core.errors import InputError
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.results.compare import Comparison, compare
+from veilmeter.results.model import Results
+from veilmeter.results.run_folder import write_results
+
+
+def voices(noise: float, kept: float, seed: int = 0) -> tuple[Embeddings, Embeddings]:
+    """Fourteen speakers with six recordings, and the same with only a part of the voice kept."""
+    rng = np.random.default_rng(seed)
+    own = np.repeat(rng.standard_normal((14, 24)), 6, 0)
+    ids, speakers = [f"u{n}" for n in range(84)], [f"s{n // 6:02d}" for n in range(84)]
+    original = Embeddings(own + 0.4 * rng.standard_normal(own.shape), ids, speakers)
+    return original, Embeddings(kept * own + noise * np.random.default_rng(9).standard_normal(own.shape), ids, speakers)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two systems, assessed: one that keeps something, and noise; and the second once more with another seed."""
+    root = tmp_path_factory.mktemp("compare")
+    options: dict[str, Any] = {"resamples": 50, "lengths": [1, 3], "measures": ["scores", "linkability"]}
+    options["attackers"] = ["ignorant", "lazy-informed"]
+    for name, (noise, kept, seed) in {"partly": (1.0, 0.7, 0), "noise": (1.0, 0.0, 0), "seeded": (1.0, 0.0, 5)}.items():
+        original, anonymized = voices(noise, kept)
+        assess(original, anonymized, out=root / name, title=name, seed=seed, **options)
+    return root
+
+
+@pytest.fixture(scope="module")
+def compared(folder: Path) -> Comparison:
+    return compare([folder / "partly", folder / "noise"], resamples=50)
+
+
+def test_a_difference_is_that_of_the_values_shown(compared: Comparison) -> None:
+    assert any("Linkability among 14, L = 3" in title for title in compared.values)
+    for title, (first, second) in compared.values.items():
+        (difference,) = compared.differences[title]
+        assert difference.value == pytest.approx(second.value - first.value, abs=1e-12), title
+        assert difference.interval is not None
+        assert difference.interval[0] <= difference.value <= difference.interval[1]
+        assert difference.method == "paired by speaker"
+    assert compared.differences["lazy-informed: Linkability among 14, L = 1"][0].value < 0  # noise links less
+
+
+def test_the_summary_comes_first_and_counts_what_is_sure(compared: Comparison) -> None:
+    assert compared.summary[0].startswith("partly: ")
+    sure = [point for points in compared.differences.values() for point in points if point.extra["sure"]]
+    assert f"{len(sure)} are sure" in compared.summary[-1]
+    assert sure
+    assert all(point.interval is not None and not point.interval[0] <= 0 <= point.interval[1] for point in sure)
+
+
+def test_a_run_does_not_differ_from_itself(folder: Path) -> None:
+    same = compare([folder / "partly", folder / "partly"], resamples=20)
+    for title, points in same.differences.items():
+        for point in points:
+            assert point.value == 0, title
+            assert point.interval == (0, 0), title
+            assert not point.extra["sure"]
+
+
+def test_other_trials_are_not_paired_and_said(folder: Path) -> None:
+    other = compare([folder / "noise", folder / "seeded"], resamples=20)
+    assert {point.method for points in other.differences.values() for point in points} == {"not paired"}
+    assert any("how enrollment and trials were chosen" in text for text in other.warnings)
+    assert any("the setting seed differs: 0 (noise), 5 (seeded)" in text for text in other.warnings)
+    assert other.settings["seed"] == [0, 5]
+
+
+def written(folder: Path, results: Results) -> Path:
+    folder.mkdir()
+    write_results(folder, results)
+    return folder
+
+
+def test_every_setting_and_attacker_that_differs_is_named(tmp_path: Path) -> None:
+    base = sample()
+    first = written(tmp_path / "a", base)
+    changed = replace(
+        base,
+        settings={**base.settings, "precision": 0.2, "lengths": [1, 3]},
+        attackers={**base.attackers, "informed": attacker("informed", eer(20))},
+    )
+    ignorant = replace(base.attackers["ignorant"], backend="plda")
+    second = written(tmp_path / "b", replace(changed, attackers={**changed.attackers, "ignorant": ignorant}))
+    warnings = " | ".join(compare([first, second]).warnings)
+    assert "the setting precision differs: 0.1 (a), 0.2 (b)" in warnings
+    assert "the setting lengths differs: none (a), 1, 3 (b)" in warnings
+    assert "the informed attacker was not run everywhere: only in b" in warnings
+    assert "the ignorant attacker compares differently" in warnings
+    assert "enrollment and trials were chosen" not in warnings
+
+
+def test_holms_rule_over_all_differences(tmp_path: Path) -> None:
+    base = sample()
+    near, far = eer(30.0, 1.0), eer(32.0, 1.0)
+    first = written(tmp_path / "a", replace(base, attackers={"ignorant": attacker("ignorant", near)}))
+    second = written(tmp_path / "b", replace(base, attackers={"ignorant": attacker("ignorant", far)}))
+    (alone,) = compare([first, second]).differences["ignorant: EER"]
+    assert alone.interval == pytest.approx((2 - 2**0.5, 2 + 2**0.5))
+    assert alone.extra["sure"]
+    names = ["informed", "lazy-informed", "procrustes", "semi-informed", "wasserstein-procrustes"]
+    others = {name: attacker(name, link(0.3, low=0.2, high=0.4), eer(30.0)) for name in names}
+    for number, point in enumerate((near, far)):
+        results = replace(base, attackers={"ignorant": attacker("ignorant", point), **others})
+        write_results((first, second)[number], results)
+    among_many = compare([first, second]).differences["ignorant: EER"][0]
+    assert among_many.extra["p_adjusted"] == pytest.approx(11 * alone.extra["p_adjusted"])
+    assert not among_many.extra["sure"]
+
+
+def test_nothing_to_compare(tmp_path: Path) -> None:
+    folder = written(tmp_path / "a", sample())
+    with pytest.raises(InputError, match="one run can't be compared"):
+        compare([folder])
+    other = written(tmp_path / "b", replace(sample(), attackers={}, parts={}))
+    with pytest.raises(InputError, match="nothing in common"):
+        compare([folder, other])
+
+
+def test_a_table_that_is_not_of_this_run_is_refused(folder: Path, tmp_path: Path) -> None:
+    import shutil
+
+    shutil.copytree(folder / "noise", tmp_path / "noise")
+    shutil.copy(folder / "partly" / "tables" / "scores-ignorant.parquet", tmp_path / "noise" / "tables")
+    with pytest.raises(InputError, match="not the one that the run wrote"):
+        compare([folder / "partly", tmp_path / "noise"])
+
+
+def test_the_command(folder: Path) -> None:
+    outcome = CliRunner().invoke(app, ["compare", str(folder / "partly"), str(folder / "noise"), "--resamples", "20"])
+    assert outcome.exit_code == 0, outcome.output
+    text = " ".join(outcome.stdout.split())
+    assert text.startswith("noise against partly partly: ")
+    assert "Sure: " in text
+    words = ["compare", str(folder / "partly"), str(folder / "noise"), "--resamples", "20", "--json"]
+    form = json.loads(CliRunner().invoke(app, words).stdout)
+    assert form["differences"]["ignorant: EER"][0]["method"] == "paired by speaker"
+    assert len(form["summary"]) == 3

@@ -1,0 +1,44 @@
+"""What a failed check means is said in the same words everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sample_results import sample
+from typer.testing import CliRunner
+
+from veilmeter.cli.main import app
+from veilmeter.cli.verdict import print_verdict
+from veilmeter.results.model import Check, Results
+from veilmeter.results.run_folder import write_results
+from veilmeter.results.trust import doubts, open_questions
+
+
+@pytest.fixture
+def doubtful() -> Results:
+    checks = (
+        Check(name="enough speakers", sentence="10 speakers are too few.", passed=False),
+        Check(name="strong on original speech", sentence="It was not measured.", passed=None, misleads="overestimated"),
+        Check(name="training speakers are others", sentence="None was given.", passed=None, applies=False),
+    )
+    verdict = replace(sample().verdict, trustworthy=False, distrust=("10 speakers are too few.",))
+    return replace(sample(), checks=checks, verdict=verdict)
+
+
+def test_terminal_and_gate_say_the_same(doubtful: Results, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sentences = doubts(doubtful) + open_questions(doubtful)
+    assert sentences == [
+        "10 speakers are too few. The real risk may be lower or higher than these figures.",
+        "It was not measured. The real risk may be higher than these figures.",
+    ]
+    print_verdict(doubtful, tmp_path)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert all(sentence in printed for sentence in sentences)
+    assert "NOT TRUSTWORTHY" in printed
+    assert "0 passed, 1 failed, 1 could not be made, do not apply: training speakers are others" in printed
+    write_results(tmp_path, doubtful)
+    gated = CliRunner().invoke(app, ["gate", str(tmp_path), "--trustworthy"])
+    assert gated.exit_code == 1
+    assert all(f"BROKEN  {sentence}" in gated.stdout for sentence in sentences)

@@ -1,0 +1,158 @@
+"""Limits on runs: what they mean, what they refuse, and that a doubted run does not pass."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sample_results import attacker, eer, link, sample
+from typer.testing import CliRunner
+
+from veilmeter.cli.main import app
+from veilmeter.core.errors import InputError
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimates import Estimates
+from veilmeter.results.gate import LimitCheck, Side, check_limit, gate, parse_limit
+from veilmeter.results.model import Check, Part, Results
+from veilmeter.results.run_folder import write_results
+
+
+def results_with(*, failed: bool = False, open_check: bool = False) -> Results:
+    """The sample with a second attacker, utility and inference; with a check that failed, or could not be made."""
+    results = sample()
+    checks = list(results.checks)
+    if failed:
+        checks.append(Check(name="c", sentence="It failed.", passed=False, misleads="overestimated"))
+    if open_check:
+        checks.append(Check(name="d", sentence="It was not tried.", passed=None, misleads="overestimated"))
+    lazy = attacker("lazy-informed", eer(25.0), link(0.5, low=0.4, high=0.6), link(0.7, length=3, low=0.5, high=0.8))
+    utility = Estimates([Estimate(name="wer", label="WER", value=120.0, unit="percent", interval=(110.0, 130.0))])
+    guessed = Estimates([Estimate(name="inference", value=90.0, unit="percent", null=50.0, at={"attribute": "gender"})])
+    return replace(
+        results,
+        attackers={**results.attackers, "lazy-informed": lazy},
+        parts={
+            **results.parts,
+            "utility": Part(name="utility", estimates=utility),
+            "inference": Part(name="inference", estimates=guessed),
+        },
+        checks=tuple(checks),
+        verdict=replace(results.verdict, trustworthy=not failed, distrust=("It failed.",) if failed else ()),
+    )
+
+
+def check(limit: str, side: Side = "max", results: Results | None = None) -> LimitCheck:
+    return check_limit(results or results_with(), parse_limit(limit, side))
+
+
+def test_the_bad_end_of_the_worst_attacker_and_group_decides() -> None:
+    # ignorant 30 +- 3, within gender f 20 +- 3; lazy-informed 25 +- 3; the yardstick's 2 % does not count.
+    above, below = check("eer=17.001", "min"), check("eer=16.999", "min")
+    assert (above.holds, below.holds) == (False, True)
+    assert above.candidate.group == {"gender": "f"}
+    assert "(ignorant, gender f)" in str(above)
+    assert check("lazy-informed:linkability@20,L3=0.5").decisive == 0.8
+    assert check("lazy:linkability@20,L1=0.5").decisive == 0.6
+    assert check("original:eer=9").decisive == 5
+
+
+def test_percentages_are_understood() -> None:
+    assert check("linkability@20,L1=61%").holds
+    assert not check("linkability@20,L1=59 %").holds
+    assert check("eer=10%", "min").holds
+    assert str(parse_limit("linkability@20=20%", "max")) == "linkability@20 <= 20%"
+    in_decibels = Estimates([Estimate(name="g_vd", value=-1.0, unit="dB")])
+    results = replace(results_with(), parts={"similarity": Part(name="similarity", estimates=in_decibels)})
+    with pytest.raises(InputError, match="not a share"):
+        check("g_vd=3%", results=results)
+
+
+@pytest.mark.parametrize(("limit", "side"), [("linkability@20=20", "max"), ("eer=-1", "min"), ("eer=101", "max")])
+def test_limits_outside_the_range_of_a_measure_are_refused(limit: str, side: Side) -> None:
+    with pytest.raises(InputError, match="lies between"):
+        check(limit, side)
+
+
+def test_parts_can_be_gated_too() -> None:
+    assert check("wer=131").holds
+    assert not check("wer=129").holds
+    assert [check(f"{name}=95").candidate.place for name in ("gender", "inference")] == ["gender", "gender"]
+    assert not check("deid=0", "min").holds
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        ("linkability@1000=0.1", "it was measured among 5, 20 people.*--population 1000"),
+        ("linkability@20,L9=0.1", "with 1, 3 utterances each; assess with --lengths 9"),
+        ("lazy:linkability@1000=0.1", "lazy-informed:linkability@1000"),
+        ("nobody:eer=1", "no attacker called 'nobody'"),
+        ("linkabilty=0.1", "did you mean 'linkability'"),
+        ("informed:eer=0.1", "no informed attacker"),
+    ],
+)
+def test_what_was_not_measured_can_not_be_gated(limit: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        check(limit)
+
+
+@pytest.mark.parametrize("text", ["", "eer", "eer=", "=3", "eer=x", "eer@a=3", "eer=1=2", "eer=3%%"])
+def test_no_limit(text: str) -> None:
+    with pytest.raises(InputError, match="this is no limit"):
+        parse_limit(text, "max")
+    with pytest.raises(InputError, match="finite"):
+        parse_limit("eer=1e999", "max")
+
+
+def test_what_a_limit_says() -> None:
+    """Units, the wrong side, a value without an interval, a value that does not exist."""
+    right, wrong = check("eer=10", "min"), check("aa:eer=30")
+    assert "20.0 % [17.0, 23.0]" in str(right)
+    assert "did you mean" not in str(right)
+    assert str(wrong).endswith("(lazy-informed); higher is better here: did you mean --min?")
+    assert ", without an interval" in str(check("gender=95"))
+    missing = eer(30).with_(value=float("nan"), interval=None)
+    nothing = replace(results_with(), attackers={"ignorant": attacker("ignorant", missing)})
+    assert not check("eer=0", "min", nothing).holds
+    assert not check("eer=100", "max", nothing).holds
+
+
+def test_a_doubted_run_passes_only_where_that_is_accepted() -> None:
+    limits = [parse_limit("linkability@20=90%", "max")]
+    assert gate(results_with(), limits).passed
+    doubted = results_with(failed=True)
+    assert not gate(doubted, limits).passed
+    assert gate(doubted, limits, even_if_doubted=True).passed
+    unsettled = results_with(open_check=True)
+    assert gate(unsettled, limits).passed
+    assert not gate(unsettled, limits, trustworthy=True).passed
+    assert gate(results_with(), limits, trustworthy=True).passed
+    assert "informed" in gate(results_with(), limits).not_run
+
+
+def run(*words: object) -> tuple[int, str]:
+    outcome = CliRunner().invoke(app, [str(word) for word in words])
+    if outcome.exception is not None and not isinstance(outcome.exception, SystemExit):
+        raise outcome.exception
+    return outcome.exit_code, outcome.stdout
+
+
+def test_the_command(tmp_path: Path) -> None:
+    write_results(tmp_path, results_with(failed=True, open_check=True))
+    code, text = run("gate", tmp_path, "--max", "linkability@20=0.9", "--min", "eer=29")
+    assert code == 1
+    assert [line.split()[0] for line in text.splitlines()] == ["holds", "BROKEN", "BROKEN", "open", "Attackers"]
+    assert "It failed. The real risk may be higher" in text
+    assert "not run: " in text
+    assert run("gate", tmp_path, "--max", "linkability@20=0.9", "--even-if-doubted")[0] == 0
+    code, text = run("gate", tmp_path, "--max", "linkability@20=0.9", "--json")
+    form = json.loads(text)
+    assert (code, form["passed"], form["limits"][0]["holds"]) == (1, False, True)
+    assert "informed" in form["not_run"]
+    assert run("gate", tmp_path, "--trustworthy")[0] == 1
+    with pytest.raises(InputError, match="contradict"):
+        run("gate", tmp_path, "--trustworthy", "--even-if-doubted")
+    write_results(tmp_path, results_with())
+    assert run("gate", tmp_path, "--trustworthy", "--max", "linkability@20=90%")[0] == 0

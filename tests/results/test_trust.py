@@ -1,0 +1,196 @@
+"""Every trust check: something that trips it, something that doesn't, and what its failure means."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from sample_results import attacker, eer, link, sample
+
+from veilmeter.core.estimate import Estimate
+from veilmeter.results import trust
+from veilmeter.results.model import Check, Criterion, Level, Results
+from veilmeter.results.trust import TrustFacts
+
+FINE = TrustFacts(compared=80, unchanged=0, trials=40, copies=0, own_runs=1)
+EITHER, HIGHER, LOWER = "lower or higher than these figures", "may be higher than", "may be lower than"
+
+
+def with_attackers(**estimates: Any) -> Results:
+    """The sample with these estimates instead; `lazy_informed` is the lazy-informed attacker."""
+    named = {name.replace("_", "-"): points for name, points in estimates.items()}
+    return replace(sample(), attackers={name: attacker(name, *points) for name, points in named.items()})
+
+
+def made(results: Results, evidence: TrustFacts = FINE) -> dict[str, Check]:
+    checks = trust.checks(results, evidence)
+    order = [0 if check.failed else 1 if check.open else 2 if check.passed else 3 for check in checks]
+    assert order == sorted(order)
+    return {check.name: check for check in checks}
+
+
+def test_weak_on_original_speech() -> None:
+    weak = made(with_attackers(original=[eer(40.0)], ignorant=[eer(45.0)]))[trust.STRONG]
+    assert weak.failed
+    assert "proves little" in weak.sentence
+    assert made(with_attackers(original=[eer(3.0)], ignorant=[eer(45.0)]))[trust.STRONG].passed
+
+
+def test_a_deaf_extractor_is_found_out_by_what_it_links() -> None:
+    deaf = made(with_attackers(original=[link(0.01, speakers=100)], ignorant=[link(0.01, speakers=100)]))
+    assert deaf[trust.STRONG].failed
+    assert "links 1 of 100 among 100" in deaf[trust.STRONG].sentence
+    assert made(with_attackers(original=[link(0.9)], ignorant=[link(0.1)]))[trust.STRONG].passed
+    unknown = made(with_attackers(original=[], ignorant=[]))[trust.STRONG]
+    assert unknown.open
+    assert HIGHER in trust.meaning(unknown)
+
+
+@pytest.mark.parametrize(
+    ("eers", "passed"),
+    [
+        ({"ignorant": eer(40), "lazy_informed": eer(5), "informed": eer(20)}, False),
+        ({"ignorant": eer(40), "lazy_informed": eer(5), "informed": eer(7)}, True),  # within both intervals
+        ({"ignorant": eer(40), "lazy_informed": eer(5), "informed": eer(4)}, True),
+        ({"ignorant": eer(1, 1), "lazy_informed": eer(20), "informed": eer(6, 1)}, False),
+        # A wide interval must not hide another attacker that surely failed.
+        ({"ignorant": eer(5), "semi_informed": eer(30, 28), "informed": eer(20)}, False),
+    ],
+)
+def test_knowing_more_must_not_harm(eers: dict[str, Estimate], passed: bool) -> None:
+    check = made(with_attackers(**{name: [point] for name, point in eers.items()}))[trust.ADAPTED]
+    assert check.passed is passed
+    if not passed:
+        assert "its adaptation failed" in check.sentence
+
+
+def test_nothing_to_compare_an_adapted_attacker_with() -> None:
+    for alone in ({"ignorant": [eer(30)]}, {"informed": [eer(30)]}):
+        check = made(with_attackers(**alone))[trust.ADAPTED]
+        assert check.passed is None
+        assert not check.open
+
+
+def test_not_one_recording_may_be_released_as_it_was() -> None:
+    one = made(sample(), replace(FINE, unchanged=1))[trust.CHANGED]
+    assert one.failed
+    assert trust.meaning(one) == trust.UNCHANGED
+    assert made(sample())[trust.CHANGED].passed
+    assert made(sample(), replace(FINE, unchanged=None))[trust.CHANGED].open
+
+
+def test_copies_in_enrollment_and_trials() -> None:
+    found = made(sample(), replace(FINE, copies=4))[trust.COPIES]
+    assert found.failed
+    assert found.figure == pytest.approx(0.1)
+    assert made(sample())[trust.COPIES].passed
+    assert made(sample(), replace(FINE, copies=None))[trust.COPIES].open
+
+
+def claim(level: Level, value: float, interval: tuple[float, float], speakers: int = 10) -> Criterion:
+    estimate = link(value, low=interval[0], high=interval[1]).with_(n={"speakers": speakers}, null=0.05)
+    return Criterion(name="linking", level=level, sentence="", estimate=estimate)
+
+
+@pytest.mark.parametrize(
+    ("level", "value", "interval", "passed"),
+    [
+        ("high", 0.9, (0.7, 0.97), True),
+        ("high", 0.6, (0.2, 0.9), False),
+        ("low", 0.06, (0.02, 0.12), True),
+        ("low", 0.06, (0.02, 0.4), False),
+        ("raised", 0.3, (0.22, 0.38), True),
+        ("raised", 0.3, (0.1, 0.6), False),
+    ],
+)
+def test_too_few_speakers(level: Level, value: float, interval: tuple[float, float], passed: bool) -> None:
+    check = trust.enough_speakers(claim(level, value, interval), 0.1)
+    assert check.passed is passed
+    if not passed:
+        # With as many as it says, an interval that shrinks with the square root is narrow enough; with fewer not.
+        needed = int(check.sentence.split("About ")[1].split(" ")[0])
+        for count, enough in ((needed, True), (0.8 * needed, False)):
+            low, high = (value + (end - value) * (10 / count) ** 0.5 for end in interval)
+            assert trust.enough_speakers(claim(level, value, (low, high), needed), 0.1).passed is enough
+
+
+def test_what_is_unknown_or_not_measured_is_not_enough() -> None:
+    assert trust.enough_speakers(claim("unknown", 0.0, (0.0, 1.0)), 0.1).failed
+    assert trust.enough_speakers(None, 0.1).open
+
+
+def test_training_speakers_overlap() -> None:
+    assert made(sample(), replace(FINE, overlap={"train_anonymized": 20}))[trust.OTHERS].failed
+    assert made(sample(), replace(FINE, overlap={"train_anonymized": 0}))[trust.OTHERS].passed
+    none = made(sample())[trust.OTHERS]
+    assert none.passed is None
+    assert not none.open
+
+
+def test_enrollment_and_trials_of_one_session() -> None:
+    assert trust.other_sessions(1.0).failed
+    assert trust.other_sessions(0.0).passed
+    assert not trust.other_sessions(None).open
+
+
+def test_tied_scores() -> None:
+    results = sample()
+    tied = replace(results.attackers["ignorant"], ties=0.5)
+    assert made(replace(results, attackers={**results.attackers, "ignorant": tied}))[trust.TIES].failed
+    assert made(results)[trust.TIES].passed
+
+
+def d_ece(value: float, flipped: float, **extra: float) -> Estimate:
+    return Estimate(name="d_ece", value=value, null_range=(0.0, 0.05), extra={"flipped": flipped, **extra})
+
+
+def test_inverted_scores() -> None:
+    assert made(with_attackers(ignorant=[d_ece(0.01, 0.4)]))[trust.UPRIGHT].failed
+    # Where another attacker finds as much the right way round, the worst case is not wrong.
+    assert made(with_attackers(ignorant=[d_ece(0.01, 0.4)], informed=[d_ece(0.5, 0.0)]))[trust.UPRIGHT].passed
+    assert made(with_attackers(ignorant=[d_ece(0.01, 0.04)]))[trust.UPRIGHT].passed
+    assert made(with_attackers(ignorant=[d_ece(0.01, 0.4, flipped_p_adjusted=0.3)]))[trust.UPRIGHT].passed
+    assert made(with_attackers(ignorant=[d_ece(0.01, 0.04, flipped_p_adjusted=0.01)]))[trust.UPRIGHT].failed
+
+
+def test_attackers_without_the_anonymizer() -> None:
+    without = made(sample(), replace(FINE, own_runs=0))[trust.OWN_RUNS]
+    assert without.open
+    assert without.sentence == "The attackers could not run the anonymizer."
+    assert HIGHER in trust.meaning(without)
+    assert made(sample())[trust.OWN_RUNS].passed
+
+
+def test_every_check_says_what_its_failure_means() -> None:
+    evidence = TrustFacts(compared=4, unchanged=4, trials=4, copies=4, overlap={"train_original": 2})
+    results = with_attackers(
+        original=[eer(40)], ignorant=[eer(10), d_ece(0.1, 0.4)], informed=[eer(30)], lazy_informed=[eer(20)]
+    )
+    tied = {name: replace(holder, ties=0.5) for name, holder in results.attackers.items()}
+    results = replace(
+        results,
+        attackers=tied,
+        criteria={"linking": claim("raised", 0.3, (0.1, 0.6))},
+        protocol=replace(results.protocol, same_session=0.9),
+    )
+    checks = made(results, evidence)
+    expected = {
+        trust.STRONG: HIGHER,
+        trust.ADAPTED: HIGHER,
+        trust.CHANGED: "not protected at all",
+        trust.COPIES: LOWER,
+        trust.ENOUGH: EITHER,
+        trust.OTHERS: LOWER,
+        trust.SESSIONS: LOWER,
+        trust.TIES: EITHER,
+        trust.UPRIGHT: HIGHER,
+        trust.OWN_RUNS: HIGHER,
+    }
+    assert {name for name, check in checks.items() if not check.failed} == {trust.OWN_RUNS}
+    assert set(checks) == set(expected)
+    doubts = trust.doubts(replace(results, checks=tuple(checks.values())))
+    for name, words in expected.items():
+        assert words in trust.meaning(checks[name]), name
+        if checks[name].failed:
+            assert f"{checks[name].sentence} {trust.meaning(checks[name])}" in doubts

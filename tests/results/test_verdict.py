@@ -1,0 +1,238 @@
+"""Levels, worst cases and headlines, on results made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from sample_results import attacker, eer, link, sample
+
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimates import Estimates
+from veilmeter.results import levels
+from veilmeter.results.criteria import criteria
+from veilmeter.results.model import AttackerResult, Level, Part, People, Results
+from veilmeter.results.trust import TrustFacts
+from veilmeter.results.verdict import LAWYER, conclude
+
+FINE = TrustFacts(compared=80, unchanged=0, trials=40, copies=0, own_runs=1)
+
+
+def measured(**attackers: list[Estimate] | AttackerResult) -> Results:
+    """The sample with these attackers and nothing concluded."""
+    holders = {
+        name: holder if isinstance(holder, AttackerResult) else attacker(name, *holder)
+        for name, holder in attackers.items()
+    }
+    return replace(sample(), attackers=holders, criteria={}, checks=(), people=People(), parts={})
+
+
+def concluded(**attackers: Any) -> Results:
+    return conclude(measured(**attackers), FINE)
+
+
+def with_p(value: float, p: float, **where: Any) -> Estimate:
+    """A rate of linking with the probability that luck explains it."""
+    return link(value, **where).with_(extra={levels.P_ADJUSTED: p})
+
+
+@pytest.mark.parametrize(
+    ("value", "interval", "p", "level"),
+    [
+        (0.05, (0.02, 0.11), 0.6, "low"),
+        (0.07, (0.051, 0.1), None, "raised"),  # the interval excludes what guessing gives
+        (0.07, (0.04, 0.1), None, "low"),
+        (0.07, (0.051, 0.1), 0.01, "raised"),
+        (0.5, (0.3, 0.7), 0.01, "high"),
+        (0.5, (0.0, 1.0), 0.4, "unknown"),
+        (0.0, (0.0, 1.0), None, "unknown"),
+        (0.2, (0.01, 0.3), 0.2, "low"),
+        (0.2, (0.01, 0.5), 0.2, "unknown"),
+    ],
+)
+def test_levels_of_a_rate(value: float, interval: tuple[float, float], p: float | None, level: Level) -> None:
+    point = link(value, low=interval[0], high=interval[1])
+    assert levels.level_of(point if p is None else point.with_(extra={levels.P_ADJUSTED: p})) == level
+
+
+def test_a_rate_without_an_interval_reassures_nobody() -> None:
+    point = link(0.05).with_(interval=None)
+    assert levels.level_of(point) == "unknown"
+    assert levels.level_of(point.with_(value=0.9)) == "high"
+    assert levels.level_of(point.with_(extra={levels.P_ADJUSTED: 0.5})) == "low"
+
+
+def test_a_few_unprotected_among_many_are_not_near_chance() -> None:
+    """0.024 among 2,000 people is 47 times chance; 9 of 1,000 released unchanged are 0.9 %."""
+    many = concluded(ignorant=[link(0.024, speakers=2000, low=0.018, high=0.031)])
+    assert many.verdict.level == "raised"
+    assert "links 2.4 [1.8, 3.1]" in many.verdict.headline
+    assert "guessing links 0.05" in many.verdict.headline
+    assert concluded(ignorant=[link(0.0095, speakers=1000, low=0.005, high=0.018)]).verdict.level == "raised"
+
+
+def test_what_a_test_does_not_reject_belongs_to_the_interval() -> None:
+    point = levels.agreeing(link(0.12, low=0.08, high=0.2), 0.3)
+    assert point.interval == (0.05, 0.2)
+    assert levels.agreeing(link(0.12, low=0.08, high=0.2), 0.01).interval == (0.08, 0.2)
+
+
+def test_every_length_counts() -> None:
+    """One more person at L = 1 must not hide L = 3."""
+    results = concluded(
+        ignorant=[
+            link(0.03, speakers=40, low=0.01, high=0.06),
+            link(0.212, speakers=39, length=3, low=0.12, high=0.33),
+        ]
+    )
+    linking = results.criteria["linking"]
+    assert linking.level == "raised"
+    assert linking.estimate.at["length"] == 3
+    assert "with 3 utterances each" in linking.sentence
+
+
+def test_the_worst_group_is_part_of_the_worst_case() -> None:
+    holder = attacker(
+        "ignorant",
+        link(0.29, speakers=100, low=0.2, high=0.4),
+        by={
+            "gender": {
+                "f": Estimates([link(0.94, speakers=50, low=0.88, high=0.97)]),
+                "m": Estimates([link(0.02, speakers=50, low=0.0, high=0.06)]),
+            }
+        },
+    )
+    results = concluded(ignorant=holder)
+    assert results.verdict.level == "high"
+    assert results.criteria["linking"].group == {"gender": "f"}
+    assert "94 [88, 97] to the right person among 50 with gender f" in results.verdict.headline
+
+
+def test_smaller_sets_count_where_they_are_sure() -> None:
+    results = concluded(
+        ignorant=[with_p(0.6, 0.001, speakers=2, low=0.56, high=0.64), with_p(0.02, 0.4, speakers=100, high=0.05)]
+    )
+    assert results.criteria["linking"].level == "raised"
+    assert results.criteria["linking"].estimate.at["speakers"] == 2
+
+
+def test_the_luck_of_the_luckiest_is_said() -> None:
+    from veilmeter.results.model import Chance
+
+    results = replace(
+        measured(ignorant=[with_p(0.08, 0.4, low=0.02, high=0.15)]),
+        chance=Chance(draws=500, tests=10, best_link=0.12, exposed=0.3, exposed_p=1.0),
+    )
+    headline = conclude(results, FINE).verdict.headline
+    assert headline.startswith("None of the attackers that were run did better than guessing.")
+    assert "the luckiest of all these attackers may reach 12 by chance alone" in headline
+
+
+def test_a_reassurance_says_what_it_does_not_rest_on() -> None:
+    results = conclude(measured(ignorant=[link(0.05, low=0.02, high=0.1)]), replace(FINE, own_runs=0))
+    assert results.verdict.level == "low"
+    assert "The attackers could not run the anonymizer. The real risk may be higher" in results.verdict.headline
+
+
+def residual(value: float, low: float, high: float) -> Estimate:
+    return Estimate(
+        name="residual_risk", value=value, unit="probability", interval=(low, high), null=0.0,
+        better="lower", at={"speakers": 20, "length": 1},
+    )  # fmt: skip
+
+
+def test_singling_out_that_is_not_known_is_not_low() -> None:
+    results = concluded(ignorant=[residual(0.0, 0.0, 1.0)])
+    assert results.criteria["singling_out"].level == "unknown"
+    assert results.verdict.level == "unknown"
+    assert results.verdict.headline.startswith("Too little was measured to say")
+    assert concluded(ignorant=[residual(0.0, -0.1, 0.1)]).verdict.level == "low"
+    assert concluded(ignorant=[residual(0.2, 0.15, 0.25)]).verdict.level == "raised"
+    assert concluded(ignorant=[residual(0.5, 0.4, 0.6)]).verdict.level == "high"
+
+
+def test_many_figures_share_the_error() -> None:
+    """One of thirty that barely excludes 0 is luck."""
+    barely = residual(0.1, 0.001, 0.2)
+    others = [residual(0.0, -0.1, 0.1).with_(at={"speakers": n, "length": 1}) for n in range(2, 31)]
+    assert concluded(ignorant=[barely.with_(at={"speakers": 40, "length": 1}), *others]).verdict.level == "low"
+
+
+def test_disclosure_by_noise_or_by_relabeling() -> None:
+    inside = Estimate(name="d_ece", value=0.01, unit="bit", null=0.005, null_range=(0.0, 0.02), interval=(0.0, 0.03))
+    assert concluded(ignorant=[inside]).criteria["disclosure"].level == "low"
+    assert "no information" in concluded(ignorant=[inside]).criteria["disclosure"].sentence
+    assert concluded(ignorant=[inside.with_(value=0.03)]).criteria["disclosure"].level == "raised"
+    shared = inside.with_(value=0.03, extra={levels.P_ADJUSTED: 0.5})  # noise of shared speakers reaches further
+    assert concluded(ignorant=[shared]).criteria["disclosure"].level == "low"
+    assert concluded(ignorant=[inside.with_(value=0.3)]).criteria["disclosure"].level == "high"
+
+
+def test_inversion_and_distinctiveness() -> None:
+    top1 = Estimate(
+        name="top1", value=60.0, unit="percent", interval=(50.0, 70.0), null=5.0, at={"attack": "procrustes"}
+    )
+    g_vd = Estimate(name="g_vd", value=float("-inf"), unit="dB")
+    parts = {
+        "inversion": Part(name="inversion", estimates=Estimates([top1])),
+        "similarity": Part(name="similarity", estimates=Estimates([g_vd])),
+    }
+    results = conclude(replace(measured(ignorant=[eer(48)]), parts=parts), FINE)
+    assert {name: case.level for name, case in results.criteria.items()} == {
+        "inversion": "high",
+        "distinctiveness": "high",
+    }
+    assert "minus infinity" in results.criteria["distinctiveness"].sentence
+    assert not results.criteria["distinctiveness"].risk
+
+
+def test_an_attribute_lost_in_noise_hides_none_that_is_not() -> None:
+    noise = Estimate(
+        name="inference",
+        value=63.0,
+        null=50.0,
+        null_range=(35.0, 65.0),
+        interval=(50.0, 72.0),
+        at={"attribute": "gender"},
+    )
+    told = Estimate(
+        name="inference",
+        value=29.0,
+        null=12.5,
+        null_range=(3.0, 18.0),
+        interval=(22.0, 37.0),
+        at={"attribute": "accent"},
+    )
+    part = Part(name="inference", estimates=Estimates([noise, told]), reference=Estimates([told.with_(value=80.0)]))
+    criterion = criteria(replace(measured(ignorant=[]), parts={"inference": part}))["inference"]
+    assert criterion.level == "raised"
+    assert criterion.sentence.startswith("The attribute accent is guessed right for 29 [22, 37] of 100")
+    assert criterion.sentence.endswith("guessing gives 12.5, original speech 80).")
+
+
+def test_what_guessing_achieves_among_many_does_not_vanish() -> None:
+    results = concluded(informed=[link(0.5, speakers=400, low=0.4, high=0.6)])
+    assert results.criteria["linking"].sentence.endswith("among 400; guessing links 0.25.")
+
+
+def test_pseudonyms_are_named() -> None:
+    results = concluded(original=[eer(2)], ignorant=[eer(45)], **{"lazy-informed": [eer(3)]})
+    assert any("one new voice for good" in sentence for sentence in results.verdict.sentences)
+
+
+def test_the_texts_for_lawyers_stand_once_and_promise_nothing() -> None:
+    assert concluded(ignorant=[link(0.05, high=0.1)]).verdict.lawyer == LAWYER
+    assert len(set(LAWYER)) == len(LAWYER) >= 3
+
+
+def test_a_verdict_is_trusted_only_if_no_check_failed() -> None:
+    results = conclude(measured(ignorant=[link(0.05, high=0.1)]), replace(FINE, unchanged=3))
+    assert not results.verdict.trustworthy
+    assert results.verdict.distrust == tuple(check.sentence for check in results.checks if check.failed)
+
+
+def test_holm() -> None:
+    assert levels.holm([]) == []
+    assert levels.holm([0.2]) == [0.2]
+    assert levels.holm([0.5, 0.01, 0.02]) == pytest.approx([0.5, 0.03, 0.04])
