@@ -8,7 +8,7 @@ import pytest
 
 from veilmeter.core.errors import InputError
 from veilmeter.data.corpus import Utterance, read_corpus
-from veilmeter.data.layouts import LAYOUTS, OPTIONS, TrustFacts, Layout, Reading, ReadOptions, recognize
+from veilmeter.data.layouts import LAYOUTS, OPTIONS, Evidence, Layout, Reading, ReadOptions, recognize
 
 
 def put(root: Path, *names: str) -> None:
@@ -96,7 +96,7 @@ def test_a_layout_of_another_package(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def read(root: Path, options: ReadOptions) -> Reading:
         return Reading([Utterance("x", options.part or "anna", root / "x.wav")])
 
-    mine = Layout(lambda root: (root / "mine.list").is_file(), read, TrustFacts.LISTS, frozenset({"part"}))
+    mine = Layout(lambda root: (root / "mine.list").is_file(), read, Evidence.LISTS, frozenset({"part"}))
     monkeypatch.setattr(LAYOUTS, "_loaded", dict(LAYOUTS._loaded))
     LAYOUTS.register("mine", mine)
     assert read_corpus(tmp_path).layout == "mine"

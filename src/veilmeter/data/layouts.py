@@ -42,7 +42,7 @@ class Reading:
     problems: list[Problem] = field(default_factory=list)
 
 
-class TrustFacts(IntEnum):
+class Evidence(IntEnum):
     """What a layout is recognized by, the most telling first: VoicePrivacy's data are recordings of LibriSpeech and
     VCTK with lists, and any of them is a folder of folders."""
 
@@ -62,7 +62,7 @@ class Layout:
 
     recognizes: Callable[[Path], bool]
     read: Callable[[Path, ReadOptions], Reading]
-    evidence: TrustFacts
+    evidence: Evidence
     understands: frozenset[str] = frozenset()
     has_lists: bool = False
 
@@ -142,7 +142,7 @@ def recognize(path: Path) -> str:
 
 def _fitting(path: Path) -> list[str]:
     """The names of the layouts that recognize the path by the most telling evidence."""
-    by_evidence: dict[TrustFacts, list[tuple[str, Layout]]] = {}
+    by_evidence: dict[Evidence, list[tuple[str, Layout]]] = {}
     for name, layout in LAYOUTS.items():
         by_evidence.setdefault(layout.evidence, []).append((name, layout))
     for evidence in sorted(by_evidence):

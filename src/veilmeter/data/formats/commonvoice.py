@@ -8,7 +8,7 @@ from pathlib import Path
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.corpus import Utterance, gender_code
 from veilmeter.data.formats.text_lines import read_lines
-from veilmeter.data.layouts import TrustFacts, Layout, Reading, ReadOptions
+from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions
 
 _WHOLE = "validated"
 _FEW = 20
@@ -103,4 +103,4 @@ def _languages(root: Path) -> list[Path]:
     return found
 
 
-LAYOUT = Layout(recognizes, read, TrustFacts.LISTS, frozenset({"part"}))
+LAYOUT = Layout(recognizes, read, Evidence.LISTS, frozenset({"part"}))

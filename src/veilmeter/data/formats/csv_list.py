@@ -9,7 +9,7 @@ from pathlib import Path
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.formats.table import find_columns, is_table, read_rows
 from veilmeter.data.formats.text_lines import read_lines
-from veilmeter.data.layouts import TrustFacts, Layout, Reading, ReadOptions
+from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions
 
 _SUFFIXES = (".csv", ".tsv")
 
@@ -91,4 +91,4 @@ def is_list(file: Path) -> bool:
     return is_table(header)
 
 
-LAYOUT = Layout(recognizes, read, TrustFacts.TABLE, frozenset({"roots", "columns"}), has_lists=True)
+LAYOUT = Layout(recognizes, read, Evidence.TABLE, frozenset({"roots", "columns"}), has_lists=True)

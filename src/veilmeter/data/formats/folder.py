@@ -7,7 +7,7 @@ from pathlib import Path
 from veilmeter.core.errors import Problem
 from veilmeter.data.corpus import Utterance
 from veilmeter.data.formats.walk import Walk, sample
-from veilmeter.data.layouts import TrustFacts, Layout, Reading, ReadOptions
+from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions
 
 
 def recognizes(root: Path) -> bool:
@@ -31,4 +31,4 @@ def read(root: Path, options: ReadOptions) -> Reading:
     return Reading(utterances, walk.problems)
 
 
-LAYOUT = Layout(recognizes, read, TrustFacts.FOLDERS, frozenset({"roots"}))
+LAYOUT = Layout(recognizes, read, Evidence.FOLDERS, frozenset({"roots"}))

@@ -21,7 +21,7 @@ from veilmeter.data.formats.table import channel_number
 from veilmeter.data.formats.text_lines import read_lines, read_texts
 from veilmeter.data.formats.walk import Walk
 from veilmeter.data.ids import match_ids
-from veilmeter.data.layouts import TrustFacts, Layout, Reading, ReadOptions
+from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions
 
 _PIPE = "this is a shell command, which is never run"
 _PIPE_FIX = "run it yourself to make audio files and list these in wav.scp"
@@ -236,4 +236,4 @@ def _read_channels(folder: _Folder, audio: Mapping[str, Path]) -> dict[str, int]
     return channels
 
 
-LAYOUT = Layout(recognizes, read, TrustFacts.LISTS, frozenset({"roots"}), has_lists=True)
+LAYOUT = Layout(recognizes, read, Evidence.LISTS, frozenset({"roots"}), has_lists=True)

@@ -12,7 +12,7 @@ from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.corpus import Utterance, gender_code
 from veilmeter.data.formats.text_lines import read_lines, read_texts
 from veilmeter.data.formats.walk import Walk, named
-from veilmeter.data.layouts import TrustFacts, Layout, Reading, ReadOptions
+from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions
 
 _NAME = re.compile(r"(\d+)-(\d+)-\d+")
 PARTS = re.compile(r"(train|dev|test)-(clean|other)(-\d+)?")
@@ -66,4 +66,4 @@ def read_genders(root: Path) -> dict[str, str]:
     return {}
 
 
-LAYOUT = Layout(recognizes, read, TrustFacts.NAMES, frozenset({"part", "roots"}))
+LAYOUT = Layout(recognizes, read, Evidence.NAMES, frozenset({"part", "roots"}))

@@ -12,7 +12,7 @@ from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.corpus import Utterance, gender_code
 from veilmeter.data.formats.text_lines import read_lines
 from veilmeter.data.formats.walk import Walk, named
-from veilmeter.data.layouts import TrustFacts, Layout, Reading, ReadOptions
+from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions
 
 _NAME = re.compile(r"([ps]\d+)_(\d+)(?:_(mic[12]))?")
 
@@ -76,4 +76,4 @@ def read_speakers(root: Path) -> dict[str, tuple[str, dict[str, str]]]:
     return {}
 
 
-LAYOUT = Layout(recognizes, read, TrustFacts.NAMES, frozenset({"part", "roots"}))
+LAYOUT = Layout(recognizes, read, Evidence.NAMES, frozenset({"part", "roots"}))

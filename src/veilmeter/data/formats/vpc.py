@@ -15,7 +15,7 @@ from pathlib import Path
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.corpus import Utterance
 from veilmeter.data.formats import kaldi_data
-from veilmeter.data.layouts import TrustFacts, Layout, Reading, ReadOptions
+from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions
 
 # Names are matched whole: `_b` is not the suffix of `libri_test_enrolls_a_b`. A suffix begins with its underscore.
 _FOLDER = re.compile(
@@ -224,4 +224,4 @@ def variant(root: Path, *, original: bool, wanted: str | None) -> str | None:
     return wanted
 
 
-LAYOUT = Layout(recognizes, read, TrustFacts.LISTS, frozenset({"part", "suffix", "roots"}), has_lists=True)
+LAYOUT = Layout(recognizes, read, Evidence.LISTS, frozenset({"part", "suffix", "roots"}), has_lists=True)
