@@ -18,7 +18,7 @@ from veilmeter.data.embeddings import Embeddings
 
 SHARED = 0.15  # the share of what differs between two runs that a speaker's recordings have in common: a shared draw
 SAME = 1e-3  # runs that differ by less than this share of their variance draw nothing
-UNEXPLAINED = 0.5  # closeness beyond what originals explain, as a share of that of the originals: a shared draw
+UNEXPLAINED = 0.2  # closeness beyond what originals explain, as a share of that of the originals: a shared draw
 
 
 @dataclass(frozen=True)

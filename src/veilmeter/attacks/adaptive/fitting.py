@@ -7,7 +7,7 @@ fitted again on all data. Where nothing can be held out honestly, methods, param
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from veilmeter.attacks.adaptive.families import FAMILIES, AffineScorer, Family, 
 from veilmeter.attacks.adaptive.fusion import fit_weights, least_loss, log_softmax
 from veilmeter.attacks.adaptive.own_data import OwnData
 from veilmeter.attacks.adaptive.training import Space, TrainingSet, make_training
-from veilmeter.attacks.adaptive.validation import Split, splits
+from veilmeter.attacks.adaptive.validation import Split, speaker_splits, splits
 from veilmeter.attacks.base import Floats, Rows
 from veilmeter.core.errors import InputError
 
@@ -53,12 +53,17 @@ class Member:
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """What cross-validation said: share linked and cross-entropy (nats) of the fusion and of each method's best."""
+    """What cross-validation said: share linked and cross-entropy (nats) of the fusion and of each method's best.
+
+    `held` is what was held out: recordings, or people with all their copies, which only methods that need no copy of
+    the person looked for can be tested on.
+    """
 
     linked: float
     loss: float
     recordings: int
     methods: Mapping[str, float] = field(default_factory=dict)
+    held: str = "recordings"
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +99,11 @@ class Adaptive:
         if self.validation is None:
             about["chosen_by"] = "default: nothing could be held out honestly"
         else:
+            chosen = "cross-validation on the attacker's own recordings"
+            if self.validation.held == "people":
+                chosen += ", people held out; methods that need a person's own copies by default"
             about |= {
-                "chosen_by": "cross-validation on the attacker's own recordings",
+                "chosen_by": chosen,
                 "validation": {
                     "linked": round(self.validation.linked, 4),
                     "cross_entropy": round(self.validation.loss, 4),
@@ -112,7 +120,7 @@ def fit_adaptive(data: OwnData, families: Sequence[str] | None = None, *, seed: 
     names = list(FAMILIES) if families is None else list(families)
     methods: dict[str, Family] = {name: FAMILIES[name] for name in names}
     everything = np.ones(len(data.labels), bool)
-    trainings = [make_training(data, view, everything, tuple(data.runs)) for view in data.views]
+    trainings = [make_training(data, view, everything, everything, tuple(data.runs)) for view in data.views]
     spaces = tuple(training.space for training in trainings)
     possible = [
         (view, name)
@@ -125,12 +133,7 @@ def fit_adaptive(data: OwnData, families: Sequence[str] | None = None, *, seed: 
             f"none of the methods {', '.join(names)} can be fitted on what this attacker has",
             fix="give runs of the anonymizer over the candidates' speech, or other people's speech",
         )
-    held = [] if data.candidates < 2 else list(splits(data))
-    validation: Validation | None = None
-    if held:
-        weights, validation = _choose(data, methods, possible, held, seed)
-    else:
-        weights = _defaults(methods, possible)
+    weights, validation = _chosen(data, methods, possible, seed)
     members = []
     for (view, name), wanted in _by_family(weights).items():
         for parameters, scorer in methods[name].fit(trainings[view], wanted):
@@ -139,8 +142,30 @@ def fit_adaptive(data: OwnData, families: Sequence[str] | None = None, *, seed: 
     return Adaptive(data.candidates, tuple(members), spaces, validation)
 
 
+def _chosen(
+    data: OwnData, methods: Mapping[str, Family], possible: Sequence[tuple[int, str]], seed: int
+) -> tuple[dict[MethodChoice, float], Validation | None]:
+    """By cross-validation where something can be held out honestly.
+
+    One run with one draw per speaker leaves only people to hold out: what needs no copy of the person looked for is
+    chosen on these, the rest gets fixed parameters and weights.
+    """
+    if data.candidates < 2:
+        return _defaults(methods, possible), None
+    held = list(splits(data))
+    if held:
+        return _choose(data, methods, possible, held, seed)
+    transferring = [place for place in possible if methods[place[1]].transfers]
+    held = list(speaker_splits(data))
+    if not held or not transferring:
+        return _defaults(methods, possible), None
+    weights, validation = _choose(data, methods, transferring, held, seed)
+    fixed = _defaults(methods, [place for place in possible if place not in transferring])
+    return {**weights, **fixed}, replace(validation, held="people")
+
+
 def _defaults(methods: Mapping[str, Family], possible: Sequence[tuple[int, str]]) -> dict[MethodChoice, float]:
-    """One run with one draw per speaker: nothing honest to choose on."""
+    """Fixed parameters and weights, where there is nothing honest to choose on."""
     chosen = {}
     for view, name in possible:
         default = methods[name].default
@@ -230,7 +255,7 @@ def _split_scores(
     trainings: dict[int, tuple[TrainingSet, Floats]] = {}
     for (view, name), grid in grids.items():
         if view not in trainings:
-            training = make_training(data, data.views[view], split.train, split.train_runs)
+            training = make_training(data, data.views[view], split.train, split.copied, split.train_runs)
             tested = np.concatenate([data.views[view].copies[run][rows] for run, rows in split.tests])
             trainings[view] = training, training.space.apply(tested)
         training, tested = trainings[view]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veilmeter.attacks.adaptive.own_data import OtherCopies, OwnData, View
 from veilmeter.attacks.backends.base import unit64
@@ -81,14 +82,16 @@ class TrainingSet:
         return solved(self.spectrum, targets, strength)
 
 
-def make_training(data: OwnData, view: View, rows: np.ndarray, runs: Sequence[int]) -> TrainingSet:
-    """The training of `view` on these utterances (a mask) in these runs."""
+def make_training(
+    data: OwnData, view: View, rows: NDArray[np.bool_], copied: NDArray[np.bool_], runs: Sequence[int]
+) -> TrainingSet:
+    """The training of `view` on the originals of these utterances and the copies of those (masks) in these runs."""
     n = data.candidates
     originals = view.originals[rows]
     means_of = Space.fit(originals)
     mu = class_means(means_of.apply(originals), data.labels[rows], n)
     mu -= mu.mean(axis=0)
-    kept = [rows & data.present[run] for run in runs]
+    kept = [copied & data.present[run] for run in runs]
     raw = [view.copies[run][mask] for run, mask in zip(runs, kept, strict=True)]
     labels = np.concatenate([data.labels[mask] for mask in kept]) if kept else np.zeros(0, np.int64)
     if not len(labels):

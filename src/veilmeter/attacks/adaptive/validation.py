@@ -20,9 +20,11 @@ FOLDS = 4
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Train on `train` (a mask of utterances) in `train_runs`; test utterances `test` as copied by run `test_run`."""
+    """Train on the originals `train` and the copies `copied` (masks of utterances) of `train_runs`; `tests` are runs
+    with the utterances of theirs that are tested."""
 
     train: NDArray[np.bool_]
+    copied: NDArray[np.bool_]
     train_runs: tuple[int, ...]
     tests: tuple[tuple[int, Rows], ...]
 
@@ -38,7 +40,7 @@ class Split:
         rows = np.concatenate([rows for _, rows in self.tests])
         kept = np.sort(rng.choice(len(rows), most, replace=False))
         tests = tuple((run, rows[kept][runs[kept] == run]) for run, _ in self.tests)
-        return Split(self.train, self.train_runs, tuple(test for test in tests if len(test[1])))
+        return Split(self.train, self.copied, self.train_runs, tuple(test for test in tests if len(test[1])))
 
 
 def folds_of(labels: Rows, folds: int = FOLDS) -> Rows:
@@ -66,20 +68,41 @@ def splits(data: OwnData, folds: int = FOLDS) -> Iterator[Split]:
     by_speaker = [run for run in data.runs if data.draws[run] != "utterance"]
     every_run = tuple(data.runs)
 
-    def tests(runs: list[int], rows: NDArray[np.bool_]) -> tuple[tuple[int, Rows], ...]:
-        held = ((run, np.flatnonzero(rows & data.present[run])) for run in runs)
-        return tuple((run, found) for run, found in held if len(found))
-
     candidates: list[Split] = []
     if fold.max(initial=-1) > 0:
         for number in range(int(fold.max()) + 1):
             held = fold == number
-            candidates.append(Split(~held, every_run, tests(by_utterance, held)))
+            candidates.append(Split(~held, ~held, every_run, _tests(data, by_utterance, held)))
             for run in by_speaker:
-                candidates.append(Split(~held, tuple(r for r in every_run if r != run), tests([run], held)))
+                others = tuple(r for r in every_run if r != run)
+                candidates.append(Split(~held, ~held, others, _tests(data, [run], held)))
     else:
         for run in every_run:
-            candidates.append(Split(everything, tuple(r for r in every_run if r != run), tests([run], everything)))
+            others = tuple(r for r in every_run if r != run)
+            candidates.append(Split(everything, everything, others, _tests(data, [run], everything)))
     for split in candidates:
-        if split.tests and any((split.train & data.present[run]).any() for run in split.train_runs):
+        if split.tests and any((split.copied & data.present[run]).any() for run in split.train_runs):
             yield split
+
+
+def speaker_splits(data: OwnData, folds: int = FOLDS) -> Iterator[Split]:
+    """People held out with all their copies: honest even where one run with one draw per speaker is all there is, for
+    methods that need no copy of the person looked for."""
+    people = np.arange(data.candidates) % min(folds, data.candidates)
+    fold = folds_of(data.labels, folds)
+    runs = tuple(data.runs)
+    for group in range(int(people.max()) + 1):
+        theirs = people[data.labels] == group
+        for number in sorted(set(fold[fold >= 0].tolist())) or [-1]:
+            held = fold == number
+            # A person's only recording stays among the originals: there is no other to know them by.
+            train = ~(held & theirs) if number >= 0 else np.ones(len(held), bool)
+            split = Split(train, train & ~theirs, runs, _tests(data, list(runs), held & theirs))
+            if split.tests and any((split.copied & data.present[run]).any() for run in runs):
+                yield split
+
+
+def _tests(data: OwnData, runs: list[int], rows: NDArray[np.bool_]) -> tuple[tuple[int, Rows], ...]:
+    """The copies of these utterances that there are in these runs."""
+    held = ((run, np.flatnonzero(rows & data.present[run])) for run in runs)
+    return tuple((run, found) for run, found in held if len(found))

@@ -47,13 +47,15 @@ class Family(Protocol):
     """A method with its parameters: one file each, registered in `FAMILIES`.
 
     `grid` are the parameters to choose from, `default` those used where nothing can be chosen honestly (None: it is not
-    used then). `about` completes the sentence "The attacker ...".
+    used then). `transfers` says that it needs no copy of the person looked for. `about` completes the sentence "The
+    attacker ...".
     """
 
     name: str
     about: str
     grid: tuple[Parameters, ...]
     default: Parameters | None
+    transfers: bool
 
     def possible(self, training: TrainingSet) -> bool:
         """Whether it can be fitted on such data, and at an acceptable cost."""

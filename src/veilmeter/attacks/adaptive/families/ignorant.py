@@ -13,6 +13,7 @@ class Ignorant:
     about = "compares a recording with the mean of each candidate's original recordings"
     grid: tuple[Parameters, ...] = ((),)
     default: Parameters | None = None
+    transfers = True
 
     def possible(self, training: TrainingSet) -> bool:
         return training.comparable

@@ -13,6 +13,7 @@ class Lazy:
     about = "compares a recording with the mean of each candidate's own anonymized copies"
     grid: tuple[Parameters, ...] = ((),)
     default: Parameters | None = None
+    transfers = False
 
     def possible(self, training: TrainingSet) -> bool:
         return len(training.x) > 0

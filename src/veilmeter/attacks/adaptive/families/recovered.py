@@ -32,6 +32,7 @@ class Recovered:
         self.about = f"moves copies back as other people's pairs teach, then {inner.about}"
         self.grid = grid
         self.default = default
+        self.transfers = inner.transfers
 
     def possible(self, training: TrainingSet) -> bool:
         return training.pairs_x is not None and self.inner.possible(training)

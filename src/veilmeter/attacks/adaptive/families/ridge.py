@@ -13,6 +13,7 @@ class OneHotRidge:
     about = "regresses who speaks on each candidate's own anonymized copies"
     grid: tuple[Parameters, ...] = ((0.1,), (0.3,), (1.0,), (3.0,))
     default: Parameters | None = (1.0,)
+    transfers = False
 
     def possible(self, training: TrainingSet) -> bool:
         return len(training.x) > 0

@@ -13,6 +13,7 @@ class RidgeToMean:
     about = "regresses a candidate's mean original vector on their anonymized copies, and compares with it"
     grid: tuple[Parameters, ...] = ((0.1,), (0.3,), (1.0,), (3.0,))
     default: Parameters | None = (1.0,)
+    transfers = True
 
     def possible(self, training: TrainingSet) -> bool:
         return len(training.x) > 0

@@ -13,7 +13,7 @@ from veilmeter.attacks.base import Floats, Rows
 
 SCALE = 10.0  # vectors have length 1, and a penalty on weights should not ask for large ones
 STEPS = 60
-MOST = 40_000_000  # copies x dimensions x candidates: beyond, it costs more than everything else together
+MOST = 100_000_000  # copies x dimensions x candidates: beyond, it costs more than everything else together
 
 
 def regression(x: Floats, labels: Rows, n: int, penalty: float) -> tuple[Floats, Floats]:
@@ -45,6 +45,7 @@ class SoftmaxRegression:
     about = "trains a softmax regression on each candidate's own anonymized copies"
     grid: tuple[Parameters, ...] = ((1e-4,), (1e-3,), (1e-2,))
     default: Parameters | None = (1e-2,)
+    transfers = False
 
     def possible(self, training: TrainingSet) -> bool:
         return len(training.x) > 0 and training.x.size * training.candidates <= MOST

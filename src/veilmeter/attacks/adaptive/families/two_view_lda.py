@@ -46,6 +46,7 @@ class TwoViewLDA:
         for shrinkage in (0.3, 0.6, -0.3)
     )
     default: Parameters | None = (0.0, 0.3, 0.5, 0.6)
+    transfers = False
 
     def possible(self, training: TrainingSet) -> bool:
         return len(training.x) > 0
