@@ -70,7 +70,8 @@ def clear() -> None:
     entries = _entries(folder)
     with ExitStack() as held:
         if folder.is_dir():
-            _hold(folder / "embeddings", held)
+            for kept in ("embeddings", "annotations"):
+                _hold(folder / kept, held)
         for entry, _ in entries:
             try:
                 if entry.is_dir() and not entry.is_symlink():

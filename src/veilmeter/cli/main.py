@@ -33,6 +33,7 @@ COMMANDS = (
     "invert",
     "anonymize",
     "embed",
+    "transcribe",
     "train",
     "attackers",
     "cache",

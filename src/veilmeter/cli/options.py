@@ -82,6 +82,20 @@ Strict = Annotated[
 ]
 Run = Annotated[Path, typer.Argument(help="The folder that `assess --out` wrote.")]
 
+Recognizer = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="moonshine (English), whisper (99 languages), 'command:PROGRAM {input}', an installed one's name, or "
+        "module:function.",
+    ),
+]
+Language = Annotated[
+    str | None,
+    typer.Option(metavar="CODE", help="Of the speech, such as en; by default what the corpus says, else English.",
+                 show_default=False),
+]  # fmt: skip
+
 # --- embeddings of an attacker and of the protected speech
 
 
