@@ -30,7 +30,6 @@ MOST_LINES, MOST_FUNCTION_LINES, MOST_PARAMETERS = 400, 60, 12
 
 # What is still to be mended, with the size it must not exceed. Entries are only ever removed.
 TOO_LONG_FILES = {
-    "anonymizers/anonymize_corpus.py": 408,
     "anonymizers/xvector_pool/training.py": 431,
     "assessment/plan.py": 435,
     "assessment/run.py": 477,
@@ -40,7 +39,6 @@ TOO_LONG_FILES = {
     "report/view.py": 404,
 }
 TOO_LONG_FUNCTIONS = {
-    "anonymizers/anonymize_corpus.py:anonymize_corpus": 68,
     "assessment/plan.py:all_pieces": 69,
     "cli/verdict.py:print_verdict": 64,
     "data/formats/vector_file.py:judge": 73,

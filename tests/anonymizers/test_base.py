@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from veilmeter.anonymizers import base
-from veilmeter.anonymizers.base import Anonymizer, generator, load_anonymizer, systems
+from veilmeter.anonymizers.base import ANONYMIZERS, Anonymizer, Draw, draw_of, generator, load_anonymizer
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.data.corpus import Utterance
 
@@ -49,7 +48,7 @@ def test_built_in_systems_are_anonymizers() -> None:
         assert isinstance(made, Anonymizer)
         assert made.name == system
         assert made.version
-    assert systems()[:4] == ["mcadams", "mcadams-random", "xvector-pool", "command"]
+    assert ANONYMIZERS.names[:4] == ["mcadams", "mcadams-random", "xvector-pool", "command"]
 
 
 def test_loading_a_light_system_imports_nothing_heavy() -> None:
@@ -59,6 +58,17 @@ def test_loading_a_light_system_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_systems_say_what_they_draw_for() -> None:
+    drawn = {"mcadams": {}, "mcadams-random": {"per": "speaker"}, "command": {"command": "cp {input} {output}"}}
+    assert [draw_of(load_anonymizer(name, options)) for name, options in drawn.items()] == [
+        Draw.NONE,
+        Draw.SPEAKER,
+        Draw.UNKNOWN,
+    ]
+    seeded = {"command": "cp {input} {output} {seed}", "per": "utterance"}
+    assert draw_of(load_anonymizer("command", seeded)) == Draw.UTTERANCE
 
 
 def test_one_s_own_class(own: str) -> None:
@@ -83,18 +93,19 @@ def test_an_installed_package_s_system(own: str, monkeypatch: pytest.MonkeyPatch
         def load(self) -> Any:
             return __import__(own).Loud
 
-    monkeypatch.setattr(base, "entry_points", lambda group: [Entry()] if group == "veilmeter.anonymizers" else [])
+    monkeypatch.setattr("veilmeter.core.registry.entry_points", lambda group: [Entry()])
+    monkeypatch.setattr(ANONYMIZERS, "_loaded", {})
     assert load_anonymizer("loud").name == "loud"
-    assert "loud" in systems()
+    assert "loud" in ANONYMIZERS
 
 
 @pytest.mark.parametrize(
     ("system", "options", "said"),
     [
-        ("mcadam", {}, "no anonymizer called mcadam.*mcadams"),
+        ("mcadam", {}, "no anonymizer called 'mcadam'.*did you mean 'mcadams'"),
         ("mcadams", {"beta": 1}, "no option beta.*alpha"),
         ("command", {}, "missing a required argument"),
-        ("own_systems:Nothing", {}, "can't be imported"),
+        ("own_systems:Nothing", {}, "has no 'Nothing'"),
         ("own_systems:number", {}, "no class or function"),
         ("own_systems:useless", {}, "no anonymizer"),
         ("own_missing:Loud", {}, "can't be imported.*own_missing"),

@@ -8,20 +8,19 @@ the number of processes can change a result, and a run can be repeated from its 
 from __future__ import annotations
 
 import hashlib
-import importlib
 import inspect
-import os
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.errors import InputError
+from veilmeter.core.registry import Registry
+from veilmeter.core.user_code import load_object, source_version
 
 if TYPE_CHECKING:
     from veilmeter.core.engine import Engine
@@ -29,25 +28,50 @@ if TYPE_CHECKING:
 
 Samples = NDArray[np.float32]
 
-ENTRY_POINTS = "veilmeter.anonymizers"
-
+# What is registered is a class or function that makes an anonymizer from its options, or a function of samples.
 # Imported only when asked for: some need torch.
-BUILT_IN = {
-    "mcadams": "veilmeter.anonymizers.mcadams:McAdams",
-    "mcadams-random": "veilmeter.anonymizers.mcadams:RandomMcAdams",
-    "xvector-pool": "veilmeter.anonymizers.xvector_pool:XvectorPool",
-    "command": "veilmeter.anonymizers.command:Command",
-}
+ANONYMIZERS: Registry[Callable[..., Any]] = Registry(
+    "anonymizer",
+    "veilmeter.anonymizers",
+    {
+        "mcadams": "veilmeter.anonymizers.mcadams:McAdams",
+        "mcadams-random": "veilmeter.anonymizers.mcadams:RandomMcAdams",
+        "xvector-pool": "veilmeter.anonymizers.xvector_pool:XvectorPool",
+        "command": "veilmeter.anonymizers.command:Command",
+    },
+    accepts=callable,
+    forms=("module:name", "file.py:name"),
+)
 
 # Every system is offered these; one that has no use for them does not get them.
 COMMON_OPTIONS = ("seed", "offline")
+
+
+class Draw(StrEnum):
+    """What gets a draw of its own: nothing (there is no chance in it), each speaker, each utterance; or nobody knows.
+
+    An attacker who trains on own runs must know it: copies of a speaker that share one draw look alike for a reason
+    that is not the speaker.
+    """
+
+    NONE = "none"
+    SPEAKER = "speaker"
+    UTTERANCE = "utterance"
+    UNKNOWN = "unknown"
+
+
+def check_draw(per: str) -> None:
+    """Refuses everything but `speaker` and `utterance`."""
+    if per not in (Draw.SPEAKER, Draw.UTTERANCE):
+        raise InputError(f"a draw per {per!r} is not offered", fix="choose per speaker or per utterance")
 
 
 @runtime_checkable
 class Anonymizer(Protocol):
     """Picklable, as it travels to other processes; weights are best loaded there, on first use.
 
-    `version` changes whenever the same parameters would give other samples.
+    `version` changes whenever the same parameters would give other samples. It may also have `draws`, a `Draw`: whether
+    it draws for each speaker, for each utterance or not at all. One that can do both takes `per` as an option.
     """
 
     @property
@@ -61,10 +85,18 @@ class Anonymizer(Protocol):
         samples, decides the output. The key `pseudo_speaker` names the voice it gets, where there is one."""
         ...
 
-    def anonymize(self, samples: Samples, parameters: dict[str, Any]) -> Samples:
+    def anonymize(self, samples: Samples, parameters: dict[str, Any]) -> Samples | Output:
         """Mono at 16 kHz to mono at 16 kHz. An InputError means that this utterance can't be done: it is reported and
         the run goes on."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Samples with remarks on them, for a system that has any; else it gives back the samples alone."""
+
+    samples: Samples
+    remarks: tuple[str, ...] = ()
 
 
 @runtime_checkable
@@ -74,6 +106,31 @@ class NeedsCorpus(Protocol):
     before the first `parameters`, and gives the anonymizer that does the work."""
 
     def prepared(self, corpus: Corpus, engine: Engine) -> Anonymizer: ...
+
+
+@runtime_checkable
+class NeedsFolder(Protocol):
+    """Also an anonymizer, but one that needs a folder for files of its own; it lies in the output folder and is removed
+    at the end. What a killed run left there must be cleared away."""
+
+    def working_in(self, folder: Path) -> Anonymizer: ...
+
+
+@runtime_checkable
+class Batches(Protocol):
+    """Also an anonymizer, but one that does many recordings at once more quickly than one after the other."""
+
+    @property
+    def batch_size(self) -> int: ...
+
+    def anonymize_batch(self, recordings: Iterable[tuple[Samples, dict[str, Any]]]) -> Iterator[Output | InputError]:
+        """As `anonymize`, for each of the recordings and its parameters, in their order."""
+        ...
+
+
+def draw_of(anonymizer: Anonymizer) -> Draw:
+    """What an anonymizer says of itself in `draws`; one that says nothing may do anything."""
+    return Draw(getattr(anonymizer, "draws", Draw.UNKNOWN))
 
 
 def generator(seed: int, identity: str) -> np.random.Generator:
@@ -102,8 +159,7 @@ class Function:
     @property
     def version(self) -> str:
         """Its module's source: with another one, the same parameters may give other samples."""
-        source = getattr(sys.modules.get(self.function.__module__), "__file__", None)
-        return hashlib.sha256(Path(source).read_bytes()).hexdigest()[:16] if source else "unknown"
+        return source_version(self.function)
 
     def parameters(self, utterance: Utterance) -> dict[str, Any]:
         return dict(self.options)
@@ -112,15 +168,10 @@ class Function:
         return np.asarray(self.function(samples, **parameters), dtype=np.float32)
 
 
-def systems() -> list[str]:
-    """Every name that `load_anonymizer` knows, the built-in ones first."""
-    return [*BUILT_IN, *sorted(found.name for found in entry_points(group=ENTRY_POINTS))]
-
-
 def load_anonymizer(system: str, options: Mapping[str, Any] | None = None) -> Anonymizer:
     """The anonymizer called `system`: a built-in one, one that an installed package offers under the entry point group
-    `veilmeter.anonymizers`, or `module:name`, where the name is a class or function that makes an anonymizer from the
-    options, or a function whose first argument is `samples` and which returns the anonymized ones.
+    `veilmeter.anonymizers`, or `module:name` or `file.py:name`, where the name is a class or function that makes an
+    anonymizer from the options, or a function whose first argument is `samples` and which returns the anonymized ones.
 
     >>> load_anonymizer("mcadams", {"alpha": 0.7}).alpha
     0.7
@@ -128,7 +179,7 @@ def load_anonymizer(system: str, options: Mapping[str, Any] | None = None) -> An
     make = _factory(system)
     given = dict(options or {})
     signature = inspect.signature(make)
-    takes_all = any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values())
+    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values())
     known = [name for name in signature.parameters if name != "samples"]
     for name in COMMON_OPTIONS:
         if name not in known and not takes_all:
@@ -151,38 +202,20 @@ def load_anonymizer(system: str, options: Mapping[str, Any] | None = None) -> An
     return made
 
 
+def options_of(system: str) -> tuple[str, ...]:
+    """The names of a system's options.
+
+    >>> options_of("mcadams-random")
+    ('alpha_range', 'per', 'seed')
+    """
+    return tuple(name for name in inspect.signature(_factory(system)).parameters if name != "samples")
+
+
 def _factory(system: str) -> Callable[..., Any]:
-    if system in BUILT_IN:
-        return _attribute(BUILT_IN[system])
-    for found in entry_points(group=ENTRY_POINTS):
-        if found.name == system:
-            loaded: Callable[..., Any] = found.load()
-            return loaded
-    if ":" in system:
-        # A module beside the user's work is found too, after everything that is installed.
-        if (here := os.getcwd()) not in sys.path:
-            sys.path.append(here)
-        return _attribute(system)
-    raise InputError(
-        f"there is no anonymizer called {system}", fix=f"choose one of {', '.join(systems())}, or module:name"
-    )
-
-
-def _attribute(place: str) -> Callable[..., Any]:
-    module_name, _, name = place.partition(":")
-    try:
-        found: Any = importlib.import_module(module_name)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except ModuleNotFoundError as error:
-        raise VeilmeterError(
-            f"{place} can't be imported: {error}", fix="install what is missing, or put its folder on PYTHONPATH"
-        ) from None
-    except VeilmeterError:
-        raise
-    except Exception as error:  # a stranger's module may raise anything
-        raise InputError(f"{place} can't be imported: {type(error).__name__}: {error}") from None
-    if not callable(found):
-        raise InputError(f"{place} is no class or function")
-    result: Callable[..., Any] = found
-    return result
+    if system in ANONYMIZERS or ":" not in system:
+        return ANONYMIZERS[system]
+    make, _ = load_object(system, "anonymizer")
+    if not callable(make):
+        raise InputError(f"{system} is no class or function")
+    maker: Callable[..., Any] = make
+    return maker

@@ -1,33 +1,44 @@
 """Any external program as an anonymizer: `--command 'myanon {input} {output}'`.
 
-The program gets a 16-bit WAV file of one channel at 16 kHz and must leave audio at the path it is told; libsndfile
-tells the format by the content.
+The program gets 16-bit WAV files of one channel at 16 kHz and must leave audio at the paths it is told;
+libsndfile tells the format by the content. A program that takes long to start is run once for many recordings:
+`{input_list} {output_list}` are text files with one path per line, `{input_folder} {output_folder}` folders with files
+of the same names.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
 import tempfile
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from veilmeter.anonymizers.base import Samples, generator
+from veilmeter.anonymizers.base import Draw, Output, Samples, check_draw, generator
 from veilmeter.core.errors import InputError
+from veilmeter.core.files import make_folder
+from veilmeter.core.processes import end_marked
 from veilmeter.core.program import Program, placeholders
 
 if TYPE_CHECKING:
     from veilmeter.data.corpus import Utterance
 
-PLACEHOLDERS = ("input", "output", "utterance", "speaker", "seed")
 IDS = ("utterance", "speaker")
+VALUES = (*IDS, "seed")
+PLACES = (("input", "output"), ("input_list", "output_list"), ("input_folder", "output_folder"))
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`{input}` and `{output}` stand for paths, `{utterance}` and `{speaker}` for ids, `{seed}` for a number drawn from
-    the seed for each speaker. The program must give the same for the same arguments if runs are to be repeatable.
+    """`{input}` and `{output}` stand for paths, whole arguments or parts of one; `{utterance}` and `{speaker}` for ids,
+    `{seed}` for a number drawn for each speaker, or `per="utterance"` for each utterance. With lists or folders, these
+    are `{utterance_list}` and so on: files with one line per recording. The program must give the same for the same
+    arguments if runs are to be repeatable.
+
+    What it made is kept while the files that the line names are unchanged, or while `program_version` is.
 
     >>> Command("cp --no-clobber {input} {output}").arguments
     ('cp', '--no-clobber', '{input}', '{output}')
@@ -36,11 +47,22 @@ class Command:
     command: str
     timeout: float = 600.0
     seed: int = 0
+    per: str = "speaker"
+    program_version: str = ""
+    batch: int = 500
+    work: Path | None = field(default=None, repr=False)
     program: Program = field(init=False, repr=False)
     name = "command"
 
     def __post_init__(self) -> None:
-        program = Program.parse(self.command, known=PLACEHOLDERS, needed=("input", "output"), timeout=self.timeout)
+        if self.batch < 1:
+            raise InputError(f"batches of {self.batch} recordings make no sense", fix="give 1 or more")
+        check_draw(self.per)
+        places = _places(self.command)
+        known = (*places, *VALUES) if places == PLACES[0] else (*places, *(f"{name}_list" for name in VALUES))
+        program = Program.parse(
+            self.command, known=known, needed=places, timeout=self.timeout, version=self.program_version
+        )
         object.__setattr__(self, "program", program)
 
     @property
@@ -49,25 +71,120 @@ class Command:
 
     @property
     def version(self) -> str:
-        """The program's own file; what an interpreter runs is in the parameters."""
         return self.program.version
 
+    @property
+    def draws(self) -> Draw:
+        """What the program draws by itself is its own affair; known is only what the seed does."""
+        return Draw(self.per) if {"seed", "seed_list"} & placeholders(self.arguments) else Draw.UNKNOWN
+
+    @property
+    def batch_size(self) -> int:
+        """How many recordings one start of the program is given."""
+        return 1 if "input" in placeholders(self.arguments) else self.batch
+
+    def describe(self) -> str:
+        return self.program.describe()
+
     def parameters(self, utterance: Utterance) -> dict[str, Any]:
-        used = placeholders(self.arguments)
-        seed = int(generator(self.seed, f"speaker:{utterance.speaker}").integers(2**31))
+        whose = utterance.speaker if self.per == "speaker" else utterance.id
+        seed = int(generator(self.seed, f"{self.per}:{whose}").integers(2**31))
         values = {"utterance": utterance.id, "speaker": utterance.speaker, "seed": seed}
+        used = {name for name in VALUES if {name, f"{name}_list"} & placeholders(self.arguments)}
         return {"arguments": list(self.arguments), **{name: values[name] for name in values if name in used}}
 
-    def anonymize(self, samples: Samples, parameters: dict[str, Any]) -> Samples:
-        from veilmeter.speech.audio import read_audio, write_audio
+    def working_in(self, folder: Path) -> Command:
+        """With its files in that folder, which is emptied first: a run that was killed may have left speech there, and
+        its program still at work."""
+        place = Path(os.path.abspath(folder))
+        end_marked(place)
+        if place.is_symlink():
+            place.unlink()
+        shutil.rmtree(place, ignore_errors=True)
+        return replace(self, work=place)
 
-        with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:  # mode 0700
-            source, target = Path(folder, "input.wav"), Path(folder, "output.wav")
-            write_audio(source, samples)
-            self.program.run({**parameters, "input": source, "output": target}, folder, ids=IDS)
-            if not target.is_file() or target.is_symlink():
-                raise InputError(f"{self.arguments[0]} ended well but left no output file")
+    def anonymize(self, samples: Samples, parameters: dict[str, Any]) -> Output:
+        (outcome,) = self.anonymize_batch([(samples, parameters)])
+        if isinstance(outcome, InputError):
+            raise outcome
+        return outcome
+
+    def anonymize_batch(self, recordings: Iterable[tuple[Samples, dict[str, Any]]]) -> Iterator[Output | InputError]:
+        """All of them by one start of the program, in their order. Where it ends badly, no output of it is used."""
+        from veilmeter.speech.audio import write_audio
+
+        with _scratch(self.work) as folder:
+            (folder / "in").mkdir()
+            (folder / "out").mkdir()
+            names, parameters = [], []
+            for number, (samples, wanted) in enumerate(recordings):  # one in memory at a time
+                names.append(f"{number:06d}.wav")
+                parameters.append(wanted)
+                write_audio(folder / "in" / names[-1], samples)
+            if not names:
+                return
+            program = replace(self.program, timeout=self.timeout * len(names))
             try:
-                return np.asarray(read_audio(target), dtype=np.float32)
+                program.run(_values(folder, names, parameters), folder, ids=IDS)
             except InputError as error:
-                raise InputError(f"what {self.arguments[0]} left can't be used: {error.what}") from None
+                yield from [error] * len(names)
+                return
+            for name in names:
+                yield self._output(folder / "out" / name)
+
+    def _output(self, path: Path) -> Output | InputError:
+        from veilmeter.speech.audio import RATE, read_recording
+
+        if not path.is_file() or path.is_symlink():
+            return InputError(f"{self.arguments[0]} ended well but left no output file")
+        try:
+            recording = read_recording(path)
+        except InputError as error:
+            return InputError(f"what {self.arguments[0]} left can't be used: {error.what}")
+        remarks = []
+        if recording.rate != RATE:
+            remarks.append(f"the program left audio at {recording.rate} Hz, which was brought to {RATE} Hz")
+        if recording.channels != 1:
+            remarks.append(f"the program left {recording.channels} channels, which were averaged")
+        return Output(recording.samples, tuple(remarks))
+
+
+def _places(command: str) -> tuple[str, str]:
+    """The pair of placeholders through which recordings go in and out."""
+    chosen = [pair for pair in PLACES if any(f"{{{name}}}" in command for name in pair)]
+    if len(chosen) > 1:
+        raise InputError(
+            f"the command mixes {{{chosen[0][0]}}} and {{{chosen[1][0]}}}", fix="use one pair: files, lists or folders"
+        )
+    return chosen[0] if chosen else PLACES[0]
+
+
+@contextmanager
+def _scratch(work: Path | None) -> Iterator[Path]:
+    """A folder for one start of the program, gone afterwards; readable by its owner only."""
+    if work is not None:
+        make_folder(work)
+    with tempfile.TemporaryDirectory(prefix="veilmeter-", dir=work) as folder:
+        yield Path(folder)
+
+
+def _values(folder: Path, names: Sequence[str], parameters: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What every placeholder stands for, the lists written as files."""
+    values: dict[str, Any] = {"input_folder": folder / "in", "output_folder": folder / "out"}
+    for place in ("in", "out"):
+        values[f"{place}put"] = folder / place / names[0]
+        values[f"{place}put_list"] = _list_file(folder, f"{place}put", [folder / place / name for name in names])
+    for name in VALUES:
+        if name in parameters[0]:
+            values[name] = parameters[0][name]
+            values[f"{name}_list"] = _list_file(folder, name, [one[name] for one in parameters])
+    return values
+
+
+def _list_file(folder: Path, name: str, lines: Sequence[Any]) -> Path:
+    path = folder / f"{name}.txt"
+    texts = [str(line) for line in lines]
+    if broken := [text for text in texts if "\n" in text or "\r" in text]:
+        raise InputError(f"the id {broken[0]!r} holds a line break and can't stand in a list", fix="rename it")
+    path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8", errors="surrogateescape")
+    return path

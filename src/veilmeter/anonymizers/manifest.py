@@ -26,7 +26,8 @@ class Entry:
     """One utterance: paths are relative to the corpus and to the output folder.
 
     `output` and its hash are None if it could not be done; then `problems` says why. `gain` is below 1 where the
-    anonymized samples were beyond full scale and were scaled to fit.
+    anonymized samples were beyond full scale and were scaled to fit. `draw` says what had a draw of its own (`Draw`),
+    `part` which part of its file the utterance is, if not all of it.
     """
 
     utterance: str
@@ -42,25 +43,32 @@ class Entry:
     seconds: float | None = None
     gain: float = 1.0
     problems: tuple[Mapping[str, str], ...] = field(default=())
+    draw: str = "unknown"
+    part: str = ""
 
     def same_treatment(self, other: Entry) -> bool:
         """Whether both say that the same is done to the same utterance and put into the same place."""
-        return all(
-            getattr(self, name) == getattr(other, name)
-            for name in ("utterance", "system", "version", "parameters", "output")
-        )
+        return self.version == other.version and self.same_settings(other)
+
+    def same_settings(self, other: Entry) -> bool:
+        """The same, whatever version of the system does it."""
+        names = ("utterance", "system", "parameters", "output", "part")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
 
     def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
-    def from_json(cls, found: Any) -> Entry:
-        if not isinstance(found, dict) or set(found) != set(cls.__slots__) or not isinstance(found["parameters"], dict):
+    def from_json(cls, form: Any) -> Entry:
+        optional = {"draw", "part"}  # manifests of before have none
+        if not isinstance(form, dict) or set(form) | optional != set(cls.__slots__):
             raise ValueError("not an entry")
+        if not isinstance(form["parameters"], dict):
+            raise ValueError("its parameters are not an object")
         for name in ("source_sha256", "output", "output_sha256"):
-            if not isinstance(found[name], str | None):
+            if not isinstance(form[name], str | None):
                 raise ValueError(f"{name} is not a text")
-        return cls(**{**found, "problems": tuple(found["problems"])})
+        return cls(**{**form, "problems": tuple(form["problems"])})
 
     def line(self) -> str:
         return to_json(self, indent=None) + "\n"

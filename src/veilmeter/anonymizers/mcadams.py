@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.anonymizers import poles
-from veilmeter.anonymizers.base import Samples, generator
+from veilmeter.anonymizers.base import Draw, Samples, check_draw, generator
 from veilmeter.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class McAdams:
     alpha: float = 0.8
     name = "mcadams"
     version = "1"
+    draws = Draw.NONE
 
     def __post_init__(self) -> None:
         _check_alpha(self.alpha)
@@ -92,11 +93,12 @@ class RandomMcAdams:
             _check_alpha(value)
         if low > high:
             raise InputError(f"the range of coefficients ends before it begins: {low} {high}", fix="swap the two")
-        if self.per not in ("speaker", "utterance"):
-            raise InputError(
-                f"a coefficient per {self.per!r} is not offered", fix="choose per speaker or per utterance"
-            )
+        check_draw(self.per)
         object.__setattr__(self, "alpha_range", (low, high))
+
+    @property
+    def draws(self) -> Draw:
+        return Draw(self.per)
 
     def parameters(self, utterance: Utterance) -> dict[str, Any]:
         # The kind goes into the name, as a speaker and an utterance may have the same id.

@@ -20,8 +20,8 @@ def command(
     system: Annotated[
         str | None,
         typer.Option(
-            help="mcadams (the default), mcadams-random, xvector-pool, command (with --command the default), an "
-            "installed one's name, or module:name.",
+            help="mcadams (the default), mcadams-random, xvector-pool, command (with --command the default), the name "
+            "of an installed one, module:name or file.py:name.",
             show_default=False,
         ),
     ] = None,
@@ -33,16 +33,27 @@ def command(
     per: Annotated[
         str | None,
         typer.Option(
-            help="Draw anew for each speaker or utterance (mcadams-random: utterance, xvector-pool: speaker)."
+            help="Draw anew for each speaker or utterance (mcadams-random: utterance; xvector-pool, command: speaker)."
         ),
     ] = None,
     command_line: Annotated[
         str | None,
         typer.Option(
-            "--command", help="command: the program, such as 'myanon {input} {output}'; no shell is involved."
+            "--command",
+            help="command: the program, such as 'myanon {input} {output}', or once for many recordings "
+            "'myanon {input_list} {output_list}' or 'myanon {input_folder} {output_folder}'; no shell is involved.",
         ),
     ] = None,
-    timeout: Annotated[float | None, typer.Option(help="command: seconds for one recording (600).")] = None,
+    program_version: Annotated[
+        str | None,
+        typer.Option(
+            "--version",
+            help="command: what it made is kept while this is the same, instead of the content of the files it names.",
+            metavar="TEXT",
+        ),
+    ] = None,
+    batch: Annotated[int | None, typer.Option(help="command: recordings per start with lists (500).", min=1)] = None,
+    timeout: Annotated[float | None, typer.Option(help="command: seconds for each recording (600).")] = None,
     furthest: Annotated[int | None, typer.Option(help="xvector-pool: consider so many voices (60).", min=1)] = None,
     drawn: Annotated[int | None, typer.Option(help="xvector-pool: average so many of them (10).", min=1)] = None,
     gender: Annotated[str | None, typer.Option(help="xvector-pool: random, same or cross.")] = None,
@@ -77,13 +88,15 @@ def command(
 
     Recordings that can't be used (silent, shorter than 0.5 s, truncated, ...) are left out and listed. The exit code is
     0 if every recording was anonymized, 3 if some were left out, 2 if nothing could be done or, with --strict, as soon
-    as one can't be used. An OUT that was made with other settings is refused unless you say --overwrite.
+    as one can't be used. An OUT that was made with other settings is refused unless you say --overwrite; what another
+    version of the system made is made again.
 
     Examples:
 
         veilmeter anonymize speech/ anonymized/ --system mcadams --alpha 0.8
         veilmeter anonymize speech/ anonymized/ --system mcadams-random --alpha-range 0.7 0.9 --per speaker --seed 1
-        veilmeter anonymize speech/ anonymized/ --system command --command 'sox {input} {output} pitch -300'
+        veilmeter anonymize speech/ anonymized/ --command 'sox {input} {output} pitch -300'
+        veilmeter anonymize speech/ anonymized/ --command 'python neural.py --list {input_list} --out {output_list}'
     """
     from contextlib import closing
 
@@ -93,17 +106,17 @@ def command(
     from veilmeter.cli.problems import LEFT_OUT
     from veilmeter.cli.progress import shown
     from veilmeter.core.engine import open_engine
+    from veilmeter.core.text import clean
     from veilmeter.data.corpus import read_corpus
     from veilmeter.data.formats.table import parse_columns
 
     given = {
         "alpha": alpha, "alpha_range": alpha_range, "per": per, "command": command_line, "timeout": timeout,
+        "program_version": program_version, "batch": batch,
         "furthest": furthest, "drawn": drawn, "gender": gender, "distance": distance, "model": model,
     }  # fmt: skip
     system = system or ("mcadams" if command_line is None else "command")
     chosen: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    if system == "xvector-pool" and "per" in chosen:
-        chosen["level"] = chosen.pop("per")
     chosen |= _more(option or []) | {"seed": seed, "offline": offline}
     anonymizer = load_anonymizer(system, chosen)
     found = read_corpus(corpus, layout, roots=root or (), part=part, suffix=suffix, columns=parse_columns(columns))
@@ -119,6 +132,8 @@ def command(
         emit(Page("anonymize", {}, inputs=inputs, warnings=warnings, more={"anonymized": _facts(done)}), Form.JSON)
     else:
         _print(done)
+        if describe := getattr(anonymizer, "describe", None):
+            print(clean(f"{anonymizer.name}: {describe()}"))
     if not done.done:
         raise InputError("not one recording could be anonymized", path=corpus)
     if done.failed:
@@ -159,6 +174,8 @@ def _facts(done: Anonymized) -> dict[str, object]:
         "hours": round(done.seconds / 3600, 4),
         "made": done.made,
         "kept": done.kept,
+        "redone": done.redone,
+        "draw": str(done.draw),
         "removed": done.removed,
         "scaled": done.scaled,
         "left_out": len(done.failed),
@@ -175,6 +192,8 @@ def _print(done: Anonymized) -> None:
     said = f"{done.done} utterances of {facts['speakers']} speakers, {facts['hours']:.2f} hours{before}"
     print(clean(f"{done.out}: {said}; {facts['system']} {facts['version']}"))
     print(clean(f"manifest: {done.manifest} (a key to re-identification: keep it private, never publish it)"))
+    if done.redone:
+        print(f"{done.redone} were made again: {facts['system']} is not the one that had made them")
     if done.removed:
         print(f"{done.removed} outputs of an earlier run have no usable source any more and were removed")
     if done.scaled:

@@ -110,7 +110,7 @@ def test_the_pseudo_speaker_is_the_mean_of_unit_vectors() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"gender": "any"}, {"distance": "euclid"}, {"level": "corpus"}, {"drawn": 0}, {"drawn": 61}, {"furthest": 0}],
+    [{"gender": "any"}, {"distance": "euclid"}, {"per": "corpus"}, {"drawn": 0}, {"drawn": 61}, {"furthest": 0}],
 )
 def test_impossible_rules_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InputError):

@@ -120,7 +120,7 @@ def test_genders_and_levels_are_kept(prepared: tuple[XvectorPool, Corpus]) -> No
     _, corpus = prepared
     same = XvectorPool(gender="same", offline=True).prepared(corpus, Here())
     cross = XvectorPool(gender="cross", distance="plda", offline=True).prepared(corpus, Here())
-    each = XvectorPool(level="utterance", offline=True).prepared(corpus, Here())
+    each = XvectorPool(per="utterance", offline=True).prepared(corpus, Here())
     for utterance in corpus.utterances[:4]:
         assert same.parameters(utterance)["gender"] == utterance.gender
         assert cross.parameters(utterance)["gender"] != utterance.gender

@@ -32,13 +32,13 @@ class Rule:
     drawn: int = 10
     gender: str = "random"
     distance: str = "cosine"
-    level: str = "speaker"
+    per: str = "speaker"
 
     def __post_init__(self) -> None:
         for value, known, what in (
             (self.gender, GENDER_RULES, "gender rule"),
             (self.distance, DISTANCES, "distance"),
-            (self.level, LEVELS, "level"),
+            (self.per, LEVELS, "unit to draw for"),
         ):
             if value not in known:
                 raise InputError(f"{value!r} is no {what}", fix=f"choose {', '.join(known)}")

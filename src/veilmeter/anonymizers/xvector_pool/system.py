@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.anonymizers.base import Samples, generator
+from veilmeter.anonymizers.base import Draw, Samples, generator
 from veilmeter.anonymizers.xvector_pool import model as models
 from veilmeter.anonymizers.xvector_pool import world
 from veilmeter.anonymizers.xvector_pool.selection import Pool, Rule, choose
@@ -70,7 +70,7 @@ class XvectorPool:
     drawn: int = 10
     gender: str = "random"
     distance: str = "cosine"
-    level: str = "speaker"
+    per: str = "speaker"
     model: str = ""
     pool: str = ""
     synthesizer: str = ""
@@ -98,8 +98,12 @@ class XvectorPool:
         return f"1-{digest.hexdigest()[:16]}"
 
     @property
+    def draws(self) -> Draw:
+        return Draw(self.per)
+
+    @property
     def rule(self) -> Rule:
-        return Rule(self.furthest, self.drawn, self.gender, self.distance, self.level)
+        return Rule(self.furthest, self.drawn, self.gender, self.distance, self.per)
 
     @property
     def chosen_pool(self) -> Pool:
@@ -110,7 +114,7 @@ class XvectorPool:
         return self.model or str(models.shipped())
 
     def prepared(self, corpus: Corpus, engine: Engine) -> XvectorPool:
-        """With the x-vector of every source: one a speaker (the mean of their utterances) or one an utterance.
+        """With the x-vector of every source: one per speaker (the mean of their utterances) or per utterance.
 
         An utterance that can't be read has none; it is reported when its turn comes.
         """
@@ -128,19 +132,19 @@ class XvectorPool:
         return replace(self, sources={key: unit(total) for key, total in sums.items()})
 
     def _key(self, utterance: Utterance) -> str:
-        return utterance.speaker if self.level == "speaker" else utterance.id
+        return utterance.speaker if self.per == "speaker" else utterance.id
 
     def parameters(self, utterance: Utterance) -> dict[str, Any]:
         key = self._key(utterance)
         if key not in self.sources:
             raise InputError(
-                f"the {self.level} {key!r} has no x-vector, so no voice far from it can be chosen",
+                f"the {self.per} {key!r} has no x-vector, so no voice far from it can be chosen",
                 path=utterance.path,
                 fix="check that its audio can be read",
             )
         plda = _model(self._model_path).plda
         # The kind goes into the name, as a speaker and an utterance may have the same id.
-        rng = generator(self.seed, f"{self.level}:{key}")
+        rng = generator(self.seed, f"{self.per}:{key}")
         choice = choose(self.sources[key], utterance.gender, self.chosen_pool, self.rule, rng, plda)
         return {
             "pseudo_speaker": pseudo_speaker_name(choice.gender, choice.members),
