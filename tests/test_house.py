@@ -30,7 +30,6 @@ MOST_LINES, MOST_FUNCTION_LINES, MOST_PARAMETERS = 400, 60, 12
 
 # What is still to be mended, with the size it must not exceed. Entries are only ever removed.
 TOO_LONG_FILES = {
-    "anonymizers/xvector_pool/training.py": 431,
     "assessment/plan.py": 435,
     "assessment/run.py": 477,
     "cli/invert.py": 433,

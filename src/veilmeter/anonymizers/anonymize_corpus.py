@@ -8,7 +8,7 @@ import pickle
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -147,10 +147,23 @@ def anonymize_corpus(
         finally:
             shutil.rmtree(folder / WORK, ignore_errors=True)
         journal.close(remove=True)
-    problems = (*corpus.problems, *(problem for outcome in outcomes for problem in outcome.problems))
+    return _summary(corpus, folder, place, outcomes, before, removed)
+
+
+def _summary(
+    corpus: Corpus, out: Path, manifest: Path, outcomes: Sequence[Treated], before: Mapping[str, Entry], removed: int
+) -> Anonymized:
     made = [outcome for outcome in outcomes if not outcome.kept and outcome.entry.output is not None]
-    redone = sum(_is_other_version(before.get(outcome.entry.utterance), outcome.entry) for outcome in made)
-    return Anonymized(folder, place, tuple(entries), len(made), len(outputs) - len(made), removed, redone, problems)
+    return Anonymized(
+        out,
+        manifest,
+        tuple(outcome.entry for outcome in outcomes),
+        made=len(made),
+        kept=sum(outcome.kept for outcome in outcomes),
+        removed=removed,
+        redone=sum(_is_other_version(before.get(outcome.entry.utterance), outcome.entry) for outcome in made),
+        problems=(*corpus.problems, *(problem for outcome in outcomes for problem in outcome.problems)),
+    )
 
 
 def _is_other_version(earlier: Entry | None, entry: Entry) -> bool:

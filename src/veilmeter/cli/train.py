@@ -42,13 +42,13 @@ def command(
     from contextlib import ExitStack
 
     from veilmeter.anonymizers.xvector_pool import card
-    from veilmeter.anonymizers.xvector_pool.training import MODEL, Settings, train
+    from veilmeter.anonymizers.xvector_pool.training import MODEL, TrainingSettings, train
     from veilmeter.cli.progress import Progress, shown
     from veilmeter.core.engine import open_engine
     from veilmeter.core.text import clean
     from veilmeter.data.corpus import read_corpus
 
-    settings = Settings(seed=seed, steps=steps, voices_per_gender=voices, bottleneck=bottleneck)
+    settings = TrainingSettings(seed=seed, steps=steps, voices_per_gender=voices, bottleneck=bottleneck)
     found = read_corpus(corpus, layout, roots=root or (), part=part, suffix=suffix)
     engine = open_engine(jobs)
     bars: dict[str, Progress] = {}

@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
 
-from veilmeter.anonymizers.xvector_pool.selection import Choice, Plda, Pool, Rule, choose, target_gender
+from veilmeter.anonymizers.xvector_pool.selection import Choice, Plda, Rule, VoicePool, choose, target_gender
 from veilmeter.core.errors import InputError
 
 
-def make_pool(seed: int, females: int = 20, males: int = 15, dimension: int = 6) -> Pool:
+def make_pool(seed: int, females: int = 20, males: int = 15, dimension: int = 6) -> VoicePool:
     rng = np.random.default_rng(seed)
     genders = ("f",) * females + ("m",) * males
     names = tuple(f"v{n}" for n in range(len(genders)))
-    return Pool(rng.normal(size=(len(genders), dimension)).astype(np.float32), names, genders)
+    return VoicePool(rng.normal(size=(len(genders), dimension)).astype(np.float32), names, genders)
 
 
-def obvious(source: NDArray[np.float64], gender: str, pool: Pool, rule: Rule, rng: np.random.Generator) -> Choice:
+def obvious(source: NDArray[np.float64], gender: str, pool: VoicePool, rule: Rule, rng: np.random.Generator) -> Choice:
     """The definition, one pool member after the other."""
     wanted = {"same": gender, "cross": {"f": "m", "m": "f"}[gender]}.get(rule.gender)
     if wanted is None:
@@ -102,7 +102,7 @@ def test_plda_chooses_by_its_own_scores() -> None:
 
 
 def test_the_pseudo_speaker_is_the_mean_of_unit_vectors() -> None:
-    pool = Pool(np.array([[3, 4], [0, 5]], np.float32), ("a", "b"), ("f", "f"))
+    pool = VoicePool(np.array([[3, 4], [0, 5]], np.float32), ("a", "b"), ("f", "f"))
     np.testing.assert_allclose(pool.average(["a", "b"]), [0.3, 0.9], rtol=1e-6)
     with pytest.raises(InputError, match="'c'"):
         pool.average(["a", "c"])
@@ -126,4 +126,4 @@ def test_what_the_pool_lacks_is_told() -> None:
     with pytest.raises(InputError, match="'m'"):
         target_gender("same", "m", ["f"], np.random.default_rng(0))
     with pytest.raises(InputError, match="finite"):
-        Pool(np.array([[np.nan, 1]], np.float32), ("a",), ("f",))
+        VoicePool(np.array([[np.nan, 1]], np.float32), ("a",), ("f",))

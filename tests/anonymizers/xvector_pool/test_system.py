@@ -52,7 +52,7 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[XvectorPo
             vector: np.ndarray = np.random.default_rng(seed).normal(size=192).astype(np.float32)
             return vector
 
-    monkeypatch.setitem(system._extractors, True, Fake())
+    monkeypatch.setattr(system, "load_extractor", lambda spec, offline: Fake())
     monkeypatch.setattr(weights, "fetch", lambda *_, **__: tmp_path)
     utterances = []
     for speaker, gender, f0 in (("anna", "f", 210.0), ("bert", "m", 110.0)):

@@ -15,15 +15,16 @@ from typer.testing import CliRunner
 pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
-from veilmeter.anonymizers.xvector_pool import model, training
-from veilmeter.anonymizers.xvector_pool.training import Example, Settings, fit
+from veilmeter.anonymizers.xvector_pool import examples, model, training
+from veilmeter.anonymizers.xvector_pool.examples import Example
+from veilmeter.anonymizers.xvector_pool.training import TrainingSettings, fit
 from veilmeter.core.engine import Here
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import only_one
 from veilmeter.data.corpus import read_corpus
 from veilmeter.speech import weights
 
-SMALL = Settings(steps=24, batch=4, frames=64, channels=32, voices_per_gender=8, checkpoint_every=8)
+SMALL = TrainingSettings(steps=24, batch=4, frames=64, channels=32, voices_per_gender=8, checkpoint_every=8)
 
 
 def made_examples(count: int = 8, frames: int = 150) -> list[Example]:
@@ -44,7 +45,7 @@ def made_examples(count: int = 8, frames: int = 150) -> list[Example]:
     return examples
 
 
-def run(folder: Path, settings: Settings = SMALL) -> tuple[bytes, list[tuple[str, int, int, str]]]:
+def run(folder: Path, settings: TrainingSettings = SMALL) -> tuple[bytes, list[tuple[str, int, int, str]]]:
     told: list[tuple[str, int, int, str]] = []
     made = fit(made_examples(), folder, settings, progress=lambda *what: told.append(what))
     made.save(folder / "m.safetensors")
@@ -92,7 +93,7 @@ def test_too_few_speakers_and_senseless_settings_are_refused(tmp_path: Path) -> 
     with pytest.raises(InputError, match="3 speakers"):
         fit(made_examples(3), tmp_path, SMALL, progress=lambda *_: None)
     with pytest.raises(InputError, match="steps"):
-        Settings(steps=0)
+        TrainingSettings(steps=0)
 
 
 def test_what_was_saved_is_what_is_loaded(tmp_path: Path) -> None:
@@ -142,7 +143,7 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
                 signal += gain * np.sin(h * phase)
             soundfile.write(folder / f"{take}.wav", 0.2 * signal / np.abs(signal).max(), 16000)
     (tmp_path / "corpus" / "s0" / "broken.wav").write_bytes(b"RIFF")
-    monkeypatch.setitem(training._extractors, True, FakeExtractor())
+    monkeypatch.setattr(examples, "load_extractor", lambda spec, offline: FakeExtractor())
     monkeypatch.setattr(weights, "fetch", lambda *_, **__: tmp_path)
     return tmp_path / "corpus"
 
@@ -164,11 +165,11 @@ def test_the_command_trains_on_a_folder_and_goes_on(corpus: Path, tmp_path: Path
     assert loaded.card["utterances_left_out"] == 1
     assert model.load(out).version == loaded.version  # the folder will do, too
     assert len(loaded.pool) == 4  # the corpus names no genders: one group
-    touched = {p: p.stat().st_mtime_ns for p in (out / training.FEATURES).iterdir()}
+    touched = {p: p.stat().st_mtime_ns for p in (out / examples.FEATURES).iterdir()}
     again = CliRunner().invoke(app, arguments)
     assert again.exit_code == 0
     assert (out / training.MODEL).read_bytes() == made
-    assert {p: p.stat().st_mtime_ns for p in (out / training.FEATURES).iterdir()} == touched
+    assert {p: p.stat().st_mtime_ns for p in (out / examples.FEATURES).iterdir()} == touched
 
 
 def test_the_command_refuses_other_systems(tmp_path: Path) -> None:
@@ -183,10 +184,10 @@ def test_features_are_of_this_very_recording(corpus: Path, tmp_path: Path) -> No
     shutil.move(corpus / "s1" / "0.wav", corpus / "s0" / "x_0.wav")
     (corpus / "s0" / "x").mkdir()
     shutil.move(corpus / "s2" / "0.wav", corpus / "s0" / "x" / "0.wav")
-    first, _ = training.extract(read_corpus(corpus), tmp_path / "f", engine=Here(), offline=True)
+    first, _ = examples.extract(read_corpus(corpus), tmp_path / "f", engine=Here(), offline=True)
     assert len({example.vector.tobytes() for example in first}) == len(first) == 12
     shutil.copy(corpus / "s3" / "0.wav", corpus / "s4" / "0.wav")
-    second, _ = training.extract(read_corpus(corpus), tmp_path / "f", engine=Here(), offline=True)
+    second, _ = examples.extract(read_corpus(corpus), tmp_path / "f", engine=Here(), offline=True)
     assert len({example.vector.tobytes() for example in second}) == 11
 
 
@@ -196,17 +197,17 @@ def test_two_runs_do_not_train_into_one_folder(corpus: Path, tmp_path: Path) -> 
 
 
 def test_features_say_what_was_left_out(corpus: Path, tmp_path: Path) -> None:
-    found, skipped = training.extract(read_corpus(corpus), tmp_path / "f", engine=Here(), offline=True)
+    found, skipped = examples.extract(read_corpus(corpus), tmp_path / "f", engine=Here(), offline=True)
     assert len(found) == 12
     assert len(skipped) == 1
     assert "broken" in skipped[0]
     assert all(example.pieces.shape == (1, 192) for example in found)
-    (damaged,) = (tmp_path / "f" / training.FEATURES).glob("s0_0-*.npz")
+    (damaged,) = (tmp_path / "f" / examples.FEATURES).glob("s0_0-*.npz")
     damaged.write_bytes(b"x")
     with pytest.raises(VeilmeterError, match="features"):
-        training.extract(read_corpus(corpus), tmp_path / "f", engine=Here(), offline=True)
+        examples.extract(read_corpus(corpus), tmp_path / "f", engine=Here(), offline=True)
 
 
 def test_every_setting_counts(tmp_path: Path) -> None:
     kept: dict[str, Any] = fit(made_examples(), tmp_path, SMALL, progress=lambda *_: None).card["settings"]
-    assert Settings(**kept) == SMALL
+    assert TrainingSettings(**kept) == SMALL

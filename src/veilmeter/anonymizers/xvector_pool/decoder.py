@@ -22,7 +22,7 @@ except ImportError:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ConverterShape:
     """The sizes of the network; kept with its weights."""
 
     cepstra: int = 40
@@ -43,7 +43,7 @@ class Encoder(nn.Module):
     Instance normalisation after every convolution takes away what is constant over the utterance: channel and voice.
     """
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: ConverterShape) -> None:
         super().__init__()
         widths = [shape.cepstra] + [shape.channels] * shape.encoder_layers
         self.layers = nn.ModuleList(
@@ -61,7 +61,7 @@ class Encoder(nn.Module):
 class Modulated(nn.Module):
     """A residual convolution, scaled and shifted by the speaker vector."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: ConverterShape) -> None:
         super().__init__()
         self.convolution = nn.Conv1d(shape.channels, shape.channels, shape.kernel, padding=shape.kernel // 2)
         self.film = nn.Linear(shape.speaker, 2 * shape.channels)
@@ -76,7 +76,7 @@ class Decoder(nn.Module):
 
     PROSODY = 3  # log-F0, voicing, energy
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: ConverterShape) -> None:
         super().__init__()
         inputs = shape.bottleneck + self.PROSODY
         self.first = nn.Conv1d(inputs, shape.channels, shape.kernel, padding=shape.kernel // 2)
@@ -94,7 +94,7 @@ class Decoder(nn.Module):
 class Converter(nn.Module):
     """Both: (batch, 40, frames) and (batch, 3, frames) and (batch, 64) to (batch, 40, frames), all standardised."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: ConverterShape) -> None:
         super().__init__()
         self.shape = shape
         self.encoder = Encoder(shape)
@@ -110,7 +110,7 @@ class Converter(nn.Module):
         return sum(parameter.numel() for parameter in self.parameters())
 
 
-def make_converter(shape: Shape, state: dict[str, Any] | None = None) -> Converter:
+def make_converter(shape: ConverterShape, state: dict[str, Any] | None = None) -> Converter:
     model = Converter(shape)
     if state is not None:
         model.load_state_dict(state, strict=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.anonymizers.xvector_pool.model import Whitening
-from veilmeter.anonymizers.xvector_pool.selection import Plda, Pool
+from veilmeter.anonymizers.xvector_pool.selection import Plda, VoicePool
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import unit
 
@@ -73,7 +73,7 @@ def fit_plda(whitening: Whitening, pieces: ArrayLike, speakers: Sequence[str]) -
 class Drawn:
     """A pool, and the largest cosine of any of its voices with a real speaker."""
 
-    pool: Pool
+    pool: VoicePool
     largest_cosine: float
     rejected: int
 
@@ -122,4 +122,4 @@ def draw_pool(
             drawn.append(candidate)
             names.append(f"{gender or 'x'}{kept:03d}")
     genders_drawn = tuple(g for g in groups for _ in range(per_gender))
-    return Drawn(Pool(np.stack(drawn), tuple(names), genders_drawn), largest, rejected)
+    return Drawn(VoicePool(np.stack(drawn), tuple(names), genders_drawn), largest, rejected)

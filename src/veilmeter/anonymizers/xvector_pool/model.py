@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilmeter.anonymizers.xvector_pool.decoder import Converter, Shape, make_converter
-from veilmeter.anonymizers.xvector_pool.selection import Plda, Pool
+from veilmeter.anonymizers.xvector_pool.decoder import Converter, ConverterShape, make_converter
+from veilmeter.anonymizers.xvector_pool.selection import Plda, VoicePool
 from veilmeter.anonymizers.xvector_pool.world import Analysis
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import sha256, whole_file
@@ -99,7 +99,7 @@ class VoiceModel:
     f0_weights: Array
     f0_range: tuple[float, float]
     plda: Plda
-    pool: Pool
+    pool: VoicePool
     card: Mapping[str, Any] = field(default_factory=dict)
     version: str = "unsaved"
 
@@ -204,7 +204,7 @@ def _assembled(tensors: dict[str, NDArray[Any]], about: dict[str, Any], version:
         for name, value in tensors.items()
         if name.startswith(_CONVERTER)
     }
-    converter = make_converter(Shape(**about["shape"]), state).eval()
+    converter = make_converter(ConverterShape(**about["shape"]), state).eval()
     for parameter in converter.parameters():
         parameter.requires_grad_(False)
     low, high = about["f0_range"]
@@ -215,7 +215,7 @@ def _assembled(tensors: dict[str, NDArray[Any]], about: dict[str, Any], version:
         f0_weights=wide["f0_weights"],
         f0_range=(float(low), float(high)),
         plda=Plda(wide["plda_mean"], wide["plda_transform"], wide["plda_between"]),
-        pool=Pool(tensors["pool"], tuple(about["pool_names"]), tuple(about["pool_genders"])),
+        pool=VoicePool(tensors["pool"], tuple(about["pool_names"]), tuple(about["pool_genders"])),
         card=about["card"],
         version=version,
     )

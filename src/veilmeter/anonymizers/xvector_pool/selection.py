@@ -84,7 +84,7 @@ class Plda:
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
+class VoicePool:
     """X-vectors to choose from (n x d), each with a name and a gender ("f", "m", or "" if unknown)."""
 
     vectors: Vectors
@@ -149,7 +149,12 @@ def target_gender(rule: str, source: str, available: Sequence[str], rng: np.rand
 
 
 def choose(
-    source: ArrayLike, source_gender: str, pool: Pool, rule: Rule, rng: np.random.Generator, plda: Plda | None = None
+    source: ArrayLike,
+    source_gender: str,
+    pool: VoicePool,
+    rule: Rule,
+    rng: np.random.Generator,
+    plda: Plda | None = None,
 ) -> Choice:
     """The pseudo-speaker for a source x-vector. Equal distances keep the pool's order, so the result is exact."""
     gender = target_gender(rule.gender, source_gender, pool.genders, rng)

@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 from veilmeter.anonymizers.base import Draw, Samples, generator
 from veilmeter.anonymizers.xvector_pool import model as models
 from veilmeter.anonymizers.xvector_pool import world
-from veilmeter.anonymizers.xvector_pool.selection import Pool, Rule, choose
+from veilmeter.anonymizers.xvector_pool.selection import Rule, VoicePool, choose
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import unit
+from veilmeter.speech.extractors.base import load_extractor
 
 if TYPE_CHECKING:
     from veilmeter.core.engine import Engine
@@ -106,7 +107,7 @@ class XvectorPool:
         return Rule(self.furthest, self.drawn, self.gender, self.distance, self.per)
 
     @property
-    def chosen_pool(self) -> Pool:
+    def chosen_pool(self) -> VoicePool:
         return _read_pool(self.pool) if self.pool else _model(self._model_path).pool
 
     @property
@@ -168,7 +169,7 @@ def pseudo_speaker_name(gender: str, members: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=4)
 def _model(path: str) -> models.VoiceModel:
-    """One a process, not one an utterance."""
+    """Once per process, not once per utterance."""
     return models.load(path)
 
 
@@ -187,7 +188,7 @@ def _speaker(synthesizer: str, model: str) -> Synthesizer:
 
 
 @lru_cache(maxsize=4)
-def _read_pool(path: str) -> Pool:
+def _read_pool(path: str) -> VoicePool:
     """A pool from stored embeddings: the mean of each speaker's vectors, and their gender."""
     from veilmeter.data.formats.vectors import read_embeddings
 
@@ -200,21 +201,14 @@ def _read_pool(path: str) -> Pool:
         rows = np.flatnonzero(stored.codes == code)
         vectors.append(stored.unit[rows].mean(axis=0, dtype=np.float64).astype(np.float32))
         genders.append(str(stored.attributes["gender"][rows[0]]).strip().lower()[:1])
-    return Pool(np.stack(vectors), tuple(stored.names), tuple(genders))
-
-
-_extractors: dict[bool, Any] = {}
+    return VoicePool(np.stack(vectors), tuple(stored.names), tuple(genders))
 
 
 def _embed(offline: bool, utterance: Utterance) -> Vector | None:
     from veilmeter.speech.audio import read_audio
 
-    if offline not in _extractors:
-        from veilmeter.speech.extractors.base import load_extractor
-
-        _extractors[offline] = load_extractor("campplus", offline=offline)
     try:
-        vector: Vector = _extractors[offline].embed(read_audio(utterance.path))
+        vector: Vector = load_extractor("campplus", offline=offline).embed(read_audio(utterance.path))
     except InputError:
         return None
     return vector if np.isfinite(vector).all() and np.abs(vector).max() > 0 else None

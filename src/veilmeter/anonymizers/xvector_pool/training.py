@@ -9,10 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,26 +18,22 @@ from numpy.typing import NDArray
 
 from veilmeter._version import __version__
 from veilmeter.anonymizers.xvector_pool import fitting, world
-from veilmeter.anonymizers.xvector_pool.decoder import Converter, Shape
+from veilmeter.anonymizers.xvector_pool.decoder import Converter, ConverterShape
+from veilmeter.anonymizers.xvector_pool.examples import Example, Progress, extract, silent
 from veilmeter.anonymizers.xvector_pool.model import FILE, VoiceModel, Whitening, one_thread, prosody_of
 from veilmeter.core.engine import Engine, Here
 from veilmeter.core.errors import InputError, VeilmeterError
-from veilmeter.core.files import BROKEN_ARCHIVE, make_folder, only_one, whole_file
-from veilmeter.data.corpus import Corpus, Utterance, file_name
+from veilmeter.core.files import make_folder, only_one, whole_file
+from veilmeter.data.corpus import Corpus
 from veilmeter.data.embeddings import unit
 
-Progress = Callable[[str, int, int, str], None]
-"""Called with the step's name, how much is done, of how much, and a remark."""
-
-PIECE_SECONDS = 3.0
 MIN_SPEAKERS = 4
-FEATURES = "features"
 CHECKPOINT = "checkpoint.safetensors"
 MODEL = FILE
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TrainingSettings:
     """What decides the result, beside the corpus."""
 
     seed: int = 0
@@ -62,22 +55,10 @@ class Settings:
             raise InputError(f"the seed {self.seed} is negative", fix="give 0 or more")
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Example:
-    """One utterance as training sees it."""
-
-    speaker: str
-    gender: str
-    f0: NDArray[np.float32]
-    cepstra: NDArray[np.float32]
-    vector: NDArray[np.float32]
-    pieces: NDArray[np.float32]
-
-
 def train(
     corpus: Corpus,
     out: str | Path,
-    settings: Settings | None = None,
+    settings: TrainingSettings | None = None,
     *,
     engine: Engine | None = None,
     offline: bool = False,
@@ -85,9 +66,9 @@ def train(
     notes: dict[str, Any] | None = None,
 ) -> VoiceModel:
     """Train on `corpus` and write `out/model.safetensors`; `notes` go into the model's card."""
-    chosen = settings or Settings()
+    chosen = settings or TrainingSettings()
     folder = make_folder(out)
-    tell: Progress = progress or _silent
+    tell: Progress = progress or silent
     with only_one(folder / ".lock", folder):
         examples, skipped = extract(corpus, folder, engine=engine or Here(), offline=offline, progress=tell)
         card = {"corpus": corpus.root.name, "utterances_left_out": len(skipped), **(notes or {})}
@@ -99,7 +80,7 @@ def train(
 def fit(
     examples: list[Example],
     folder: Path,
-    settings: Settings,
+    settings: TrainingSettings,
     *,
     progress: Progress,
     notes: dict[str, Any] | None = None,
@@ -113,7 +94,7 @@ def fit(
     of_speaker = {s: [e for e in examples if e.speaker == s] for s in speakers}
     vectors = np.stack([_mean_vector(of_speaker[s]) for s in speakers])
     genders = [of_speaker[s][0].gender for s in speakers]
-    whitening = Whitening.fit(vectors, Shape().speaker)
+    whitening = Whitening.fit(vectors, ConverterShape().speaker)
     scales = _scales(examples)
     drawn = fitting.draw_pool(vectors, genders, settings.voices_per_gender, settings.seed)
     converter, loss = fit_converter(examples, whitening, scales, settings, folder, progress=progress)
@@ -149,10 +130,6 @@ def fit(
     )
 
 
-def _silent(step: str, done: int, total: int, remark: str) -> None:
-    pass
-
-
 def _mean_vector(examples: list[Example]) -> NDArray[np.float64]:
     mean: NDArray[np.float64] = np.mean([unit(e.vector) for e in examples], axis=0, dtype=np.float64)
     return mean
@@ -160,100 +137,6 @@ def _mean_vector(examples: list[Example]) -> NDArray[np.float64]:
 
 def _pitch_level(examples: list[Example]) -> float:
     return float(np.log(np.concatenate([e.f0[e.f0 > 0] for e in examples])).mean())
-
-
-# Features
-
-
-def extract(
-    corpus: Corpus, folder: Path, *, engine: Engine, offline: bool = False, progress: Progress = _silent
-) -> tuple[list[Example], list[str]]:
-    """Analysis and speaker vectors of every utterance, in the corpus's order, and why others were left out."""
-    from veilmeter.speech import weights
-
-    weights.fetch(weights.CAMPPLUS, offline=offline)  # once, before several processes ask for it
-    place = make_folder(folder / FEATURES)
-    todo = [u for u in corpus if not (place / _feature_name(u)).is_file()]
-    skipped: list[str] = []
-    total = len(corpus.utterances)
-    for done, (_, problem) in enumerate(engine.run(partial(_extract_one, str(place), offline), todo), 1):
-        if problem:
-            skipped.append(problem)
-        progress("features", total - len(todo) + done, total, f"{len(skipped)} left out" if skipped else "")
-    examples = [_read_example(place / _feature_name(u), u) for u in corpus if (place / _feature_name(u)).is_file()]
-    if not examples:
-        raise InputError(
-            "no utterance of this corpus can be used", path=corpus.root, fix=skipped[0] if skipped else None
-        )
-    return examples, sorted(skipped)
-
-
-def _feature_name(utterance: Utterance) -> str:
-    """Ids may differ where names of files do not (a/b and a_b), and another corpus may have the same ids: the recording
-    itself is part of the name."""
-    try:
-        status = utterance.path.stat()
-        mark = f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
-    except (OSError, ValueError):
-        mark = "gone"
-    digest = hashlib.sha256(f"{utterance.id}\0{mark}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    return re.sub(r"[^A-Za-z0-9._-]", "_", file_name(utterance.id))[:60] + f"-{digest}.npz"
-
-
-def _extract_one(place: str, offline: bool, utterance: Utterance) -> str:
-    """Writes the utterance's features; returns what is wrong with it, or an empty string."""
-    from veilmeter.speech.audio import read_audio
-
-    try:
-        samples = read_audio(utterance.path)
-        analysis = world.analyze(samples)
-        if analysis.voiced.sum() < 10:
-            return f"{utterance.path}: no voice is heard in it"
-        extractor = _extractor(offline)
-        vector = extractor.embed(samples)
-        count = max(1, int(len(samples) / (PIECE_SECONDS * world.RATE)))
-        pieces = [extractor.embed(piece) for piece in np.array_split(samples, count)] if count > 1 else [vector]
-    except InputError as error:
-        return str(error)
-    with whole_file(Path(place) / _feature_name(utterance)) as temporary, open(temporary, "wb") as handle:
-        np.savez(
-            handle,
-            f0=analysis.f0.astype(np.float32),
-            cepstra=analysis.cepstra.astype(np.float32),
-            vector=vector,
-            pieces=np.stack(pieces),
-        )
-    return ""
-
-
-_extractors: dict[bool, Any] = {}
-
-
-def _extractor(offline: bool) -> Any:
-    """One a process."""
-    if offline not in _extractors:
-        from veilmeter.speech.extractors.base import load_extractor
-
-        _extractors[offline] = load_extractor("campplus", offline=offline)
-    return _extractors[offline]
-
-
-def _read_example(path: Path, utterance: Utterance) -> Example:
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            return Example(
-                utterance.speaker,
-                utterance.gender,
-                stored["f0"],
-                stored["cepstra"],
-                stored["vector"],
-                stored["pieces"],
-            )
-    except BROKEN_ARCHIVE as error:
-        raise VeilmeterError(f"these features can't be read: {error}", path=path, fix="remove the file") from None
-
-
-# The network
 
 
 def _scales(examples: list[Example]) -> dict[str, NDArray[np.float64]]:
@@ -285,10 +168,10 @@ def fit_converter(
     examples: list[Example],
     whitening: Whitening,
     scales: dict[str, NDArray[np.float64]],
-    settings: Settings,
+    settings: TrainingSettings,
     folder: Path,
     *,
-    progress: Progress = _silent,
+    progress: Progress = silent,
 ) -> tuple[Converter, float]:
     """The trained network and its mean loss over the last steps (mean absolute error in standard deviations).
 
@@ -305,7 +188,7 @@ def fit_converter(
     importance = np.sqrt(scales["cepstra_scale"][1:])
     weights = torch.from_numpy((importance / importance.mean()).astype(np.float32))[:, None]
     torch.manual_seed(settings.seed)
-    shape = Shape(speaker=whitening.dimension, bottleneck=settings.bottleneck, channels=settings.channels)
+    shape = ConverterShape(speaker=whitening.dimension, bottleneck=settings.bottleneck, channels=settings.channels)
     model = Converter(shape)
     optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
     heard = _digest(examples)
@@ -365,7 +248,7 @@ def _digest(examples: list[Example]) -> str:
 
 
 def _keep(
-    path: Path, model: Converter, optimizer: Any, settings: Settings, done: int, recent: list[float], heard: str
+    path: Path, model: Converter, optimizer: Any, settings: TrainingSettings, done: int, recent: list[float], heard: str
 ) -> None:
     from safetensors.torch import save_file
 
@@ -384,7 +267,9 @@ def _keep(
         save_file(tensors, temporary, metadata={"about": json.dumps(about)})
 
 
-def _restore(path: Path, model: Converter, optimizer: Any, settings: Settings, heard: str) -> tuple[int, list[float]]:
+def _restore(
+    path: Path, model: Converter, optimizer: Any, settings: TrainingSettings, heard: str
+) -> tuple[int, list[float]]:
     """Where a stopped run was; a checkpoint of other settings is an error, not a surprise."""
     import torch
     from safetensors import SafetensorError, safe_open
