@@ -34,6 +34,7 @@ COMMANDS = (
     "anonymize",
     "embed",
     "transcribe",
+    "utility",
     "train",
     "attackers",
     "cache",

@@ -6,6 +6,7 @@ from math import inf
 
 from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.scores.zebra import MAX_D_ECE
+from veilmeter.metrics.utility.catalog import UTILITY
 
 _BRUMMER = "Brümmer & du Preez 2006"
 _NOE20 = "Noé et al. 2020"
@@ -218,4 +219,4 @@ _OF_ATTACKS = (
     ),
 )  # fmt: skip
 
-CATALOG: tuple[Measure, ...] = (*_OF_SCORES, *_OF_SIMILARITY, *_OF_SESSIONS, *_LEGAL, *_OF_ATTACKS)
+CATALOG: tuple[Measure, ...] = (*_OF_SCORES, *_OF_SIMILARITY, *_OF_SESSIONS, *_LEGAL, *_OF_ATTACKS, *UTILITY)

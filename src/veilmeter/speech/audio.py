@@ -132,6 +132,19 @@ def read_recording(path: str | Path, *, max_seconds: float = LONGEST_SECONDS, al
     return found
 
 
+def read_rate(path: str | Path) -> int | None:
+    """The sampling rate that a file's header names; None where it can't be read."""
+    try:
+        import soundfile
+    except ImportError:
+        raise missing_extra("soundfile", "audio") from None
+    try:
+        with _open(path) as handle, soundfile.SoundFile(handle.fileno(), closefd=False) as sound:
+            return int(sound.samplerate)
+    except (AudioError, RuntimeError, OSError, ValueError, TypeError):
+        return None
+
+
 def is_silent(samples: NDArray[np.float32]) -> bool:
     """Whether there is nothing but silence, an offset aside."""
     level = samples - samples.mean(dtype=np.float64).astype(np.float32)

@@ -147,7 +147,7 @@ class FunctionRecognizer:
             return heard
         if not isinstance(heard, str):
             raise VeilmeterError(f"recognizer {self.name} gave a {type(heard).__name__}, not text")
-        return Transcript(heard)
+        return Transcript(" ".join(heard.split()))
 
 
 def _own(spec: str, language: str) -> Recognizer:

@@ -1,0 +1,331 @@
+"""What anonymized speech is still good for, beside what it gives away: listen to both sides, compare, sum up."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.core.engine import Engine, Here
+from veilmeter.core.errors import InputError, Problem
+from veilmeter.core.files import make_folder
+from veilmeter.data.corpus import Corpus, Utterance
+from veilmeter.data.ids import match_ids
+from veilmeter.metrics.registry import MEASURES, computed_on_recording
+from veilmeter.metrics.utility.melody import pitch_correlation
+from veilmeter.metrics.utility.summary import ORIGINAL, UtilityTable, count_speech
+from veilmeter.metrics.utility.texts import normalize_text
+from veilmeter.metrics.utility.words import TextErrors, count_errors, most_frequent
+from veilmeter.results.model import Part
+from veilmeter.speech.annotations import Annotated, Annotator, annotate_corpus
+from veilmeter.speech.annotators import ratings, transcripts, voices
+from veilmeter.speech.audio import AudioError, read_audio, read_rate
+from veilmeter.speech.recognizers.base import DEFAULT, Language, resolve_language
+from veilmeter.speech.weights import cache_folder
+
+FULL_BAND = 16_000
+_RATED = ("mos", "dnsmos_sig", "dnsmos_bak", "dnsmos_ovr")
+_LOOKED_AT = 20  # files whose rate is read from their headers
+
+Progress = Callable[[int, int], None]
+Say = Callable[[str], None]
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UtilitySettings:
+    """How utility is measured. Of a large corpus, `recordings` are listened to, and `rated` of them for their quality,
+    which takes longest: as many of each person as can be."""
+
+    recognizer: str = DEFAULT
+    language: str | None = None
+    recordings: int = 200
+    rated: int = 50
+    groups: tuple[str, ...] = ("gender",)
+    offline: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """What was heard on one side."""
+
+    words: Annotated
+    voice: Annotated
+    quality: Annotated | None
+
+
+def measure_utility(
+    original: Corpus,
+    anonymized: Corpus,
+    settings: UtilitySettings | None = None,
+    *,
+    engine: Engine | None = None,
+    say: Say | None = None,
+    progress: Progress | None = None,
+    real_time_factor: float | None = None,
+) -> Part:
+    """Words, quality, melody and timing of anonymized speech, paired by utterance with the original.
+
+    What is heard is kept in the cache, by corpus and model, so that the originals are heard once for many systems.
+    """
+    chosen = settings or UtilitySettings()
+    tell, show, where = say or (lambda text: None), progress or (lambda done, total: None), engine or Here()
+    pairs, unmatched = _pairs(original, anonymized)
+    language = resolve_language(chosen.language, original.languages or anonymized.languages)
+    texts = {pair[0].id: pair[0].text or pair[1].text for pair in pairs}
+    with_text = [pair for pair in pairs if texts[pair[0].id]]
+    from_corpus = 2 * len(with_text) >= len(pairs) and bool(with_text)
+    pairs = spread_over_people(with_text if from_corpus else pairs, chosen.recordings)
+    rated = spread_over_people(pairs, chosen.rated)
+    tell(f"listening to {len(pairs)} recordings before and after: {chosen.recognizer}, language {language}")
+    run = _Listening(chosen, language, where, show)
+    before = run.hear(original, [pair[0] for pair in pairs], [pair[0] for pair in rated])
+    after = run.hear(anonymized, [pair[1] for pair in pairs], [pair[1] for pair in rated])
+    usable = [p for p in pairs if _heard(before, p[0].id) and _heard(after, p[1].id)]
+    if not usable:
+        raise InputError("no pair of recordings could be listened to", path=anonymized.root)
+    table, heard = _table(usable, before, after, texts if from_corpus else None, language.code, chosen.groups)
+    table = _with_added_measures(table, usable, where)
+    estimates = table.estimates()
+    if real_time_factor is not None:
+        estimates += [MEASURES["real_time_factor"].estimate(real_time_factor, method="processor time over duration")]
+    details = {
+        "reference": "corpus" if from_corpus else "transcript of the original",
+        "recognizer": {"name": chosen.recognizer, "version": before.words.version},
+        "language": language.code,
+        "language_from": language.source,
+        "recordings": len(usable),
+        "rated": len(rated),
+        "available": len(unmatched.pop("matched")),
+        "unmatched": {reason: len(ids) for reason, ids in unmatched.items()},
+        "without_text": len(texts) - len(with_text) if from_corpus else 0,
+        "people": table.people(),
+        "remarks": _remarks(usable, before, after, unmatched, heard),
+        **heard,
+    }
+    by = {name: table.by_group(name) for name in chosen.groups if any(table.groups.get(name, ()))}
+    return Part(name="utility", estimates=estimates, by=by, details=details)
+
+
+def _pairs(original: Corpus, anonymized: Corpus) -> tuple[list[tuple[Utterance, Utterance]], dict[str, list[str]]]:
+    """The utterances of both sides by id, and the ids that have no partner. Who speaks is what the original says."""
+    partner = match_ids([u.id for u in original], [u.id for u in anonymized]).partner
+    if not partner:
+        raise InputError(
+            f"no recording of {original.root} has a partner: it has ids such as {original.utterances[0].id!r}, this "
+            f"one such as {anonymized.utterances[0].id!r}",
+            path=anonymized.root,
+            fix="an anonymized recording keeps the utterance id of its original",
+        )
+    reached = set(partner.values())
+    unmatched = {
+        "matched": list(partner),
+        "only_original": [u.id for u in original if u.id not in partner],
+        "only_anonymized": [u.id for u in anonymized if u.id not in reached],
+    }
+    return [(original.by_id[name], anonymized.by_id[other]) for name, other in partner.items()], unmatched
+
+
+def spread_over_people(pairs: Sequence[tuple[Utterance, Utterance]], most: int) -> list[tuple[Utterance, Utterance]]:
+    """At most so many, as many of each person as can be, in the order of their ids: the same ones in every run."""
+    if len(pairs) <= most:
+        return list(pairs)
+    rounds: dict[str, int] = {}
+    placed = []
+    for pair in sorted(pairs, key=lambda pair: _draw(pair[0].id)):
+        number = rounds.get(pair[0].speaker, 0)
+        rounds[pair[0].speaker] = number + 1
+        placed.append((number, _draw(pair[0].speaker), pair))
+    placed.sort(key=lambda entry: entry[:2])
+    return sorted((pair for _, _, pair in placed[:most]), key=lambda pair: pair[0].id)
+
+
+def _draw(name: str) -> str:
+    """An order that has nothing to do with the names' own, as the first utterances may be of one chapter."""
+    return hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+class _Listening:
+    """The models, one after the other over both sides."""
+
+    def __init__(self, settings: UtilitySettings, language: Language, engine: Engine, progress: Progress) -> None:
+        self._settings, self._language, self._engine, self._progress = settings, language, engine, progress
+
+    def hear(self, corpus: Corpus, utterances: Sequence[Utterance], to_rate: Sequence[Utterance]) -> _Side:
+        offline = self._settings.offline
+        part = corpus.take(u.id for u in utterances)
+        words = self._annotate(part, transcripts(self._settings.recognizer, self._language.code, offline=offline))
+        voice = self._annotate(part, voices(offline=offline))
+        rated = corpus.take(u.id for u in to_rate)
+        quality = self._annotate(rated, ratings(offline=offline)) if len(rated) else None
+        return _Side(words, voice, quality)
+
+    def _annotate(self, corpus: Corpus, load: Callable[[], Annotator]) -> Annotated:
+        return annotate_corpus(corpus, annotation_folder(corpus), load, engine=self._engine, progress=self._progress)
+
+
+def annotation_folder(corpus: Corpus) -> Path:
+    """The folder in the cache for what models say of a corpus."""
+    marks = "\0".join((str(corpus.root.resolve()), corpus.layout, corpus.variant))
+    digest = hashlib.sha256(marks.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    name = re.sub(r"[^A-Za-z0-9._-]+", "_", corpus.root.name)[:40] or "corpus"
+    return make_folder(make_folder(cache_folder()) / "annotations") / f"{name}-{digest}"
+
+
+def _heard(side: _Side, name: str) -> bool:
+    return name in side.words.by_id and name in side.voice.by_id
+
+
+def _table(
+    pairs: Sequence[tuple[Utterance, Utterance]],
+    before: _Side,
+    after: _Side,
+    texts: Mapping[str, str] | None,
+    language: str,
+    groups: Iterable[str],
+) -> tuple[UtilityTable, dict[str, Any]]:
+    """One row per pair, and what was heard: counts of what is no speech, words that were taken for others."""
+    heard_before = [normalize_text(_text(before, u.id), language) for u, _ in pairs]
+    heard_after = [normalize_text(_text(after, u.id), language) for _, u in pairs]
+    references = heard_before if texts is None else [normalize_text(texts[u.id], language) for u, _ in pairs]
+    silent = [after.words.by_id[u.id].silent for _, u in pairs]
+    errors = _blanked(count_errors(references, heard_after), references)
+    errors_original = None if texts is None else _blanked(count_errors(references, heard_before), references)
+    numbers, by_chance = _numbers(pairs, before, after)
+    names = [u.speaker for u, _ in pairs]
+    values = {name: tuple(_attribute(u, name) for u, _ in pairs) for name in groups}
+    recognizer = before.words.annotator.removeprefix("transcripts-")
+    reference = "the corpus's text" if texts is not None else "its own transcript of the original"
+    methods = {
+        "words": f"{recognizer} against {reference}",
+        "mos": "Distill-MOS, mean over recordings",
+        **dict.fromkeys(_RATED[1:], "DNSMOS P.835, mean over recordings"),
+        "pitch_correlation": "SwiftF0, best lag, mean over recordings",
+    }
+    table = UtilityTable(tuple(names), errors, errors_original, numbers, by_chance, values, methods)
+    facts = {
+        "speech": count_speech(references, heard_after, heard_before, silent).to_json(),
+        "substitutions": most_frequent(errors.substitutions),
+        "deleted_words": int(errors.deletions.sum()),
+        "inserted_words": int(errors.insertions.sum()),
+    }
+    return table, facts
+
+
+def _text(side: _Side, name: str) -> str:
+    return str(side.words.by_id[name].values.get("text", ""))
+
+
+def _attribute(utterance: Utterance, name: str) -> str:
+    plain = {"gender": utterance.gender, "session": utterance.session}
+    return plain.get(name) or utterance.attributes.get(name, "")
+
+
+def _blanked(errors: TextErrors, references: Sequence[str]) -> TextErrors:
+    """Without the words that were heard where nothing was said: of these rows nobody knows the words."""
+    said = np.array([bool(text) for text in references])
+    return TextErrors(
+        errors.words,
+        np.where(said, errors.word_errors, 0),
+        np.where(said, errors.deletions, 0),
+        np.where(said, errors.insertions, 0),
+        errors.characters,
+        np.where(said, errors.character_errors, 0),
+        errors.substitutions,
+    )
+
+
+def _numbers(
+    pairs: Sequence[tuple[Utterance, Utterance]], before: _Side, after: _Side
+) -> tuple[dict[str, Numbers], dict[str, Numbers]]:
+    """A column per measure, NaN where a recording has none; and what recordings give that do not belong together."""
+    columns: dict[str, Numbers] = {}
+    for name in _RATED:
+        columns[name] = _column(after.quality, [u.id for _, u in pairs], name)
+        columns[name + ORIGINAL] = _column(before.quality, [u.id for u, _ in pairs], name)
+    tracks = [before.voice.by_id[u.id].values.get("pitch", ()) for u, _ in pairs]
+    others = [after.voice.by_id[u.id].values.get("pitch", ()) for _, u in pairs]
+    columns["pitch_correlation"] = _correlations(tracks, others)
+    # One place on: recordings that have nothing to do with each other, at the same lags.
+    by_chance = {"pitch_correlation": _correlations(tracks, others[1:] + others[:1])} if len(pairs) > 1 else {}
+    seconds = [(before.voice.by_id[u.id].record.seconds, after.voice.by_id[v.id].record.seconds) for u, v in pairs]
+    columns["duration_ratio"] = np.array([after / before if before else np.nan for before, after in seconds])
+    columns["level_difference"] = _column(after.voice, [u.id for _, u in pairs], "level") - _column(
+        before.voice, [u.id for u, _ in pairs], "level"
+    )
+    return columns, by_chance
+
+
+def _column(side: Annotated | None, names: Sequence[str], value: str) -> Numbers:
+    known = {} if side is None else side.by_id
+    return np.array([float(known[n].values.get(value, np.nan)) if n in known else np.nan for n in names])
+
+
+def _correlations(tracks: Sequence[Sequence[float]], others: Sequence[Sequence[float]]) -> Numbers:
+    return np.array(
+        [pitch_correlation(x, y) if len(x) and len(y) else np.nan for x, y in zip(tracks, others, strict=True)]
+    )
+
+
+# --- measures that other packages add for recordings
+
+
+@dataclass(frozen=True, slots=True)
+class _AddedMeasures:
+    """The engine's task: the values of added measures for a pair of files, NaN where one can't be read."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, paths: tuple[str, str]) -> list[float]:
+        try:
+            before, after = (read_audio(path, allow=("short", "silent")) for path in paths)
+        except AudioError:
+            return [float("nan")] * len(self.names)
+        return [computed_on_recording(MEASURES[name], before, after, FULL_BAND) for name in self.names]
+
+
+def _with_added_measures(
+    table: UtilityTable, pairs: Sequence[tuple[Utterance, Utterance]], engine: Engine
+) -> UtilityTable:
+    names = tuple(measure.name for measure in MEASURES.of_kind("recordings"))
+    if not names:
+        return table
+    values = np.empty((len(pairs), len(names)))
+    for number, row in engine.run(_AddedMeasures(names), [(str(u.path), str(v.path)) for u, v in pairs]):
+        values[number] = row
+    numbers = {**table.numbers, **{name: values[:, column] for column, name in enumerate(names)}}
+    return UtilityTable(
+        table.speakers, table.errors, table.errors_original, numbers, table.by_chance, table.groups, table.methods
+    )
+
+
+def _remarks(
+    pairs: Sequence[tuple[Utterance, Utterance]],
+    before: _Side,
+    after: _Side,
+    unmatched: Mapping[str, Sequence[str]],
+    heard: Mapping[str, Any],
+) -> list[str]:
+    """What a reader of these figures must know."""
+    remarks = []
+    if count := len(unmatched["only_original"]):
+        remarks.append(f"{count} original recordings have no anonymized partner and count for nothing here.")
+    if silent := heard["speech"]["silent"]:
+        remarks.append(f"{silent} anonymized recordings are silent: all of their words count as lost.")
+    problems: list[Problem] = [*before.words.skipped, *after.words.skipped]
+    if problems:
+        remarks.append(f"{len(problems)} recordings could not be used; the first: {problems[0]}")
+    rates = {rate for pair in pairs[:_LOOKED_AT] for u in pair if (rate := read_rate(u.path))}
+    narrow = sorted(rate for rate in rates if rate < FULL_BAND)
+    if narrow:
+        remarks.append(
+            f"Some recordings have a sampling rate of {narrow[0] / 1000:g} kHz: recognizer and quality models expect "
+            "16 kHz and rate narrow-band speech lower, on both sides."
+        )
+    return remarks

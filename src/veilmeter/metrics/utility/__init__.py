@@ -1,0 +1,1 @@
+"""What anonymized speech is still good for: words, quality, melody, timing, labels."""

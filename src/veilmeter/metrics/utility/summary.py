@@ -1,0 +1,147 @@
+"""One row per recording, and what follows from them: estimates for everybody, per group and per person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimates import Estimates
+from veilmeter.metrics.registry import estimate_of, mean_over_recordings, measure
+from veilmeter.metrics.utility.words import TextErrors, pooled_difference, pooled_rate
+
+ORIGINAL = "_original"  # behind the name of a measure: the same figure on original speech
+_CHANGES = {"d_mos": "mos"}
+_IN_ROWS = ("mos", "dnsmos_ovr", "pitch_correlation", "duration_ratio", "level_difference")
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class UtilityTable:
+    """Original and anonymized recordings, row by row.
+
+    `errors` are those of the recognizer on anonymized speech, `errors_original` those on original speech, where there
+    is a text to compare both with; rows without a text have no words. `numbers` are by measure (and, behind
+    `_original`, of original speech), NaN where a recording has none; `by_chance` what a measure gives for recordings
+    that do not belong together; `groups` an attribute's value per row; `methods` how a measure was computed.
+    """
+
+    speakers: tuple[str, ...]
+    errors: TextErrors | None = None
+    errors_original: TextErrors | None = None
+    numbers: Mapping[str, Numbers] = field(default_factory=dict)
+    by_chance: Mapping[str, Numbers] = field(default_factory=dict)
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    methods: Mapping[str, str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.speakers)
+
+    def estimates(self, rows: ArrayLike | None = None) -> Estimates:
+        """Every measure over these rows, or over all; those of which no row has a value are left out."""
+        chosen = np.arange(len(self)) if rows is None else np.asarray(rows, np.int64)
+        return Estimates([*self._of_words(chosen), *self._of_numbers(chosen)])
+
+    def by_group(self, attribute: str) -> dict[str, Estimates]:
+        """The same measures within each value of an attribute."""
+        values = np.array(self.groups[attribute])
+        return {str(v): self.estimates(np.flatnonzero(values == v)) for v in np.unique(values) if v}
+
+    def people(self) -> list[dict[str, Any]]:
+        """One row per person, those whose words suffer most first."""
+        who = np.array(self.speakers)
+        rows = []
+        for speaker in np.unique(who):
+            chosen = np.flatnonzero(who == speaker)
+            found = {point.name: point.value for point in self.estimates(chosen)}
+            groups = {name: values[chosen[0]] for name, values in self.groups.items()}
+            wanted = ("wer", "wer_original", "cer", *(name + end for name in _IN_ROWS for end in ("", ORIGINAL)))
+            values = {name: found[name] for name in wanted if name in found}
+            rows.append({"speaker": str(speaker), **groups, "recordings": len(chosen), **values})
+        return sorted(rows, key=lambda row: (-row.get("wer", 0.0), row["speaker"]))
+
+    def _of_words(self, rows: NDArray[np.int64]) -> list[Estimate]:
+        if self.errors is None or not self.errors.words[rows].sum():
+            return []
+        who = np.array(self.speakers)[rows]
+        found = []
+        for name, unit in (("wer", "word"), ("cer", "character")):
+            totals = _counts(self.errors, f"{unit}s")[rows]
+            wrong = _counts(self.errors, f"{unit}_errors")[rows]
+            n = {"recordings": int(np.count_nonzero(totals)), f"{unit}s": int(totals.sum()), "speakers": len(set(who))}
+            method = self.methods.get("words", "")
+            value, interval = pooled_rate(wrong, totals, who)
+            found.append(estimate_of(name, value, interval=interval, n=n, method=method))
+            if self.errors_original is not None:
+                before = _counts(self.errors_original, f"{unit}_errors")[rows]
+                value, interval = pooled_rate(before, totals, who)
+                found.append(estimate_of(name + ORIGINAL, value, interval=interval, n=n, method=method))
+            else:
+                before = np.zeros_like(wrong)  # the reference is what was heard in the original
+            value, interval = pooled_difference(wrong, before, totals, who)
+            found.append(estimate_of(f"d_{name}", value, interval=interval, n=n, method=f"{method}, paired"))
+        return found
+
+    def _of_numbers(self, rows: NDArray[np.int64]) -> list[Estimate]:
+        who = np.array(self.speakers)[rows]
+        columns = {name: values[rows] for name, values in self.numbers.items()}
+        for change, name in _CHANGES.items():
+            if name in columns and name + ORIGINAL in columns:
+                columns[change] = columns[name] - columns[name + ORIGINAL]
+        found = []
+        for name, values in columns.items():
+            if np.isfinite(values).any():
+                point = mean_over_recordings(measure(name), values, who, method=self._method(name))
+                chance = self.by_chance.get(name)
+                if chance is not None and np.isfinite(chance[rows]).any():
+                    point = point.with_(null=float(np.nanmean(chance[rows])))
+                found.append(point)
+        return found
+
+    def _method(self, name: str) -> str:
+        return self.methods.get(name.removesuffix(ORIGINAL).removeprefix("d_"), "mean over recordings")
+
+
+def _counts(errors: TextErrors, name: str) -> NDArray[np.int64]:
+    return np.asarray(getattr(errors, name), np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechCounts:
+    """What tells whether anonymized recordings are speech at all."""
+
+    recordings: int
+    silent: int  # nothing but silence
+    wordless: int  # the recognizer heard no word at all
+    lost: int  # it heard none of the words that were said; silent and wordless ones are among them
+    wordless_original: int  # of the same recordings before
+
+    def to_json(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def count_speech(
+    references: Sequence[str], heard: Sequence[str], heard_original: Sequence[str], silent: Sequence[bool]
+) -> SpeechCounts:
+    """Of normalized texts, row by row; rows without a reference count where something should be heard.
+
+    >>> count_speech(["a b", "c", "d"], ["a", "", "x"], ["a b", "c", "d"], [False, True, False]).lost
+    2
+    """
+    said = [bool(text) for text in references]
+    lost = [
+        has and not (set(reference.split()) & set(text.split()))
+        for has, reference, text in zip(said, references, heard, strict=True)
+    ]
+    return SpeechCounts(
+        recordings=sum(said),
+        silent=sum(has and quiet for has, quiet in zip(said, silent, strict=True)),
+        wordless=sum(has and not text for has, text in zip(said, heard, strict=True)),
+        lost=sum(lost),
+        wordless_original=sum(has and not text for has, text in zip(said, heard_original, strict=True)),
+    )

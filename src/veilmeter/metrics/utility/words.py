@@ -1,0 +1,132 @@
+"""Word and character errors: aligned by jiwer, pooled over utterances, with intervals over speakers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veilmeter.core.errors import InputError
+from veilmeter.core.extras import need
+from veilmeter.core.intervals import t_quantile, wilson
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class TextErrors:
+    """Errors per utterance, in words and in characters, and how often one word was taken for another."""
+
+    words: NDArray[np.int64]
+    word_errors: NDArray[np.int64]
+    deletions: NDArray[np.int64]
+    insertions: NDArray[np.int64]
+    characters: NDArray[np.int64]
+    character_errors: NDArray[np.int64]
+    substitutions: Mapping[tuple[str, str], int]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+def count_errors(references: Sequence[str], hypotheses: Sequence[str]) -> TextErrors:
+    """Of normalized texts, utterance by utterance.
+
+    >>> found = count_errors(["the cat sat", ""], ["the hat", "oh no"])
+    >>> found.word_errors.tolist(), found.words.tolist(), found.insertions.tolist(), dict(found.substitutions)
+    ([2, 2], [3, 0], [0, 2], {('cat', 'hat'): 1})
+    """
+    need("jiwer")
+    from rapidfuzz.distance import Levenshtein
+
+    if len(references) != len(hypotheses):
+        raise InputError(f"there are {len(references)} references and {len(hypotheses)} hypotheses")
+    counts = np.zeros((len(references), 3), np.int64)  # errors, deletions, insertions
+    replaced: Counter[tuple[str, str]] = Counter()
+    for row, (reference, hypothesis) in enumerate(zip(references, hypotheses, strict=True)):
+        counts[row] = _align(reference, hypothesis, replaced)
+    return TextErrors(
+        words=np.array([len(text.split()) for text in references], np.int64),
+        word_errors=counts[:, 0],
+        deletions=counts[:, 1],
+        insertions=counts[:, 2],
+        characters=np.array([len(text) for text in references], np.int64),
+        character_errors=np.array(
+            [Levenshtein.distance(a, b) for a, b in zip(references, hypotheses, strict=True)], np.int64
+        ),
+        substitutions=dict(replaced),
+    )
+
+
+def _align(reference: str, hypothesis: str, replaced: Counter[tuple[str, str]]) -> tuple[int, int, int]:
+    """Errors, deletions and insertions of one utterance; `replaced` gets what was taken for what."""
+    import jiwer
+
+    words, heard = reference.split(), hypothesis.split()
+    if not words or not heard:  # nothing to align
+        return len(words) + len(heard), len(words), len(heard)
+    found = jiwer.process_words(reference, hypothesis)
+    for chunk in found.alignments[0]:
+        if chunk.type == "substitute":
+            pairs = zip(
+                words[chunk.ref_start_idx : chunk.ref_end_idx],
+                heard[chunk.hyp_start_idx : chunk.hyp_end_idx],
+                strict=True,
+            )
+            replaced.update(pairs)
+    return found.substitutions + found.deletions + found.insertions, found.deletions, found.insertions
+
+
+def pooled_rate(errors: ArrayLike, totals: ArrayLike, speakers: ArrayLike) -> tuple[float, Interval | None]:
+    """All errors over all words, in percent, with an interval clustered by speaker.
+
+    A ratio of sums, so the errors' deviations from the rate are what varies between speakers (its linearization). No
+    interval with one speaker; where there is no error at all, Wilson's for as many trials as there are speakers.
+    """
+    e, n = np.asarray(errors, np.float64), np.asarray(totals, np.float64)
+    if n.sum() == 0:
+        raise InputError("there are no words in the references")
+    rate = float(e.sum() / n.sum())
+    deviation, clusters = _spread(e - rate * n, speakers)
+    if clusters < 2:
+        return 100 * rate, None
+    if deviation == 0:
+        low, high = wilson(rate * clusters, clusters) if rate <= 1 else (rate, rate)
+        return 100 * rate, (100 * low, 100 * high)
+    half = t_quantile(clusters - 1, 0.975) * deviation / n.sum()
+    return 100 * rate, (100 * max(0.0, rate - half), 100 * (rate + half))
+
+
+def pooled_difference(
+    errors: ArrayLike, before: ArrayLike, totals: ArrayLike, speakers: ArrayLike
+) -> tuple[float, Interval | None]:
+    """How much the rate has risen, in percentage points, paired by utterance: both rates have the same words."""
+    change = np.asarray(errors, np.float64) - np.asarray(before, np.float64)
+    n = np.asarray(totals, np.float64)
+    if n.sum() == 0:
+        raise InputError("there are no words in the references")
+    rate = float(change.sum() / n.sum())
+    deviation, clusters = _spread(change - rate * n, speakers)
+    if clusters < 2:
+        return 100 * rate, None
+    half = t_quantile(clusters - 1, 0.975) * deviation / n.sum()
+    return 100 * rate, (100 * (rate - half), 100 * (rate + half))
+
+
+def _spread(deviations: NDArray[np.float64], speakers: ArrayLike) -> tuple[float, int]:
+    """The standard error of the sum of deviations that are shared within a speaker, and the number of speakers."""
+    _, codes = np.unique(np.asarray(speakers), return_inverse=True)
+    clusters = int(codes.max()) + 1
+    if clusters < 2:
+        return float("inf"), clusters
+    sums = np.bincount(codes, deviations, minlength=clusters)
+    return float(np.sqrt(clusters / (clusters - 1) * np.sum(sums**2))), clusters
+
+
+def most_frequent(substitutions: Mapping[tuple[str, str], int], most: int = 20) -> list[dict[str, str | int]]:
+    """What was most often taken for what."""
+    ordered = sorted(substitutions.items(), key=lambda item: (-item[1], item[0]))
+    return [{"said": said, "heard": heard, "times": times} for (said, heard), times in ordered[:most]]
