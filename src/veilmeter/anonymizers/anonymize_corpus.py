@@ -18,7 +18,7 @@ from veilmeter.anonymizers.planning import Item, check_places, check_settings, p
 from veilmeter.anonymizers.side_files import write_side_files
 from veilmeter.anonymizers.treatment import NOT_ANONYMIZED, Treated, Treatment, file_hash
 from veilmeter.core.engine import Engine, Here
-from veilmeter.core.errors import InputError, Problem
+from veilmeter.core.errors import InputError, Problem, refuse
 from veilmeter.core.files import make_folder, only_one
 from veilmeter.core.user_code import loaded_files
 from veilmeter.data.corpus import Corpus
@@ -110,21 +110,16 @@ def anonymize_corpus(
     """
     folder = Path(out)
     place = Path(manifest) if manifest is not None else manifest_path(folder)
-    if audio not in FORMATS:
-        raise InputError(f"audio is not written as {audio!r}", fix=f"choose {' or '.join(FORMATS)}")
-    if not len(corpus):
-        raise InputError("there are no utterances in this corpus", path=corpus.root)
-    if strict and (bad := [problem for problem in corpus.problems if problem.fatal]):
-        raise _strict(bad[0])
+    _check_request(corpus, audio, strict)
     check_places(corpus, folder, place)
-    here = engine or Here()
+    engine = engine or Here()
     with only_one(place.with_name(place.name + ".lock"), folder):
         journal = Journal(place.with_name(place.name + ".part"))
         before = (read_manifest(place) if place.exists() else {}) | journal.read()
-        if not before and not overwrite and not journal.path.exists():
+        if not (before or overwrite or journal.path.exists()):
             _check_empty(folder, place)
         if isinstance(anonymizer, NeedsCorpus):
-            anonymizer = anonymizer.prepared(corpus, here)
+            anonymizer = anonymizer.prepared(corpus, engine)
         items = plan(corpus, anonymizer, audio, before)
         if not overwrite:
             check_settings(items, folder)
@@ -134,12 +129,13 @@ def anonymize_corpus(
             anonymizer = anonymizer.working_in(folder / WORK)
         journal.open(before.values())
         try:
-            outcomes = _run(items, anonymizer, folder, max_seconds, here, _Watch(journal, strict, progress, len(items)))
+            watch = _Watch(journal, strict, progress, len(items))
+            outcomes = _run(items, anonymizer, folder, max_seconds, engine, watch)
             entries = [outcome.entry for outcome in outcomes]
-            removed = _remove_outdated(folder, before, entries)
             outputs = {entry.utterance: Path(entry.output) for entry in entries if entry.output is not None}
             if outputs:
                 write_side_files(corpus, Path(source or corpus.root), folder, outputs)
+            removed = _remove_outdated(folder, before, entries)
             write_manifest(place, entries)
         except BaseException:
             journal.close(remove=False)
@@ -168,6 +164,15 @@ def _summary(
 
 def _is_other_version(earlier: Entry | None, entry: Entry) -> bool:
     return earlier is not None and earlier.output is not None and earlier.version != entry.version
+
+
+def _check_request(corpus: Corpus, audio: str, strict: bool) -> None:
+    if audio not in FORMATS:
+        raise InputError(f"audio is not written as {audio!r}", fix=f"choose {' or '.join(FORMATS)}")
+    if not len(corpus):
+        raise InputError("there are no utterances in this corpus", path=corpus.root)
+    if strict:
+        refuse(corpus.problems)
 
 
 def _check_empty(folder: Path, manifest: Path) -> None:

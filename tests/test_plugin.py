@@ -1,0 +1,90 @@
+"""The example package, installed: one of each thing that can be added to veilmeter is found and used without a change
+to veilmeter."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.docs_workspace import embeddings, voice
+
+from veilmeter.data.formats.vectors import write_embeddings
+from veilmeter.speech.audio import read_audio, write_audio
+
+ROOT = Path(__file__).parents[1]
+PLUGIN = ROOT / "examples" / "plugin"
+CODE = PLUGIN / "src" / "veilmeter_example"
+
+pytest.importorskip("hatchling")
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package where pip puts it; no network, as what builds it is installed already."""
+    place = tmp_path_factory.mktemp("installed")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PIP_")}
+    subprocess.run([*pip, "--target", str(place), str(PLUGIN)], check=True, env=environment)
+    return place
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Calls of eight customers in the plug-in's own layout, and vectors of 20 people before and after."""
+    root = tmp_path_factory.mktemp("world")
+    lines = []
+    for number in range(8):
+        for call in range(4):
+            lines.append(f"call{number}-{call} customer{number}")
+            write_audio(root / "calls" / f"call{number}-{call}.wav", voice(f"c{number}", call))
+    (root / "calls" / "calls.txt").write_text("\n".join(lines) + "\n")
+    for name, kind in (("original.npz", "original"), ("anonymized.npz", "anonymized"), ("second.npz", "second")):
+        write_embeddings(embeddings(kind), root / name)
+    return root
+
+
+def run(line: str, installed: Path, world: Path) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(installed), *filter(None, [os.environ.get("PYTHONPATH")])])
+    words = [sys.executable, "-m", "veilmeter.cli.main", *line.split()]
+    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(words, cwd=world, capture_output=True, text=True, check=False, env=environment)
+
+
+def succeeds(line: str, installed: Path, world: Path) -> str:
+    ran = run(line, installed, world)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def test_layout_anonymizer_extractor_and_recognizer(installed: Path, world: Path) -> None:
+    assert "calls" in succeeds("check calls", installed, world)
+    succeeds("anonymize calls softer --system softer --per utterance --seed 2 --jobs 1 --quiet", installed, world)
+    manifest = [json.loads(line) for line in (world / "softer.manifest.jsonl").read_text().splitlines()]
+    assert {entry["draw"] for entry in manifest} == {"utterance"}
+    factor = {entry["utterance"]: entry["parameters"]["factor"] for entry in manifest}["call0-0"]
+    heard, original = read_audio(world / "softer" / "call0-0.flac"), read_audio(world / "calls" / "call0-0.wav")
+    np.testing.assert_allclose(heard, original * factor, atol=2 / 32768)
+    succeeds("embed calls vectors --extractor band-energies --jobs 1 --quiet", installed, world)
+    succeeds("transcribe calls words --recognizer counting --language de --jobs 1 --quiet", installed, world)
+    texts = [path.read_text() for path in (world / "words").iterdir() if path.suffix in (".txt", ".csv")]
+    assert any("second" in text for text in texts)
+
+
+def test_an_added_name_is_suggested(installed: Path, world: Path) -> None:
+    ran = run("anonymize calls other --system sofer --jobs 1", installed, world)
+    assert ran.returncode == 2
+    assert "did you mean 'softer'" in ran.stderr
+
+
+def test_the_documentation_counts_its_lines() -> None:
+    """docs/extending.md names every file of the package with its number of lines."""
+    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    named = dict(re.findall(r"\| \[`(\w+\.py)`\]\([^)]+\) \| (\d+) \|", text))
+    lines = {path.name: len(path.read_text().splitlines()) for path in CODE.glob("*.py") if path.name != "__init__.py"}
+    assert {name: int(count) for name, count in named.items()} == lines
