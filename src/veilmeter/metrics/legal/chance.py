@@ -1,0 +1,299 @@
+"""What luck alone would give: all attackers, lengths and groups together, with people who are shared by all of them.
+
+An assessment reports the worst of many figures, and the largest of many is large by luck. If nobody can be recognized,
+it makes no difference who is called what: give everybody enrolled the name of somebody drawn at random, the same one
+for every attacker, length and measure, and compute all figures anew. Repeated, this gives their joint distribution
+under "nobody is recognized", with all that they share. The step-down maximum test of Westfall and Young (1993) then
+says for each figure how often the luckiest would be as extreme: exactly, as the true names are one relabeling more.
+
+Figures of different spread and skewness are compared on one scale, that of a normal variable (a Pearson III
+distribution with the same first three moments); the scale decides on power only, not on validity.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.metrics.calibration import Runs
+from veilmeter.metrics.legal.linkability import link_probability
+from veilmeter.metrics.scores.zebra import d_ece_of_counts
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+DRAWS = 499
+MORE_OFTEN_THAN_NOT = 0.5
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Figure:
+    """Which figure: a point of a curve of an attacker, of everybody or within a group (`attribute`, `group`)."""
+
+    attacker: str
+    measure: str
+    attribute: str = ""
+    group: str = ""
+    length: int = 0
+    speakers: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """Scores of enrolled people (rows) for conversations (columns) of one length, and the row of each one's speaker.
+
+    `mask` says which cells are trials of verification, where a key was given.
+    """
+
+    scores: NDArray[np.floating]
+    own: Rows
+    enrolled: tuple[str, ...]
+    length: int = 1
+    mask: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Relabeled:
+    """Figures under relabeling: one row per figure, the first column with the true names, then one per draw.
+
+    `first` is who came out strictly first for each conversation of the shortest length (-1: nobody did), `own` who
+    speaks; both as numbers of `enrolled`.
+    """
+
+    figures: tuple[Figure, ...]
+    values: Floats
+    enrolled: tuple[str, ...]
+    first: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
+    own: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class JointChance:
+    """The probability of each figure that the luckiest of all would be as extreme by chance, and what luck gives."""
+
+    p_adjusted: Mapping[Figure, float]
+    draws: int
+    best_link: float | None = None
+    exposed: float | None = None
+    exposed_p: float | None = None
+
+
+def relabelings(names: Sequence[str], *, draws: int = DRAWS, seed: int = 0, blocks: Rows | None = None) -> Rows:
+    """For each draw who is called by whose name (draws x people).
+
+    Everybody has random numbers of their own, from the seed and their name alone, so that attackers who know the same
+    people relabel them alike. With `blocks`, people change names within their block only.
+    """
+    keys = np.empty((len(names), draws))
+    for row, name in enumerate(names):
+        digest = hashlib.sha256(name.encode("utf-8", "surrogateescape")).digest()
+        keys[row] = np.random.default_rng([seed, 17, int.from_bytes(digest[:8], "big")]).random(draws)
+    if blocks is None:
+        return np.argsort(keys, axis=0).T.astype(np.int64)
+    drawn = np.empty((draws, len(names)), np.int64)
+    for block in np.unique(blocks):
+        inside = np.flatnonzero(blocks == block)
+        drawn[:, inside] = inside[np.argsort(keys[inside], axis=0)].T
+    return drawn
+
+
+def better_counts(scores: NDArray[np.floating]) -> NDArray[np.int32]:
+    """For every cell how many others of its column score at least as high: r of each person, had they spoken.
+
+    >>> better_counts(np.array([[0.9, 0.2], [0.5, 0.2], [0.7, 0.1]])).tolist()
+    [[0, 1], [2, 1], [1, 2]]
+    """
+    ordered = np.sort(scores, axis=0)
+    counts = np.empty(scores.shape, np.int32)
+    for column in range(scores.shape[1]):
+        counts[:, column] = len(scores) - 1 - np.searchsorted(ordered[:, column], scores[:, column], side="left")
+    return counts
+
+
+def first_places(better: NDArray[np.int32]) -> Rows:
+    """Who comes out strictly first for each conversation; -1 where two share the first place."""
+    alone = better == 0
+    return np.where(alone.any(axis=0), alone.argmax(axis=0), -1).astype(np.int64)
+
+
+def linkability_draws(better: NDArray[np.int32], own: Rows, sizes: Sequence[int], relabeled: Rows) -> Floats:
+    """Linkability at each size (rows), with the true names (first column) and under each relabeling."""
+    people, columns = better.shape
+    impostors = people - 1
+    which = np.arange(columns)
+    counted = np.empty((1 + len(relabeled), people))
+    counted[0] = np.bincount(better[own, which], minlength=people)
+    for number, names in enumerate(relabeled, 1):
+        counted[number] = np.bincount(better[names[own], which], minlength=people)
+    chances = np.stack([link_probability(np.arange(people), impostors, size) for size in sizes])
+    return np.asarray(chances @ counted.T / columns)
+
+
+def d_ece_draws(trials: Trials, *, draws: int = DRAWS, seed: int = 0) -> Floats | None:
+    """D_ECE as it stands and turned round (rows), with the true names (first column) and under each relabeling; None
+    where there are no target trials, or a key leaves nobody whose name could be changed."""
+    mask = trials.mask
+    blocks = None if mask is None else _blocks(mask)
+    relabeled = relabelings(trials.enrolled, draws=draws, seed=seed, blocks=blocks)
+    which = np.arange(len(trials.own))
+    if mask is not None:
+        which = which[mask[trials.own, which]]
+        if blocks is not None and len(np.unique(blocks)) == len(trials.enrolled):
+            return None
+    if not len(which):
+        return None
+    own = trials.own[which]
+    tie, sizes = _joint_ranks(trials.scores, mask)
+    ends = np.cumsum(sizes)
+    values = np.empty((2, 1 + draws))
+    everybody = np.arange(len(trials.enrolled))
+    for number, names in enumerate([everybody, *relabeled]):
+        at, counts = np.unique(tie[names[own], which], return_counts=True)
+        runs = _runs_of(at, counts, sizes, ends)
+        values[0, number] = d_ece_of_counts(*runs.pooled())
+        values[1, number] = d_ece_of_counts(*runs.pooled(flipped=True))
+    return values
+
+
+def _blocks(mask: NDArray[np.bool_]) -> Rows:
+    """People who are compared with the same conversations: a key of same-gender trials has two blocks."""
+    _, codes = np.unique(np.packbits(mask, axis=1), axis=0, return_inverse=True)
+    return np.asarray(codes, np.int64).reshape(-1)
+
+
+def _joint_ranks(scores: NDArray[np.floating], mask: NDArray[np.bool_] | None) -> tuple[NDArray[np.int32], Floats]:
+    """Which distinct score every cell has, in rising order, and how many trials have it."""
+    if mask is None:
+        distinct, codes = np.unique(scores, return_inverse=True)
+        tie = codes.reshape(scores.shape).astype(np.int32)
+    else:
+        distinct, codes = np.unique(scores[mask], return_inverse=True)
+        tie = np.zeros(scores.shape, np.int32)
+        tie[mask] = codes
+    return tie, np.bincount(codes.reshape(-1), minlength=len(distinct)).astype(np.float64)
+
+
+def _runs_of(at: NDArray[np.int32], counts: Rows, sizes: Floats, ends: Floats) -> Runs:
+    """The runs of targets at these distinct scores among all others."""
+    tied = sizes[at] - counts
+    before = np.diff(ends[at] - sizes[at], prepend=0.0)
+    before[1:] -= sizes[at[:-1]]
+    after = ends[-1] - ends[at[-1]]
+    many = np.append(before, after)
+    return Runs(counts.astype(np.float64), many, tied, True)
+
+
+def relabel(
+    attacker: str,
+    trials: Sequence[Trials],
+    sizes: Mapping[int, Sequence[int]],
+    *,
+    groups: Mapping[tuple[str, str], Sequence[Trials]] | None = None,
+    d_ece: bool = True,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Relabeled:
+    """All figures of one attacker under relabeling: of everybody, and within groups (attribute and value).
+
+    `trials` are those of each length, `sizes` the numbers of people at which Linkability is given by length (where a
+    group is smaller, those that fit and everybody in it).
+    """
+    figures: list[Figure] = []
+    values: list[Floats] = []
+    for (attribute, value), within in {("", ""): trials, **(groups or {})}.items():
+        for number, one_length in enumerate(trial for trial in within if len(trial.own)):
+            enrolled = len(one_length.enrolled)
+            names = relabelings(one_length.enrolled, draws=draws, seed=seed)
+            asked = sorted({*(size for size in sizes.get(one_length.length, ()) if size < enrolled), enrolled})
+            better = better_counts(one_length.scores)
+            values.append(linkability_draws(better, one_length.own, asked, names))
+            place = (attacker, "linkability", attribute, value, one_length.length)
+            figures += [Figure(*place, size) for size in asked]
+            if number == 0 and d_ece and (drawn := d_ece_draws(one_length, draws=draws, seed=seed)) is not None:
+                values.append(drawn)
+                figures += [Figure(attacker, name, attribute, value) for name in ("d_ece", "d_ece_flipped")]
+    table = np.concatenate(values) if values else np.zeros((0, 1 + draws))
+    shortest = min((trial for trial in trials if len(trial.own)), key=lambda trial: trial.length, default=None)
+    if shortest is None:
+        return Relabeled(tuple(figures), table, ())
+    first = first_places(better_counts(shortest.scores))
+    return Relabeled(tuple(figures), table, shortest.enrolled, first, shortest.own)
+
+
+def joint_chance(attackers: Sequence[Relabeled], *, seed: int = 0) -> JointChance:
+    """All attackers together: the adjusted probability of every figure, and what the luckiest would reach."""
+    known = [attacker for attacker in attackers if len(attacker.values)]
+    if not known:
+        return JointChance({}, 0)
+    draws = known[0].values.shape[1] - 1
+    figures = [figure for attacker in known for figure in attacker.figures]
+    exposed = exposed_draws(known, draws=draws, seed=seed)
+    values = np.concatenate([*(attacker.values for attacker in known), exposed[None]])
+    p = adjusted(values)
+    everybody: dict[tuple[str, int], int] = {}
+    for row, figure in enumerate(figures):
+        if figure.measure == "linkability" and not figure.attribute:
+            curve = (figure.attacker, figure.length)
+            everybody[curve] = max(everybody.get(curve, row), row, key=lambda at: figures[at].speakers)
+    best = values[list(everybody.values()), 1:].max(axis=0) if everybody else None
+    return JointChance(
+        dict(zip(figures, p[:-1].tolist(), strict=True)),
+        draws,
+        None if best is None else float(np.quantile(best, 0.95)),
+        float(exposed[1:].mean()),
+        float(p[-1]),
+    )
+
+
+def exposed_draws(attackers: Sequence[Relabeled], *, draws: int = DRAWS, seed: int = 0) -> Floats:
+    """How many people are linked more often than not by the attacker that finds them best: with the true names, and
+    under each relabeling."""
+    people = sorted({attacker.enrolled[row] for attacker in attackers for row in np.unique(attacker.own)})
+    place = {name: number for number, name in enumerate(people)}
+    most = np.zeros((1 + draws, len(people)))
+    for attacker in attackers:
+        if not len(attacker.own):
+            continue
+        names = relabelings(attacker.enrolled, draws=draws, seed=seed)
+        counts = np.bincount(attacker.own, minlength=len(attacker.enrolled))
+        spoken = np.flatnonzero(counts)
+        where = [place[attacker.enrolled[row]] for row in spoken]
+        for number, called in enumerate([np.arange(len(attacker.enrolled)), *names]):
+            hits = np.bincount(attacker.own, attacker.first == called[attacker.own], minlength=len(counts))
+            most[number, where] = np.maximum(most[number, where], hits[spoken] / counts[spoken])
+    return np.asarray((most > MORE_OFTEN_THAN_NOT).sum(axis=1), np.float64)
+
+
+def adjusted(values: Floats) -> Floats:
+    """Westfall and Young's step-down adjusted probabilities of the first column, larger values being more extreme.
+
+    Each row is a figure, the first column what was found, the others what luck gives.
+    """
+    scores = normal_scores(values)
+    order = np.argsort(-scores[:, 0], kind="stable")
+    # The largest of this figure and all that are less extreme, in each column.
+    luckiest = np.maximum.accumulate(scores[order][::-1], axis=0)[::-1]
+    p = (luckiest >= scores[order, :1] - 1e-9).mean(axis=1)
+    result = np.empty(len(values))
+    result[order] = np.maximum.accumulate(p)
+    return result
+
+
+def normal_scores(values: Floats) -> Floats:
+    """Every row on the scale of a normal variable, by its mean, spread and skewness (Kite 1977).
+
+    What was found counts among the draws, so that its place among them is that of any other if it is mere luck.
+    """
+    centered = values - values.mean(axis=1, keepdims=True)
+    spread = np.sqrt((centered**2).mean(axis=1, keepdims=True))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        standard = np.where(spread > 1e-12, centered / spread, 0.0)
+    skewness = (standard**3).mean(axis=1, keepdims=True)
+    small = np.abs(skewness) < 1e-3
+    safe = np.where(small, 1.0, skewness)
+    cubed = np.cbrt(np.maximum(safe / 2 * standard + 1, 0.0))
+    return np.asarray(np.where(small, standard, 6 / safe * (cubed - 1) + safe / 6))
