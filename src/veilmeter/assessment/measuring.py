@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from veilmeter.assessment.isolating import isolate
 from veilmeter.attacks.backends.scoring import Recipe, Scorer
 from veilmeter.attacks.base import Floats, Rows
+from veilmeter.attacks.knowledge import ORIGINAL
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.scores import Scores
+from veilmeter.metrics.legal.chance import Relabeled, Trials, relabel
 from veilmeter.metrics.legal.conversations import conversations
 from veilmeter.metrics.legal.linkability import Linkability
 from veilmeter.metrics.legal.population import population_linkability
@@ -85,6 +87,7 @@ class Found:
     warnings: list[str] = field(default_factory=list)
     scores: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     ties: float = 0.0
+    relabeled: Relabeled | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +118,16 @@ class Matrix:
 
     def to_scores(self) -> Scores:
         return Scores.from_matrix(self.scores, np.array(self.enrolled, object), self.spoken, mask=self.mask)
+
+    def trials(self) -> Trials | None:
+        """What relabeling people needs; None where nobody enrolled is tried."""
+        code = {name: number for number, name in enumerate(self.enrolled)}
+        known = np.array([name in code for name in self.spoken], dtype=bool)
+        if len(code) < 2 or not known.any():
+            return None
+        own = np.array([code[name] for name in self.spoken[known]])
+        mask = None if self.mask is None else self.mask[:, known]
+        return Trials(self.scores[:, known], own, self.enrolled, self.length, mask)
 
     def linkability(self) -> Linkability | None:
         """Exact Linkability from the scores; None if fewer than two people are enrolled or nobody can be linked."""
@@ -184,18 +197,36 @@ def measure_attack(job: Job) -> Found:
     found.det = det_of(scores)
     found.ties = tied_share(scores)
     found.people = people_of(matrices)
+    parts_of: dict[tuple[str, str], dict[int, Matrix]] = {("", ""): matrices}
     for attribute, values in job.groups.items():
         found.by[attribute] = {}
         for value in sorted({v for v in values.values() if v}):
             names = {name for name, v in values.items() if v == value}
             parts = {length: part for length, m in matrices.items() if (part := m.part(names)) is not None}
-            if 1 not in parts:
+            if not parts:
                 continue
+            parts_of[attribute, value] = parts
             try:
                 found.by[attribute][value] = {"estimates": estimates_of(job, parts, None)}
             except InputError as error:
                 found.warnings.append(f"{attribute} {value}: {error}")
+    if job.name != ORIGINAL.name:
+        found.relabeled = relabeled_of(job, parts_of)
     return found
+
+
+def relabeled_of(job: Job, parts: Mapping[tuple[str, str], Mapping[int, Matrix]]) -> Relabeled:
+    """Everything that a verdict looks at, with people relabeled at random: of everybody and of each group."""
+    trials = {}
+    for group, matrices in parts.items():
+        # The scores are measured on single utterances where there are any.
+        ordered = sorted(
+            matrices.values(), key=lambda matrix: (matrix.length != 1, list(matrices).index(matrix.length))
+        )
+        trials[group] = [made for matrix in ordered if (made := matrix.trials()) is not None]
+    everybody = trials.pop(("", ""))
+    sizes = dict.fromkeys(job.lengths, job.sizes or CURVE)
+    return relabel(job.name, everybody, sizes, groups=trials, seed=job.seed)
 
 
 def estimates_of(

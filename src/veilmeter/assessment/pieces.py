@@ -7,6 +7,7 @@ anywhere and a stage can keep it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.scores import Scores, encode
 from veilmeter.metrics.inference import infer
+from veilmeter.metrics.legal.chance import FigureKey, Relabeled
 from veilmeter.metrics.legal.sessions import linkability_by_session
 from veilmeter.metrics.scores.score_sets import calibrated_on, compared
 from veilmeter.metrics.scores.summary import measure_scores
@@ -36,7 +38,22 @@ def plain_estimates(found: Mapping[str, Estimate | list[Estimate]]) -> Values:
 
 def attacker_piece(job: Job) -> Result:
     found = measure_attack(job)
-    return values_of(found), {"scores": found.scores}
+    arrays: dict[str, Any] = {"scores": found.scores}
+    values = values_of(found)
+    if found.relabeled is not None:
+        values["figures"] = [astuple(figure) for figure in found.relabeled.figures]
+        values["enrolled"] = list(found.relabeled.enrolled)
+        arrays |= {name: getattr(found.relabeled, name) for name in ("values", "first", "own")}
+    return values, arrays
+
+
+def relabeled_of(result: Result) -> Relabeled | None:
+    """The figures of one attacker under relabeling, as `attacker_piece` left them."""
+    values, arrays = result
+    if "figures" not in values:
+        return None
+    figures = tuple(FigureKey(*figure) for figure in values["figures"])
+    return Relabeled(figures, arrays["values"], tuple(values["enrolled"]), arrays["first"], arrays["own"])
 
 
 def values_of(found: Found) -> Values:

@@ -33,6 +33,7 @@ from veilmeter.data.matching import Matched, match
 
 LEAST_PAIRS = 5
 MOST_UNPAIRED = 2000  # its cost grows with the square of their number
+GROUPED_ANYWAY = ("gender",)  # looked at where it is known and nothing else was asked for
 NOT_OF_A_PERSON = ("session", "duration", "text", "path", "part")
 
 
@@ -73,7 +74,7 @@ def make_plan(inputs: Inputs, protocol: Protocol, settings: Settings) -> Plan:
     names = attacker_names(settings)
     groups = {
         attribute: dict(zip(inputs.pairing.original.speakers, column, strict=True))
-        for attribute in settings.by
+        for attribute in settings.by or GROUPED_ANYWAY
         if (column := inputs.pairing.original.attributes.get(attribute)) is not None
     }
     missing = [attribute for attribute in settings.by if attribute not in groups]
@@ -152,7 +153,7 @@ def _job(
         lengths=settings.lengths,
         sizes=settings.speakers,
         population=settings.population,
-        measures=settings.measures,
+        measures=_measured_anyway(one, settings),
         groups=groups,
         intervals=settings.intervals,
         resamples=settings.resamples,
@@ -161,6 +162,12 @@ def _job(
     )
     about = one.to_json() | {"trained_on": trained_on or "nothing of this assessment"}
     return job, about
+
+
+def _measured_anyway(one: Attacker, settings: Settings) -> tuple[str, ...]:
+    """What was asked for, and what the trust checks need: rates of linking, and the EER on original speech."""
+    needed = ("linkability", "scores") if one is ORIGINAL else ("linkability",)
+    return tuple(dict.fromkeys((*settings.measures, *needed)))
 
 
 def _adapted(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from veilmeter._version import __version__
 from veilmeter.assessment.material import Material, as_list, load, refuse_mixtures
+from veilmeter.assessment.pieces import relabeled_of
 from veilmeter.assessment.plan import Inputs, Plan, all_pieces, attackers_of, make_plan, own_pairings
 from veilmeter.assessment.protocol import Protocol, lists_near, make_protocol
 from veilmeter.assessment.settings import PATHS, Settings, make_settings, who_attacks
@@ -24,6 +25,8 @@ from veilmeter.core.files import make_folder, only_one, plain, remove_leftovers,
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.matching import Matched, match
 from veilmeter.metrics.copies import copies, unchanged
+from veilmeter.metrics.legal.chance import joint_chance
+from veilmeter.results.chance import with_chance
 from veilmeter.results.from_plain import results_of
 from veilmeter.results.model import Results
 from veilmeter.results.people import Traits
@@ -370,7 +373,9 @@ class _Run:
             deid=zoo.get("deid", {}),
         )
         evidence = self.evidence(materials, pairing, protocol)
-        return conclude(results_of(plain(results), rows), evidence, not_tested=plan.not_tested, traits=traits)
+        relabeled = [made for name in rows if (made := relabeled_of(done[f"attacker-{name}"])) is not None]
+        measured = with_chance(results_of(plain(results), rows), joint_chance(relabeled, seed=settings.seed))
+        return conclude(measured, evidence, not_tested=plan.not_tested, traits=traits)
 
     def tables(
         self,

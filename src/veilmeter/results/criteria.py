@@ -29,8 +29,11 @@ class Case:
 
 
 def cases(results: Results, measure: str) -> Iterator[Case]:
-    """Every point of a measure: all attackers, lengths, numbers of people and groups."""
+    """Every point of a measure: all attackers, lengths, numbers of people and groups; no threat model that stands
+    apart."""
     for name, attacker in results.attacks.items():
+        if attacker.apart:
+            continue
         yield from (Case(name, point) for point in attacker.estimates.points(measure))
         for attribute, values in attacker.by.items():
             for value, estimates in values.items():

@@ -88,6 +88,7 @@ def _attacker(name: str, entry: Plain, rows: Sequence[Plain]) -> AttackerResult:
         by=_by(entry),
         people=people,
         source="scores" if given else "vectors",
+        sources=dict.fromkeys(("eer", "d_ece", "l_w", "min_cllr", "cllr"), "scores") if given else {},
     )
 
 

@@ -77,9 +77,10 @@ class LinkedPerson:
 class AttackerResult:
     """One attacker: what it has, how it compared, what it found.
 
-    `reference` marks the attackers of the papers, which are kept as reference points; `source` says what the estimates
-    were computed from, and `sources` which ones came from elsewhere (measure name to source), so that nothing is mixed
-    unknowingly. `by` are the same measures within groups: attribute, value, estimates.
+    `reference` marks the attackers of the papers, which are kept as reference points, `apart` a threat model that is
+    reported beside the headline and not in it; `source` says what the estimates were computed from, and `sources` which
+    ones came from elsewhere (measure name to source), so that nothing is mixed unknowingly. `by` are
+    the same measures within groups: attribute, value, estimates.
     """
 
     name: str
@@ -94,6 +95,7 @@ class AttackerResult:
     source: Source = "vectors"
     sources: Mapping[str, str] = field(default_factory=dict)
     reference: bool = False
+    apart: bool = False
     ties: float = 0.0
     profile: Mapping[str, Sequence[float]] = field(default_factory=dict)
     det: Mapping[str, Sequence[float]] = field(default_factory=dict)

@@ -36,7 +36,7 @@ def people(results: Results, traits: Traits | None = None) -> People:
     known = traits or Traits()
     linked: dict[str, dict[str, LinkedPerson]] = {}
     for name, attacker in results.attacks.items():
-        for row in attacker.people:
+        for row in attacker.people if not attacker.apart else ():
             kept = linked.setdefault(row.speaker, {})
             if name not in kept or row.length < kept[name].length:
                 kept[name] = row

@@ -31,7 +31,7 @@ MORE_OFTEN_THAN_NOT = 0.5
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Figure:
+class FigureKey:
     """Which figure: a point of a curve of an attacker, of everybody or within a group (`attribute`, `group`)."""
 
     attacker: str
@@ -64,7 +64,7 @@ class Relabeled:
     speaks; both as numbers of `enrolled`.
     """
 
-    figures: tuple[Figure, ...]
+    figures: tuple[FigureKey, ...]
     values: Floats
     enrolled: tuple[str, ...]
     first: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -73,10 +73,12 @@ class Relabeled:
 
 @dataclass(frozen=True, eq=False)
 class JointChance:
-    """The probability of each figure that the luckiest of all would be as extreme by chance, and what luck gives."""
+    """The probability of each figure that the luckiest of all would be as extreme by chance, and what luck gives:
+    the mean, the 5th and the 95th percentile."""
 
-    p_adjusted: Mapping[Figure, float]
+    p_adjusted: Mapping[FigureKey, float]
     draws: int
+    luck: Mapping[FigureKey, tuple[float, float, float]] = field(default_factory=dict)
     best_link: float | None = None
     exposed: float | None = None
     exposed_p: float | None = None
@@ -202,7 +204,7 @@ def relabel(
     `trials` are those of each length, `sizes` the numbers of people at which Linkability is given by length (where a
     group is smaller, those that fit and everybody in it).
     """
-    figures: list[Figure] = []
+    figures: list[FigureKey] = []
     values: list[Floats] = []
     for (attribute, value), within in {("", ""): trials, **(groups or {})}.items():
         for number, one_length in enumerate(trial for trial in within if len(trial.own)):
@@ -212,10 +214,10 @@ def relabel(
             better = better_counts(one_length.scores)
             values.append(linkability_draws(better, one_length.own, asked, names))
             place = (attacker, "linkability", attribute, value, one_length.length)
-            figures += [Figure(*place, size) for size in asked]
+            figures += [FigureKey(*place, size) for size in asked]
             if number == 0 and d_ece and (drawn := d_ece_draws(one_length, draws=draws, seed=seed)) is not None:
                 values.append(drawn)
-                figures += [Figure(attacker, name, attribute, value) for name in ("d_ece", "d_ece_flipped")]
+                figures += [FigureKey(attacker, name, attribute, value) for name in ("d_ece", "d_ece_flipped")]
     table = np.concatenate(values) if values else np.zeros((0, 1 + draws))
     shortest = min((trial for trial in trials if len(trial.own)), key=lambda trial: trial.length, default=None)
     if shortest is None:
@@ -240,9 +242,11 @@ def joint_chance(attackers: Sequence[Relabeled], *, seed: int = 0) -> JointChanc
             curve = (figure.attacker, figure.length)
             everybody[curve] = max(everybody.get(curve, row), row, key=lambda at: figures[at].speakers)
     best = values[list(everybody.values()), 1:].max(axis=0) if everybody else None
+    luck = np.stack([values[:-1, 1:].mean(axis=1), *np.quantile(values[:-1, 1:], [0.05, 0.95], axis=1)], axis=1)
     return JointChance(
         dict(zip(figures, p[:-1].tolist(), strict=True)),
         draws,
+        {figure: (row[0], row[1], row[2]) for figure, row in zip(figures, luck.tolist(), strict=True)},
         None if best is None else float(np.quantile(best, 0.95)),
         float(exposed[1:].mean()),
         float(p[-1]),
