@@ -1,0 +1,204 @@
+"""Utility end to end with a recognizer that reads tones: every word is one, so what must come out is known exactly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from veilmeter.assessment.utility import UtilitySettings, measure_utility, spread_over_people
+from veilmeter.cli.main import app
+from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.estimate import Estimate
+from veilmeter.data.corpus import Utterance, read_corpus
+from veilmeter.metrics import registry
+from veilmeter.metrics.measure import Measure
+from veilmeter.results.model import Part
+from veilmeter.results.usability import still_speech, use_sentence
+from veilmeter.speech.audio import write_audio
+from veilmeter.speech.pitch import PitchTracker
+
+WORDS = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen")
+WORD = 4_000  # samples
+ASR = f"""
+import numpy as np
+WORDS = {WORDS!r}
+def hear(samples):
+    heard = []
+    for start in range(0, len(samples) - {WORD} + 1, {WORD}):
+        spectrum = np.abs(np.fft.rfft(samples[start:start + {WORD}]))
+        if spectrum.max() > 20:
+            heard.append(WORDS[(int(spectrum.argmax()) * 4 - 400) // 200])
+    return " ".join(heard)
+"""
+
+
+def speak(words: Sequence[str], level: float = 0.1) -> np.ndarray:
+    """A tone per word, 200 Hz apart; `-` is a pause."""
+    time = np.arange(WORD) / 16_000
+    tones = [
+        np.zeros(WORD) if word == "-" else np.sin(2 * np.pi * (400 + 200 * WORDS.index(word)) * time) for word in words
+    ]
+    return level * np.concatenate(tones)
+
+
+SAID = {
+    "anna/1": "ant bee cat dog", "anna/2": "eel fox gnu hen", "bert/1": "ant cat eel gnu", "bert/2": "bee dog fox hen",
+}  # fmt: skip
+
+
+def write(root: Path, said: dict[str, str], *, texts: bool = False, level: float = 0.1) -> Path:
+    lines = ["path,speaker,utterance,gender" + (",text" if texts else "")]
+    for name, words in said.items():
+        write_audio(root / f"{name}.wav", speak(words.split(), level))
+        gender = "f" if name.startswith("anna") else "m"
+        lines.append(f"{name}.wav,{name.split('/')[0]},{name},{gender}" + (f",{SAID[name].upper()}!" if texts else ""))
+    (root / "list.csv").write_text("\n".join(lines) + "\n")
+    return root
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is heard goes to a folder of its own; the pitch model is taken along."""
+    try:
+        PitchTracker()
+    except VeilmeterError as error:
+        pytest.skip(f"no weights: {error}")
+    from veilmeter.speech import weights
+
+    model = weights.fetch(weights.SWIFT_F0)
+    folder = tmp_path_factory.mktemp("cache")
+    (folder / model.name).write_bytes(model.read_bytes())
+    monkeypatch.setenv("VEILMETER_CACHE", str(folder))
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> UtilitySettings:
+    (tmp_path / "asr.py").write_text(ASR)
+    return UtilitySettings(recognizer=f"{tmp_path}/asr.py:hear", rated=0, language="de")
+
+
+def value(part: Part, name: str) -> float:
+    found = part.estimates.one(name)
+    assert isinstance(found, Estimate)
+    return found.value
+
+
+def measured(tmp_path: Path, settings: UtilitySettings, said: dict[str, str], **options: Any) -> Part:
+    original = write(tmp_path / "original", SAID, texts=options.pop("texts", False))
+    anonymized = write(tmp_path / "anonymized", said, **options)
+    return measure_utility(read_corpus(original), read_corpus(anonymized), settings)
+
+
+def test_known_errors_against_the_transcript_of_the_original(tmp_path: Path, settings: UtilitySettings) -> None:
+    said = {**SAID, "anna/1": "ant bee cat cat", "bert/1": "ant - eel gnu"}
+    part = measured(tmp_path, settings, said, level=0.05)
+    assert value(part, "wer") == pytest.approx(100 * 2 / 16)
+    assert value(part, "d_wer") == value(part, "wer")
+    assert part.details["reference"] == "transcript of the original"
+    assert part.details["substitutions"] == [{"said": "dog", "heard": "cat", "times": 1}]
+    assert part.details["deleted_words"] == 1
+    assert value(part, "duration_ratio") == pytest.approx(1.0)
+    assert value(part, "level_difference") == pytest.approx(20 * np.log10(0.5), abs=0.5)
+    assert part.by["gender"]["f"].one("wer").value == pytest.approx(100 / 8)  # type: ignore[union-attr]
+    assert [row["wer"] for row in part.details["people"]] == pytest.approx([12.5, 12.5])
+    assert "of 100 words a recognizer gets 12" in use_sentence(part)
+    assert still_speech(part).passed is True
+
+
+def test_the_corpus_has_the_right_words(tmp_path: Path, settings: UtilitySettings) -> None:
+    """The recognizer errs on the original too: with a text that counts on both sides."""
+    original = write(tmp_path / "original", {**SAID, "anna/2": "eel fox gnu gnu"}, texts=True)
+    anonymized = write(tmp_path / "anonymized", {**SAID, "anna/2": "eel fox gnu gnu", "bert/2": "bee dog fox"})
+    part = measure_utility(read_corpus(original), read_corpus(anonymized), settings)
+    assert part.details["reference"] == "corpus"
+    assert value(part, "wer_original") == pytest.approx(100 / 16)
+    assert value(part, "wer") == pytest.approx(200 / 16)
+    assert value(part, "d_wer") == pytest.approx(100 / 16)
+
+
+def test_silence_is_lost_speech_and_no_speech_is_doubted(tmp_path: Path, settings: UtilitySettings) -> None:
+    silent = dict.fromkeys(SAID, "- - - -")
+    part = measured(tmp_path, settings, {**silent, "anna/1": SAID["anna/1"]})
+    assert value(part, "wer") == pytest.approx(75)
+    assert part.details["speech"]["silent"] == 3
+    assert any("3 anonymized recordings are silent" in remark for remark in part.details["remarks"])
+    check = still_speech(part)
+    assert check.failed
+    assert check.misleads == "overestimated"
+    assert "In 3 of 4 anonymized recordings (3 are silent)" in check.sentence
+
+
+def test_an_original_without_words_is_no_yardstick(tmp_path: Path, settings: UtilitySettings) -> None:
+    original = write(tmp_path / "original", dict.fromkeys(SAID, "- - - -"), texts=True)
+    anonymized = write(tmp_path / "anonymized", SAID)
+    part = measure_utility(read_corpus(original), read_corpus(anonymized), settings)
+    assert still_speech(part).open
+    assert still_speech(None).applies is False
+
+
+def test_partners_that_are_missing_are_counted(tmp_path: Path, settings: UtilitySettings) -> None:
+    part = measured(tmp_path, settings, {name: SAID[name] for name in ("anna/1", "bert/1")})
+    assert part.details["unmatched"] == {"only_original": 2, "only_anonymized": 0}
+    assert any("2 original recordings have no anonymized partner" in remark for remark in part.details["remarks"])
+    other = write(tmp_path / "other", {"anna/1": "ant"})
+    (other / "list.csv").write_text((other / "list.csv").read_text().replace(",anna/1,", ",x,"))
+    with pytest.raises(InputError, match="has a partner"):
+        measure_utility(read_corpus(tmp_path / "original"), read_corpus(other), settings)
+
+
+def test_narrow_band_is_said(tmp_path: Path, settings: UtilitySettings) -> None:
+    original = write(tmp_path / "original", SAID)
+    anonymized = write(tmp_path / "anonymized", SAID)
+    for path in anonymized.rglob("*.wav"):
+        write_audio(path, speak(["ant"])[::2], rate=8_000)
+    part = measure_utility(read_corpus(original), read_corpus(anonymized), settings)
+    assert any("8 kHz" in remark for remark in part.details["remarks"])
+
+
+def test_a_measure_of_another_package_is_computed_too(
+    tmp_path: Path, settings: UtilitySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = registry.MeasureRegistry()
+    own.register("peak", Measure("peak", "peak ratio", "", "neither", "Of the peaks.", "a test", kind="recordings",
+                                 compute=lambda a, b, rate: np.abs(b).max() / np.abs(a).max()))  # fmt: skip
+    monkeypatch.setattr(registry, "MEASURES", own)
+    monkeypatch.setattr("veilmeter.assessment.utility.MEASURES", own)
+    part = measured(tmp_path, settings, SAID, level=0.05)
+    assert value(part, "peak") == pytest.approx(0.5, abs=0.01)
+
+
+def test_people_are_heard_equally_often() -> None:
+    pairs = [
+        (Utterance(f"{s}/{n}", s, Path("x")), Utterance(f"{s}/{n}", s, Path("y")))
+        for s, count in (("a", 20), ("b", 3), ("c", 20))
+        for n in range(count)
+    ]
+    chosen = spread_over_people(pairs, 13)
+    speakers = [pair[0].speaker for pair in chosen]
+    assert len(chosen) == 13
+    assert {s: speakers.count(s) for s in "abc"} == {"a": 5, "b": 3, "c": 5}
+    assert chosen == spread_over_people(pairs[::-1], 13)
+    assert spread_over_people(pairs, 100) == pairs
+
+
+def test_the_command(tmp_path: Path, settings: UtilitySettings) -> None:
+    write(tmp_path / "original", SAID, texts=True)
+    write(tmp_path / "anonymized", {**SAID, "anna/1": "ant bee cat cat"})
+    arguments = ["utility", "--original", str(tmp_path / "original"), "--anonymized", str(tmp_path / "anonymized")]
+    arguments += ["--recognizer", settings.recognizer, "--rated", "0", "--jobs", "1", "--quiet"]
+    result = CliRunner().invoke(app, [*arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["estimates"]["wer"]["value"] == pytest.approx(6.25)
+    assert found["estimates"]["wer"]["unit"] == "percent"
+    assert found["by"]["gender"]["m"]["wer"]["value"] == 0
+    assert found["utility"]["people"][0]["speaker"] == "anna"
+    shown = CliRunner().invoke(app, arguments)
+    assert "dog → cat (1)" in shown.output
+    assert "Whose words suffer most: anna" in shown.output
