@@ -112,10 +112,10 @@ def infer(
         seen = fold[codes] != number
         people, people_codes = np.unique(codes[seen], return_inverse=True)
         test_people, test_codes = np.unique(codes[~seen], return_inverse=True)
-        views = _views(vectors[seen], vectors[~seen], len(people))
+        views = discriminant_views(vectors[seen], vectors[~seen], len(people))
         means = [average(train, people_codes).vectors for train, _ in views]
         for row, shuffled in enumerate(labels):
-            guess = _guess([test for _, test in views], means, shuffled[people], len(values))
+            guess = nearest_class([test for _, test in views], means, shuffled[people], len(values))
             right = (guess == shuffled[codes[~seen]]).astype(float)
             share[row, test_people] = np.bincount(test_codes, right) / np.bincount(test_codes)
     null = np.array([_balanced(share[i], labels[i], len(values)) for i in range(1, len(labels))])
@@ -141,7 +141,7 @@ def _stratified(label: NDArray[np.int64], folds: int, rng: np.random.Generator) 
     return fold
 
 
-def _views(train: Array, test: Array, people: int) -> list[tuple[Array, Array]]:
+def discriminant_views(train: Array, test: Array, people: int) -> list[tuple[Array, Array]]:
     """The vectors as they are, and whitened: with few speakers the first tells more, with many the second. What varies
     is the speaker, so the covariance is shrunk as one of so many samples as there are speakers."""
     mean = train.mean(axis=0)
@@ -151,7 +151,7 @@ def _views(train: Array, test: Array, people: int) -> list[tuple[Array, Array]]:
     return [(centred, other), (centred @ half, other @ half)]
 
 
-def _guess(tests: list[Array], means: list[Array], label: NDArray[np.int64], values: int) -> NDArray[np.int64]:
+def nearest_class(tests: list[Array], means: list[Array], label: NDArray[np.int64], values: int) -> NDArray[np.int64]:
     """The nearest class mean, by the sum of both views' squared distances in units of their spread."""
     distances = np.zeros((len(tests[0]), values))
     for test, mean in zip(tests, means, strict=True):
