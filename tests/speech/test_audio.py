@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
+from veilmeter.data.corpus import MIX, Stretch
 from veilmeter.speech.audio import KINDS, AudioError, clipped_problem, read_audio, read_recording, write_audio
 
 soundfile = pytest.importorskip("soundfile")
@@ -84,10 +85,43 @@ def test_any_rate_channels_and_format(tmp_path: Path, rate: int, channels: int, 
     assert spectrum[440] == pytest.approx(0.4, rel=0.03)
 
 
-def test_channels_are_averaged(tmp_path: Path, speechlike: Make) -> None:
+def test_channels_that_differ_are_never_mixed_unasked(tmp_path: Path, speechlike: Make) -> None:
     left, right = speechlike(1, 1), speechlike(1, 2)
-    soundfile.write(tmp_path / "a.wav", np.column_stack([left, right]), 16000, subtype="FLOAT")
-    np.testing.assert_allclose(read_audio(tmp_path / "a.wav"), (left + right) / 2, atol=1e-6)
+    path = tmp_path / "a.wav"
+    soundfile.write(path, np.column_stack([left, right]), 16000, subtype="FLOAT")
+    with pytest.raises(AudioError, match=r"never mixed unasked.*--channel 0, 1 or mix") as caught:
+        read_audio(path)
+    assert caught.value.kind == "channels"
+    np.testing.assert_array_equal(read_audio(path, stretch=Stretch(channel=0)), left)
+    np.testing.assert_array_equal(read_audio(path, stretch=Stretch(channel=1)), right)
+    np.testing.assert_allclose(read_audio(path, stretch=Stretch(channel=MIX)), (left + right) / 2, atol=1e-6)
+    with pytest.raises(AudioError, match="channel 2 was asked for, counted from 0, and the file has 2 channels"):
+        read_audio(path, stretch=Stretch(channel=2))
+
+
+def test_a_faulty_channel_that_nobody_listens_to_does_not_matter(tmp_path: Path, speechlike: Make) -> None:
+    good = speechlike(1, 1)
+    soundfile.write(tmp_path / "a.wav", np.column_stack([good, np.full_like(good, np.nan)]), 16000, subtype="FLOAT")
+    np.testing.assert_array_equal(read_audio(tmp_path / "a.wav", stretch=Stretch(channel=0)), good)
+    with pytest.raises(AudioError, match="finite"):
+        read_audio(tmp_path / "a.wav", stretch=Stretch(channel=1))
+
+
+@pytest.mark.parametrize("suffix", ["wav", "flac"])
+def test_a_stretch_is_what_lies_between(tmp_path: Path, speechlike: Make, suffix: str) -> None:
+    x = speechlike(5, 3)
+    path = tmp_path / f"a.{suffix}"
+    soundfile.write(path, x, 16000)
+    whole = read_audio(path)
+    for start, end in ((0.0, 2.0), (1.25, 3.5), (2.0, None), (4.0, 5.05)):
+        expected = whole[round(start * 16000) : None if end is None else round(end * 16000)]
+        found = read_recording(path, stretch=Stretch(start, end), max_seconds=4)
+        np.testing.assert_array_equal(found.samples, expected)
+        assert found.seconds == len(expected) / 16000
+    for start, end in ((1.0, 6.0), (5.0, None), (9.0, 10.0)):
+        with pytest.raises(AudioError, match="not in the file") as caught:
+            read_audio(path, stretch=Stretch(start, end))
+        assert caught.value.kind == "outside"
 
 
 def test_resampling_in_blocks_is_resampling_at_once(tmp_path: Path, speechlike: Make) -> None:

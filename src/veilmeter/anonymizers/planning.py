@@ -51,7 +51,7 @@ def plan(corpus: Corpus, anonymizer: Anonymizer, audio: str, before: Mapping[str
             parameters=parameters,
             pseudo_speaker=None if pseudo is None else str(pseudo),
             draw=draw,
-            part=_part(utterance),
+            part=str(utterance.stretch),
         )
         items.append(Item(utterance, entry, before.get(utterance.id), refusal))
     return items
@@ -61,14 +61,6 @@ def _source_name(corpus: Corpus, utterance: Utterance) -> str:
     if utterance.path.is_relative_to(corpus.root):
         return utterance.path.relative_to(corpus.root).as_posix()
     return str(utterance.path)
-
-
-def _part(utterance: Utterance) -> str:
-    """Which part of its file an utterance is: "" is all of it."""
-    if not utterance.is_part:
-        return ""
-    channel = "" if utterance.channel is None else f" channel {utterance.channel}"
-    return f"{utterance.start:g}-{'' if utterance.end is None else f'{utterance.end:g}'} s{channel}"
 
 
 def _output_name(corpus: Corpus, utterance: Utterance, audio: str, taken: set[str]) -> str:

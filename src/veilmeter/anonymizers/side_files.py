@@ -16,6 +16,7 @@ from veilmeter.core.files import write_bytes
 from veilmeter.data.corpus import Corpus, Utterance
 from veilmeter.data.formats.csv_list import guarded
 from veilmeter.data.formats.text_lines import read_lines
+from veilmeter.data.layouts import LAYOUTS
 
 # Of a Kaldi data folder: lists about utterances and trials that hold for the anonymized ones as well.
 _CARRIED = re.compile(r"text|enrolls|trials(_\w+)?")
@@ -32,7 +33,7 @@ def write_side_files(corpus: Corpus, source: Path, out: Path, outputs: Mapping[s
         "commonvoice": _commonvoice,
         "csv": _csv,
     }
-    writer = writers.get(corpus.layout)
+    writer = writers.get(corpus.layout) or (_csv if LAYOUTS[corpus.layout].has_lists else None)
     return [] if writer is None else writer(corpus, done, source, out, outputs)
 
 

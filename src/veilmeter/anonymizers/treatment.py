@@ -94,7 +94,7 @@ class Treatment:
                 path = item.utterance.path
                 entry = replace(item.planned, source_sha256=file_hash(path))
                 try:
-                    recording = read_recording(path, max_seconds=self.max_seconds)
+                    recording = read_recording(path, stretch=item.utterance.stretch, max_seconds=self.max_seconds)
                     if item.refusal:
                         raise InputError(item.refusal)
                 except InputError as error:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from veilmeter.core.engine import Engine
 from veilmeter.core.errors import Problem, VeilmeterError
 from veilmeter.core.files import BROKEN_ARCHIVE, make_folder, only_one, whole_file
-from veilmeter.data.corpus import Corpus, Utterance
+from veilmeter.data.corpus import Corpus, Stretch, Utterance
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.speech.extractors.base import Extractor, load_extractor
 
@@ -96,15 +96,15 @@ class Segments:
     offline: bool
     seconds: float
 
-    def __call__(self, paths: Sequence[str]) -> list[NDArray[np.float32]]:
+    def __call__(self, places: Sequence[tuple[str, Stretch]]) -> list[NDArray[np.float32]]:
         from veilmeter.speech.audio import AudioError, read_audio
 
         extractor = _loaded(self.spec, self.version, self.offline)
         found = []
-        for path in paths:
+        for path, stretch in places:
             vectors: list[NDArray[np.float32]] = []
             try:
-                samples = read_audio(path)
+                samples = read_audio(path, stretch=stretch)
                 vectors = [np.asarray(extractor.embed(piece), np.float32) for piece in cut(samples, self.seconds)]
             except AudioError:
                 pass  # named by the caller
@@ -170,7 +170,7 @@ def _embed_segments(
     if progress is not None:
         progress(done, len(corpus))
     task = Segments(extractor, model.version, offline, seconds)
-    for number, parts in engine.run(task, [[str(u.path) for u in chunks[number]] for number in left]):
+    for number, parts in engine.run(task, [[(str(u.path), u.stretch) for u in chunks[number]] for number in left]):
         chunk = left[number]
         kept[chunk] = parts
         with whole_file(places[chunk]) as temporary, open(temporary, "wb") as handle:
@@ -209,7 +209,7 @@ def _chunk_key(chunk: Sequence[Utterance], model: Any, seconds: float) -> str:
             mark = f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
         except OSError:
             mark = "gone"
-        digest.update(f"\0{utterance.id}\0{mark}".encode("utf-8", "surrogateescape"))
+        digest.update(f"\0{utterance.id}\0{mark}{utterance.stretch}".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()[:32]
 
 

@@ -282,9 +282,9 @@ class _AddedMeasures:
 
     names: tuple[str, ...]
 
-    def __call__(self, paths: tuple[str, str]) -> list[float]:
+    def __call__(self, pair: tuple[Utterance, Utterance]) -> list[float]:
         try:
-            before, after = (read_audio(path, allow=("short", "silent")) for path in paths)
+            before, after = (read_audio(u.path, stretch=u.stretch, allow=("short", "silent")) for u in pair)
         except AudioError:
             return [float("nan")] * len(self.names)
         return [computed_on_recording(MEASURES[name], before, after, FULL_BAND) for name in self.names]
@@ -297,7 +297,7 @@ def _with_added_measures(
     if not names:
         return table
     values = np.empty((len(pairs), len(names)))
-    for number, row in engine.run(_AddedMeasures(names), [(str(u.path), str(v.path)) for u, v in pairs]):
+    for number, row in engine.run(_AddedMeasures(names), pairs):
         values[number] = row
     numbers = {**table.numbers, **{name: values[:, column] for column, name in enumerate(names)}}
     return UtilityTable(

@@ -178,7 +178,8 @@ class _Crops:
         if index not in self._kept:
             from veilmeter.speech.audio import read_audio
 
-            found = self.features(read_audio(self.utterances[index].path))
+            utterance = self.utterances[index]
+            found = self.features(read_audio(utterance.path, stretch=utterance.stretch))
             if len(self._kept) < 5000:  # some 2 GB; beyond, recordings are read again
                 self._kept[index] = found
             return found
@@ -274,6 +275,7 @@ def _key(utterances: Sequence[Utterance], given: Training, spec: str) -> str:
     for utterance in utterances:
         status = utterance.path.stat()
         mark = f"\0{utterance.id}\0{utterance.speaker}\0{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+        mark += str(utterance.stretch)
         digest.update(mark.encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 

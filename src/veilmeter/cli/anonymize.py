@@ -73,6 +73,7 @@ def command(
     suffix: options.Suffix = None,
     root: options.Roots = None,
     columns: options.Columns = None,
+    channel: options.Channel = None,
     max_seconds: options.MaxSeconds = 3600.0,
     jobs: options.Jobs = None,
     cluster: options.Cluster = None,
@@ -119,7 +120,9 @@ def command(
     chosen: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     chosen |= _more(option or []) | {"seed": seed, "offline": offline}
     anonymizer = load_anonymizer(system, chosen)
-    found = read_corpus(corpus, layout, roots=root or (), part=part, suffix=suffix, columns=parse_columns(columns))
+    found = read_corpus(
+        corpus, layout, roots=root or (), part=part, suffix=suffix, columns=parse_columns(columns), channel=channel
+    )
     with closing(open_engine(jobs, cluster)) as engine, shown("anonymizing", quiet=quiet) as progress:
         done = anonymize_corpus(
             found, out, anonymizer,

@@ -31,6 +31,7 @@ def command(
     suffix: options.Suffix = None,
     root: options.Roots = None,
     columns: options.Columns = None,
+    channel: options.Channel = None,
     json: options.Json = False,
 ) -> None:
     """List everything that is wrong with files: how often, where first, and how to mend it.
@@ -47,7 +48,13 @@ def command(
     from veilmeter.data.formats.table import parse_columns
 
     results: list[tuple[Path, Checked]] = []
-    chosen = {"part": part, "suffix": suffix, "roots": root or (), "columns": parse_columns(columns)}
+    chosen = {
+        "part": part,
+        "suffix": suffix,
+        "roots": root or (),
+        "columns": parse_columns(columns),
+        "channel": channel,
+    }
     for path in paths:
         try:
             results.append((path, _check(path, check, trials, layout, chosen)))

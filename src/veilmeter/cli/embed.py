@@ -24,6 +24,7 @@ def command(
     suffix: options.Suffix = None,
     root: options.Roots = None,
     columns: options.Columns = None,
+    channel: options.Channel = None,
     max_seconds: options.MaxSeconds = 3600.0,
     jobs: options.Jobs = None,
     cluster: options.Cluster = None,
@@ -56,7 +57,9 @@ def command(
     from veilmeter.data.formats.table import parse_columns
     from veilmeter.speech.extractors.embed_corpus import embed_corpus
 
-    found = read_corpus(corpus, layout, roots=root or (), part=part, suffix=suffix, columns=parse_columns(columns))
+    found = read_corpus(
+        corpus, layout, roots=root or (), part=part, suffix=suffix, columns=parse_columns(columns), channel=channel
+    )
     with closing(open_engine(jobs, cluster)) as engine, shown("embedding", quiet=quiet) as progress:
         done = embed_corpus(
             found, out, extractor,

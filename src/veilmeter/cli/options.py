@@ -75,6 +75,14 @@ Columns = Annotated[
         show_default=False,
     ),
 ]
+Channel = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N|mix",
+        help="The channel of recordings with several that differ, from 0, or the mean of all; a list may name it too.",
+        show_default=False,
+    ),
+]
 MaxSeconds = Annotated[float, typer.Option(help="Leave out longer recordings.", min=1)]
 Strict = Annotated[
     bool,

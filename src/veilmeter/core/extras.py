@@ -25,6 +25,7 @@ LIBRARIES = {
     "jiwer": ("jiwer", "audio"),
     "whisper_normalizer": ("whisper-normalizer", "audio"),
     "ctranslate2": ("ctranslate2", "whisper"),
+    "av": ("av", "media"),
     "h5py": ("h5py", "h5"),
     "distributed": ("distributed", "cluster"),
     "dask": ("dask", "cluster"),

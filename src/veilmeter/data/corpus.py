@@ -11,14 +11,39 @@ from pathlib import Path
 
 from veilmeter.core.errors import Problem
 
+MIX = -1
+"""A channel number that stands for the mean of all channels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Which part of a file is meant: from `start` to `end` in seconds (None: its end), one channel counted from 0, or
+    `MIX`; None where the file has one voice, so that channels that differ are an error."""
+
+    start: float = 0.0
+    end: float | None = None
+    channel: int | None = None
+
+    def __str__(self) -> str:
+        """Nothing for a whole file, so that it may be appended to whatever names the file.
+
+        >>> str(Stretch()), str(Stretch(0.5, 2.0, 1)), str(Stretch(channel=MIX))
+        ('', '#0.5-2@1', '#0-@mix')
+        """
+        if self == WHOLE:
+            return ""
+        end = "" if self.end is None else f"{self.end:.12g}"
+        channel = "" if self.channel is None else "@mix" if self.channel == MIX else f"@{self.channel}"
+        return f"#{self.start:.12g}-{end}{channel}"
+
+
+WHOLE = Stretch()
+
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One recording, or a part of one. `gender` is "f", "m" or "" (unknown); `session` is "" where the corpus has none.
-
-    `start` and `end` are seconds within the file (None: to its end), `channel` counts from 0 (None: the file has one
-    voice, so that several channels that differ are an error). `text` is what is said, "" where nobody wrote it down.
-    """
+    """One recording, or a part of one (see `Stretch`). `gender` is "f", "m" or "" (unknown); `session` and `text` (what
+    is said) are "" where the corpus has none."""
 
     id: str
     speaker: str
@@ -32,9 +57,8 @@ class Utterance:
     channel: int | None = None
 
     @property
-    def is_part(self) -> bool:
-        """Whether it is a stretch or a channel of its file, not all of it."""
-        return self.start > 0 or self.end is not None or self.channel is not None
+    def stretch(self) -> Stretch:
+        return Stretch(self.start, self.end, self.channel)
 
 
 @dataclass(frozen=True)
@@ -111,11 +135,14 @@ class Corpus:
         return Corpus(self.root, self.layout, chosen, self.problems, self.variant)
 
     def relative(self, utterance: Utterance) -> Path:
-        """Where the audio lies below the root; by speaker and id if it lies elsewhere (as a wav.scp may say)."""
+        """Where the audio lies below the root; by its id if it lies elsewhere, or is a part of a file."""
         try:
-            return utterance.path.relative_to(self.root)
+            below = utterance.path.relative_to(self.root)
         except ValueError:
+            below = None
+        if below is None or utterance.start or utterance.end is not None:
             return Path("wav", file_name(utterance.id) + utterance.path.suffix)
+        return below
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +188,7 @@ def read_corpus(
     part: str | None = None,
     suffix: str | None = None,
     columns: Mapping[str, str] | None = None,
+    channel: str | None = None,
 ) -> Corpus:
     """The corpus at `path`, its layout recognized by what is there or named.
 
@@ -168,11 +196,12 @@ def read_corpus(
     a problem and left out. Absolute paths in a list lead where its author says, unless `roots` confines them. `part`
     chooses among the parts of a corpus that has several (LibriSpeech's `test-clean`, Common Voice's `test`,
     VoicePrivacy's `libri_test`), `suffix` among VoicePrivacy's variants (`_anon`); `columns` says what columns of a
-    table are called there (`{"path": "audio_path"}`). An option that the layout has no use for is an error.
+    table are called there (`{"path": "audio_path"}`). An option that the layout has no use for is an error. `channel`
+    is that of every recording whose list names none: a number from 0, or `mix` for the mean of all.
     """
     from veilmeter.data import layouts  # which needs Utterance
 
-    options = layouts.ReadOptions(part, suffix, tuple(Path(root) for root in roots), dict(columns or {}))
+    options = layouts.ReadOptions(part, suffix, tuple(Path(root) for root in roots), dict(columns or {}), channel)
     return layouts.read(Path(path), layout, options)
 
 

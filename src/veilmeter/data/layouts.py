@@ -13,7 +13,7 @@ from pathlib import Path
 
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.registry import Registry
-from veilmeter.data.corpus import Corpus, Utterance, clean_id
+from veilmeter.data.corpus import MIX, Corpus, Utterance, clean_id
 
 OPTIONS = {"part": "--part", "suffix": "--suffix", "roots": "--root", "columns": "--columns"}
 """What a layout may understand, and how the command calls it."""
@@ -27,6 +27,7 @@ class ReadOptions:
     suffix: str | None = None
     roots: tuple[Path, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
+    channel: str | None = None  # of every layout, as it is about what is heard
 
     @property
     def given(self) -> list[str]:
@@ -101,7 +102,7 @@ def read(path: Path, name: str | None, options: ReadOptions) -> Corpus:
         raise _unreadable(error, path) from None
     base, list_name = (path, "") if path.is_dir() else (path.parent, path.name)
     variant = "/".join(filter(None, (list_name, options.part, options.suffix)))
-    utterances = tuple(cleaned(reading.utterances))
+    utterances = tuple(_heard(cleaned(reading.utterances), options.channel))
     corpus = Corpus(base, chosen, utterances, tuple(reading.problems), variant)
     if not len(corpus):
         problems = reading.problems
@@ -175,6 +176,16 @@ def cleaned(utterances: Iterable[Utterance]) -> Iterable[Utterance]:
                 fix="rename one of them: in ids white space becomes _, and accents have one form",
             )
         yield replace(utterance, id=clean_id(utterance.id), speaker=speaker)
+
+
+def _heard(utterances: Iterable[Utterance], channel: str | None) -> Iterable[Utterance]:
+    """With the channel that the user chose, where no list names one."""
+    if channel is None:
+        return utterances
+    if channel != "mix" and not channel.isdecimal():
+        raise InputError(f"there is no channel {channel!r}", fix="give a number from 0, or mix")
+    number = MIX if channel == "mix" else int(channel)
+    return (u if u.channel is not None else replace(u, channel=number) for u in utterances)
 
 
 def _unreadable(error: Exception, path: Path) -> InputError:

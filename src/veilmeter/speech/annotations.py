@@ -136,7 +136,7 @@ def _work(
     """Every recording's annotation, and how many of them are new."""
     before = store.read()
     kept = {u.id: before[u.id] for u in corpus if u.id in before and untouched(u, before[u.id].record)}
-    known = {name: annotation.record.sha256 for name, annotation in before.items()}
+    known = {name: annotation.record for name, annotation in before.items()}
     chunks = list(_chunks([u for u in corpus if u.id not in kept], known, engine.workers))
     computed = 0
     progress(len(kept), len(corpus))
@@ -222,12 +222,12 @@ class _Journal:
         self._handle.close()
 
 
-def _chunks(todo: Sequence[Utterance], known: Mapping[str, str], workers: int) -> Iterator[tuple[Source, ...]]:
+def _chunks(todo: Sequence[Utterance], known: Mapping[str, Record], workers: int) -> Iterator[tuple[Source, ...]]:
     """A few recordings per task, the longest first, so that at the end no process waits long for another."""
     size = max(1, min(_LARGEST_CHUNK, len(todo) // (16 * workers)))
     ordered = sorted(todo, key=lambda utterance: (-file_size(utterance), utterance.id))
     for start in range(0, len(ordered), size):
-        yield tuple(Source(u.id, str(u.path), known.get(u.id, "")) for u in ordered[start : start + size])
+        yield tuple(Source.of(u, known.get(u.id)) for u in ordered[start : start + size])
 
 
 def _unusable(annotation: Annotation) -> bool:

@@ -20,6 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError, Problem, missing_extra
 from veilmeter.core.files import whole_file
+from veilmeter.data.corpus import MIX, WHOLE, Stretch
+from veilmeter.data.formats.walk import MEDIA_SUFFIXES
 
 RATE = 16_000
 SHORTEST_SECONDS = 0.5
@@ -33,6 +35,8 @@ KINDS = {
     "nan": "it holds samples that are not finite numbers",
     "out-of-range": "its samples are far beyond full scale",
     "too-long": "it is longer than allowed",
+    "channels": "its channels hold different sounds, which are never mixed unasked",
+    "outside": "the stretch that the list names is not in the file",
     "short": f"it is shorter than {SHORTEST_SECONDS} s",
     "silent": "it holds nothing but silence",
     "clipped": "it is clipped; it was used all the same",
@@ -44,6 +48,9 @@ _BLOCK_VALUES = 1 << 20  # samples times channels held at once
 _SILENCE = 2.0**-12  # eight steps of 16 bits: dithered digital silence stays below, the faintest speech far above
 _LOUDEST = 16.0  # 24 dB above full scale; integers that were stored as floats lie far beyond
 _CLIP_LEVEL = 0.98
+_SAME_CHANNELS = 1e-3  # of the energy may differ between channels that hold one voice: 30 dB
+_SLACK = 0.1  # seconds by which a list may exceed the file: lists round, and codecs pad
+_CHANNELS_FIX = "say which channel is whose in the column channel of a list, or choose with --channel 0, 1 or mix"
 _CLIP_SHARE = 1e-3
 
 
@@ -94,17 +101,23 @@ class Recording:
 
 
 def read_audio(
-    path: str | Path, *, max_seconds: float = LONGEST_SECONDS, allow: Collection[str] = ()
+    path: str | Path, *, stretch: Stretch = WHOLE, max_seconds: float = LONGEST_SECONDS, allow: Collection[str] = ()
 ) -> NDArray[np.float32]:
     """A recording as 16 kHz mono in [-1, 1], or `AudioError` with the kind of what is wrong.
 
     Kinds in `allow` (of `short`, `silent`) pass.
     """
-    return read_recording(path, max_seconds=max_seconds, allow=allow).samples
+    return read_recording(path, stretch=stretch, max_seconds=max_seconds, allow=allow).samples
 
 
-def read_recording(path: str | Path, *, max_seconds: float = LONGEST_SECONDS, allow: Collection[str] = ()) -> Recording:
-    """As `read_audio`, with what the file was like. Channels are averaged; soxr resamples, block by block."""
+def read_recording(
+    path: str | Path, *, stretch: Stretch = WHOLE, max_seconds: float = LONGEST_SECONDS, allow: Collection[str] = ()
+) -> Recording:
+    """As `read_audio`, with what the file was like. soxr resamples, block by block.
+
+    Several channels are never mixed unasked: two people on the phone would become one voice. Channels that hold the
+    same are one.
+    """
     try:
         import soundfile
         import soxr
@@ -114,8 +127,8 @@ def read_recording(path: str | Path, *, max_seconds: float = LONGEST_SECONDS, al
         if _riff_cut_short(handle):
             raise _bad("truncated", path)
         try:
-            with soundfile.SoundFile(handle.fileno(), closefd=False) as sound:
-                found = _decode(sound, soxr, path, max_seconds)
+            with _sound(handle, path) as sound:
+                found = _Decoder(sound, soxr, path, stretch, max_seconds).recording()
         except soundfile.LibsndfileError as error:
             raise _bad("unreadable", path, detail=str(error.error_string).strip().rstrip(".")) from None
         except (RuntimeError, OSError, ValueError, TypeError) as error:  # what soundfile's callbacks may raise
@@ -135,20 +148,27 @@ def read_recording(path: str | Path, *, max_seconds: float = LONGEST_SECONDS, al
 def read_rate(path: str | Path) -> int | None:
     """The sampling rate that a file's header names; None where it can't be read."""
     try:
-        import soundfile
-    except ImportError:
-        raise missing_extra("soundfile", "audio") from None
-    try:
-        with _open(path) as handle, soundfile.SoundFile(handle.fileno(), closefd=False) as sound:
+        with _open(path) as handle, _sound(handle, path) as sound:
             return int(sound.samplerate)
     except (AudioError, RuntimeError, OSError, ValueError, TypeError):
         return None
 
 
+def _sound(handle: io.FileIO, path: str | Path) -> Any:
+    """The file opened by libsndfile, or by PyAV where its name is of the mp4 family."""
+    if Path(path).suffix.lower() in MEDIA_SUFFIXES:
+        from veilmeter.speech.media import MediaFile
+
+        return MediaFile(handle, path)
+    import soundfile
+
+    return soundfile.SoundFile(handle.fileno(), closefd=False)
+
+
 def is_silent(samples: NDArray[np.float32]) -> bool:
     """Whether there is nothing but silence, an offset aside."""
-    level = samples - samples.mean(dtype=np.float64).astype(np.float32)
-    return float(np.abs(level).max()) < _SILENCE
+    middle = samples.mean(dtype=np.float64).astype(np.float32)
+    return float(max(samples.max() - middle, middle - samples.min())) < _SILENCE
 
 
 def clipped_problem(path: str | Path, recording: Recording) -> Problem | None:
@@ -200,44 +220,96 @@ def _open(path: str | Path) -> io.FileIO:
     return os.fdopen(handle, "rb", buffering=0)  # libsndfile gets the same handle: no reading ahead
 
 
-def _decode(sound: Any, soxr: Any, path: str | Path, max_seconds: float) -> Recording:
-    rate, channels, promised = int(sound.samplerate), int(sound.channels), int(sound.frames)
-    if not _RATES[0] <= rate <= _RATES[1]:
-        raise _bad("unreadable", path, detail=f"a rate of {rate} Hz is not one of speech")
-    most = int(max_seconds * rate)
-    resample = None if rate == RATE else soxr.ResampleStream(rate, RATE, 1, dtype="float32", quality="HQ")
-    block = max(1, _BLOCK_VALUES // channels)
-    pieces: list[NDArray[np.float32]] = []
-    frames = clipped = 0
-    while True:
+class _Decoder:
+    """Reads a stretch of an open file in blocks and judges what it hears on the way."""
+
+    def __init__(self, sound: Any, soxr: Any, path: str | Path, stretch: Stretch, max_seconds: float) -> None:
+        self.sound, self.path, self.stretch, self.max_seconds = sound, path, stretch, max_seconds
+        self.rate, self.channels, self.promised = int(sound.samplerate), int(sound.channels), int(sound.frames)
+        if not _RATES[0] <= self.rate <= _RATES[1]:
+            raise _bad("unreadable", path, detail=f"a rate of {self.rate} Hz is not one of speech")
+        channel = stretch.channel
+        if channel is not None and channel >= self.channels:
+            word = "channel" if self.channels == 1 else "channels"
+            detail = f"channel {channel} was asked for, counted from 0, and the file has {self.channels} {word}"
+            raise _bad("channels", path, detail=detail, fix="name a channel that is there")
+        self.resample = None
+        if self.rate != RATE:
+            self.resample = soxr.ResampleStream(self.rate, RATE, 1, dtype="float32", quality="HQ")
+        self.frames = self.clipped = 0
+        self.apart = self.total = 0.0  # energy of what differs between channels, and of all
+
+    def recording(self) -> Recording:
+        start = round(self.stretch.start * self.rate)
+        wanted = None if self.stretch.end is None else round(self.stretch.end * self.rate) - start
+        if start:
+            self._skip(start)
+        pieces: list[NDArray[np.float32]] = []
+        block = max(1, _BLOCK_VALUES // self.channels)
+        last = False
+        while not last:
+            count = block if wanted is None else min(block, wanted - self.frames)
+            values = self._read(count)
+            self.frames += len(values)
+            last = len(values) < count or self.frames == wanted
+            if self.frames > self.max_seconds * self.rate:
+                detail = f"more than {self.max_seconds:g} s"
+                raise _bad("too-long", self.path, detail=detail, fix="cut it, or raise --max-seconds")
+            mono = self._mono(values)
+            pieces.append(mono if self.resample is None else self.resample.resample_chunk(mono, last=last))
+        if wanted is None and not start:
+            self._check_whole()
+        elif wanted is not None and self.frames < wanted - _SLACK * self.rate:
+            detail = f"it ends at {self.stretch.end:g} s, and the file after {(start + self.frames) / self.rate:g} s"
+            raise _bad("outside", self.path, detail=detail, fix="mend the list")
+        if self.frames == 0:
+            raise _bad("outside" if start else "empty", self.path)
+        if self.stretch.channel is None and self.apart > _SAME_CHANNELS * self.total:
+            raise _bad("channels", self.path, detail=f"there are {self.channels}", fix=_CHANNELS_FIX)
+        samples = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        return Recording(samples, self.rate, self.channels, self.frames / self.rate, self.clipped / self.frames)
+
+    def _skip(self, start: int) -> None:
+        if self.promised and start >= self.promised:
+            detail = f"it starts at {self.stretch.start:g} s, and the file ends before"
+            raise _bad("outside", self.path, detail=detail, fix="mend the list")
+        self.sound.seek(start)
+
+    def _read(self, count: int) -> NDArray[np.float32]:
         try:
-            values = sound.read(block, dtype="float32", always_2d=True)
+            values: NDArray[np.float32] = self.sound.read(count, dtype="float32", always_2d=True)
         except RuntimeError:  # the header was fine, what follows is not: FLAC ends like this when it is cut
-            raise _bad("truncated", path, detail=f"of {promised} frames not all can be decoded") from None
-        last = len(values) < block
-        frames += len(values)
-        if frames > most:
-            raise _bad("too-long", path, detail=f"more than {max_seconds:g} s", fix="cut it, or raise --max-seconds")
+            detail = f"of {self.promised} frames not all can be decoded"
+            raise _bad("truncated", self.path, detail=detail) from None
+        return values
+
+    def _mono(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """One channel of a block, after looking for what makes a recording unusable."""
+        channel = self.stretch.channel
+        if self.channels > 1 and channel is None:
+            mean = values.mean(axis=1, dtype=np.float32)
+            self.apart += float(np.square(values - mean[:, None], dtype=np.float64).sum())
+            self.total += float(np.square(values, dtype=np.float64).sum())
+        elif channel == MIX:
+            mean = values.mean(axis=1, dtype=np.float32)
+        else:
+            values = values[:, [channel or 0]]
+            mean = values[:, 0]
         if len(values):
             peak = float(np.abs(values).max())
             if not np.isfinite(peak):
-                raise _bad("nan", path)
+                raise _bad("nan", self.path)
             if peak > _LOUDEST:
-                raise _bad("out-of-range", path, detail=f"up to {peak:.0f} times", fix="scale it to [-1, 1]")
-            clipped += _flat_at_full_scale(values)
-        mono = np.ascontiguousarray(values[:, 0] if channels == 1 else values.mean(axis=1, dtype=np.float32))
-        pieces.append(mono if resample is None else resample.resample_chunk(mono, last=last))
-        if last:
-            break
-    # Formats that do not know their length say 0 or an absurd number; a lie of less than a day is a cut file.
-    if frames < promised <= max(24 * 3600 * rate, 2 * frames):
-        raise _bad("truncated", path, detail=f"{frames} of {promised} frames")
-    if promised > frames and getattr(sound, "format", "") == "FLAC":
-        raise _bad("truncated", path, detail=f"{frames} of {promised} frames")
-    if frames == 0:
-        raise _bad("empty", path)
-    samples = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-    return Recording(samples, rate, channels, frames / rate, clipped / frames)
+                raise _bad("out-of-range", self.path, detail=f"up to {peak:.0f} times", fix="scale it to [-1, 1]")
+            self.clipped += _flat_at_full_scale(values)
+        return np.ascontiguousarray(mean)
+
+    def _check_whole(self) -> None:
+        """Formats that do not know their length say 0 or an absurd number; a lie of less than a day is a cut file."""
+        frames, promised = self.frames, self.promised
+        lies = frames < promised <= max(24 * 3600 * self.rate, 2 * frames)
+        if lies or (promised > frames and getattr(self.sound, "format", "") == "FLAC"):
+            raise _bad("truncated", self.path, detail=f"{frames} of {promised} frames")
 
 
 def _flat_at_full_scale(values: NDArray[np.float32]) -> int:

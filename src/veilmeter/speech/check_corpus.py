@@ -13,7 +13,7 @@ import numpy as np
 from veilmeter.core.engine import Engine, Here, Pool, cores
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.checks import Checked
-from veilmeter.data.corpus import Corpus, read_corpus
+from veilmeter.data.corpus import Corpus, Stretch, read_corpus
 from veilmeter.data.formats.walk import sample
 from veilmeter.data.layouts import NotACorpus, recognize
 from veilmeter.speech.audio import LONGEST_SECONDS, AudioError, clipped_problem, read_recording
@@ -45,11 +45,12 @@ def check(
     suffix: str | None = None,
     roots: Sequence[Path] = (),
     columns: Mapping[str, str] | None = None,
+    channel: str | None = None,
 ) -> Checked | None:
     """The problems of a corpus with its counts; None if it is none."""
     if layout is None and not _is_corpus(path):
         return None
-    corpus = read_corpus(path, layout, roots=roots, part=part, suffix=suffix, columns=columns)
+    corpus = read_corpus(path, layout, roots=roots, part=part, suffix=suffix, columns=columns, channel=channel)
     heard = listen(corpus, engine, progress)
     usable = [one for one in heard if one.problem is None or not one.problem.fatal]
     problems = [*corpus.problems, *(one.problem for one in heard if one.problem)]
@@ -78,7 +79,7 @@ def remarks(corpus: Corpus, heard: list[Heard]) -> list[Problem]:
 
 def listen(corpus: Corpus, engine: Engine | None = None, progress: Progress | None = None) -> list[Heard]:
     """Read every recording, on all cores and telling the progress when there are many."""
-    paths = [str(utterance.path) for utterance in corpus]
+    paths = [(str(utterance.path), utterance.stretch) for utterance in corpus]
     chunks = [tuple(paths[start : start + _CHUNK]) for start in range(0, len(paths), _CHUNK)]
     own = None
     if engine is None:
@@ -95,11 +96,11 @@ def listen(corpus: Corpus, engine: Engine | None = None, progress: Progress | No
     return [one for number in range(len(chunks)) for one in found[number]]
 
 
-def _listen(paths: tuple[str, ...]) -> list[Heard]:
+def _listen(paths: tuple[tuple[str, Stretch], ...]) -> list[Heard]:
     heard = []
-    for path in paths:
+    for path, stretch in paths:
         try:
-            recording = read_recording(path, max_seconds=LONGEST_SECONDS)
+            recording = read_recording(path, stretch=stretch, max_seconds=LONGEST_SECONDS)
         except AudioError as error:
             heard.append(Heard(0.0, 0, 0, error.problem()))
         else:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import VeilmeterError
-from veilmeter.data.corpus import Utterance
+from veilmeter.data.corpus import WHOLE, Stretch, Utterance
 from veilmeter.speech.audio import AudioError, is_silent, read_recording
 
 # Part of everything that is kept about recordings: raise it when reading the same file may give other samples.
@@ -28,6 +28,13 @@ class Source:
     utterance: str
     path: str
     known_sha256: str = ""
+    stretch: Stretch = WHOLE
+
+    @classmethod
+    def of(cls, utterance: Utterance, known: Record | None = None) -> Source:
+        """The source of an utterance; what is known of it counts if it was the same stretch of its file."""
+        same = known is not None and known.stretch == str(utterance.stretch)
+        return cls(utterance.id, str(utterance.path), known.sha256 if known and same else "", utterance.stretch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,7 @@ class Record:
     kind: str = ""
     what: str = ""
     ctime_ns: int = 0  # nobody can set it: archives give many files the same size and time
+    stretch: str = ""  # which part of the file, if not all of it
 
     @property
     def usable(self) -> bool:
@@ -69,7 +77,7 @@ def examine(
 
     Kinds in `allow` (of `short`, `silent`) are noted without an error; the model does not hear silence.
     """
-    blank = Record(source.utterance, 0, 0, "", 0.0)
+    blank = Record(source.utterance, 0, 0, "", 0.0, stretch=str(source.stretch))
     try:
         try:
             # Before the content is read: a change during the reading makes the next run look again.
@@ -77,7 +85,7 @@ def examine(
             blank = replace(blank, size=status.st_size, mtime_ns=status.st_mtime_ns, ctime_ns=status.st_ctime_ns)
         except (OSError, ValueError):
             pass  # read_recording says it in words
-        recording = read_recording(source.path, max_seconds=max_seconds, allow=allow)
+        recording = read_recording(source.path, stretch=source.stretch, max_seconds=max_seconds, allow=allow)
         blank = replace(blank, sha256=_sha256(source.path))
         record = replace(blank, seconds=recording.seconds)
         if recording.is_clipped:
@@ -96,13 +104,13 @@ def examine(
 
 
 def untouched(utterance: Utterance, record: Record) -> bool:
-    """Whether the file has the size and times it had: then it is not read again."""
+    """Whether the file has the size and times it had, and the same part is meant: then it is not read again."""
     try:
         status = utterance.path.stat()
     except (OSError, ValueError):
         return False
     now = (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-    return now == (record.size, record.mtime_ns, record.ctime_ns)
+    return now == (record.size, record.mtime_ns, record.ctime_ns) and record.stretch == str(utterance.stretch)
 
 
 def file_size(utterance: Utterance) -> int:

@@ -73,7 +73,9 @@ def _feature_name(utterance: Utterance) -> str:
         mark = f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
     except (OSError, ValueError):
         mark = "gone"
-    digest = hashlib.sha256(f"{utterance.id}\0{mark}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    digest = hashlib.sha256(
+        f"{utterance.id}\0{mark}{utterance.stretch}".encode("utf-8", "surrogateescape")
+    ).hexdigest()[:16]
     return re.sub(r"[^A-Za-z0-9._-]", "_", file_name(utterance.id))[:60] + f"-{digest}.npz"
 
 
@@ -82,7 +84,7 @@ def _extract_one(place: str, offline: bool, utterance: Utterance) -> str:
     from veilmeter.speech.audio import read_audio
 
     try:
-        samples = read_audio(utterance.path)
+        samples = read_audio(utterance.path, stretch=utterance.stretch)
         analysis = world.analyze(samples)
         if analysis.voiced.sum() < 10:
             return f"{utterance.path}: no voice is heard in it"

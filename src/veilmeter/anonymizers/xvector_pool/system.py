@@ -206,9 +206,11 @@ def _read_pool(path: str) -> VoicePool:
 
 def _embed(offline: bool, utterance: Utterance) -> Vector | None:
     from veilmeter.speech.audio import read_audio
+    from veilmeter.speech.extractors.windows import embed_in_windows
 
     try:
-        vector: Vector = load_extractor("campplus", offline=offline).embed(read_audio(utterance.path))
+        samples = read_audio(utterance.path, stretch=utterance.stretch)
+        vector: Vector = embed_in_windows(load_extractor("campplus", offline=offline), samples)
     except InputError:
         return None
     return vector if np.isfinite(vector).all() and np.abs(vector).max() > 0 else None

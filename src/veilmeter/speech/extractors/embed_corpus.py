@@ -94,14 +94,14 @@ class _Run:
 
     def work(self, engine: Engine, task: Extract) -> None:
         before = self.store.kept()
-        todo: list[tuple[Utterance, str]] = []
+        todo: list[tuple[Utterance, Record | None]] = []
         for utterance in self.corpus:
             known = before.get(utterance.id)
             if known is not None and untouched(utterance, known.record):
                 self.kept[utterance.id] = known
                 self.records[utterance.id] = known.record
             else:
-                todo.append((utterance, known.record.sha256 if known is not None else ""))
+                todo.append((utterance, known.record if known is not None else None))
         part_of = {u.id: number for number in range(self.plan.parts) for u in self.plan.part(number)}
         chunks = list(_chunks(todo, part_of, engine.workers))
         self._left = [0] * self.plan.parts
@@ -185,14 +185,14 @@ class _Run:
 
 
 def _chunks(
-    todo: Sequence[tuple[Utterance, str]], part_of: Mapping[str, int], workers: int
+    todo: Sequence[tuple[Utterance, Record | None]], part_of: Mapping[str, int], workers: int
 ) -> Iterator[tuple[Source, ...]]:
     """A few recordings a task, part after part so that parts get finished, and in each the longest first, so that at
     the end no process waits long for another. The size of a file stands for its duration."""
     size = max(1, min(_LARGEST_CHUNK, len(todo) // (16 * workers)))
     ordered = sorted(todo, key=lambda one: (part_of[one[0].id], -file_size(one[0]), one[0].id))
     for start in range(0, len(ordered), size):
-        yield tuple(Source(u.id, str(u.path), sha) for u, sha in ordered[start : start + size])
+        yield tuple(Source.of(u, known) for u, known in ordered[start : start + size])
 
 
 def _strict(problem: Problem) -> InputError:

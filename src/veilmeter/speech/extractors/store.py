@@ -213,7 +213,8 @@ class Plan:
         digest = hashlib.sha256(json.dumps([self._plain, self._attributes]).encode())
         for u in self.part(number):
             found = records[u.id]
-            facts = [u.id, u.speaker, u.gender, u.session, sorted(u.attributes.items()), found.sha256, found.kind]
+            content = found.sha256 + found.stretch
+            facts = [u.id, u.speaker, u.gender, u.session, sorted(u.attributes.items()), content, found.kind]
             digest.update(json.dumps(facts).encode() + b"\n")
         return digest.hexdigest()
 
@@ -250,8 +251,10 @@ def _journal_records(shard: parquet.Shard) -> list[Record]:
         return []  # of another version
     columns = parquet.read_columns(shard, names)
     return [
-        Record(u, int(size), int(time), sha, float(sec), kind, what, int(changed))
-        for u, size, time, sha, sec, kind, what, changed in zip(*(columns[name] for name in names), strict=True)
+        Record(u, int(size), int(time), sha, float(sec), kind, what, int(changed), stretch)
+        for u, size, time, sha, sec, kind, what, changed, stretch in zip(
+            *(columns[name] for name in names), strict=True
+        )
     ]
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.speech.extractors.base import Extractor, load_extractor
+from veilmeter.speech.extractors.windows import embed_in_windows
 from veilmeter.speech.recordings import Record, Source, examine
 
 
@@ -51,7 +52,7 @@ class Extract:
     def _extract(self, extractor: Extractor, source: Source) -> Outcome:
         examined = examine(
             source,
-            lambda samples: np.asarray(extractor.embed(samples), np.float32),
+            lambda samples: embed_in_windows(extractor, samples),
             max_seconds=self.max_seconds,
             failure="extractor-failed",
         )

@@ -1,0 +1,226 @@
+"""Copies: the same recording under two ids, and anonymized speech that is the original with another level or delay.
+
+Recordings are compared by correlation where they are aligned best, whatever gain and delay lie between them, stretch by
+stretch, in the band below 2 kHz, which survives lossy codecs. Among many recordings fingerprints (Haitsma and Kalker
+2002) find the few pairs worth comparing. Vectors are copies where their distance is next to nothing beside that of any
+two others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.core.errors import InputError
+from veilmeter.data.embeddings import Embeddings, unit
+
+Samples = NDArray[np.float32]
+
+RATE = 4000  # what is compared is resampled to this
+STRETCH = 1.0  # seconds compared at once
+MOST_STRETCHES = 8
+UNCHANGED = 0.95  # a stretch of which 0.9 of the energy is the original's
+_FRAME, _HOP, _BANDS = 1480, 46, 33  # fingerprints: 0.37 s, every 11.5 ms, 32 differences of 33 bands
+_COMMON = 64  # a word that more frames have, as that of a steady tone, says nothing
+_VOTES = 10  # frames that two recordings share at one offset before they are compared
+NEAR = 0.01  # of the median distance of two vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """How alike two signals are where they fit best: `delay` is that of the second in seconds, `gain` its factor."""
+
+    value: float
+    delay: float
+    gain: float
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """One anonymized recording beside its original: how many of the stretches compared are still there."""
+
+    stretches: int
+    unchanged: int
+    median: Correlation
+
+    @property
+    def share(self) -> float:
+        return self.unchanged / self.stretches if self.stretches else 0.0
+
+    @property
+    def is_copy(self) -> bool:
+        """At least half of it is the original."""
+        return self.stretches > 0 and 2 * self.unchanged >= self.stretches
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPair:
+    """Two ids with one recording; the value is a correlation, or for vectors a cosine."""
+
+    first: str
+    second: str
+    value: float
+    same_speaker: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Copies found between two sets: how many ids of the second set are copies, of how many, and the first few."""
+
+    compared: int
+    copies: int
+    same_speaker: int = 0
+    examples: tuple[CopyPair, ...] = ()
+
+
+def band_limited(samples: Samples, rate: int) -> Samples:
+    """Samples at 4 kHz, so that what codecs change most is not compared."""
+    from scipy.signal import resample_poly
+
+    if rate == RATE:
+        return np.asarray(samples, np.float32)
+    shared = int(np.gcd(rate, RATE))
+    return np.asarray(resample_poly(np.asarray(samples, np.float32), RATE // shared, rate // shared), np.float32)
+
+
+def best_correlation(stretch: Samples, signal: Samples) -> Correlation:
+    """The greatest correlation of a stretch with any equally long part of a signal, beyond its ends as if it were
+    silent there; the sign does not count, as an inverted copy is a copy."""
+    from scipy.fft import irfft, next_fast_len, rfft
+
+    a, b = np.asarray(stretch, np.float64), np.asarray(signal, np.float64)
+    energy = float(a @ a)
+    if energy == 0 or not len(b):
+        return Correlation(0.0, 0.0, 0.0)
+    size = next_fast_len(len(a) + len(b) - 1, real=True)
+    # products[k]: the stretch begins at sample k - (len(a) - 1) of the signal
+    products = irfft(np.conj(rfft(a, size)) * rfft(b, size), size)
+    products = np.concatenate([products[size - len(a) + 1 :], products[: len(b)]])
+    sums = np.concatenate([[0.0], np.cumsum(b * b)])
+    starts = np.arange(len(products)) - (len(a) - 1)
+    under = sums[np.clip(starts + len(a), 0, len(b))] - sums[np.clip(starts, 0, len(b))]
+    floor = max(float(under.max()) * 1e-6, 1e-20)  # silence correlates with anything
+    values = np.where(under > floor, products / np.sqrt(energy * np.maximum(under, floor)), 0.0)
+    best = int(np.argmax(np.abs(values)))
+    return Correlation(float(values[best]), float(starts[best]) / RATE, float(products[best] / energy))
+
+
+def unchanged_stretches(original: Samples, anonymized: Samples, rate: int = 16_000) -> Unchanged:
+    """The loudest stretches of the original, sought anywhere in the anonymized recording."""
+    a, b = band_limited(original, rate), band_limited(anonymized, rate)
+    length = min(int(STRETCH * RATE), len(a))
+    places = _loudest(a, length)
+    found = []
+    for start in places:
+        match = best_correlation(a[start : start + length], b)
+        found.append(Correlation(match.value, match.delay - start / RATE, match.gain))
+    if not found:
+        return Unchanged(0, 0, Correlation(0.0, 0.0, 0.0))
+    found.sort(key=lambda match: abs(match.value))
+    return Unchanged(len(found), sum(abs(m.value) >= UNCHANGED for m in found), found[len(found) // 2])
+
+
+def _loudest(samples: Samples, length: int) -> list[int]:
+    """Where the loudest stretches begin that do not overlap, at most eight; silent ones are none."""
+    if not length:
+        return []
+    count = len(samples) // length
+    energies = np.square(samples[: count * length].astype(np.float64)).reshape(count, length).sum(axis=1)
+    order = np.argsort(-energies, kind="stable")[:MOST_STRETCHES]
+    return sorted(int(i) * length for i in order if energies[i] > 1e-4 * energies.max())
+
+
+def fingerprint(samples: Samples, rate: int = 16_000) -> NDArray[np.uint32]:
+    """One word of 32 bits per 11.5 ms: whether the energy difference of neighboring bands rises. Gain does not matter,
+    a delay shifts the words, codecs turn few bits."""
+    x = band_limited(samples, rate)
+    if len(x) < _FRAME + _HOP:
+        return np.zeros(0, np.uint32)
+    frames = np.lib.stride_tricks.sliding_window_view(x, _FRAME)[::_HOP]
+    window = np.hanning(_FRAME).astype(np.float32)
+    edges = np.round(np.geomspace(300, 1900, _BANDS + 1) / RATE * 2048).astype(int)
+    bands = np.empty((len(frames), _BANDS))
+    for start in range(0, len(frames), 512):  # a piece at a time: overlapping frames are 32 times the signal
+        spectrum = np.square(np.abs(np.fft.rfft(frames[start : start + 512] * window, 2048, axis=1)))
+        bands[start : start + 512] = np.add.reduceat(spectrum[:, : edges[-1]], edges[:-1], axis=1)
+    differences = np.diff(np.diff(bands, axis=1), axis=0) > 0
+    words = np.packbits(differences, axis=1).view(">u4").ravel().astype(np.uint32)
+    heard = bands.sum(axis=1)[1:] > 1e-6 * bands.sum(axis=1).max()
+    return np.where(heard, words, np.uint32(0))
+
+
+def likely_copies(
+    first: Mapping[str, NDArray[np.uint32]], second: Mapping[str, NDArray[np.uint32]]
+) -> list[tuple[str, str]]:
+    """Pairs of ids whose fingerprints agree at one offset often enough to be worth comparing."""
+    ours, theirs = list(first), list(second)
+    words_a, owner_a, frame_a = _flattened([first[name] for name in ours])
+    words_b, owner_b, frame_b = _flattened([second[name] for name in theirs])
+    order = np.argsort(words_b, kind="stable")
+    ordered = words_b[order]
+    low, high = (np.searchsorted(ordered, words_a, side=side) for side in ("left", "right"))
+    hits = high - low
+    hits[(hits > _COMMON) | (words_a == 0)] = 0
+    rows = np.repeat(np.arange(len(words_a)), hits)
+    if not len(rows):
+        return []
+    within = np.arange(len(rows)) - np.repeat(np.cumsum(hits) - hits, hits)
+    partners = order[low[rows] + within]
+    offsets = (frame_b[partners] - frame_a[rows]) // 3  # copies that begin between two frames differ by one
+    votes = np.stack([owner_a[rows], owner_b[partners], offsets])
+    distinct, counts = np.unique(votes, axis=1, return_counts=True)
+    pairs = dict.fromkeys((int(i), int(j)) for i, j, _ in distinct[:, counts >= _VOTES].T)
+    return [(ours[i], theirs[j]) for i, j in pairs]
+
+
+def _flattened(prints: Sequence[NDArray[np.uint32]]) -> tuple[NDArray[np.uint32], NDArray[np.intp], NDArray[np.intp]]:
+    """All words with the number of their recording and of their frame."""
+    lengths = np.array([len(words) for words in prints], np.intp)
+    words = np.concatenate([*prints, np.zeros(0, np.uint32)])
+    owner = np.repeat(np.arange(len(prints)), lengths)
+    frame = np.arange(len(words)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return words, owner, frame
+
+
+def copied_vectors(first: Embeddings, second: Embeddings, *, shown: int = 5) -> Copies:
+    """Utterances of the second set whose vector is, but for rounding, that of an utterance of the first under another
+    id. Sets in which all vectors are next to alike have no copies to speak of."""
+    if first.dimension != second.dimension:
+        raise InputError(f"vectors of {first.dimension} and {second.dimension} dimensions can't be compared")
+    a, b = unit(first.vectors), unit(second.vectors)
+    far = _median_distance(a, b)
+    least = 1 - (NEAR * far) ** 2 / 2  # the cosine of unit vectors at this distance
+    rough = min(least, 1 - 1e-6)  # what products of float32 can tell
+    pairs: list[CopyPair] = []
+    for start in range(0, len(b) if far > 1e-3 else 0, 1024):
+        cosines = b[start : start + 1024] @ a.T
+        for row in np.flatnonzero(cosines.max(axis=1) >= rough):
+            pair = _nearest(first, second, start + int(row), np.flatnonzero(cosines[row] >= rough), a, b)
+            if pair is not None and pair.value >= least:
+                pairs.append(pair)
+    same = sum(bool(pair.same_speaker) for pair in pairs)
+    return Copies(len(second), len(pairs), same, tuple(pairs[:shown]))
+
+
+def _nearest(
+    first: Embeddings, second: Embeddings, row: int, candidates: NDArray[np.intp], a: Samples, b: Samples
+) -> CopyPair | None:
+    """The nearest candidate with another id; float32 products can't tell near from equal, differences can."""
+    name = second.utterances[row]
+    others = [int(i) for i in candidates if first.utterances[i] != name]
+    if not others:
+        return None
+    squared = np.square(a[others].astype(np.float64) - b[row].astype(np.float64)).sum(axis=1)
+    best = others[int(np.argmin(squared))]
+    same = bool(first.speakers[best] == second.speakers[row])
+    return CopyPair(first.utterances[best], name, 1 - float(squared.min()) / 2, same)
+
+
+def _median_distance(a: Samples, b: Samples, most: int = 2000) -> float:
+    """Between vectors of the two sets, paired in a fixed scattered order."""
+    rng = np.random.default_rng(0)
+    rows, columns = rng.integers(len(a), size=most), rng.integers(len(b), size=most)
+    return float(np.median(np.linalg.norm(a[rows].astype(np.float64) - b[columns], axis=1)))
