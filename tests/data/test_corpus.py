@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veilmeter.core.errors import InputError, VeilmeterError
-from veilmeter.data.corpus import Corpus, Utterance, clean_id, match, read_corpus
+from veilmeter.data.corpus import Corpus, clean_id, read_corpus
+from veilmeter.data.ids import match_ids
 
 
 def put(root: Path, *names: str) -> None:
@@ -235,7 +236,7 @@ def test_voiceprivacy_variants_must_be_named(tmp_path: Path) -> None:
         read_corpus(tmp_path)
     original, anonymized = read_corpus(tmp_path, suffix=""), read_corpus(tmp_path, suffix="_anon")
     assert "_anon" in str(anonymized.utterances[0].path)
-    assert len(match(original, anonymized)) == 4
+    assert len(match_ids(original.by_id, anonymized.by_id).partner) == 4
     with pytest.raises(InputError, match="no folder has the suffix"):
         read_corpus(tmp_path, suffix="_x")
     with pytest.raises(InputError, match="no data set"):
@@ -332,7 +333,8 @@ def test_links_are_followed_inside_and_not_outside(tmp_path: Path) -> None:
 def test_names_that_are_no_utf8_or_composed_differently(tmp_path: Path) -> None:
     put(tmp_path / "original", "anna/caf\u00e9.wav")
     put(tmp_path / "protected", "anna/cafe\u0301.wav")
-    assert len(match(read_corpus(tmp_path / "original"), read_corpus(tmp_path / "protected"))) == 1
+    sides = [read_corpus(tmp_path / side).by_id for side in ("original", "protected")]
+    assert len(match_ids(*sides).partner) == 1
     try:
         put(tmp_path / "odd", os.fsdecode(b"anna/a\xff.wav"))
     except OSError:
@@ -363,17 +365,8 @@ def test_ambiguous_and_unknown_layouts(tmp_path: Path) -> None:
 def test_pairs_by_id_whatever_the_extension(tmp_path: Path) -> None:
     put(tmp_path / "original", "a/1.flac", "a/2.flac", "b/1.flac")
     put(tmp_path / "protected", "a/1.wav", "b/1.wav", "c/1.wav")
-    matched = match(read_corpus(tmp_path / "original"), read_corpus(tmp_path / "protected"))
-    assert [(first.id, second.path.suffix) for first, second in matched.pairs] == [("a/1", ".wav"), ("b/1", ".wav")]
-    assert (matched.only_first, matched.only_second) == (("a/2",), ("c/1",))
-
-
-def test_an_id_of_two_speakers_is_no_pair() -> None:
-    first = Corpus(Path("x"), "csv", (Utterance("u", "anna", Path("u.wav")),))
-    second = Corpus(Path("y"), "csv", (Utterance("u", "bert", Path("u.wav")),))
-    matched = match(first, second)
-    assert len(matched) == 0
-    assert matched.speaker_differs == ("u",)
+    sides = [read_corpus(tmp_path / side).by_id for side in ("original", "protected")]
+    assert match_ids(*sides).partner == {"a/1": "a/1", "b/1": "b/1"}
 
 
 @given(st.text())

@@ -145,41 +145,6 @@ class Corpus:
         return below
 
 
-@dataclass(frozen=True, slots=True)
-class Matched:
-    """Utterances of two corpora that belong together, and the ids of those without a partner."""
-
-    pairs: tuple[tuple[Utterance, Utterance], ...]
-    only_first: tuple[str, ...]
-    only_second: tuple[str, ...]
-    speaker_differs: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-
-def match(first: Corpus, second: Corpus) -> Matched:
-    """Original and anonymized utterances by id, whatever the files' extension; what has no partner is listed.
-
-    An id whose two utterances name different speakers is not a pair: `speaker_differs` lists it.
-    """
-    pairs, differ = [], []
-    for utterance in first:
-        partner = second.by_id.get(utterance.id)
-        if partner is None:
-            continue
-        if partner.speaker == utterance.speaker:
-            pairs.append((utterance, partner))
-        else:
-            differ.append(utterance.id)
-    return Matched(
-        tuple(pairs),
-        tuple(u.id for u in first if u.id not in second.by_id),
-        tuple(u.id for u in second if u.id not in first.by_id),
-        tuple(differ),
-    )
-
-
 def read_corpus(
     path: str | Path,
     layout: str | None = None,

@@ -128,7 +128,7 @@ def read_recording(
             raise _bad("truncated", path)
         try:
             with _sound(handle, path) as sound:
-                found = _Decoder(sound, soxr, path, stretch, max_seconds).recording()
+                found = _StretchReader(sound, soxr, path, stretch, max_seconds).recording()
         except soundfile.LibsndfileError as error:
             raise _bad("unreadable", path, detail=str(error.error_string).strip().rstrip(".")) from None
         except (RuntimeError, OSError, ValueError, TypeError) as error:  # what soundfile's callbacks may raise
@@ -220,7 +220,7 @@ def _open(path: str | Path) -> io.FileIO:
     return os.fdopen(handle, "rb", buffering=0)  # libsndfile gets the same handle: no reading ahead
 
 
-class _Decoder:
+class _StretchReader:
     """Reads a stretch of an open file in blocks and judges what it hears on the way."""
 
     def __init__(self, sound: Any, soxr: Any, path: str | Path, stretch: Stretch, max_seconds: float) -> None:
