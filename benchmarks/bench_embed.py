@@ -11,12 +11,10 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from veilmeter.data.corpus import Corpus
+from benchmarks.two_processes import print_gain
 
 RECORDINGS = 32
 ROUNDS = 3
@@ -73,46 +71,12 @@ def _measure() -> None:
             floors.append(floor)
         print(f"CAM++, bare ONNX session: {seconds / min(floors):.0f} times real time on one core")
         print(f"embed on one core / bare session: {statistics.median(ratios):.3f} (goal at most 1.15)")
-        _two_cores(corpus, root)
-
-
-def _two_cores(corpus: Corpus, root: Path) -> None:
-    from veilmeter.core.engine import Here, Pool, cores
-    from veilmeter.speech.extractors.embed_corpus import embed_corpus
-
-    if cores() < 2:
-        print("two cores: there is only one")
-        return
-    two = Pool(2)
-    try:
         few = corpus.take([u.id for u in corpus][:4])
-        embed_corpus(few, root / "warm", engine=two)  # both processes have their model now
-        gains, shares, balances = [], [], []
-        for number in range(ROUNDS):
-            clock, busy = time.monotonic(), time.process_time()
-            embed_corpus(corpus, root / f"clock{number}", engine=Here())
-            single, work = time.monotonic() - clock, time.process_time() - busy
-            clock, before = time.monotonic(), _workers()
-            embed_corpus(corpus, root / f"two{number}", engine=two)
-            gains.append(single / (time.monotonic() - clock))
-            shares.append(work / single)
-            balances.append(work / max(after - before.get(pid, 0.0) for pid, after in _workers().items()))
-    finally:
-        two.close()
-    print(f"two processes / one, by the clock: {max(gains):.2f} times the speed (goal at least 1.8)")
-    if max(shares) < 0.95:
-        print(
-            f"  others were at work: a single process got {100 * max(shares):.0f} % of a core; by processor time, which"
+        print_gain(
+            lambda engine, name: embed_corpus(corpus, root / name, engine=engine),
+            lambda engine: embed_corpus(few, root / "warm", engine=engine),
+            ROUNDS,
         )
-        print(f"  they disturb less, one process / the busier of two: {statistics.median(balances):.2f}")
-
-
-def _workers() -> dict[int, float]:
-    """Processor time of each process that this one started."""
-    import psutil
-
-    times = {child.pid: child.cpu_times() for child in psutil.Process().children()}
-    return {pid: found.user + found.system for pid, found in times.items()}
 
 
 if __name__ == "__main__":

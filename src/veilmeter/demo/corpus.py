@@ -30,7 +30,7 @@ def build(folder: str | Path, engine: Engine, *, speakers: int = 40, utterances:
     rows = dict(engine.run(_make_utterance, tasks))
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(["path", "speaker", "utterance", "gender", "session", "accent"])
+    writer.writerow(["path", "speaker", "utterance", "gender", "session", "accent", "language", "text"])
     writer.writerows(rows[number] for number in range(len(tasks)))
     write_text(root / "corpus.csv", table.getvalue())
     return root
@@ -42,14 +42,12 @@ def _make_utterance(task: tuple[Path, Voice, int, int, int]) -> list[str]:
     root, voice, session, number, seed = task
     name = f"{voice.name}-{SESSIONS[session]}-{number + 1}"
     path = root / voice.name / f"{name}.flac"
+    speaker = int(voice.name.removeprefix("voice"))
+    text = SENTENCES[(speaker * 7 + session * 13 + number * 5) % len(SENTENCES)]  # every voice says other things
     if not path.exists():
-        speaker = int(voice.name.removeprefix("voice"))
-        said = (speaker * 7 + session * 13 + number * 5) % len(SENTENCES)  # every voice says other things
-        write_audio(
-            path, record(speak(voice, SENTENCES[said]), [seed, speaker, session], [seed, speaker, session, number])
-        )
+        write_audio(path, record(speak(voice, text), [seed, speaker, session], [seed, speaker, session, number]))
     return [
-        path.relative_to(root).as_posix(), voice.name, name, voice.gender, SESSIONS[session], voice.accent
+        path.relative_to(root).as_posix(), voice.name, name, voice.gender, SESSIONS[session], voice.accent, "en", text
     ]  # fmt: skip
 
 
