@@ -166,11 +166,9 @@ def _chosen(
 
 def _defaults(methods: Mapping[str, Family], possible: Sequence[tuple[int, str]]) -> dict[MethodChoice, float]:
     """Fixed parameters and weights, where there is nothing honest to choose on."""
-    chosen = {}
+    chosen: dict[MethodChoice, float] = {}
     for view, name in possible:
-        default = methods[name].default
-        if default is not None:
-            chosen[MethodChoice(view, name, default)] = 1.0
+        chosen |= {MethodChoice(view, name, parameters): 1.0 for parameters in methods[name].defaults}
     if not chosen:  # only methods that have no default, as when one of them was asked for by name
         chosen = {MethodChoice(view, name, methods[name].grid[-1]): 1.0 for view, name in possible}
     return chosen

@@ -1,7 +1,8 @@
 """What the methods are fitted on: centered vectors of unit length, speaker means, and what other people's speech adds.
 
-x <- unit(x - mean of the copies), y <- unit(y - mean of the originals); a trial is treated as a copy. The length of a
-vector, which this takes away, is kept as one more coordinate, because it may tell people apart too.
+x <- unit(x - mean of the copies), y <- unit(y - mean of the originals); a trial is treated as a copy. Coordinates are
+then brought to one variance: what tells people apart may lie where vectors hardly vary. The length of a vector, which
+all this takes away, is kept as one more coordinate, because it may tell people apart too.
 """
 
 from __future__ import annotations
@@ -18,14 +19,17 @@ from veilmeter.attacks.backends.base import unit64
 from veilmeter.attacks.base import Floats, Rows
 
 LEAST_SPREAD = 1e-4  # of the logarithm of lengths: below, all vectors are of one length
+LEAST_SCALE = 1e-6  # of the mean one: below, a coordinate does not vary at all
 PREDICTION = 0.3  # the ridge, in units of the mean variance, that predicts copies of people who have none
 
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """Where raw vectors are put: the mean that is taken off, and how lengths become a coordinate."""
+    """Where raw vectors are put: the mean that is taken off, what coordinates are divided by, and how lengths become a
+    coordinate."""
 
     mean: Floats
+    scales: Floats
     length: float
     spread: float
 
@@ -33,7 +37,12 @@ class Space:
     def fit(cls, vectors: Floats) -> Space:
         lengths = np.log(np.maximum(np.linalg.norm(vectors, axis=1), 1e-12))
         spread = float(lengths.std())
-        return cls(vectors.mean(axis=0), float(lengths.mean()), spread if spread > LEAST_SPREAD else 0.0)
+        mean = vectors.mean(axis=0)
+        turned = unit64(vectors - mean)
+        scales = turned.std(axis=0)
+        scales = np.maximum(scales, LEAST_SCALE * max(float(scales.mean()), 1e-12))
+        scales *= np.sqrt(np.mean(np.sum((turned / scales) ** 2, axis=1))) or 1.0  # so that lengths are about 1
+        return cls(mean, scales, float(lengths.mean()), spread if spread > LEAST_SPREAD else 0.0)
 
     def apply(self, vectors: Floats) -> Floats:
         d = vectors.shape[1]
@@ -42,7 +51,7 @@ class Space:
             logs = np.log(np.maximum(np.linalg.norm(vectors, axis=1), 1e-12))
             # As large as the other coordinates are on average, so that it weighs like one of them.
             lengths = np.clip((logs - self.length) / self.spread, -3, 3) / np.sqrt(d)
-        return np.concatenate([unit64(vectors - self.mean), lengths[:, None]], axis=1)
+        return np.concatenate([unit64(vectors - self.mean) / self.scales, lengths[:, None]], axis=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,15 +46,15 @@ class AffineScorer:
 class Family(Protocol):
     """A method with its parameters: one file each, registered in `FAMILIES`.
 
-    `grid` are the parameters to choose from, `default` those used where nothing can be chosen honestly (None: it is not
-    used then). `transfers` says that it needs no copy of the person looked for. `about` completes the sentence "The
-    attacker ...".
+    `grid` are the parameters to choose from, `defaults` those used where nothing can be chosen honestly (with none it
+    is not used then). `transfers` says that it needs no copy of the person looked for. `about` completes the sentence
+    "The attacker ...".
     """
 
     name: str
     about: str
     grid: tuple[Parameters, ...]
-    default: Parameters | None
+    defaults: tuple[Parameters, ...]
     transfers: bool
 
     def possible(self, training: TrainingSet) -> bool:

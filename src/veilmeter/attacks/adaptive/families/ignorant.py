@@ -12,7 +12,7 @@ class Ignorant:
     name = "ignorant"
     about = "compares a recording with the mean of each candidate's original recordings"
     grid: tuple[Parameters, ...] = ((),)
-    default: Parameters | None = None
+    defaults: tuple[Parameters, ...] = ()
     transfers = True
 
     def possible(self, training: TrainingSet) -> bool:

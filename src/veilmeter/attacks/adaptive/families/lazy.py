@@ -12,7 +12,7 @@ class Lazy:
     name = "lazy"
     about = "compares a recording with the mean of each candidate's own anonymized copies"
     grid: tuple[Parameters, ...] = ((),)
-    default: Parameters | None = None
+    defaults: tuple[Parameters, ...] = ()
     transfers = False
 
     def possible(self, training: TrainingSet) -> bool:

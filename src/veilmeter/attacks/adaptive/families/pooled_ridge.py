@@ -25,7 +25,7 @@ class PooledRidge:
     name = "pooled-ridge"
     about = "learns the way back to the original voice from candidates and other people together"
     grid: tuple[Parameters, ...] = tuple((weight, strength) for weight in (0.3, 1.0) for strength in (0.3, 1.0, 3.0))
-    default: Parameters | None = (1.0, 1.0)
+    defaults: tuple[Parameters, ...] = ((1.0, 1.0),)
     transfers = True
 
     def possible(self, training: TrainingSet) -> bool:

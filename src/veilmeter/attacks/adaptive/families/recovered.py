@@ -26,12 +26,12 @@ def recovered(training: TrainingSet) -> tuple[TrainingSet, Floats]:
 class Recovered:
     """`inner`, another family, where copies were moved back first."""
 
-    def __init__(self, inner: Family, grid: tuple[Parameters, ...], default: Parameters | None) -> None:
+    def __init__(self, inner: Family, grid: tuple[Parameters, ...], defaults: tuple[Parameters, ...]) -> None:
         self.inner = inner
         self.name = f"recovered-{inner.name}"
         self.about = f"moves copies back as other people's pairs teach, then {inner.about}"
         self.grid = grid
-        self.default = default
+        self.defaults = defaults
         self.transfers = inner.transfers
 
     def possible(self, training: TrainingSet) -> bool:
@@ -43,5 +43,5 @@ class Recovered:
             yield parameters, scorer(training, back @ inner.weights, inner.offset)
 
 
-TWO_VIEW_LDA = Recovered(two_view_lda.FAMILY, two_view_lda.FAMILY.grid, (0.5, 1.0, 0.0, 0.3))
-SOFTMAX = Recovered(softmax.FAMILY, ((1e-4,), (1e-3,)), None)
+TWO_VIEW_LDA = Recovered(two_view_lda.FAMILY, two_view_lda.FAMILY.grid, ((0.5, 1.0, 0.0, 0.6),))
+SOFTMAX = Recovered(softmax.FAMILY, ((1e-4,), (1e-3,)), ())

@@ -12,7 +12,7 @@ class OneHotRidge:
     name = "ridge"
     about = "regresses who speaks on each candidate's own anonymized copies"
     grid: tuple[Parameters, ...] = ((0.1,), (0.3,), (1.0,), (3.0,))
-    default: Parameters | None = (1.0,)
+    defaults: tuple[Parameters, ...] = ((1.0,),)
     transfers = False
 
     def possible(self, training: TrainingSet) -> bool:

@@ -12,7 +12,7 @@ class RidgeToMean:
     name = "ridge-to-mean"
     about = "regresses a candidate's mean original vector on their anonymized copies, and compares with it"
     grid: tuple[Parameters, ...] = ((0.1,), (0.3,), (1.0,), (3.0,))
-    default: Parameters | None = (1.0,)
+    defaults: tuple[Parameters, ...] = ((1.0,),)
     transfers = True
 
     def possible(self, training: TrainingSet) -> bool:

@@ -44,7 +44,7 @@ class SoftmaxRegression:
     name = "softmax"
     about = "trains a softmax regression on each candidate's own anonymized copies"
     grid: tuple[Parameters, ...] = ((1e-4,), (1e-3,), (1e-2,))
-    default: Parameters | None = (1e-2,)
+    defaults: tuple[Parameters, ...] = ((1e-2,),)
     transfers = False
 
     def possible(self, training: TrainingSet) -> bool:

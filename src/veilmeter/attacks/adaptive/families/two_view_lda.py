@@ -43,9 +43,9 @@ class TwoViewLDA:
         for share in (0.0, 0.3, 0.5)
         for strength in (0.1, 0.3, 1.0)
         for rest in (0.0, 0.5, 1.0)
-        for shrinkage in (0.3, 0.6, -0.3)
+        for shrinkage in (0.6, -0.1, -0.3, -0.6)
     )
-    default: Parameters | None = (0.0, 0.3, 0.5, 0.6)
+    defaults: tuple[Parameters, ...] = ((0.0, 0.3, 0.5, 0.6), (0.0, 0.3, 0.5, -0.6))
     transfers = False
 
     def possible(self, training: TrainingSet) -> bool:
