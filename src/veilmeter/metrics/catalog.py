@@ -213,6 +213,16 @@ _OF_ATTACKS = (
         _CHAMPION, "inversion", "", 0, 100,
     ),
     Measure(
+        "learning_eer", "EER with more effort", "percent", "higher",
+        "The attacker's EER when it has fewer or more of its own runs, enrollment recordings or other people's speech.",
+        "veilmeter", "verification", "the EER of the same attack with part of what there is", 0, 100, bar=50,
+    ),
+    Measure(
+        "learning_linkability", "Linkability with more effort", "probability", "lower",
+        "The chance of a link when the attacker has fewer or more runs, recordings or other people's speech.",
+        "veilmeter", "linking", "the Linkability of the same attack with part of what there is", 0, 1,
+    ),
+    Measure(
         "inference", "attribute inference", "percent", "lower",
         "How often an attribute (gender, accent) is guessed right from protected speech, balanced over its values.",
         "Opinion 05/2014", "inference", "mean over values of the share guessed right", 0, 100, bar=100,

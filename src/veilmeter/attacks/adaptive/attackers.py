@@ -15,6 +15,7 @@ from veilmeter.attacks.adaptive.own_data import OwnData, own_data, usable_runs
 from veilmeter.attacks.adaptive.released import balanced, pooled, supported
 from veilmeter.attacks.adaptive.training import Space
 from veilmeter.attacks.base import Attack, AttackScores, Floats, Material
+from veilmeter.attacks.takeover import ADAPTATION, ANONYMIZER, METHODS, ORIGINALS
 
 Release = Literal["nothing", "together", "pseudonyms"]
 
@@ -27,7 +28,7 @@ class AdaptiveAttack(Attack):
     this was as strong as averaging vectors, and better calibrated.
     """
 
-    knows = frozenset({"originals", "anonymizer", "methods"})
+    knows = frozenset({ORIGINALS, ANONYMIZER, ADAPTATION, METHODS})
 
     def __init__(
         self, name: str, about: str, families: Sequence[str] | None = None, release: Release = "nothing"

@@ -1,0 +1,85 @@
+"""More knowledge, never less success: an attacker who knows more could always do what one who knows less does.
+
+Where it does surely worse, its method failed it; it takes over the other's scores, and that is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.attacks.base import Floats
+from veilmeter.core.intervals import LEVEL, clustered_t
+
+ORIGINALS, ANONYMIZER, ADAPTATION, METHODS = "originals", "anonymizer", "adaptation", "methods"
+# What the papers' attackers know, beside those that say it themselves (`Attack.knows`).
+KNOWS: Mapping[str, frozenset[str]] = {
+    "ignorant": frozenset({ORIGINALS}),
+    "lazy-informed": frozenset({ORIGINALS, ANONYMIZER}),
+    "procrustes": frozenset({ORIGINALS, ANONYMIZER}),
+    "informed": frozenset({ORIGINALS, ANONYMIZER, ADAPTATION}),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Success:
+    """How well one attacker did on each conversation: `ahead` is the share of the other candidates that score lower
+    than the right one, `speakers` who speaks."""
+
+    ahead: Floats
+    speakers: NDArray[np.object_]
+
+    @classmethod
+    def of(cls, scores: Floats, enrolled: Sequence[str], spoken: Sequence[str] | NDArray[np.object_]) -> Success:
+        """From scores of candidates (rows) for conversations (columns); people who are not enrolled are left out."""
+        code = {name: number for number, name in enumerate(enrolled)}
+        names = np.asarray(spoken, object)
+        known = np.array([name in code for name in names], bool)
+        own = np.array([code[name] for name in names[known]], np.int64)
+        columns = scores[:, known]
+        lower = (columns < columns[own, np.arange(len(own))]).sum(axis=0)
+        return cls(lower / max(1, len(code) - 1), names[known])
+
+
+@dataclass(frozen=True)
+class Takeover:
+    """`attacker`, who knows more, does surely worse than `other`: by `difference` in the share of candidates beaten."""
+
+    attacker: str
+    other: str
+    difference: float
+    interval: tuple[float, float]
+
+    @property
+    def sentence(self) -> str:
+        points = f"{100 * abs(self.difference):.1f}"
+        return (
+            f"The {self.attacker} attacker knows all that the {self.other} one knows, but its own method did worse (by "
+            f"{points} points of candidates beaten): it takes over the other's method."
+        )
+
+
+def takeovers(successes: Mapping[str, Success], knows: Mapping[str, frozenset[str]] = KNOWS) -> tuple[Takeover, ...]:
+    """For each attacker the best of those who know less and did surely better, if any, on the same conversations.
+
+    Surely: the interval of the paired difference, clustered by speaker, at 95 % for all comparisons together.
+    """
+    pairs = [
+        (more, less)
+        for more, less in permutations([name for name in successes if name in knows], 2)
+        if knows[less] < knows[more] and len(successes[more].ahead) == len(successes[less].ahead)
+    ]
+    best: dict[str, Takeover] = {}
+    for more, less in pairs:
+        difference = successes[more].ahead - successes[less].ahead
+        level = 1 - (1 - LEVEL) / len(pairs)
+        low, high = clustered_t(difference, successes[more].speakers.astype(str), level=level)
+        if high < 0:
+            found = Takeover(more, less, float(difference.mean()), (low, high))
+            if more not in best or found.difference < best[more].difference:
+                best[more] = found
+    return tuple(best.values())
