@@ -233,7 +233,7 @@ def test_intervals_without_people_say_so() -> None:
 
 def test_null_levels_are_those_of_the_methods_page() -> None:
     rng = np.random.default_rng(0)
-    found = null_levels(rng.normal(size=548), rng.normal(size=11196), draws=400)
+    found = null_levels(Scores.from_arrays(rng.normal(size=548), rng.normal(size=11196)), draws=400)
     assert found["d_ece"].mean == pytest.approx(0.0019, abs=2e-4)
     assert found["d_ece"].range[1] == pytest.approx(0.0042, abs=6e-4)
     assert found["l_w"].mean == pytest.approx(0.48, abs=0.06)
@@ -246,7 +246,7 @@ def test_null_levels_are_those_of_shuffled_labels() -> None:
     rng = np.random.default_rng(1)
     pooled = rng.integers(0, 30, 400).astype(float)
     for targets in (60, 330):  # either class may be the rarer one
-        found = null_levels(pooled[:targets], pooled[targets:], draws=300, seed=2)
+        found = null_levels(Scores.from_arrays(pooled[:targets], pooled[targets:]), draws=300, seed=2)
         direct = []
         for _ in range(300):
             shuffled = rng.permutation(pooled)

@@ -69,7 +69,7 @@ def compared(
     for name, scores in sets.items():
         data = prepare(scores.targets, scores.impostors)
         points[name] = values(data)
-        nulls[name] = null_levels(data.targets, data.impostors, seed=seed)
+        nulls[name] = null_levels(scores, seed=seed)
         if intervals:
             spreads[name] = replicates_of(scores, data, resamples, seed, engine=engine)
     out: dict[str, Estimate] = {}
@@ -145,7 +145,7 @@ def per_speaker(
         name = scores.names[int(part.enrol_speaker[0])] if scores.names else str(int(part.enrol_speaker[0]))  # type: ignore[index]
         data = prepare(part.targets, part.impostors)
         found = values(data, eer_method)
-        nulls = null_levels(data.targets, data.impostors, draws=draws, seed=seed, eer_method=eer_method)
+        nulls = null_levels(part, draws=draws, seed=seed, eer_method=eer_method)
         spread = None
         if intervals:
             # One person's target trials are all of one pair of people: what varies is the utterance.

@@ -97,7 +97,7 @@ def measure_scores(
         spread = replicates_of(scores, data, resamples, seed, eer_method, engine)
     nulls: Mapping[str, Null] = {}
     if intervals or len(scores) <= NULL_ANYWAY:
-        nulls = null_levels(data.targets, data.impostors, seed=seed, eer_method=eer_method)
+        nulls = null_levels(scores, seed=seed, eer_method=eer_method)
     extras = extra_facts(data, found)
     return {
         name: made(name, value, scores, method=method_of(name, eer_method, len(data.impostors)), spread=spread,

@@ -1,0 +1,105 @@
+"""Who is who, dealt anew: target trials as they would be if every enrolled person were somebody else of the test.
+
+Trials of one pair of speakers share what these two voices share. Shuffling trials one by one tears such cells apart and
+makes chance look narrower than it is; here whole cells change places, so that what speakers share stays together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.data.scores import Scores
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+LEAST_SPEAKERS = 5  # tested; fewer can't be dealt in enough ways
+LEAST_SHARE = 0.8  # of the target trials that a relabeling must have: impostor trials may have been thinned out
+
+
+@dataclass(frozen=True, eq=False)
+class Relabeling:
+    """Trials in cells of one enrolled and one test speaker; `groups` are enrolled speakers with the same test speakers.
+
+    `values` are in the order of the cells, whose keys (enrolled x `width` + test) rise; `targets` is how many target
+    trials there really are.
+    """
+
+    values: Floats
+    keys: Codes
+    starts: Codes
+    sizes: Codes
+    width: int
+    groups: tuple[tuple[Codes, Codes], ...]
+    targets: int
+
+    def draw(self, rng: np.random.Generator) -> Floats:
+        """The scores of the target trials if everybody enrolled were another, randomly chosen test speaker."""
+        used = np.zeros(self.width, bool)
+        wanted = []
+        for enrolled, tested in self.groups:
+            partners = dealt(enrolled, tested[~used[tested]], rng)
+            used[partners] = True
+            wanted.append(enrolled[: len(partners)] * self.width + partners)
+        cells = np.searchsorted(self.keys, np.concatenate(wanted))
+        sizes = self.sizes[cells]
+        ends = np.cumsum(sizes)
+        chosen = self.values[np.repeat(self.starts[cells] - (ends - sizes), sizes) + np.arange(ends[-1])]
+        return rng.choice(chosen, self.targets, replace=False) if len(chosen) > self.targets else chosen
+
+
+def dealt(people: Codes, partners: Codes, rng: np.random.Generator) -> Codes:
+    """A different partner for each of the people in turn, nobody themselves; fewer where there are not enough.
+
+    >>> rng = np.random.default_rng(0)
+    >>> dealt(np.arange(3), np.arange(3), rng).tolist() in ([1, 2, 0], [2, 0, 1])
+    True
+    """
+    order = rng.permutation(partners)
+    for i in range(min(len(people), len(order))):
+        if order[i] == people[i]:
+            # Whoever gets this one isn't this person; whatever comes instead isn't this partner.
+            others = np.flatnonzero(np.arange(len(order)) != i)
+            if not len(others):
+                return order[:0]
+            j = int(rng.choice(others))
+            order[i], order[j] = order[j], order[i]
+    return order[: len(people)]
+
+
+def relabeling(scores: Scores) -> Relabeling | None:
+    """How the trials can be dealt anew; None where speakers aren't known, are too few, or hardly meet any other."""
+    enrol, test = scores.enrol_speaker, scores.test_speaker
+    if enrol is None or test is None or not np.array_equal(enrol == test, scores.is_target):
+        return None
+    people = np.unique(enrol[scores.is_target])
+    width = int(max(enrol.max(), test.max())) + 1
+    mine = np.zeros(width, bool)
+    mine[people] = True
+    rows = np.flatnonzero(mine[enrol])
+    key = enrol[rows] * width + test[rows]
+    order = np.argsort(key, kind="stable")
+    keys, starts, sizes = np.unique(key[order], return_index=True, return_counts=True)
+    groups = _groups(keys, width)
+    own = keys // width == keys % width
+    if len(np.unique(keys % width)) < LEAST_SPEAKERS or sum(len(tested) - 1 for _, tested in groups) < len(groups):
+        return None
+    targets = int(sizes[own].sum())
+    others = np.bincount(keys // width, np.where(own, 0, sizes), width)[people]
+    cells = np.bincount(keys // width, ~own, width)[people]
+    expected = float(np.sum(others / np.maximum(cells, 1)))
+    if expected < LEAST_SHARE * targets:
+        return None
+    return Relabeling(scores.values[rows[order]], keys, starts, sizes, width, groups, targets)
+
+
+def _groups(keys: Codes, width: int) -> tuple[tuple[Codes, Codes], ...]:
+    """Enrolled speakers who meet the same test speakers, and these."""
+    starts = np.flatnonzero(np.diff(keys // width, prepend=-1))
+    alike: dict[bytes, tuple[list[int], Codes]] = {}
+    for cells in np.split(keys, starts[1:]):
+        tested = cells % width
+        alike.setdefault(tested.tobytes(), ([], tested))[0].append(int(cells[0] // width))
+    return tuple((np.array(enrolled), tested) for enrolled, tested in alike.values())
