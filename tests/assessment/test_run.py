@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 import synthetic_voices as voices
 
-from veilmeter.assessment import assess, measuring, read_results, tasks
+from veilmeter.assessment import assess, read_results, tasks
 from veilmeter.core.errors import InputError
+from veilmeter.core.estimate import Estimate
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vectors import write_embeddings
+from veilmeter.results.model import Results
 
 ORIGINAL = voices.original(16, 6)
 PARTLY = voices.partly(ORIGINAL)
@@ -24,66 +27,91 @@ ALL: dict[str, Any] = {"resamples": 10, "lengths": [1], "by": "gender", "populat
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    folder = tmp_path_factory.mktemp("whole")
-    out = folder / "run"
-    found = assess(
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
+    out = tmp_path_factory.mktemp("whole") / "run"
+    done = assess(
         ORIGINAL,
         PARTLY,
-        anonymized_again=voices.partly(ORIGINAL, seed=3),
+        attacker_run=voices.partly(ORIGINAL, seed=3),
         train_original=OTHERS,
         train_anonymized=[voices.partly(OTHERS, seed=1), voices.partly(OTHERS, seed=2)],
         train_similar=voices.partly(OTHERS, seed=4, shift=0.3),
         out=out,
         **ALL,
     )
-    return out, found.results
+    return out, done.results
 
 
-def test_results_are_as_documented(whole: tuple[Path, dict[str, Any]]) -> None:
+def eers(results: Results) -> dict[str, float]:
+    return {name: estimate_of(results, name).value for name in results.attackers}
+
+
+def estimate_of(results: Results, attacker: str, measure: str = "eer") -> Estimate:
+    estimate = results.attackers[attacker].estimates.one(measure)
+    assert estimate is not None
+    return estimate
+
+
+def test_results_are_as_documented(whole: tuple[Path, Results]) -> None:
     out, results = whole
     assert read_results(out) == results
-    assert results["schema"] == 1
-    for key in ("version", "title", "command", "seed", "parameters", "inputs", "protocol", "attackers", "similarity",
-                "inversion", "inference", "runs", "worst_case", "verdict", "trust", "speakers", "zebra"):  # fmt: skip
-        assert key in results, key
+    form = json.loads((out / "results.json").read_text())
+    assert form["schema"] == 2
     documented = (Path(__file__).parents[2] / "docs" / "results.md").read_text()
-    for key in results:
+    for key in form:
         assert f"`{key}`" in documented, f"{key} is not in docs/results.md"
-    assert set(results["attackers"]) == {
+    assert set(form["parts"]) == {"similarity", "inversion", "inference", "runs", "sessions", "zebra"}
+
+
+def test_every_attacker_is_measured_alike(whole: tuple[Path, Results]) -> None:
+    results = whole[1]
+    assert list(results.attackers) == [
         "original", "ignorant", "lazy-informed", "semi-informed", "informed", "procrustes", "wasserstein-procrustes",
-    }  # fmt: skip
-    for name, one in results["attackers"].items():
-        estimates = one["estimates"]
+        "adaptive",
+    ]  # fmt: skip
+    for name, attacker in results.attackers.items():
+        estimates = attacker.estimates
         for measure in ("eer", "d_ece", "l_w", "min_cllr", "d_sys", "linkability", "singling_out", "residual_risk",
                         "control", "hit_share", "one_minus_eer", "cmc", "rank_disclosure",
                         "population_linkability"):  # fmt: skip
             assert measure in estimates, (name, measure)
-        assert set(one["by"]["gender"]) == {"f", "m"}
-        assert {point["length"] for point in estimates["linkability"]} == {1}
-        assert max(point["speakers"] for point in estimates["linkability"]) == 16
-        assert len(one["profile"]["log_odds"]) == len(one["profile"]["pav"])
-        assert len(one["det"]["fpr"]) == len(one["det"]["fnr"]) <= 1000
-    assert results["protocol"]["training"] == "separate corpus"
-    assert results["attackers"]["informed"]["trained_on"] == "140 recordings of 14 other speakers"
-    assert results["verdict"]["not_tested"] == []
-    assert results["inputs"]["matched"] == 96
-    assert "c_ece_linear" in results["runs"]["estimates"]
-    assert results["runs"]["across"]["estimates"]["linkability"]
-    assert results["inference"]["gender"]["values"] == {"f": 8, "m": 8}
-    assert results["inversion"]["learning_curve"][-1]["pairs"] == 48
-    assert set(results["sessions"]["estimates"]) == {
+        assert set(attacker.by["gender"]) == {"f", "m"}
+        assert {point.at["length"] for point in estimates.points("linkability")} == {1}
+        assert max(point.at["speakers"] for point in estimates.points("linkability")) == 16
+        assert len(attacker.profile["log_odds"]) == len(attacker.profile["pav"])
+        assert len(attacker.det["fpr"]) == len(attacker.det["fnr"]) <= 1000
+        turned = estimates.points("one_minus_eer").only()
+        assert turned.value == pytest.approx(1 - estimate_of(results, name).value / 100)
+        assert turned.interval is not None
+        assert attacker.reference == (name != "adaptive")
+    assert results.protocol.training == "separate corpus"
+    assert results.attackers["informed"].trained_on == "140 recordings of 14 other speakers"
+    assert results.attackers["ignorant"].trained_on == "nothing of this assessment"
+    assert "14 other people" in results.attackers["adaptive"].trained_on
+    assert results.verdict.not_tested == ()
+
+
+def test_parts(whole: tuple[Path, Results]) -> None:
+    results = whole[1]
+    assert results.matching.matched == 96
+    runs = results.parts["runs"]
+    assert "c_ece_linear" in runs.estimates
+    assert runs.reference.points("linkability")
+    assert results.parts["inference"].details["gender"]["values"] == {"f": 8, "m": 8}
+    assert results.parts["inversion"].details["learning_curve"][-1]["pairs"] == 48
+    assert set(results.parts["sessions"].estimates.names) == {
         "linkability_within_session", "linkability_across_sessions", "linkability_to_original",
     }  # fmt: skip
 
 
-def test_more_knowledge_helps(whole: tuple[Path, dict[str, Any]]) -> None:
-    eers = {name: one["estimates"]["eer"]["value"] for name, one in whole[1]["attackers"].items()}
-    assert eers["informed"] < eers["lazy-informed"]
-    assert eers["original"] < 2
+def test_more_knowledge_helps(whole: tuple[Path, Results]) -> None:
+    errors = eers(whole[1])
+    assert errors["informed"] < errors["lazy-informed"]
+    assert errors["adaptive"] <= min(errors["lazy-informed"], errors["ignorant"])
+    assert errors["original"] < 2
 
 
-def test_tables(whole: tuple[Path, dict[str, Any]]) -> None:
+def test_tables(whole: tuple[Path, Results]) -> None:
     out, results = whole
     scores = pq.read_table(out / "tables" / "scores-informed.parquet").to_pydict()
     assert len(scores["score"]) == 16 * 48
@@ -92,27 +120,27 @@ def test_tables(whole: tuple[Path, dict[str, Any]]) -> None:
     from veilmeter.metrics.scores.verification import eer
 
     values = np.array(scores["score"])
-    assert eer(values[target], values[~target]) == results["attackers"]["informed"]["estimates"]["eer"]["value"]
+    assert eer(values[target], values[~target]) == estimate_of(results, "informed").value
     for speaker, utterance, same in zip(scores["enrolment_speaker"], scores["utterance"], target, strict=True):
         assert utterance.startswith(speaker + "-") == same
     people = pq.read_table(out / "tables" / "speakers.parquet").to_pylist()
     assert {row["speaker"] for row in people} == set(ORIGINAL.names)
     matrices = pq.read_table(out / "tables" / "matrices.parquet").to_pydict()
     assert len(matrices["row"]) == 3 * 16 * 16
+    assert set(results.tables) == {file.name for file in (out / "tables").iterdir()}
     for file in out.rglob("*"):
         if file.is_file():
             assert file.stat().st_mode & 0o077 == 0, f"others can read {file.name}"
 
 
-def test_speakers_by_risk(whole: tuple[Path, dict[str, Any]]) -> None:
-    rows = whole[1]["speakers"]
-    assert [row["risk"]["value"] for row in rows] == sorted((row["risk"]["value"] for row in rows), reverse=True)
-    for row in rows:
-        assert row["risk"]["value"] == max(one["value"] for one in row["by_attacker"].values())
-        assert row["risk"]["interval"][0] <= row["risk"]["value"] <= row["risk"]["interval"][1]
-        assert row["animal"]
-        assert "original" not in row["by_attacker"]
-    assert whole[1]["unprotected"]["of"] == 16
+def test_speakers_by_risk(whole: tuple[Path, Results]) -> None:
+    persons = whole[1].people.persons
+    assert len(persons) == 16
+    for person in persons:
+        assert person.risk.value == max(estimate.value for estimate in person.by_attacker.values())
+        assert person.animal
+        assert person.gender in "fm"
+        assert "original" not in person.by_attacker
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, stop_after: int | None = None) -> list[str]:
@@ -120,7 +148,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, stop_after: int | None = None) -> l
     done: list[str] = []
     real = tasks.perform
 
-    def perform(piece: tasks.Task) -> tasks.Result:
+    def perform(piece: tasks.Task) -> Any:
         if stop_after is not None and len(done) >= stop_after:
             raise KeyboardInterrupt
         done.append(piece.name)
@@ -167,10 +195,10 @@ def test_other_input_or_options_are_not_taken_for_the_same(tmp_path: Path) -> No
     options = FAST | {"measures": ["scores"], "attackers": ["ignorant"]}
     first = assess(ORIGINAL, PARTLY, out=tmp_path, **options).results
     other = assess(ORIGINAL, voices.partly(ORIGINAL, seed=7), out=tmp_path, **options).results
-    assert first["attackers"]["ignorant"]["estimates"]["eer"] != other["attackers"]["ignorant"]["estimates"]["eer"]
+    assert estimate_of(first, "ignorant") != estimate_of(other, "ignorant")
     seeded = assess(ORIGINAL, PARTLY, out=tmp_path, **(options | {"seed": 1})).results
     fresh = assess(ORIGINAL, PARTLY, **(options | {"seed": 1})).results
-    assert seeded == fresh
+    assert replace(seeded, tables={}) == fresh
 
 
 def test_processes_and_order_do_not_matter(tmp_path: Path) -> None:
@@ -208,9 +236,9 @@ def test_every_speaker_meets_an_attacker_that_never_saw_them() -> None:
 
 def test_said_when_cross_validated() -> None:
     results = assess(ORIGINAL, PARTLY, **FAST, attackers=["informed", "ignorant"]).results
-    assert results["protocol"]["training"] == "cross-validation by speaker"
-    assert results["protocol"]["folds"] == 5
-    assert "heard neither" in results["attackers"]["informed"]["trained_on"]
+    assert results.protocol.training == "cross-validation by speaker"
+    assert results.protocol.details["folds"] == 5
+    assert "heard neither" in results.attackers["informed"].trained_on
 
 
 def test_plda_and_centred_cosine() -> None:
@@ -220,29 +248,30 @@ def test_plda_and_centred_cosine() -> None:
         ORIGINAL, PARTLY, train_anonymized=others,
         attackers={"ignorant": {"backend": "centred-cosine"}, "informed": {"backend": "plda"}, "lazy-informed": {}},
         **options,
-    ).results["attackers"]  # fmt: skip
-    assert found["informed"]["backend"].startswith("PLDA")
-    assert found["ignorant"]["backend"] == "centred cosine"
-    assert found["informed"]["estimates"]["eer"]["value"] < found["lazy-informed"]["estimates"]["eer"]["value"]
-    assert found["informed"]["estimates"]["singling_out"]
+    ).results  # fmt: skip
+    assert found.attackers["informed"].backend.startswith("PLDA")
+    assert found.attackers["ignorant"].backend == "centred cosine"
+    assert eers(found)["informed"] < eers(found)["lazy-informed"]
+    assert found.attackers["informed"].estimates.points("singling_out")
 
 
 def test_matrix_and_vector_singling_out_agree() -> None:
     """The detour over score matrices gives what the measure gives on vectors, for the same attack."""
-    from veilmeter.assessment.isolating import _of_scores, _one_length
-    from veilmeter.metrics.legal.conversations import conversations
+    from veilmeter.assessment.isolating import isolation_conversations, isolation_curves
+    from veilmeter.assessment.scoring import Comparison
 
-    job = measuring.Job(
-        name="x", enrol=ORIGINAL.take(ORIGINAL.codes >= 0), test=PARTLY, recipe=measuring.Recipe(), mask=None,
-        lengths=(1,), sizes=(5, 16), population=(), measures=(), groups={}, intervals=False, resamples=10, seed=0,
-    )  # fmt: skip
-    scorer = job.recipe.scorer(job.enrol, job.test)
-    direct = _one_length(job, scorer, 1)
-    said = conversations(PARTLY, 1, least=2, most=10, seed=0)
-    around = _of_scores(job, scorer, said, [5, 16])
-    assert direct is not None
-    for size in (5, 16):
-        np.testing.assert_allclose(direct.per_predicate(size), around.per_predicate(size), atol=0.021)
+    spoken = isolation_conversations(PARTLY, 1, 0)
+    assert spoken is not None
+    comparison = Comparison(ORIGINAL)
+    scored = comparison.score(PARTLY, [spoken.utterances])
+    assert scored.sides is not None
+    options: dict[str, Any] = {"intervals": False, "seed": 0}
+    curves = [
+        isolation_curves(way, comparison.names, spoken, scored.tables[0], [5, 16], **options)["singling_out"]
+        for way in (scored, replace(scored, sides=None))
+    ]
+    for direct, around in zip(*curves, strict=True):
+        assert direct.value == pytest.approx(around.value, abs=0.021)
 
 
 def test_no_speaker_in_common() -> None:
@@ -259,25 +288,28 @@ def test_a_voice_is_no_speaker() -> None:
 def test_what_has_no_partner_is_counted() -> None:
     some = PARTLY.take(np.arange(10, len(PARTLY)))
     results = assess(ORIGINAL, some, **FAST, attackers=["ignorant"]).results
-    assert results["inputs"]["unmatched"] == {"only_original": 10, "only_anonymized": 0, "speaker_differs": 0}
+    assert results.matching.unmatched == {"only_original": 10, "only_anonymized": 0, "speaker_differs": 0}
 
 
 def test_read_results_of_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no results here"):
         read_results(tmp_path)
     (tmp_path / "results.json").write_text(json.dumps({"schema": 99}))
-    with pytest.raises(InputError, match="not results of this version"):
+    with pytest.raises(InputError, match="written by a newer version"):
         read_results(tmp_path)
 
 
 def test_vectors_of_different_extractors_are_refused(tmp_path: Path) -> None:
     """They were compared, and ended in an error of the linear algebra, or, with the same length, in nonsense."""
     shorter = PARTLY.with_vectors(PARTLY.vectors[:, :7])
-    for given in ({"anonymized": shorter}, {"anonymized": PARTLY, "anonymized_again": shorter}):
-        with pytest.raises(InputError, match=f"have {ORIGINAL.dimension} numbers, those of anonymized.* 7"):
+    for role, given in (
+        ("anonymized", {"anonymized": shorter}),
+        ("attacker run", {"anonymized": PARTLY, "attacker_run": shorter}),
+    ):
+        with pytest.raises(InputError, match=f"have {ORIGINAL.dimension} numbers, those of {role} 7"):
             assess(ORIGINAL, **given, **FAST)
     write_embeddings(shorter, tmp_path / "shorter.npz")
-    with pytest.raises(InputError, match=r"attackers.ignorant: its enrolment vectors have"):
+    with pytest.raises(InputError, match=r"attackers.ignorant: its enrollment vectors have"):
         assess(ORIGINAL, PARTLY, **FAST, attackers={"ignorant": {"anonymized": str(tmp_path / "shorter.npz")}})
     for name, vectors, extractor in (("a", ORIGINAL, "campplus"), ("b", PARTLY, "ge2e"), ("c", PARTLY, "campplus")):
         write_embeddings(vectors, tmp_path / name)
@@ -286,7 +318,7 @@ def test_vectors_of_different_extractors_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"are of campplus \(of campplus\), those of anonymized of ge2e \(of ge2e\)"):
         assess(tmp_path / "a", tmp_path / "b", **FAST)
     results = assess(tmp_path / "a", tmp_path / "c", **FAST, attackers="ignorant").results
-    assert results["extractor"] == {"name": "campplus", "version": "of campplus", "dimension": ORIGINAL.dimension}
+    assert results.extractor == {"name": "campplus", "version": "of campplus", "dimension": ORIGINAL.dimension}
 
 
 def test_what_was_asked_for_and_is_not_there_is_an_error() -> None:
@@ -299,29 +331,29 @@ def test_what_was_asked_for_and_is_not_there_is_an_error() -> None:
     few = Embeddings(PARTLY.vectors, PARTLY.utterances, PARTLY.speakers, {"accent": ["here"] * len(PARTLY)})
     given = Embeddings(ORIGINAL.vectors, ORIGINAL.utterances, ORIGINAL.speakers, {"accent": ["here"] * len(PARTLY)})
     results = assess(given, few, **FAST, attackers="ignorant").results
-    assert any(line.startswith("inference: accent can't be inferred") for line in results["verdict"]["not_tested"])
+    assert any(line.startswith("inference: accent can't be inferred") for line in results.verdict.not_tested)
 
 
 def test_a_population_that_can_not_be_told_is_said() -> None:
     options = FAST | {"measures": ["linkability", "population"], "lengths": [1], "attackers": "ignorant"}
     results = assess(ORIGINAL, PARTLY, **options, population=[10, 1000]).results
-    found = results["attackers"]["ignorant"]["estimates"]["population_linkability"]
-    assert [one["speakers"] for one in found] == [1000]  # the small one does not cost the large one
-    assert any(text.startswith("10 people are fewer than the 16 enrolled") for text in results["warnings"])
+    points = results.attackers["ignorant"].estimates.points("population_linkability")
+    assert [point.at["speakers"] for point in points] == [1000]  # the small one does not cost the large one
+    assert any(text.startswith("10 people are fewer than the 16 enrolled") for text in results.warnings)
     few = [u for u in ORIGINAL.utterances if u.split("-")[0] in {*ORIGINAL.names[:4]}]
     results = assess(ORIGINAL.of_utterances(few), PARTLY.of_utterances(few), **options, population=[1000]).results
-    assert results["attackers"]["ignorant"]["estimates"]["population_linkability"] == []
-    assert any(text.startswith("Linkability is not extrapolated: only 4 people") for text in results["warnings"])
+    assert not results.attackers["ignorant"].estimates.points("population_linkability")
+    assert any(text.startswith("Linkability is not extrapolated: only 4 people") for text in results.warnings)
 
 
 def test_arrays() -> None:
     options = FAST | {"attackers": "ignorant"}
-    wanted = assess(ORIGINAL, PARTLY, **options).results["attackers"]["ignorant"]["estimates"]["eer"]
+    wanted = estimate_of(assess(ORIGINAL, PARTLY, **options).results, "ignorant")
     for shape in (lambda e: (e.vectors, e.utterances, e.speakers), lambda e: (e.vectors, list(e.speakers))):
-        found = assess(shape(ORIGINAL), shape(PARTLY), **options).results["attackers"]["ignorant"]["estimates"]["eer"]
+        found = estimate_of(assess(shape(ORIGINAL), shape(PARTLY), **options).results, "ignorant")
         if shape(ORIGINAL)[1] is ORIGINAL.utterances:
-            assert found["n"] == wanted["n"]  # sessions are not known here, so that the split differs
-        assert 0 <= found["value"] <= 50
+            assert found.n == wanted.n  # sessions are not known here, so that the split differs
+        assert 0 <= found.value <= 50
     for nonsense in (ORIGINAL.vectors, 5, {"vectors": ORIGINAL.vectors}, (ORIGINAL.vectors,)):
         with pytest.raises(InputError, match="does not say who speaks"):
             assess(ORIGINAL, nonsense, **options)

@@ -1,69 +1,78 @@
 """Inversion attacks in all their variants (Champion et al. 2021), beside those that are attackers of their own.
 
-What is known is what the attacker can make: the enrolment recordings, clear and anonymized. The variants are cheap, and
-a real attacker would try them all, so the strongest is the worst case.
+What is known is what the attacker can make: the enrollment recordings, clear and anonymized. The variants are cheap,
+and a real attacker would try them all, so the strongest is the worst case.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from veilmeter.assessment.tasks import Arrays, Measured
 from veilmeter.attacks.inversion import evaluate, identity_map, learn
 from veilmeter.attacks.inversion.attack import Settings
 from veilmeter.attacks.inversion.measures import Evaluation
 from veilmeter.attacks.inversion.needs import Experiment, learning_curve, permutation_null
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimates import Estimates
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.registry import measure
+from veilmeter.results.model import Part
 
 PCA = 70  # as in the paper
-Values = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Known:
     """Enrolment and trials, clear and anonymized; of one extractor, or the anonymized side of the attacker's own."""
 
-    clear_enrolment: Embeddings
-    anonymized_enrolment: Embeddings
+    clear_enrollment: Embeddings
+    anonymized_enrollment: Embeddings
     clear_trials: Embeddings
     anonymized_trials: Embeddings
 
 
-def inversion_piece(
-    known: Known, others: Mapping[str, Known], intervals: bool, seed: int
-) -> tuple[Values, dict[str, Any]]:
-    """Procrustes with and without PCA, centring and a map for each gender; the anonymized side also as the attackers
+def inversion_part(known: Known, others: Mapping[str, Known], intervals: bool, seed: int) -> tuple[Measured, Arrays]:
+    """Procrustes with and without PCA, centering and a map for each gender; the anonymized side also as the attackers
     with an extractor of their own see it; and, as the paper has them, the comparisons without any map."""
-    found: dict[str, list[Values]] = {}
-    oracle: dict[str, list[Values]] = {}
-    for extractor, one in {"": known, **others}.items():
-        if one.clear_enrolment.dimension != one.anonymized_enrolment.dimension:
+    measured: list[Estimate] = []
+    oracle: list[Estimate] = []
+    for extractor, sides in {"": known, **others}.items():
+        if sides.clear_enrollment.dimension != sides.anonymized_enrollment.dimension:
             continue
-        for settings in _variants(one, seed):
+        for settings in _variants(sides, seed):
             try:
-                learnt = learn(one.clear_enrolment, one.anonymized_enrolment, settings)
+                learned = learn(sides.clear_enrollment, sides.anonymized_enrollment, settings)
             except InputError:
                 continue
-            done = evaluate(learnt, one.anonymized_trials, one.clear_trials, one.clear_enrolment)
-            _collect(found, done, _at("procrustes", settings, extractor), intervals)
-        best = Settings(pca=_pca(one.clear_trials), by=_by(one), seed=seed)
-        learnt = learn(one.clear_trials, one.anonymized_trials, best)
-        done = evaluate(learnt, one.anonymized_trials, one.clear_trials, one.clear_enrolment)
-        _collect(oracle, done, _at("procrustes, oracle", best, extractor), intervals)
-    values: Values = {"estimates": found, "oracle": {"estimates": oracle}, "baselines": _baselines(known, others)}
-    if not found:
-        raise InputError("no inversion could be learnt")
-    return values, {}
+            done = evaluate(learned, sides.anonymized_trials, sides.clear_trials, sides.clear_enrollment)
+            measured += _points(done, _at("procrustes", settings, extractor), intervals)
+        best = Settings(pca=_pca(sides.clear_trials), by=_by(sides), seed=seed)
+        learned = learn(sides.clear_trials, sides.anonymized_trials, best)
+        done = evaluate(learned, sides.anonymized_trials, sides.clear_trials, sides.clear_enrollment)
+        oracle += _points(done, _at("procrustes, oracle", best, extractor), intervals)
+    if not measured:
+        raise InputError("no inversion could be learned")
+    part = Part(
+        name="inversion",
+        estimates=_by_name(measured),
+        reference=_by_name([*oracle, *_baselines(known, others)]),
+    )
+    return Measured(part=part), {}
+
+
+def _by_name(points: Sequence[Estimate]) -> Estimates:
+    """Measure by measure, in the order in which each was first met."""
+    names = dict.fromkeys(point.name for point in points)
+    return Estimates(point for name in names for point in points if point.name == name)
 
 
 def _variants(one: Known, seed: int) -> list[Settings]:
-    kinds = [Settings(seed=seed), Settings(center=True, seed=seed), Settings(pca=_pca(one.clear_enrolment), seed=seed)]
+    kinds = [Settings(seed=seed), Settings(center=True, seed=seed), Settings(pca=_pca(one.clear_enrollment), seed=seed)]
     if _by(one):
-        kinds += [Settings(by="gender", seed=seed), Settings(pca=_pca(one.clear_enrolment), by="gender", seed=seed)]
+        kinds += [Settings(by="gender", seed=seed), Settings(pca=_pca(one.clear_enrollment), by="gender", seed=seed)]
     return kinds
 
 
@@ -73,7 +82,7 @@ def _pca(embeddings: Embeddings) -> int:
 
 
 def _by(one: Known) -> str:
-    sides = (one.clear_enrolment, one.anonymized_enrolment, one.clear_trials, one.anonymized_trials)
+    sides = (one.clear_enrollment, one.anonymized_enrollment, one.clear_trials, one.anonymized_trials)
     genders = [side.attributes.get("gender") for side in sides]
     if any(column is None or not all(column) for column in genders):
         return ""
@@ -84,7 +93,7 @@ def _by(one: Known) -> str:
 def _at(attack: str, settings: Settings, extractor: str) -> dict[str, str | int]:
     at: dict[str, str | int] = {"attack": attack, "pca": settings.pca or 0}
     if settings.center:
-        at["centred"] = "yes"
+        at["centered"] = "yes"
     if settings.by:
         at["by"] = settings.by
     if extractor:
@@ -92,14 +101,16 @@ def _at(attack: str, settings: Settings, extractor: str) -> dict[str, str | int]
     return at
 
 
-def _collect(found: dict[str, list[Values]], done: Evaluation, at: Mapping[str, str | int], intervals: bool) -> None:
+def _points(done: Evaluation, at: Mapping[str, str | int], intervals: bool) -> list[Estimate]:
     rocch, roc = done.eer(), done.eer(method="roc", fold=True)
+    points: list[Estimate] = []
     for group in done.groups:
         where = {**at, **done.at(group)}
-        for name, one in (("top1", group.whose), ("top1_clear", group.where)):
-            found.setdefault(name, []).append(one.estimate(name, intervals=intervals, at=where).to_json())
+        for name, ranked in (("top1", group.whose), ("top1_clear", group.where)):
+            points.append(ranked.estimate(name, intervals=intervals, at=where))
         if group.name in rocch:
-            found.setdefault("eer", []).append(_eer(rocch[group.name], roc[group.name], where).to_json())
+            points.append(_eer(rocch[group.name], roc[group.name], where))
+    return points
 
 
 def _eer(rocch: float, roc: float, at: Mapping[str, str | int | float]) -> Estimate:
@@ -112,48 +123,48 @@ def _eer(rocch: float, roc: float, at: Mapping[str, str | int | float]) -> Estim
         unit=entry.unit,
         better=entry.better,
         null=50.0,
-        method="ROCCH, plain means as enrolment models",
+        method="ROCCH, plain means as enrollment models",
         at=at,
         extra={"roc_folded": roc},
     )
 
 
-def _baselines(known: Known, others: Mapping[str, Known]) -> list[Values]:
+def _baselines(known: Known, others: Mapping[str, Known]) -> list[Estimate]:
     """Lines 1 to 4 of Table 2: no map, plain means of the vectors as they are, cosine."""
-    same = identity_map(known.clear_enrolment.dimension)
     rows = [
-        ("original", known.clear_enrolment, known.clear_trials, ""),
-        ("ignorant", known.clear_enrolment, known.anonymized_trials, ""),
-        ("lazy-informed", known.anonymized_enrolment, known.anonymized_trials, ""),
-        *((name, one.anonymized_enrolment, one.anonymized_trials, name) for name, one in others.items()),
+        ("original", known.clear_enrollment, known.clear_trials),
+        ("ignorant", known.clear_enrollment, known.anonymized_trials),
+        ("lazy-informed", known.anonymized_enrollment, known.anonymized_trials),
+        *((name, sides.anonymized_enrollment, sides.anonymized_trials) for name, sides in others.items()),
     ]
-    found = []
-    for attacker, enrolment, trials, extractor in rows:
-        if enrolment.dimension != trials.dimension:
+    points = []
+    for attacker, enrollment, trials in rows:
+        if enrollment.dimension != trials.dimension:
             continue
-        done = evaluate(same if not extractor else identity_map(enrolment.dimension), trials, None, enrolment)
+        done = evaluate(identity_map(enrollment.dimension), trials, None, enrollment)
         rocch, roc = done.eer(), done.eer(method="roc", fold=True)
         plain = done.eer(method="roc")
         for group in done.groups:
             if group.name in rocch:
                 at = {"attack": "none", "attacker": attacker, **done.at(group)}
-                one = _eer(rocch[group.name], roc[group.name], at).to_json()
-                found.append({**one, "roc": plain[group.name]})
-    return found
+                point = _eer(rocch[group.name], roc[group.name], at)
+                points.append(point.with_(extra={**point.extra, "roc": plain[group.name]}))
+    return points
 
 
-def curve_piece(known: Known, seed: int, repeats: int = 3, shuffles: int = 10) -> tuple[Values, dict[str, Any]]:
+def curve_part(known: Known, seed: int, repeats: int = 3, shuffles: int = 10) -> tuple[Measured, Arrays]:
     """How many known pairs the attack needs, and what it gives when the pairs are shuffled."""
     experiment = Experiment(
-        known.clear_enrolment,
-        known.anonymized_enrolment,
+        known.clear_enrollment,
+        known.anonymized_enrollment,
         known.clear_trials,
         known.anonymized_trials,
         Settings(center=True, seed=seed),
     )
     curve = learning_curve(experiment, repeats=repeats, seed=seed)
     null = permutation_null(experiment, shuffles=shuffles, seed=seed)
-    return {
-        "learning_curve": [one.to_json() for one in curve.get("top1", [])],
+    details = {
+        "learning_curve": [point.to_json() for point in curve.get("top1", [])],
         "null": {name: {"mean": mean, "range": list(ends)} for name, (mean, ends) in null.items()},
-    }, {}
+    }
+    return Measured(part=Part(name="inversion", details=details)), {}

@@ -1,74 +1,62 @@
-"""Singling Out for any scorer: also for one that is no cosine of two vectors, such as PLDA or a cross-validated one."""
+"""Singling Out for any attacker: on vectors where a score is their cosine, else on tables of scores."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
-from veilmeter.attacks.backends.scoring import Fixed, Scorer
+from veilmeter.assessment.scoring import ScoreTables
+from veilmeter.attacks.base import Floats
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
+from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import Conversations, conversations
-from veilmeter.metrics.legal.singling_out import (
-    CONVERSATIONS,
-    SinglingOut,
-    singling_out,
-    singling_out_of_scores,
-)
-
-if TYPE_CHECKING:
-    from veilmeter.assessment.measuring import Job
+from veilmeter.metrics.legal.singling_out import CONVERSATIONS, SinglingOut, singling_out, singling_out_of_scores
 
 DRAWS, FOLDS = 5, 10
 
 
-def isolate(job: Job, scorer: Scorer, lengths: tuple[int, ...]) -> dict[str, list[Estimate]]:
-    """The curves `singling_out`, `control`, `residual_risk` and `hit_share`; lengths with too few speakers drop out."""
-    curves: dict[str, list[Estimate]] = {}
-    for length in lengths:
-        try:
-            found = _one_length(job, scorer, length)
-        except InputError:
-            continue
-        if found is None:
-            continue
-        for name, points in found.estimates(intervals=job.intervals).items():
-            curves.setdefault(name, []).extend(points)
-    return curves
-
-
-def _one_length(job: Job, scorer: Scorer, length: int) -> SinglingOut | None:
-    said = conversations(job.test, length, least=2, most=CONVERSATIONS, seed=job.seed)
-    sizes = sizes_of(job.sizes, len(said.names))
-    if not sizes:
+def isolation_conversations(test: Embeddings, length: int, seed: int) -> Conversations | None:
+    """The conversations that people are singled out by; None where fewer than two have enough of them."""
+    try:
+        spoken = conversations(test, length, least=2, most=CONVERSATIONS, seed=seed)
+    except InputError:
         return None
-    if isinstance(scorer, Fixed) and scorer.is_cosine:
-        other = scorer.test_backend or scorer.backend
-        return singling_out(
-            job.enrol.with_vectors(scorer.backend.project(job.enrol.vectors)),
-            job.test.with_vectors(other.project(job.test.vectors)),
-            sizes,
-            length=length,
-            draws=DRAWS,
-            folds=FOLDS,
-            seed=job.seed,
-        )
-    return _of_scores(job, scorer, said, sizes)
+    return spoken if len(spoken.names) >= 2 else None
 
 
-def sizes_of(wanted: tuple[int, ...], largest: int) -> list[int]:
-    from veilmeter.assessment.measuring import curve_sizes
+def isolation_curves(
+    scored: ScoreTables,
+    enrolled: Sequence[str],
+    spoken: Conversations,
+    scores: Floats | None,
+    sizes: Sequence[int],
+    *,
+    intervals: bool,
+    seed: int,
+) -> dict[str, list[Estimate]]:
+    """The curves `singling_out`, `control`, `residual_risk` and `hit_share` of one length; none where nobody who is
+    enrolled can be singled out."""
+    try:
+        if scored.sides is not None:
+            enroll, test = scored.sides
+            counted = singling_out(enroll, test, list(sizes), length=spoken.length, draws=DRAWS, folds=FOLDS, seed=seed)
+        elif scores is not None:
+            counted = _of_scores(scores, enrolled, spoken, sizes, seed)
+        else:
+            return {}
+    except InputError:
+        return {}
+    return counted.estimates(intervals=intervals)
 
-    return [n for n in curve_sizes(wanted, largest) if n >= 2]
 
-
-def _of_scores(job: Job, scorer: Scorer, said: Conversations, sizes: list[int]) -> SinglingOut:
-    """The same measure where only scores exist."""
-    names = set(said.names)
-    kept = np.array([speaker in names for speaker in job.enrol.speakers])
-    if not kept.any():
+def _of_scores(
+    scores: Floats, enrolled: Sequence[str], spoken: Conversations, sizes: Sequence[int], seed: int
+) -> SinglingOut:
+    there = set(spoken.names)
+    rows = np.flatnonzero([name in there for name in enrolled])
+    if not len(rows):
         raise InputError("no enrolled speaker is among those to be singled out")
-    enrol = job.enrol.take(kept)
-    scores = scorer.matrix(enrol, job.test, said.utterances)
-    return singling_out_of_scores(scores, enrol.names, said, sizes, draws=DRAWS, folds=FOLDS, seed=job.seed)
+    names = [name for name in enrolled if name in there]
+    return singling_out_of_scores(scores[rows], names, spoken, list(sizes), draws=DRAWS, folds=FOLDS, seed=seed)

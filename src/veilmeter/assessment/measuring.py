@@ -1,6 +1,6 @@
-"""One attacker's measures: everything that follows from its scores and from the matrices of longer conversations.
+"""One attacker's measures: everything that follows from its scores, for conversations of every length.
 
-`measure_attack` is a task of the engine: it gets a picklable `Job` and gives plain values, which are kept as a stage.
+`measure_attack` is a task of the engine: it gets a picklable `Job` and gives an `AttackerResult` and arrays.
 """
 
 from __future__ import annotations
@@ -12,82 +12,59 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.assessment.isolating import isolate
-from veilmeter.attacks.backends.scoring import Recipe, Scorer
+from veilmeter.assessment.isolating import isolation_conversations, isolation_curves
+from veilmeter.assessment.plugins import AddedMeasure, added_estimates
+from veilmeter.assessment.scoring import ScoreTables, Scoring
+from veilmeter.assessment.tasks import Arrays, Measured
 from veilmeter.attacks.base import Floats, Rows
-from veilmeter.attacks.knowledge import ORIGINAL
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimates import Estimates
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal.chance import Relabeled, Trials, relabel
-from veilmeter.metrics.legal.conversations import conversations
+from veilmeter.metrics.legal.conversations import Conversations, conversations
 from veilmeter.metrics.legal.linkability import Linkability
+from veilmeter.metrics.legal.one_minus_eer import of_eer
 from veilmeter.metrics.legal.population import population_linkability
 from veilmeter.metrics.legal.ranks import rank_estimates
-from veilmeter.metrics.registry import measure
 from veilmeter.metrics.scores.summary import measure_scores
 from veilmeter.metrics.scores.zebra import ece_profile
+from veilmeter.results.model import AttackerResult, LinkedPerson
 
-MOST_SCORES = 20_000_000  # in one matrix; beyond, trial utterances are drawn by speaker
+MOST_SCORES = 20_000_000  # in one table; beyond, trial utterances are drawn by speaker
 CURVE = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
 DET_POINTS = 300
 
 
-@dataclass(frozen=True, eq=False)
-class Undo:
-    """An attacker who learns to undo the anonymizer: from these clear and anonymized recordings of known people."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Asked:
+    """What is to be measured of every attacker. `groups` are people by attribute, for results within groups."""
 
-    clear: Embeddings
-    anonymized: Embeddings
-    method: str
-    seed: int
-
-    def apply(self, enrol: Embeddings, test: Embeddings) -> tuple[Embeddings, Embeddings, str]:
-        """Enrolment and trials in one space, and how they got there. Both sides are centred, which in many dimensions
-        gains most of what a PCA would."""
-        from veilmeter.attacks.inversion import learn
-        from veilmeter.attacks.inversion.attack import Settings
-
-        settings = Settings(method=self.method, center=True, seed=self.seed)  # type: ignore[arg-type]
-        learnt = learn(self.clear, self.anonymized, settings)
-        return learnt.see(enrol), learnt.restore(test), f"{self.method} on {len(self.clear)} centred vectors, cosine"
-
-
-@dataclass(frozen=True, eq=False)
-class Job:
-    """Everything that one attacker's measures depend on."""
-
-    name: str
-    enrol: Embeddings
-    test: Embeddings
-    recipe: Recipe
-    mask: NDArray[np.bool_] | None
     lengths: tuple[int, ...]
-    sizes: tuple[int, ...]
-    population: tuple[int, ...]
-    measures: tuple[str, ...]
-    groups: dict[str, dict[str, str]]  # attribute -> speaker -> value, for results by group
-    intervals: bool
-    resamples: int
-    seed: int
-    undo: Undo | None = None
+    sizes: tuple[int, ...] = ()
+    population: tuple[int, ...] = ()
+    measures: tuple[str, ...] = ()
+    added: tuple[AddedMeasure, ...] = ()
+    groups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    intervals: bool = True
+    resamples: int = 1000
+    seed: int = 0
+
+    def wants(self, family: str) -> bool:
+        return family in self.measures
 
 
-@dataclass
-class Found:
-    """What comes back: plain estimates, and arrays for the tables."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Job:
+    """Everything that one attacker's measures depend on; `attacker` says what is known of it before."""
 
-    backend: str = ""
-    estimates: dict[str, Any] = field(default_factory=dict)
-    profile: dict[str, Any] = field(default_factory=dict)
-    det: dict[str, Any] = field(default_factory=dict)
-    by: dict[str, dict[str, Any]] = field(default_factory=dict)
-    people: list[dict[str, Any]] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    scores: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    ties: float = 0.0
-    relabeled: Relabeled | None = None
+    attacker: AttackerResult
+    test: Embeddings
+    scoring: Scoring
+    asked: Asked
+    mask: NDArray[np.bool_] | None = None
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +74,6 @@ class Matrix:
     scores: Floats
     enrolled: tuple[str, ...]
     spoken: NDArray[np.object_]  # the speaker of each conversation
-    groups: Rows
     mask: NDArray[np.bool_] | None
     length: int
 
@@ -111,7 +87,6 @@ class Matrix:
             self.scores[np.ix_(rows, columns)],
             tuple(name for name, kept in zip(self.enrolled, rows, strict=True) if kept),
             self.spoken[columns],
-            self.groups[columns],
             None if self.mask is None else self.mask[np.ix_(rows, columns)],
             self.length,
         )
@@ -145,23 +120,32 @@ class Matrix:
         return Linkability(beats.sum(axis=1), len(code) - 1, speakers, names, self.length, own, beats)
 
 
-def make_matrix(job: Job, scorer: Scorer, length: int) -> Matrix | None:
-    """The scores of conversations of `length`; None where fewer than two speakers have that many utterances."""
+def trial_conversations(test: Embeddings, length: int, enrolled: int, seed: int) -> Conversations | None:
+    """The conversations of a length that are tried; None where fewer than two speakers have that many utterances."""
     most = None
-    allowed = MOST_SCORES // max(1, len(job.enrol.names))
-    if len(job.test) // length > allowed:
-        most = max(1, allowed // len(job.test.names))
+    allowed = MOST_SCORES // max(1, enrolled)
+    if len(test) // length > allowed:
+        most = max(1, allowed // len(test.names))
     try:
-        said = conversations(job.test, length, most=most, seed=job.seed)
+        spoken = conversations(test, length, most=most, seed=seed)
     except InputError:
         return None
-    if len(said.names) < 2:
-        return None
-    groups = said.utterances
-    mask = None if job.mask is None else np.asarray(job.mask[:, groups].any(axis=2), bool)
-    scores = scorer.matrix(job.enrol, job.test, groups)
-    spoken = job.test.speakers[groups[:, 0]]
-    return Matrix(scores, job.enrol.names, spoken, groups, mask, length)
+    return spoken if len(spoken.names) >= 2 else None
+
+
+def single_trials(job: Job) -> Scores:
+    """The scores of single recordings, for measures that compare several sets of scores."""
+    spoken = trial_conversations(job.test, 1, len(job.scoring.names), job.asked.seed)
+    if spoken is None:
+        raise InputError("there are no single trials")
+    tables = job.scoring.score(job.test, [spoken.utterances]).tables
+    return _matrix(job, spoken, tables[0]).to_scores()
+
+
+def _matrix(job: Job, spoken: Conversations, scores: Floats) -> Matrix:
+    rows: Rows = spoken.utterances
+    mask = None if job.mask is None else np.asarray(job.mask[:, rows].any(axis=2), bool)
+    return Matrix(scores, job.scoring.names, job.test.speakers[rows[:, 0]], mask, spoken.length)
 
 
 def curve_sizes(wanted: Sequence[int], largest: int) -> list[int]:
@@ -170,146 +154,196 @@ def curve_sizes(wanted: Sequence[int], largest: int) -> list[int]:
     return [*base, largest] if largest >= 2 else base
 
 
-def measure_attack(job: Job) -> Found:
-    attempt = ""
-    if job.undo is not None:
-        enrol, test, attempt = job.undo.apply(job.enrol, job.test)
-        job = replace(job, enrol=enrol, test=test)
-    scorer = job.recipe.scorer(job.enrol, job.test)
-    found = Found(backend=attempt or scorer.name)
-    matrices = {}
-    for length in job.lengths:
-        made = make_matrix(job, scorer, length)
-        if made is None:
-            found.warnings.append(f"no two speakers have {length} trial utterances: length {length} is left out")
+def measure_attack(job: Job) -> tuple[Measured, Arrays]:
+    """The attacker's result, and for the tables its scores of single recordings."""
+    asked, warnings = job.asked, list(job.remarks)
+    tried: dict[int, Conversations] = {}
+    for length in asked.lengths:
+        spoken = trial_conversations(job.test, length, len(job.scoring.names), asked.seed)
+        if spoken is None:
+            warnings.append(f"no two speakers have {length} trial utterances: length {length} is left out")
         else:
-            matrices[length] = made
-    if not matrices:
+            tried[length] = spoken
+    if not tried:
         raise InputError(
-            f"no two speakers have {min(job.lengths)} trial utterances: there is nothing to measure",
-            fix="give a smaller number with --lengths, or more recordings a speaker",
+            f"no two speakers have {min(asked.lengths)} trial utterances: there is nothing to measure",
+            fix="give a smaller number with --lengths, or more recordings per speaker",
         )
+    isolated = {
+        length: spoken
+        for length in (tried if asked.wants("singling-out") else ())
+        if (spoken := isolation_conversations(job.test, length, asked.seed)) is not None
+    }
+    tables = [spoken.utterances for spoken in (*tried.values(), *isolated.values())]
+    scored = job.scoring.score(job.test, tables)
+    matrices = {
+        length: _matrix(job, spoken, scores)
+        for (length, spoken), scores in zip(tried.items(), scored.tables, strict=False)
+    }
     first = matrices.get(1) or next(iter(matrices.values()))
-    found.scores = first.scores
-    found.estimates = estimates_of(job, matrices, scorer, found.warnings)
     scores = first.to_scores()
-    found.profile = profile_of(scores)
-    found.det = det_of(scores)
-    found.ties = tied_share(scores)
-    found.people = people_of(matrices)
-    parts_of: dict[tuple[str, str], dict[int, Matrix]] = {("", ""): matrices}
-    for attribute, values in job.groups.items():
-        found.by[attribute] = {}
+    everybody, said = estimates_of(matrices, asked, whole=True)
+    isolation = _isolation(job, scored, isolated, scored.tables[len(tried) :])
+    grouped = _grouped(matrices, asked.groups)
+    by, more = _by_group(grouped, asked)
+    result = replace(
+        job.attacker,
+        backend=scored.method,
+        trained_on=job.attacker.trained_on or scored.trained_on,
+        estimates=_in_order(everybody, isolation),
+        by=by,
+        people=linked_people(matrices),
+        ties=tied_share(scores),
+        profile=profile_of(scores),
+        det=det_of(scores),
+        details={**job.attacker.details, **scored.details},
+    )
+    measured = Measured(attacker=result, warnings=(*warnings, *said, *more, *scored.remarks))
+    arrays: dict[str, NDArray[Any]] = {"scores": first.scores}
+    if not result.is_attack or result.apart:
+        return measured, arrays
+    luck = relabeled_people(result.name, matrices, grouped, asked)
+    arrays |= {"values": luck.values, "first": luck.first, "own": luck.own}
+    return replace(measured, figures=luck.figures, enrolled=luck.enrolled), arrays
+
+
+def _in_order(estimates: Estimates, isolation: Estimates) -> Estimates:
+    """Singling Out stands behind the measures of scores, before the curves of linking."""
+    before = [point for point in estimates if not point.at]
+    behind = [point for point in estimates if point.at]
+    return Estimates([*before, *isolation, *behind])
+
+
+def _isolation(
+    job: Job, scored: ScoreTables, isolated: Mapping[int, Conversations], tables: Sequence[Floats]
+) -> Estimates:
+    curves: dict[str, list[Estimate]] = {}
+    for spoken, scores in zip(isolated.values(), tables, strict=True):
+        sizes = [n for n in curve_sizes(job.asked.sizes, len(spoken.names)) if n >= 2]
+        points = isolation_curves(
+            scored, job.scoring.names, spoken, scores, sizes, intervals=job.asked.intervals, seed=job.asked.seed
+        )
+        for name, curve in points.items():
+            curves.setdefault(name, []).extend(curve)
+    return Estimates.of(curves)
+
+
+def _grouped(
+    matrices: Mapping[int, Matrix], groups: Mapping[str, Mapping[str, str]]
+) -> dict[tuple[str, str], dict[int, Matrix]]:
+    """The scores within each group, by attribute and value; groups with nobody to compare are left out."""
+    grouped: dict[tuple[str, str], dict[int, Matrix]] = {}
+    for attribute, values in groups.items():
         for value in sorted({v for v in values.values() if v}):
             names = {name for name, v in values.items() if v == value}
             parts = {length: part for length, m in matrices.items() if (part := m.part(names)) is not None}
-            if not parts:
-                continue
-            parts_of[attribute, value] = parts
-            try:
-                found.by[attribute][value] = {"estimates": estimates_of(job, parts, None)}
-            except InputError as error:
-                found.warnings.append(f"{attribute} {value}: {error}")
-    if job.name != ORIGINAL.name:
-        found.relabeled = relabeled_of(job, parts_of)
-    return found
+            if parts:
+                grouped[attribute, value] = parts
+    return grouped
 
 
-def relabeled_of(job: Job, parts: Mapping[tuple[str, str], Mapping[int, Matrix]]) -> Relabeled:
+def _by_group(
+    grouped: Mapping[tuple[str, str], Mapping[int, Matrix]], asked: Asked
+) -> tuple[dict[str, dict[str, Estimates]], list[str]]:
+    by: dict[str, dict[str, Estimates]] = {attribute: {} for attribute in asked.groups}
+    warnings: list[str] = []
+    for (attribute, value), parts in grouped.items():
+        try:
+            by[attribute][value] = estimates_of(parts, asked)[0]
+        except InputError as error:
+            warnings.append(f"{attribute} {value}: {error}")
+    return by, warnings
+
+
+def relabeled_people(
+    attacker: str,
+    matrices: Mapping[int, Matrix],
+    grouped: Mapping[tuple[str, str], Mapping[int, Matrix]],
+    asked: Asked,
+) -> Relabeled:
     """Everything that a verdict looks at, with people relabeled at random: of everybody and of each group."""
-    trials = {}
-    for group, matrices in parts.items():
-        # The scores are measured on single utterances where there are any.
-        ordered = sorted(
-            matrices.values(), key=lambda matrix: (matrix.length != 1, list(matrices).index(matrix.length))
-        )
-        trials[group] = [made for matrix in ordered if (made := matrix.trials()) is not None]
-    everybody = trials.pop(("", ""))
-    sizes = dict.fromkeys(job.lengths, job.sizes or CURVE)
-    return relabel(job.name, everybody, sizes, groups=trials, seed=job.seed)
+
+    def trials(parts: Mapping[int, Matrix]) -> list[Trials]:
+        # The scores are measured on single utterances where there are any, else on the first length.
+        lengths = sorted(parts, key=lambda length: (length != 1, list(parts).index(length)))
+        return [made for length in lengths if (made := parts[length].trials()) is not None]
+
+    sizes = dict.fromkeys(asked.lengths, asked.sizes or CURVE)
+    groups = {group: trials(parts) for group, parts in grouped.items()}
+    return relabel(attacker, trials(matrices), sizes, groups=groups, seed=asked.seed)
 
 
-def estimates_of(
-    job: Job, matrices: dict[int, Matrix], scorer: Scorer | None, warnings: list[str] | None = None
-) -> dict[str, Any]:
-    """Everything that follows from the scores; Singling Out, which needs the vectors, only with a `scorer`. What could
-    not be told is added to `warnings`."""
+def estimates_of(matrices: Mapping[int, Matrix], asked: Asked, *, whole: bool = False) -> tuple[Estimates, list[str]]:
+    """Everything that follows from the scores, and what could not be told; what is about a population, or costs much,
+    only of the `whole`."""
     first = matrices.get(1) or next(iter(matrices.values()))
-    out: dict[str, Estimate | list[Estimate]] = {}
-    scores = first.to_scores()
-    if "scores" in job.measures:
-        out.update(measure_scores(scores, intervals=job.intervals, resamples=job.resamples, seed=job.seed))
-    links = {length: made for length, m in matrices.items() if (made := m.linkability()) is not None}
-    if "singling-out" in job.measures and scorer is not None:
-        out.update(isolate(job, scorer, tuple(matrices)))
-    if "linkability" in job.measures:
-        out["linkability"] = [
-            one
+    measured: dict[str, Estimate | Sequence[Estimate]] = {}
+    warnings: list[str] = []
+    if asked.wants("scores"):
+        scores = first.to_scores()
+        measured.update(measure_scores(scores, intervals=asked.intervals, resamples=asked.resamples, seed=asked.seed))
+        added, reasons = added_estimates(asked.added, scores)
+        measured.update(added)
+        warnings += reasons
+    links = {length: link for length, m in matrices.items() if (link := m.linkability()) is not None}
+    if asked.wants("linkability"):
+        measured["linkability"] = [
+            point
             for link in links.values()
-            for one in link.estimates(curve_sizes(job.sizes, link.largest), intervals=job.intervals)
+            for point in link.estimates(curve_sizes(asked.sizes, link.largest), intervals=asked.intervals)
         ]
-        out["one_minus_eer"] = [one_minus_eer(m, job) for m in matrices.values()]
-    if "ranks" in job.measures and scorer is not None:
+        measured["one_minus_eer"] = [_one_minus_eer(m, asked, measured) for m in matrices.values()]
+    if whole and asked.wants("ranks"):
         for link in links.values():
-            for name, points in rank_estimates(link, intervals=job.intervals, seed=job.seed).items():
-                curve = out.setdefault(name, [])
-                assert isinstance(curve, list)
-                curve.extend(points)
-    if "population" in job.measures and job.population and scorer is not None:
+            for name, points in rank_estimates(link, intervals=asked.intervals, seed=asked.seed).items():
+                measured[name] = [*_points(measured.get(name, [])), *_points(points)]
+    if whole and asked.wants("population") and asked.population:
         beyond: list[Estimate] = []
         for link in links.values():
-            points, said = extrapolated(link, job)
+            points, said = extrapolated(link, asked)
             beyond += points
-            if warnings is not None:
-                warnings += [text for text in said if text not in warnings]
-        out["population_linkability"] = list(beyond)
-    return {name: _plain(one) for name, one in out.items()}
+            warnings += [text for text in said if text not in warnings]
+        measured["population_linkability"] = beyond
+    return Estimates.of(measured), warnings
 
 
-def extrapolated(link: Linkability, job: Job) -> tuple[list[Estimate], list[str]]:
+def _points(measured: Estimate | Sequence[Estimate]) -> list[Estimate]:
+    return [measured] if isinstance(measured, Estimate) else list(measured)
+
+
+def _one_minus_eer(matrix: Matrix, asked: Asked, measured: Mapping[str, Any]) -> Estimate:
+    """The third row of the figure of Vauquier et al. 2025, for conversations of one length."""
+    eer = measured.get("eer") if matrix.length == 1 else None
+    if eer is None:
+        eer = measure_scores(matrix.to_scores(), intervals=asked.intervals, resamples=asked.resamples, seed=asked.seed)[
+            "eer"
+        ]
+    assert isinstance(eer, Estimate)
+    return of_eer(eer).with_(at={"speakers": len(matrix.enrolled), "length": matrix.length})
+
+
+def extrapolated(link: Linkability, asked: Asked) -> tuple[list[Estimate], list[str]]:
     """Linkability in the populations asked for, and what can't be said: of populations that are not larger than those
     enrolled, and of all where too few people are enrolled for the back-test."""
-    beyond = tuple(people for people in job.population if people >= link.largest)
+    beyond = tuple(people for people in asked.population if people >= link.largest)
     said = [
         f"{people:,} people are fewer than the {link.largest:,} enrolled: Linkability among them is measured "
         f"(--speakers {people}), not extrapolated"
-        for people in job.population
+        for people in asked.population
         if people < link.largest
     ]
     try:
-        return population_linkability(link, beyond, intervals=job.intervals, seed=job.seed) if beyond else [], said
+        return population_linkability(link, beyond, intervals=asked.intervals, seed=asked.seed) if beyond else [], said
     except InputError as error:
         return [], [*said, f"Linkability is not extrapolated: {error}"]
 
 
-def _plain(found: Estimate | list[Estimate]) -> Any:
-    return found.to_json() if isinstance(found, Estimate) else [one.to_json() for one in found]
-
-
-def one_minus_eer(matrix: Matrix, job: Job) -> Estimate:
-    """1 - EER, the third row of the figure of Vauquier et al. 2025, for conversations of one length."""
-    entry = measure("eer")
-    eer = measure_scores(matrix.to_scores(), intervals=False)["eer"]
-    assert isinstance(eer, Estimate)
-    return Estimate(
-        name="one_minus_eer",
-        label="1 - EER",
-        value=1 - eer.value / 100,
-        unit="probability",
-        null=0.5,
-        method=eer.method,
-        n=eer.n,
-        better="lower" if entry.better == "higher" else "higher",
-        at={"speakers": len(matrix.enrolled), "length": matrix.length},
-    )
-
-
-def profile_of(scores: Scores) -> dict[str, Any]:
+def profile_of(scores: Scores) -> dict[str, list[float]]:
     curves = ece_profile(scores.targets, scores.impostors)
     return {name: getattr(curves, name).tolist() for name in ("log_odds", "prior", "pav", "actual")}
 
 
-def det_of(scores: Scores) -> dict[str, Any]:
+def det_of(scores: Scores) -> dict[str, list[float]]:
     """The DET curve at thresholds spaced evenly in rank of either class, so that both ends are drawn well."""
     t, n = np.sort(scores.targets), np.sort(scores.impostors)
     shares = np.concatenate(
@@ -330,23 +364,22 @@ def tied_share(scores: Scores) -> float:
     return float(np.mean(n[at] == scores.targets))
 
 
-def people_of(matrices: dict[int, Matrix]) -> list[dict[str, Any]]:
+def linked_people(matrices: Mapping[int, Matrix]) -> tuple[LinkedPerson, ...]:
     """Each speaker's own risk: the chance that one of their conversations is linked among all who are enrolled."""
-    rows = []
+    rows: list[LinkedPerson] = []
     for length, matrix in matrices.items():
         link = matrix.linkability()
         if link is None:
             continue
         values = link.per_speaker(link.largest)
         rows += [
-            {
-                "speaker": name,
-                "length": length,
-                "among": link.largest,
-                "conversations": int(link.counts[code]),
-                "linked": float(values[code]),
-                "better": float(np.mean(link.better[link.speakers == code])),
-            }
+            LinkedPerson(
+                speaker=name,
+                length=length,
+                among=link.largest,
+                conversations=int(link.counts[code]),
+                linked=float(values[code]),
+            )
             for code, name in enumerate(link.names)
         ]
-    return rows
+    return tuple(rows)

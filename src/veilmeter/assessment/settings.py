@@ -1,32 +1,42 @@
-"""What an assessment is asked to do: one set of names for Python, the command line and the TOML file."""
+"""What an assessment is asked to do: one typed object for Python, the command line and the TOML file."""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from veilmeter.attacks.backends.registry import BACKENDS
-from veilmeter.attacks.knowledge import ATTACKERS, attacker
+from veilmeter.attacks.knowledge import attacker_name, default_attackers, known_attackers
 from veilmeter.core.errors import InputError
 
 # Families of measures, each of which can be left out.
-MEASURES = ("scores", "similarity", "linkability", "singling-out", "ranks", "population", "inversion", "inference")
+MEASURES = (
+    "scores",
+    "similarity",
+    "linkability",
+    "singling-out",
+    "ranks",
+    "population",
+    "inversion",
+    "inference",
+    "utility",
+)
 ADAPTATIONS = ("backend", "finetune")
-DEFAULT_ATTACKERS = ("ignorant", "lazy-informed", "semi-informed", "informed", "procrustes", "wasserstein-procrustes")
+DRAWS = {"per-speaker": "speaker", "per-utterance": "utterance"}
+ALIASES = {"enrol": "enroll", "anonymized_again": "attacker_run"}  # earlier spellings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttackerSettings:
     """What is special about one attacker: `[attackers.NAME]` in the TOML file.
 
-    `original`, `anonymized`: embeddings of the same utterances by the attacker's own extractor, as when it was
-    retrained elsewhere. `scores` with `trials`: score files of another system, measured as they are. `plda` (with
-    `mean` and `lda`): Kaldi's back end.
+    `original`, `anonymized`, `attacker_run`: embeddings of the same utterances by the attacker's own extractor, as when
+    it was retrained elsewhere. `scores` with `trials`: score files of another system, measured as they are. `plda`
+    (with `mean` and `lda`): Kaldi's back end.
     """
 
     backend: str | None = None
@@ -37,41 +47,64 @@ class AttackerSettings:
     lda: str | None = None
     original: tuple[str, ...] = ()
     anonymized: tuple[str, ...] = ()
+    attacker_run: tuple[str, ...] = ()
     scores: tuple[str, ...] = ()
     trials: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _one_of(self.backend, BACKENDS.names, "backend")
+        _one_of(self.backend, BACKENDS.names, "back end")
         _one_of(self.adaptation, ADAPTATIONS, "adaptation")
         if (self.mean or self.lda) and not self.plda:
             raise InputError("mean and lda belong to a plda file of Kaldi", fix="give plda = FILE too")
-        if self.scores and self.trials and len(self.scores) != len(self.trials):
+        if self.plda and (self.backend or self.dimension):
+            raise InputError("a plda file of Kaldi is a whole back end", fix="leave out backend and dimension")
+        if self.trials and not self.scores:
+            raise InputError("trials are the key of score files, and there are none", fix="give scores = FILE too")
+        if self.scores and self.trials and len(self.trials) not in (1, len(self.scores)):
             raise InputError(
                 f"there are {len(self.scores)} score files but {len(self.trials)} trial keys",
                 fix="give one key for each score file, in the same order",
             )
+        for name in ("plda", "mean", "lda"):
+            _must_exist([getattr(self, name)], name)
+        _must_exist(self.scores, "scores")
+        _must_exist(self.trials, "trials")
+
+    @property
+    def has_own_vectors(self) -> bool:
+        return bool(self.original or self.anonymized)
+
+    @property
+    def given(self) -> list[str]:
+        """The options that were given."""
+        return [field.name for field in dataclasses.fields(self) if getattr(self, field.name) not in (None, ())]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Every option of an assessment, defaults included; it is written to results.json as `parameters`."""
+    """Every option of an assessment, with its default. What had an effect is written to results.json."""
 
     original: tuple[str, ...] = ()
     anonymized: tuple[str, ...] = ()
-    anonymized_again: tuple[str, ...] = ()
+    attacker_run: tuple[str, ...] = ()
     train_original: tuple[str, ...] = ()
     train_anonymized: tuple[str, ...] = ()
     train_similar: tuple[str, ...] = ()
-    enrol: tuple[str, ...] = ()
+    system: str | None = None
+    option: tuple[str, ...] = ()
+    command: str | None = None
+    attacker_runs: int | None = None
+    enroll: tuple[str, ...] = ()
     trials: tuple[str, ...] = ()
     attackers: Mapping[str, AttackerSettings] = field(default_factory=dict)
     measures: tuple[str, ...] = MEASURES
     lengths: tuple[int, ...] = (1, 3, 30)
     speakers: tuple[int, ...] = ()
     population: tuple[int, ...] = ()
-    by: tuple[str, ...] = ()
+    by: tuple[str, ...] | None = None
     attributes: tuple[str, ...] | None = None
     extractor: str = "campplus"
+    recognizer: str | None = None
     layout: str | None = None
     part: str | None = None
     suffix: str | None = None
@@ -90,22 +123,24 @@ class Settings:
     intervals: bool = True
     weak_attacker: float = 15.0
     precision: float = 0.10
+    utility: bool = True
     offline: bool = False
     strict: bool = False
 
     def __post_init__(self) -> None:
         for name in self.measures:
             _one_of(name, MEASURES, "measure")
-        _one_of(self.backend, BACKENDS.names, "backend")
-        _one_of(self.adapted_backend, BACKENDS.names, "backend")
+        _one_of(self.backend, BACKENDS.names, "back end")
+        _one_of(self.adapted_backend, BACKENDS.names, "back end")
         _one_of(self.adaptation, ADAPTATIONS, "adaptation")
         for key, least in [("lengths", 1), ("speakers", 2), ("population", 2)]:
             bad = [n for n in getattr(self, key) if n < least]
             if bad:
                 raise InputError(f"{key} = {bad[0]} makes no sense", fix=f"give {least} or more")
-        for key, least in [("folds", 3), ("resamples", 1), ("epochs", 1), ("seed", 0)]:
-            if getattr(self, key) < least:
-                raise InputError(f"{key} = {getattr(self, key)} makes no sense", fix=f"give {least} or more")
+        for key, least in [("folds", 3), ("resamples", 2), ("epochs", 1), ("seed", 0), ("attacker_runs", 1)]:
+            value = getattr(self, key)
+            if value is not None and value < least:
+                raise InputError(f"{key} = {value} makes no sense", fix=f"give {least} or more")
         if self.segments <= 0.5:
             raise InputError(f"segments of {self.segments} s are too short to tell a voice", fix="give 2 to 10 seconds")
         if not 0 <= self.weak_attacker <= 50:
@@ -114,20 +149,56 @@ class Settings:
             )
         if not 0 < self.precision < 1:
             raise InputError(f"precision = {self.precision} makes no sense", fix="give a probability such as 0.1")
+        self._check_together()
+
+    def _check_together(self) -> None:
+        """What no single option can tell."""
+        if self.command is not None and self.system not in (None, "command"):
+            raise InputError(f"the system {self.system} runs no command", fix="give --system or --command, not both")
+        if not self.runs_system:
+            for key in ("option", "attacker_runs"):
+                if getattr(self, key):
+                    raise InputError(
+                        f"--{key.replace('_', '-')} belongs to an anonymizer that is run here",
+                        fix="give --system NAME or --command 'PROGRAM {input} {output}' too",
+                    )
+        elif self.attacker_run:
+            raise InputError(
+                "the attacker's runs are given, and an anonymizer to make them with",
+                fix="give --attacker-run, or --system and --command, not both",
+            )
+        names = attacker_names(self)
+        asked = [name for name in self.attackers if name in names and known_attackers()[name].family]
+        for name in asked:
+            family = known_attackers()[name].family
+            if family not in self.measures:
+                raise InputError(
+                    f"the attacker {name} was asked for, but not the measures it belongs to ({family})",
+                    fix=f"add {family} to --measures, or leave the attacker out",
+                )
+        for name, options in self.attackers.items():
+            _refuse_useless(name, options)
+
+    @property
+    def runs_system(self) -> bool:
+        """Whether the anonymizer is run here."""
+        return self.system is not None or self.command is not None
 
     def wants(self, family: str) -> bool:
-        return family in self.measures
+        return family in self.measures and (family != "utility" or self.utility)
 
-    def to_json(self) -> dict[str, Any]:
-        return {f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self)}
+    def of_attacker(self, name: str) -> AttackerSettings:
+        return self.attackers.get(name, AttackerSettings())
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, AttackerSettings):
-        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return list(value) if isinstance(value, tuple) else value
+def _refuse_useless(name: str, options: AttackerSettings) -> None:
+    """Options in an attacker's table that this attacker has no use for."""
+    useless = [option for option in options.given if option not in known_attackers()[name].understands]
+    if useless:
+        understood = ", ".join(sorted(known_attackers()[name].understands))
+        raise InputError(
+            f"attackers.{name}: this attacker has no use for {useless[0]}", fix=f"it understands {understood}"
+        )
 
 
 def _one_of(value: str | None, known: Sequence[str], what: str) -> None:
@@ -138,6 +209,15 @@ def _one_of(value: str | None, known: Sequence[str], what: str) -> None:
         )
 
 
+def _must_exist(files: Sequence[str | None], option: str) -> None:
+    for file in files:
+        if file is not None and not Path(file).is_file():
+            raise InputError(f"there is no such file ({option})", path=file)
+
+
+# --- from plain values
+
+
 def make_settings(values: Mapping[str, Any], *, where: str | Path | None = None) -> Settings:
     """Settings from plain values, as a TOML file or keyword arguments give them; unknown keys are errors.
 
@@ -146,14 +226,26 @@ def make_settings(values: Mapping[str, Any], *, where: str | Path | None = None)
     ...
     veilmeter.core.errors.InputError: there is no option 'lenghts' (did you mean 'lengths'?)
     """
-    values = {key.replace("-", "_"): value for key, value in values.items()}
     try:
-        if "attackers" in values:
-            values["attackers"] = _attackers(values["attackers"])
-        made: Settings = _build(Settings, values)
+        plain = _spelled(values)
+        if "attackers" in plain:
+            plain["attackers"] = _attackers(plain["attackers"])
+        made: Settings = _build(Settings, plain)
         return made
     except InputError as error:
         raise InputError(error.what, path=error.path or where, line=error.line, fix=error.fix) from None
+
+
+def _spelled(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values under their present names; the same option under two spellings is an error."""
+    plain: dict[str, Any] = {}
+    for key, value in values.items():
+        name = key.replace("-", "_")
+        name = ALIASES.get(name, name)
+        if name in plain:
+            raise InputError(f"{name} is given twice, under two names")
+        plain[name] = value
+    return plain
 
 
 def attacker_tables(given: Any) -> dict[str, Any]:
@@ -165,32 +257,28 @@ def attacker_tables(given: Any) -> dict[str, Any]:
     if isinstance(given, str):
         given = [given]
     if not isinstance(given, Mapping):
-        return {_known(name): {} for name in given or ()}
-    found: dict[str, Any] = {}
+        return {attacker_name(name): {} for name in given or ()}
+    tables: dict[str, Any] = {}
     for name, table in given.items():
         if not isinstance(table, Mapping | AttackerSettings):
             raise InputError(f"attackers.{name} must be a table", fix=f"write [attackers.{name}]")
-        if _known(name) in found:
+        if attacker_name(name) in tables:
             raise InputError(f"attackers.{name} is there twice, under two names", fix="write one table")
-        found[_known(name)] = table
-    return found
-
-
-def _known(name: str) -> str:
-    return "original" if name == "original" else attacker(name).name
+        tables[attacker_name(name)] = table
+    return tables
 
 
 def _attackers(given: Any) -> dict[str, AttackerSettings]:
-    found: dict[str, AttackerSettings] = {}
+    made: dict[str, AttackerSettings] = {}
     for name, table in attacker_tables(given).items():
         if isinstance(table, AttackerSettings):
-            found[name] = table
+            made[name] = table
             continue
         try:
-            found[name] = _build(AttackerSettings, {key.replace("-", "_"): value for key, value in table.items()})
+            made[name] = _build(AttackerSettings, _spelled(table))
         except InputError as error:
-            raise InputError(f"attackers.{name}: {error.what}", fix=error.fix) from None
-    return found
+            raise InputError(f"attackers.{name}: {error.what}", path=error.path, fix=error.fix) from None
+    return made
 
 
 def with_attackers(tables: Any, names: Sequence[str] = (), scores: Sequence[str] = ()) -> dict[str, Any]:
@@ -200,21 +288,21 @@ def with_attackers(tables: Any, names: Sequence[str] = (), scores: Sequence[str]
     >>> with_attackers({"ignorant": {}, "informed": {"backend": "plda"}}, ["informed"], ["informed=a", "informed=b"])
     {'informed': {'backend': 'plda', 'scores': ['a', 'b']}}
     """
-    found = attacker_tables(tables)
+    chosen = attacker_tables(tables)
     if names:
-        kept = {"original": found["original"]} if "original" in found else {}
-        found = kept | {name: found.get(name, {}) for name in attacker_tables(names)}
+        kept = {"original": chosen["original"]} if "original" in chosen else {}
+        chosen = kept | {name: chosen.get(name, {}) for name in attacker_tables(names)}
     files: dict[str, list[str]] = {}
-    for one in scores:
-        name, equals, file = one.partition("=")
+    for text in scores:
+        name, equals, file = text.partition("=")
         if not equals:
-            raise InputError(f"--scores {one}: which attacker?", fix="write --scores ignorant=FILE")
-        files.setdefault(_known(name), []).append(file)
-    if files and not set(found) - {"original"}:  # scores of one attacker leave the others in
-        found |= {name: {} for name in DEFAULT_ATTACKERS}
+            raise InputError(f"--scores {text}: which attacker?", fix="write --scores ignorant=FILE")
+        files.setdefault(attacker_name(name), []).append(file)
+    if files and not set(chosen) - {"original"}:  # scores of one attacker leave the others in
+        chosen |= {name: {} for name in default_attackers()}
     for name, of_name in files.items():
-        found[name] = {**found.get(name, {}), "scores": of_name}
-    return found
+        chosen[name] = {**chosen.get(name, {}), "scores": of_name}
+    return chosen
 
 
 def _build(kind: Any, values: Mapping[str, Any]) -> Any:
@@ -265,55 +353,21 @@ def _coerced(key: str, value: Any, wanted: str) -> Any:
     return value
 
 
-PATHS = ("original", "anonymized", "anonymized_again", "train_original", "train_anonymized", "train_similar")
-FILES = ("scores", "trials", "enrol", "plda", "mean", "lda")
-
-
-def read_toml(path: str | Path) -> dict[str, Any]:
-    """The options in a TOML file; relative paths in it are relative to the file."""
-    file = Path(path)
-    try:
-        if file.stat().st_size > 1_000_000:
-            raise InputError("this is too large for a configuration file", path=path)
-        values = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(error.strerror or str(error), path=path) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"this is no TOML: {error}", path=path) from None
-    values = {key.replace("-", "_"): value for key, value in values.items()}
-
-    def placed(value: Any) -> Any:
-        if isinstance(value, str):
-            return str(file.parent / value) if not Path(value).is_absolute() else value
-        return [placed(item) for item in value] if isinstance(value, list) else value
-
-    for key in (*PATHS, "enrol", "trials", "root", "out"):
-        if key in values:
-            values[key] = placed(values[key])
-    extractor = values.get("extractor")
-    if isinstance(extractor, str) and extractor.startswith("onnx:"):
-        values["extractor"] = "onnx:" + placed(extractor.removeprefix("onnx:"))
-    if isinstance(values.get("attackers"), dict):
-        for table in values["attackers"].values():
-            if isinstance(table, dict):
-                for key in (*PATHS, *FILES):
-                    if key in table:
-                        table[key] = placed(table[key])
-    return values
+# --- who attacks
 
 
 def who_attacks(settings: Settings) -> str:
     """A sentence on who was asked for and who was not; nothing where all were."""
     names = attacker_names(settings)
-    left = [name for name in ATTACKERS if name not in names]
+    left = [name for name in default_attackers() if name not in names]
     if not left:
         return ""
-    special = any(one != AttackerSettings() for name, one in settings.attackers.items() if name != "original")
+    special = any(table != AttackerSettings() for name, table in settings.attackers.items() if name != "original")
     why = " (where there are tables [attackers.NAME], only those attackers are run)" if special else ""
     return f"attackers: {', '.join(names)}; not asked for: {', '.join(left)}{why}"
 
 
 def attacker_names(settings: Settings) -> list[str]:
-    """The attackers that were asked for, in the order of the table; all of them by default."""
+    """The attackers that were asked for, in the order of the table; all that run by default otherwise."""
     asked = [name for name in settings.attackers if name != "original"]
-    return [name for name in ATTACKERS if name in (asked or DEFAULT_ATTACKERS)]
+    return [name for name in known_attackers() if name in (asked or default_attackers()) and name != "original"]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veilmeter.assessment.material import Material, as_list
 from veilmeter.assessment.settings import Settings
+from veilmeter.assessment.speech import Speech, as_list
 from veilmeter.core.files import to_json, write_text
 from veilmeter.data.matching import Matched
 
@@ -31,7 +31,7 @@ def read_source(path: Path, *, role: str, settings: Settings) -> Corpus:
 
 
 def folders_near(original: Any, settings: Settings) -> list[Path]:
-    """Folders of the original speech that may hold lists of enrolment and trials."""
+    """Folders of the original speech that may hold lists of enrollment and trials."""
     from veilmeter.data.formats import vpc
 
     found: list[Path] = []
@@ -46,15 +46,15 @@ def folders_near(original: Any, settings: Settings) -> list[Path]:
     return found
 
 
-def write_left_out(place: Path, materials: Mapping[str, Material], pairing: Matched) -> None:
-    """Every recording that was given and not assessed, with the reason, a line each; no file if there is none. Ids and
+def write_left_out(place: Path, speech: Mapping[str, Speech], matched: Matched) -> None:
+    """Every recording that was given and not assessed, with the reason, one per line; no file if there is none. Ids and
     paths are for the user alone: they stand here, not in results.json, which the report is made from."""
     lines: list[dict[str, Any]] = [
-        {"role": role, "path": one.path, "line": one.line, "kind": one.kind, "what": one.what}
-        for role, material in materials.items()
-        for one in material.left_out
+        {"role": role, "path": problem.path, "line": problem.line, "kind": problem.kind, "what": problem.what}
+        for role, given in speech.items()
+        for problem in given.left_out
     ]
-    lines += [{"role": "matching", "utterance": utterance, "kind": why} for utterance, why in pairing.left_out]
+    lines += [{"role": "matching", "utterance": utterance, "kind": why} for utterance, why in matched.left_out]
     if lines:
         write_text(place, "".join(to_json(line, indent=None) + "\n" for line in lines))
     else:

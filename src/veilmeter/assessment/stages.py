@@ -1,4 +1,4 @@
-"""Finished stages of a run, kept by what they depend on, so that an interrupted run goes on where it was."""
+"""Finished tasks of a run, kept by what they depend on, so that an interrupted run goes on where it was."""
 
 from __future__ import annotations
 
@@ -6,52 +6,52 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.core.files import BROKEN_ARCHIVE, plain, to_json, whole_file, write_text
-
-_Arrays = dict[str, NDArray[np.float64]]
+from veilmeter.assessment.tasks import Arrays, Measured
+from veilmeter.core.files import BROKEN_ARCHIVE, to_json, whole_file, write_text
+from veilmeter.core.typed_json import MalformedError, decode, encode
+from veilmeter.metrics.registry import label_of
 
 
 class Stages:
-    """A folder of finished stages, or none (`folder` None), where nothing is kept."""
+    """A folder of finished tasks, or none (`folder` None), where nothing is kept."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
 
-    def get(self, name: str, key: str) -> tuple[Any, _Arrays] | None:
+    def get(self, name: str, key: str) -> tuple[Measured, Arrays] | None:
         """What was kept; a file that is damaged counts as missing and is made again."""
         if self.folder is None:
             return None
         text, arrays = self._paths(name, key)
         try:
-            values = json.loads(text.read_text(encoding="utf-8"))
-            if not isinstance(values, dict) or values.get("key") != key or values.get("check") != _check(values):
+            form = json.loads(text.read_text(encoding="utf-8"))
+            if not isinstance(form, dict) or form.get("key") != key or form.get("check") != _check(form):
                 return None
-            kept: _Arrays = {}
-            if values["arrays"]:
+            kept: dict[str, NDArray[Any]] = {}
+            if form["arrays"]:
                 with np.load(arrays, allow_pickle=False) as loaded:
-                    kept = {array: loaded[array] for array in values["arrays"]}
-        except BROKEN_ARCHIVE:
+                    kept = {array: loaded[array] for array in form["arrays"]}
+            return _decoded(form["measured"]), kept
+        except (MalformedError, *BROKEN_ARCHIVE):
             return None
-        return values["values"], kept
 
-    def put(self, name: str, key: str, values: Any, arrays: Mapping[str, NDArray[Any]] | None = None) -> Any:
-        """Keep the values; gives them back as a later `get` would, so that both ways lead to the same bytes."""
-        arrays = arrays or {}
-        kept = {"key": key, "arrays": sorted(arrays), "values": plain(values)}
-        form = to_json({"check": _check(kept), **kept}, indent=None)
+    def put(self, name: str, key: str, measured: Measured, arrays: Arrays) -> Measured:
+        """Keep what was measured; gives it back as a later `get` would, so that both ways lead to the same bytes."""
+        held = {"key": key, "arrays": sorted(arrays), "measured": encode(measured, labels=label_of)}
+        form = json.loads(to_json(held, indent=None))
         if self.folder is not None:
             text_path, array_path = self._paths(name, key)
             if arrays:
-                # The arrays first: the text is what says that the stage is finished.
+                # The arrays first: the text is what says that the task is finished.
                 with whole_file(array_path) as temporary, open(temporary, "wb") as handle:
                     np.savez(handle, **{array: np.asarray(value) for array, value in arrays.items()})  # type: ignore[arg-type]
-            write_text(text_path, form)
-        return json.loads(form)["values"]
+            write_text(text_path, to_json({"check": _check(form), **form}, indent=None))
+        return _decoded(form["measured"])
 
     def _paths(self, name: str, key: str) -> tuple[Path, Path]:
         assert self.folder is not None
@@ -59,7 +59,11 @@ class Stages:
         return self.folder / f"{stem}.json", self.folder / f"{stem}.npz"
 
 
-def _check(values: Mapping[str, Any]) -> str:
+def _decoded(form: Any) -> Measured:
+    return cast(Measured, decode(Measured, form, labels=label_of))
+
+
+def _check(form: Mapping[str, Any]) -> str:
     """A disk may change a digit and leave the file good JSON."""
-    text = to_json([values["arrays"], values["values"]], indent=None)
+    text = to_json([form["arrays"], form["measured"]], indent=None)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,63 +1,81 @@
-"""Parquet tables of a run: one row a trial, a speaker, a pair of speakers."""
+"""Parquet tables of a run: one row per trial, per speaker, per pair of speakers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from veilmeter.assessment.measuring import Job
+from veilmeter.assessment.tasks import Arrays, Measured
 from veilmeter.core.files import whole_file
+from veilmeter.results.model import AttackerResult, Results
 from veilmeter.results.run_folder import write_table
 
-if TYPE_CHECKING:
-    from veilmeter.assessment.measuring import Job
+
+def write_tables(
+    folder: Path, results: Results, jobs: Mapping[str, Job], done: Mapping[str, tuple[Measured, Arrays]]
+) -> set[str]:
+    """Every table of a run; the names of the files."""
+    genders = {person.speaker: person.gender for person in results.people.persons}
+    write_speakers(folder / "speakers.parquet", results.attackers.values(), genders)
+    written = {"speakers.parquet"}
+    for name, job in jobs.items():
+        _, arrays = done[f"attacker-{name}"]
+        if "scores" in arrays and write_scores(folder / f"scores-{name}.parquet", job, arrays["scores"]):
+            written.add(f"scores-{name}.parquet")
+    if "similarity" in done and not done["similarity"][0].not_possible:
+        measured, arrays = done["similarity"]
+        write_matrices(folder / "matrices.parquet", measured.names, arrays)
+        written.add("matrices.parquet")
+    return written
 
 
-def write_scores(path: Path, job: Job, scores: Any) -> None:
-    """One row a trial of one utterance: enrolment speaker, utterance, target, score."""
+def write_scores(path: Path, job: Job, scores: NDArray[np.float64]) -> bool:
+    """One row per trial of one utterance: enrolled speaker, utterance, target, score. Nothing is written where
+    utterances were drawn, or the shortest conversation is longer than one."""
     import pyarrow as pa
 
-    enrolled = np.array(job.enrol.names, object)
+    enrolled = np.array(job.scoring.names, object)
     if scores.shape != (len(enrolled), len(job.test)):
-        return  # utterances were drawn, or the shortest conversation is longer than one
-    keep = np.ones(scores.shape, bool) if job.mask is None else job.mask
-    rows, columns = np.nonzero(keep)
-    # The columns of a matrix are conversations in the order of speakers; those of length 1 are single utterances.
+        return False
+    # The columns of a table of scores are conversations in the order of speakers; those of length 1 are utterances.
     order = np.argsort(job.test.codes, kind="stable")
-    if job.mask is not None:
-        rows, columns = np.nonzero(job.mask[:, order])
-    utterances = job.test.utterances[order][columns]
+    keep = np.ones(scores.shape, bool) if job.mask is None else job.mask[:, order]
+    rows, columns = np.nonzero(keep)
+    speakers = job.test.speakers[order][columns]
     write_table(
         path,
         {
             "enrolment_speaker": pa.array(enrolled[rows].tolist()).dictionary_encode(),
-            "utterance": pa.array(utterances.tolist()).dictionary_encode(),
-            "trial_speaker": pa.array(job.test.speakers[order][columns].tolist()).dictionary_encode(),
-            "target": enrolled[rows] == job.test.speakers[order][columns],
+            "utterance": pa.array(job.test.utterances[order][columns].tolist()).dictionary_encode(),
+            "trial_speaker": pa.array(speakers.tolist()).dictionary_encode(),
+            "target": enrolled[rows] == speakers,
             "score": scores[rows, columns],
         },
     )
+    return True
 
 
-def write_speakers(path: Path, people: Mapping[str, Sequence[Mapping[str, Any]]], genders: Mapping[str, str]) -> None:
-    """One row a speaker, attacker and conversation length: how often they are linked among all enrolled."""
+def write_speakers(path: Path, attackers: Iterable[AttackerResult], genders: Mapping[str, str]) -> None:
+    """One row per speaker, attacker and conversation length: how often they are linked among all enrolled."""
     from veilmeter.core.intervals import wilson
 
     rows = []
-    for attacker, found in people.items():
-        for one in found:
-            n = int(one["conversations"])
-            low, high = wilson(float(one["linked"]) * n, n)
-            mark = (one["speaker"], genders.get(one["speaker"], ""), attacker, one["length"])
-            rows.append((*mark, one["linked"], low, high, n, one["among"]))
+    for attacker in attackers:
+        for person in attacker.people:
+            low, high = wilson(person.linked * person.conversations, person.conversations)
+            mark = (person.speaker, genders.get(person.speaker, ""), attacker.name, person.length)
+            rows.append((*mark, person.linked, low, high, person.conversations, person.among))
     names = ("speaker", "gender", "attacker", "length", "linked", "low", "high", "conversations", "among")
     write_table(path, {name: [row[i] for row in rows] for i, name in enumerate(names)})
 
 
 def write_matrices(path: Path, names: Sequence[str], matrices: Mapping[str, Any]) -> None:
-    """The similarity matrices in long form: quadrant, row, column, similarity; one row group a quadrant.
+    """The similarity matrices in long form: quadrant, row, column, similarity; one row group per quadrant.
 
     Ids stand once, in a dictionary: of 5,000 speakers there are 25 million pairs.
     """

@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from numpy.typing import NDArray
+
 from veilmeter.core.errors import InputError
 from veilmeter.core.keys import key_of
+from veilmeter.metrics.legal.chance import FigureKey
+from veilmeter.results.model import AttackerResult, Part
 
-NOT_POSSIBLE = "not_possible"
-Values = dict[str, Any]
-Result = tuple[Values, dict[str, Any]]
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What a task measured: an attacker, or a part of the assessment beside the attackers, with what to say about it.
+
+    `not_possible` says why nothing was measured; `names` are the rows of the arrays that come with it, as are `figures`
+    and `enrolled` of those that say what luck alone would give.
+    """
+
+    attacker: AttackerResult | None = None
+    part: Part | None = None
+    warnings: tuple[str, ...] = ()
+    not_tested: tuple[str, ...] = ()
+    not_possible: str = ""
+    names: tuple[str, ...] = ()
+    figures: tuple[FigureKey, ...] = ()
+    enrolled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """`function(*arguments)`, which gives plain values and arrays: the engine runs it anywhere, a stage keeps it.
+    """`function(*arguments)`, which gives something measured and arrays: the engine runs it anywhere, a stage keeps it.
 
     Everything the result depends on is an argument; files are given as `Path` and count by their content. A task that
     is not `needed` may turn out impossible with these voices; the run goes on and says so.
     """
 
     name: str
-    function: Callable[..., Result]
+    function: Callable[..., tuple[Measured, Arrays]]
     arguments: tuple[Any, ...]
     needed: bool = False
 
@@ -33,7 +53,7 @@ class Task:
         return key_of(self.function, *self.arguments)
 
 
-def perform(task: Task) -> Result:
+def perform(task: Task) -> tuple[Measured, Arrays]:
     """What the engine runs. Linear algebra in one thread, as in every other process of the run."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -43,4 +63,4 @@ def perform(task: Task) -> Result:
         except InputError as error:
             if task.needed:
                 raise
-            return {NOT_POSSIBLE: str(error)}, {}
+            return Measured(not_possible=str(error)), {}

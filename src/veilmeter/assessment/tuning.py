@@ -1,68 +1,94 @@
-"""Attackers whose extractor is fine-tuned on anonymized speech: the tuned extractor's view of the anonymized corpus."""
+"""Attackers whose extractor is fine-tuned on anonymized speech: what it hears in released speech and in runs."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from veilmeter.assessment.material import Material, merge
-from veilmeter.assessment.settings import AttackerSettings, Settings, attacker_names
-from veilmeter.attacks.knowledge import ATTACKERS
+from veilmeter.assessment.attacker_runs import enrollment_of
+from veilmeter.assessment.case import OwnExtractor, attacker_runs
+from veilmeter.assessment.reading import HeardRun
+from veilmeter.assessment.settings import Settings, attacker_names
+from veilmeter.assessment.speech import Speech, merge
+from veilmeter.attacks.knowledge import Attacker, known_attackers
 from veilmeter.core.engine import Engine
 from veilmeter.core.errors import InputError
+from veilmeter.data.corpus import Corpus
 from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.matching import Matched, match
 
 
-def wanted(settings: Settings) -> list[str]:
+def to_be_tuned(settings: Settings) -> list[str]:
     """The adapted attackers that shall be fine-tuned and whose vectors were not given."""
-    found = []
+    names = []
     for name in attacker_names(settings):
-        options = settings.attackers.get(name, AttackerSettings())
+        options, known = settings.of_attacker(name), known_attackers()[name]
         how = options.adaptation or settings.adaptation
-        if ATTACKERS[name].adapted and how == "finetune" and not options.anonymized and not options.plda:
-            if getattr(settings, role_of(name)):
-                found.append(name)
+        if known.adapted and how == "finetune" and not options.anonymized and not options.plda:
+            if getattr(settings, role_of(known)) or (settings.runs_system and settings.train_original):
+                names.append(name)
             elif name == "informed":
                 raise InputError(
                     "the informed attacker can't be fine-tuned: there is no training speech",
                     fix="give --train-anonymized CORPUS (audio), or --adaptation backend",
                 )
-    return found
+    return names
 
 
-def role_of(name: str) -> str:
-    return "train_anonymized" if ATTACKERS[name].adaptation == "same system" else "train_similar"
+def role_of(known: Attacker) -> str:
+    return "train_anonymized" if known.adaptation == "same system" else "train_similar"
 
 
-def tuned_vectors(
+def tuned_extractor(
     name: str,
-    materials: Mapping[str, Material],
+    speech: Mapping[str, Speech],
+    matched: Matched,
+    runs: Sequence[HeardRun],
+    enrollment: Sequence[str],
     settings: Settings,
     folder: Path | None,
     engine: Engine,
     progress: Callable[[int, int], None] | None,
-) -> tuple[Embeddings, str]:
-    """Fine-tune, or go on with it, then listen to the anonymized corpus again."""
-    from veilmeter.assessment.audio import embed_whole
+) -> OwnExtractor:
+    """Fine-tune, or go on with it, then listen to the released speech and to the attackers' runs again.
+
+    What the attackers made of the enrollment themselves is training speech too: they have it.
+    """
     from veilmeter.attacks.finetune import Training, finetune
 
-    training, heard = materials.get(role_of(name)), materials["anonymized"]
+    training, heard = speech.get(role_of(known_attackers()[name])), speech["anonymized"]
     if training is None or not training.corpora or not heard.corpora:
         raise InputError(
             f"the {name} attacker can't be fine-tuned on vectors: it needs audio, both to assess and to train on",
             fix="give corpora of audio, or --adaptation backend",
         )
+    wanted = set(enrollment)
+    copies = [part for run in runs if run.run.own for corpus in run.corpora if (part := enrollment_of(corpus, wanted))]
     with tempfile.TemporaryDirectory() as scratch:
         done = finetune(
-            training.corpora,
+            [*training.corpora, *copies],
             folder or scratch,
             spec=settings.network or settings.extractor,
             training=Training(epochs=settings.epochs, seed=settings.seed),
             offline=settings.offline,
             progress=progress,
         )
-        parts = [embed_whole(corpus, done.spec, engine, offline=settings.offline)[0] for corpus in heard.corpora]
-    vectors = parts[0] if len(parts) == 1 else merge(parts, "anonymized")
+        released = _heard(heard.corpora, done.spec, engine, settings)
+        again = [
+            replace(run.run, vectors=_heard(run.corpora, done.spec, engine, settings)) for run in runs if run.corpora
+        ]
+    own = match(matched.original, released)
     losses = f"loss {done.losses[0]:.2f} to {done.losses[-1]:.2f} in {len(done.losses)} epochs"
-    return vectors, f"fine-tuned on {done.utterances} recordings of {done.speakers} other speakers ({losses})"
+    about = f"fine-tuned on {done.utterances} recordings of {done.speakers} other speakers ({losses})"
+    if copies:
+        about = about.replace("other speakers", "speakers, the candidates' own copies among them")
+    return OwnExtractor(own, attacker_runs(own.original, own.anonymized, again), about, tuned=True)
+
+
+def _heard(corpora: Sequence[Corpus], spec: str, engine: Engine, settings: Settings) -> Embeddings:
+    from veilmeter.assessment.audio import embed_whole
+
+    parts = [embed_whole(corpus, spec, engine, offline=settings.offline)[0] for corpus in corpora]
+    return parts[0] if len(parts) == 1 else merge(parts, "anonymized")

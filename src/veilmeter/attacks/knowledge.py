@@ -11,15 +11,23 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal
 
+from veilmeter.attacks.base import Attack
+from veilmeter.attacks.registry import ATTACKS
 from veilmeter.core.errors import InputError
 
 Side = Literal["original", "anonymized"]
 Material = Literal["none", "similar system", "same system"]
 Inversion = Literal["none", "procrustes", "wasserstein"]
+
+# What a table [attackers.NAME] may say of any attacker, of one with a back end, and of one that adapts it.
+_ANY = frozenset({"original", "anonymized", "attacker_run", "scores", "trials"})
+_COMPARING = _ANY | {"backend", "dimension", "plda", "mean", "lda"}
+_ADAPTED = _COMPARING | {"adaptation"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +35,9 @@ class Attacker:
     """What an attacker has.
 
     `enrolment` is the speech of known people they compare with, `trials` the speech they want to name; `adaptation` is
-    the speech they trained on, by what produced it; `inversion` the map they learn to undo the anonymizer.
+    the speech they trained on, by what produced it; `inversion` the map they learn to undo the anonymizer. `attack` is
+    the registered attack that finds the scores, where it is more than a comparison of vectors. A `reference` is an
+    attacker of the papers; one that is `apart` is a threat model of its own, beside the headline.
     """
 
     name: str
@@ -39,6 +49,23 @@ class Attacker:
     voiceprivacy: str = ""
     vauquier2025: str = ""
     aliases: tuple[str, ...] = ()
+    attack: str = ""
+    reference: bool = True
+    apart: bool = False
+    default: bool = True
+    described: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def family(self) -> str:
+        """The family of measures that this attacker belongs to, if it is left out without it."""
+        return "" if self.inversion == "none" else "inversion"
+
+    @property
+    def understands(self) -> frozenset[str]:
+        """The options of a table [attackers.NAME] that this attacker has a use for."""
+        if self.attack or self.inversion != "none":
+            return _ANY
+        return _ADAPTED if self.adapted else _COMPARING
 
     @property
     def extractor(self) -> str:
@@ -54,6 +81,8 @@ class Attacker:
 
     def has(self) -> dict[str, str]:
         """For results.json."""
+        if self.described:
+            return dict(self.described)
         enrolment = "original speech" if self.enrolment == "original" else "speech anonymized by the same system"
         learned = {
             "none": "none",
@@ -142,6 +171,30 @@ ATTACKERS: dict[str, Attacker] = {
 }
 
 
+@cache
+def _of_attack(attack: Attack) -> Attacker:
+    return Attacker(
+        name=attack.name,
+        about=attack.about,
+        enrolment="original",
+        attack=attack.name,
+        reference=attack.reference,
+        apart=attack.apart,
+        default=attack.default and not attack.apart,
+        described=attack.has,
+    )
+
+
+def known_attackers() -> dict[str, Attacker]:
+    """Everybody by name: the yardstick, the attackers of the papers, and every registered attack."""
+    return {ORIGINAL.name: ORIGINAL} | ATTACKERS | {name: _of_attack(attack) for name, attack in ATTACKS.items()}
+
+
+def default_attackers() -> list[str]:
+    """Those that run unless others are asked for."""
+    return [name for name, known in known_attackers().items() if known.default and name != ORIGINAL.name]
+
+
 def attacker(name: str) -> Attacker:
     """By name or alias.
 
@@ -151,18 +204,24 @@ def attacker(name: str) -> Attacker:
     'informed'
     """
     key = name.strip().lower().replace("_", "-").replace(" ", "-")
-    for one in ATTACKERS.values():
-        if key == one.name or key in one.aliases:
-            return one
-    known = [alias for one in ATTACKERS.values() for alias in (one.name, *one.aliases)]
-    near = difflib.get_close_matches(key, known, 1)
+    everybody = known_attackers()
+    for known in everybody.values():
+        if key == known.name or key in known.aliases:
+            return known
+    names = [alias for known in everybody.values() for alias in (known.name, *known.aliases)]
+    near = difflib.get_close_matches(key, names, 1)
     raise InputError(
         f"there is no attacker called {name!r}",
-        fix=f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(ATTACKERS)}",
+        fix=f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(everybody)}",
     )
+
+
+def attacker_name(name: str) -> str:
+    """The name that an attacker has here."""
+    return attacker(name).name
 
 
 def chosen(names: Sequence[str]) -> list[Attacker]:
     """These attackers, once each, in the order of the table, which is that of rising knowledge."""
     wanted = {attacker(name).name for name in names}
-    return [one for one in ATTACKERS.values() if one.name in wanted]
+    return [known for known in known_attackers().values() if known.name in wanted]

@@ -103,6 +103,7 @@ def command(
 
     from veilmeter.anonymizers.anonymize_corpus import anonymize_corpus
     from veilmeter.anonymizers.base import load_anonymizer
+    from veilmeter.anonymizers.options import parse_options
     from veilmeter.cli.output import Form, Page, emit
     from veilmeter.cli.problems import LEFT_OUT
     from veilmeter.cli.progress import shown
@@ -118,7 +119,7 @@ def command(
     }  # fmt: skip
     system = system or ("mcadams" if command_line is None else "command")
     chosen: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    chosen |= _more(option or []) | {"seed": seed, "offline": offline}
+    chosen |= parse_options(option or []) | {"seed": seed, "offline": offline}
     anonymizer = load_anonymizer(system, chosen)
     found = read_corpus(
         corpus, layout, roots=root or (), part=part, suffix=suffix, columns=parse_columns(columns), channel=channel
@@ -141,26 +142,6 @@ def command(
         raise InputError("not one recording could be anonymized", path=corpus)
     if done.failed:
         raise typer.Exit(LEFT_OUT)
-
-
-def _more(pairs: list[str]) -> dict[str, Any]:
-    """NAME=VALUE as options: numbers and JSON as such, everything else as text.
-
-    >>> _more(["depth=3", "voice=low", "range=[1, 2]"])
-    {'depth': 3, 'voice': 'low', 'range': [1, 2]}
-    """
-    import json
-
-    found: dict[str, Any] = {}
-    for pair in pairs:
-        name, is_there, value = pair.partition("=")
-        if not is_there or not name.isidentifier():
-            raise InputError(f"--option {pair!r} is not NAME=VALUE")
-        try:
-            found[name] = json.loads(value)
-        except ValueError:
-            found[name] = value
-    return found
 
 
 def _facts(done: Anonymized) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +20,7 @@ COMMAND_CLASS = Lists
 
 
 def command(
+    ctx: typer.Context,
     config: Annotated[
         Path | None, typer.Argument(help="A TOML file with the same options; those on the command line win.")
     ] = None,
@@ -28,13 +30,31 @@ def command(
     anonymized: Annotated[
         list[str] | None, typer.Option("--anonymized", help="The same utterances, anonymized, one or several.")
     ] = None,
-    anonymized_again: Annotated[
+    attacker_run: Annotated[
         list[str] | None,
         typer.Option(
+            "--attacker-run",
             "--anonymized-again",
-            help="A second run of the same anonymizer, with other draws: what the attackers anonymize comes from it, "
-            "and it gives C_ECE and links across runs.",
+            metavar="DIR[:per-speaker|:per-utterance]",
+            help="A run of the same anonymizer with draws of the attackers' own, one or several: what they anonymize "
+            "themselves. The suffix says what one draw covers, if no manifest does.",
         ),
+    ] = None,
+    system: Annotated[
+        str | None,
+        typer.Option(
+            "--system",
+            help="Let the attackers run this anonymizer (see `anonymize`); without --anonymized it makes the "
+            "release too.",
+        ),
+    ] = None,
+    option: Annotated[list[str] | None, typer.Option("--option", help="Of the --system.", metavar="NAME=VALUE")] = None,
+    command_line: Annotated[
+        str | None,
+        typer.Option("--command", help="A program as the --system, such as 'myanon {input} {output}'."),
+    ] = None,
+    attacker_runs: Annotated[
+        int | None, typer.Option("--attacker-runs", help="How often attackers run the --system (2).")
     ] = None,
     train_original: Annotated[
         list[str] | None, typer.Option("--train-original", help="Original speech of other people.")
@@ -53,8 +73,9 @@ def command(
             help="Speech of other people, anonymized by a similar system: trains the semi-informed one.",
         ),
     ] = None,
-    enrol: Annotated[
-        list[str] | None, typer.Option("--enrol", help="List of the utterances that people are known by.")
+    enroll: Annotated[
+        list[str] | None,
+        typer.Option("--enroll", "--enrol", help="List of the utterances that people are known by."),
     ] = None,
     trials: Annotated[
         list[str] | None, typer.Option("--trials", help="List of the utterances to name, or a trial key.")
@@ -79,7 +100,8 @@ def command(
         list[int] | None, typer.Option("--population", help="Extrapolate Linkability to so many people.")
     ] = None,
     by: Annotated[
-        list[str] | None, typer.Option("--by", help="Also measure within each value of this attribute, such as gender.")
+        list[str] | None,
+        typer.Option("--by", help="Measure within each value of this attribute, too; gender by default."),
     ] = None,
     attributes: Annotated[
         list[str] | None, typer.Option("--attributes", help="Attributes to infer; all that are known by default.")
@@ -87,6 +109,12 @@ def command(
     extractor: Annotated[
         str | None, typer.Option("--extractor", help="campplus, ge2e, onnx:FILE or module:function.")
     ] = None,
+    recognizer: Annotated[
+        str | None, typer.Option("--recognizer", help="Whose transcripts utility is measured by; see `transcribe`.")
+    ] = None,
+    no_utility: Annotated[
+        bool, typer.Option("--no-utility", help="Do not measure what the speech is still good for.")
+    ] = False,
     layout: options.Layout = None,
     part: options.Part = None,
     suffix: Annotated[
@@ -145,73 +173,86 @@ def command(
     quiet: options.Quiet = False,
 ) -> None:
     """Assess an anonymizer: every attacker, every measure, the worst case first, and what can't be trusted."""
-    given = {key: value for key, value in locals().items() if value is not None and value is not False and value != []}
     from functools import partial
 
     from veilmeter.assessment import assess, make_settings, read_toml
-    from veilmeter.assessment.settings import with_attackers
+    from veilmeter.cli.problems import LEFT_OUT
     from veilmeter.cli.progress import shown, stages
     from veilmeter.core.engine import cores
-    from veilmeter.core.files import to_json
-    from veilmeter.results.run_folder import results_to_json
 
-    values: dict[str, Any] = {}
-    if config is not None:
-        values = read_toml(config)
-    of_file = _of_the_command(values, config)
-    jobs = of_file.get("jobs") if jobs is None else jobs
-    cluster = of_file.get("cluster") if cluster is None else cluster
-    no_report, json, quiet = (
-        flag or of_file.get(name, False) for name, flag in (("no_report", no_report), ("json", json), ("quiet", quiet))
-    )
-    if of_file.get("no_intervals"):
-        values["intervals"] = False
-    for key in ("config", "out", "jobs", "cluster", "no_report", "json", "quiet", "attackers", "scores"):
-        given.pop(key, None)
-    if given.pop("no_intervals", False):
-        values["intervals"] = False
-    values |= given
-    if attackers or scores:
-        values["attackers"] = with_attackers(values.get("attackers"), attackers or (), scores or ())
+    values = {} if config is None else read_toml(config)
+    place = _place(values, ctx.params, config)
     folder = out if out is not None else values.pop("out", None)
     values.pop("out", None)
     if folder is None:
         raise InputError("there is no folder for the results", fix="give --out RUN")
-    settings = make_settings(values, where=config)
     assessment = assess(
-        settings=settings,
+        settings=make_settings(_with_command_line(values, ctx.params), where=config),
         out=folder,
-        jobs=cores() if jobs is None else jobs,
-        cluster=cluster,
-        command=["veilmeter", *sys.argv[1:]],
-        say=stages(quiet=quiet),
-        progress=partial(shown, quiet=quiet),
+        jobs=place.get("jobs") or cores(),
+        cluster=place.get("cluster"),
+        argv=["veilmeter", *sys.argv[1:]],
+        say=stages(quiet=bool(place.get("quiet"))),
+        progress=partial(shown, quiet=bool(place.get("quiet"))),
     )
-    report = None if no_report else _report(assessment)
-    if json:
+    report = None if place.get("no_report") else _report(assessment)
+    if place.get("json"):
+        from veilmeter.core.files import to_json
+        from veilmeter.results.run_folder import results_to_json
+
         print(to_json(results_to_json(assessment.results)))
     else:
         from veilmeter.cli.verdict import print_verdict
 
         print_verdict(assessment.results, folder, report)
+    if assessment.left_out:
+        raise typer.Exit(LEFT_OUT)
 
 
-_OF_THE_COMMAND: dict[str, tuple[type, str]] = {
+# Options that say where the command runs and what it prints; all others are settings of the assessment.
+_PLACE: dict[str, tuple[type, str]] = {
     "jobs": (int, "a whole number"),
     "cluster": (str, "text"),
-    **dict.fromkeys(("no_report", "no_intervals", "json", "quiet"), (bool, "true or false")),
+    **dict.fromkeys(("no_report", "json", "quiet"), (bool, "true or false")),
 }
+_TURNED = {"no_intervals": "intervals", "no_utility": "utility"}  # flags that turn a setting off
+_RENAMED = {"command_line": "command"}
 
 
-def _of_the_command(values: dict[str, Any], where: Path | None) -> dict[str, Any]:
-    """Options in a file that say where the command runs and what it prints, taken out of `values`."""
-    found = {}
-    for name, (kind, words) in _OF_THE_COMMAND.items():
+def _place(values: dict[str, Any], given: Mapping[str, Any], where: Path | None) -> dict[str, Any]:
+    """Where the command runs and what it prints: of the command line, else of the file, taken out of `values`."""
+    chosen: dict[str, Any] = {}
+    for name, (kind, words) in _PLACE.items():
         if name in values:
-            found[name] = values.pop(name)
-            if type(found[name]) is not kind:  # True is an int to isinstance
-                raise InputError(f"{name} must be {words}, not {found[name]!r}", path=where)
-    return found
+            chosen[name] = values.pop(name)
+            if type(chosen[name]) is not kind:  # True is an int to isinstance
+                raise InputError(f"{name} must be {words}, not {chosen[name]!r}", path=where)
+        if given.get(name):
+            chosen[name] = given[name]
+    for flag in _TURNED:
+        if flag in values and type(values[flag]) is not bool:
+            raise InputError(f"{flag} must be true or false, not {values[flag]!r}", path=where)
+    return chosen
+
+
+def _with_command_line(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of the file, and over them those of the command line."""
+    from veilmeter.assessment.settings import ALIASES, with_attackers
+
+    settings = {ALIASES.get(name, name): value for name, value in values.items()}
+    for flag, name in _TURNED.items():
+        if settings.pop(flag, False) or given.get(flag):
+            settings[name] = False
+    own = {"config", "out", "attackers", "scores", *_PLACE, *_TURNED}
+    settings |= {
+        _RENAMED.get(name, name): value
+        for name, value in given.items()
+        if name not in own and value is not None and value is not False and value not in ([], ())
+    }
+    attackers, scores = given.get("attackers") or (), given.get("scores") or ()
+    if attackers or scores:
+        settings["attackers"] = with_attackers(settings.get("attackers"), attackers, scores)
+    return settings
 
 
 def _report(assessment: Assessment) -> Path | None:

@@ -72,6 +72,10 @@ class Estimates(Sequence[Estimate]):
     def __hash__(self) -> int:
         return hash(tuple(point.name for point in self._items))
 
+    def key(self) -> tuple[Estimate, ...]:
+        """What a result that was made from these depends on."""
+        return self._items
+
     def __add__(self, other: Iterable[Estimate]) -> Estimates:
         return Estimates((*self._items, *other))
 

@@ -155,7 +155,7 @@ def test_columns_come_in_the_order_of_the_file_in_every_process(tmp_path: Path) 
     write_store(tmp_path / "store", made)
     code = (
         "import sys; from veilmeter.data.formats.vectors import read_embeddings as r\n"
-        "from veilmeter.assessment.material import content_digest as d\n"
+        "from veilmeter.assessment.speech import content_digest as d\n"
         "e = r(sys.argv[1]); print(list(e.attributes), d(e))"
     )
     said = {

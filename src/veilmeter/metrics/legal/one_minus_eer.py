@@ -68,16 +68,25 @@ def one_minus_eer(
     )
     eer = measure_scores(scores, intervals=intervals, resamples=RESAMPLES, seed=seed, engine=engine)["eer"]
     assert isinstance(eer, Estimate)
+    turned = of_eer(eer)
+    return [turned.with_(at={"speakers": n, "length": length}) for n in speakers]
+
+
+def of_eer(eer: Estimate) -> Estimate:
+    """An EER in percent as 1-EER, a fraction, with its interval."""
     entry = measure("one_minus_eer")
-    turned = eer.with_(
+
+    def turned(ends: tuple[float, float] | None) -> tuple[float, float] | None:
+        return None if ends is None else (1 - ends[1] / 100, 1 - ends[0] / 100)
+
+    return eer.with_(
         name=entry.name,
         label=entry.label,
         unit=entry.unit,
         better=entry.better,
         value=1 - eer.value / 100,
-        interval=None if eer.interval is None else (1 - eer.interval[1] / 100, 1 - eer.interval[0] / 100),
+        interval=turned(eer.interval),
         null=0.5 if eer.null is None else 1 - eer.null / 100,
-        null_range=None if eer.null_range is None else (1 - eer.null_range[1] / 100, 1 - eer.null_range[0] / 100),
+        null_range=turned(eer.null_range),
         method="ROCCH",
     )
-    return [turned.with_(at={"speakers": n, "length": length}) for n in speakers]

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.embeddings import Embeddings
+from veilmeter.results.model import Input
 
 if TYPE_CHECKING:
     from veilmeter.data.corpus import Corpus
@@ -26,19 +27,24 @@ Read = Callable[[Path], "Corpus"]
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
-    """Embeddings, and for results.json where they came from; `digest` is of their contents."""
+class Speech:
+    """The vectors of one role, where they came from, and what of it could not be used.
+
+    `parts` are the sources one by one, as far as they are different passes over the same utterances; `corpora` the
+    audio they were heard in.
+    """
 
     embeddings: Embeddings
-    facts: dict[str, Any]
-    digest: str
+    facts: Input
+    parts: tuple[Embeddings, ...]
     corpora: tuple[Corpus, ...] = ()
-    extractor: dict[str, Any] | None = None
-    warnings: tuple[str, ...] = field(default=())
-    left_out: tuple[Problem, ...] = field(default=())
+    extractor: Mapping[str, Any] | None = None
+    warnings: tuple[str, ...] = ()
+    left_out: tuple[Problem, ...] = ()
 
-    def take(self, utterances: Sequence[str]) -> Embeddings:
-        return self.embeddings.of_utterances(utterances)
+    @property
+    def is_audio(self) -> bool:
+        return bool(self.corpora)
 
 
 def content_digest(embeddings: Embeddings) -> str:
@@ -76,69 +82,75 @@ def _from_arrays(source: Any, role: str) -> Embeddings:
     )
 
 
-def load(given: Any, *, role: str, embed: Embed, read: Read) -> Material | None:
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """One source as it was read."""
+
+    embeddings: Embeddings
+    path: str
+    corpus: Corpus | None = None
+    extractor: Mapping[str, Any] | None = None
+    problems: tuple[Problem, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        return "embeddings" if self.corpus is None else "corpus"
+
+    @property
+    def left_out(self) -> tuple[Problem, ...]:
+        return tuple(problem for problem in self.problems if problem.fatal or self.corpus is None)
+
+    def warnings(self, role: str) -> list[str]:
+        if self.corpus is None or not self.left_out:
+            return list(self.remarks)
+        kinds = ", ".join(f"{count} {kind}" for kind, count in _counted(self.left_out).items())
+        lost = f"{role.replace('_', ' ')}: {len(self.left_out)} recordings or lines could not be used ({kinds})"
+        return [*self.remarks, lost]
+
+
+def load(given: Any, *, role: str, embed: Embed, read: Read) -> Speech | None:
     """All sources of one role as one set; `read` and `embed` are called for audio. None if nothing was given."""
-    sources = as_list(given)
+    sources = [_load_one(source, role, embed, read) for source in as_list(given)]
     if not sources:
         return None
-    parts: list[Embeddings] = []
-    facts: list[dict[str, Any]] = []
-    corpora: list[Corpus] = []
-    extractors: list[dict[str, Any]] = []
-    warnings: list[str] = []
-    left_out: list[Problem] = []
-    for source in sources:
-        embeddings, about, corpus, extractor, said = _load_one(source, role, embed, read)
-        left_out += about.pop("left_out")
-        parts.append(embeddings)
-        facts.append(about)
-        warnings += said
-        if corpus is not None:
-            corpora.append(corpus)
-        if extractor:
-            extractors.append(extractor)
-    if role.startswith("train_"):
-        parts = _passes(parts)
-    merged = parts[0] if len(parts) == 1 else merge(parts, role)
-    digest = content_digest(merged)
-    kinds = {str(about["kind"]) for about in facts}
-    hours = None if merged.durations is None else round(float(np.nansum(merged.durations)) / 3600, 4)
-    problems: Counter[str] = Counter()
-    for about in facts:
-        problems.update(about.get("problems", {}))
-    summary = {
-        "path": ", ".join(str(about["path"]) for about in facts),
-        "kind": kinds.pop() if len(kinds) == 1 else "corpus and embeddings",
-        "sha256": digest,
-        "speakers": len(merged.names),
-        "utterances": len(merged),
-        "hours": hours,
-        "layout": facts[0].get("layout"),
-        "variant": facts[0].get("variant") or None,
-        "dimension": merged.dimension,
-        "attributes": sorted(merged.attributes),
-        "problems": dict(sorted(problems.items())),
-    }
-    return Material(
-        merged, summary, digest, tuple(corpora), extractors[0] if extractors else None, tuple(warnings), tuple(left_out)
+    parts = [source.embeddings for source in sources]
+    distinct = _passes(parts) if role.startswith("train_") else parts
+    merged = distinct[0] if len(distinct) == 1 else merge(distinct, role)
+    kinds = list(dict.fromkeys(source.kind for source in sources))
+    first = sources[0].corpus
+    problems = [problem for source in sources for problem in source.problems]
+    return Speech(
+        merged,
+        Input(
+            role=role,
+            kind=" and ".join(sorted(kinds)),
+            path=", ".join(source.path for source in sources),
+            sha256=content_digest(merged),
+            speakers=len(merged.names),
+            utterances=len(merged),
+            hours=None if merged.durations is None else round(float(np.nansum(merged.durations)) / 3600, 4),
+            layout=None if first is None else first.layout,
+            variant=None if first is None else first.variant or None,
+            dimension=merged.dimension,
+            attributes=tuple(sorted(merged.attributes)),
+            problems=_counted(problems),
+        ),
+        tuple(parts),
+        tuple(source.corpus for source in sources if source.corpus is not None),
+        next((source.extractor for source in sources if source.extractor), None),
+        tuple(warning for source in sources for warning in source.warnings(role)),
+        tuple(problem for source in sources for problem in source.left_out),
     )
 
 
-def _load_one(
-    source: Any, role: str, embed: Embed, read: Read
-) -> tuple[Embeddings, dict[str, Any], Corpus | None, dict[str, Any] | None, list[str]]:
+def _load_one(source: Any, role: str, embed: Embed, read: Read) -> _Source:
     from veilmeter.data.corpus import Corpus
 
     if not isinstance(source, str | Path | Embeddings | Corpus):
         source = _from_arrays(source, role)
     if isinstance(source, Embeddings):
-        return (
-            source,
-            {"path": source.source or "given in Python", "kind": "embeddings", "left_out": []},
-            None,
-            None,
-            [],
-        )
+        return _Source(source, source.source or "given in Python")
     if isinstance(source, str | Path):
         from veilmeter.data.formats.vectors import is_embeddings, load_embeddings
 
@@ -147,28 +159,19 @@ def _load_one(
             raise InputError(f"there is no such file or folder ({role})", path=path)
         if is_embeddings(path):
             loaded = load_embeddings(path)
-            problems = list(loaded.problems)
-            about = {"path": str(path), "kind": "embeddings", "problems": _counted(problems), "left_out": problems}
-            return loaded.embeddings, about, None, _extractor_of(path), loaded.warnings()
+            return _Source(
+                loaded.embeddings,
+                str(path),
+                extractor=_extractor_of(path),
+                problems=tuple(loaded.problems),
+                remarks=tuple(loaded.warnings()),
+            )
         source, place = read(path), str(path)
     else:
         place = str(source.root)
     embeddings, extractor = embed(source)
     problems = extractor.pop("problems")
-    left_out = [problem for problem in problems if problem.fatal]
-    about = {
-        "path": place,
-        "kind": "corpus",
-        "layout": source.layout,
-        "variant": source.variant,
-        "problems": _counted(problems),
-        "left_out": left_out,
-    }
-    said = []
-    if left_out:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in _counted(left_out).items())
-        said.append(f"{role.replace('_', ' ')}: {len(left_out)} recordings or lines could not be used ({kinds})")
-    return embeddings, about, source, extractor, said
+    return _Source(embeddings, place, source, extractor, tuple(problems))
 
 
 def _extractor_of(path: Path) -> dict[str, Any] | None:
@@ -180,19 +183,27 @@ def _extractor_of(path: Path) -> dict[str, Any] | None:
         return None
 
 
-def refuse_mixtures(materials: Mapping[str, Material]) -> None:
+def joined_corpora(corpora: Sequence[Corpus]) -> Corpus:
+    """The recordings of several places as one corpus."""
+    if len(corpora) == 1:
+        return corpora[0]
+    utterances = tuple(utterance for corpus in corpora for utterance in corpus.utterances)
+    return replace(corpora[0], utterances=utterances)
+
+
+def refuse_mixtures(speech: Mapping[str, Speech]) -> None:
     """All vectors must be of one extractor: others can't be compared, even where their length is the same."""
-    first = materials["original"]
-    for role, other in materials.items():
+    first = speech["original"]
+    for role, other in speech.items():
         name = role.replace("_", " ")
         if other.embeddings.dimension != first.embeddings.dimension:
             sizes = f"{first.embeddings.dimension} numbers, those of {name} {other.embeddings.dimension}"
-            raise InputError(f"the original vectors have {sizes}", path=other.facts["path"], fix=ONE_EXTRACTOR)
+            raise InputError(f"the original vectors have {sizes}", path=other.facts.path, fix=ONE_EXTRACTOR)
         if first.extractor and other.extractor and _differ(first.extractor, other.extractor):
-            both = [f"{one['name']} ({one['version']})" for one in (first.extractor, other.extractor)]
+            both = [f"{known['name']} ({known['version']})" for known in (first.extractor, other.extractor)]
             raise InputError(
                 f"the original vectors are of {both[0]}, those of {name} of {both[1]}",
-                path=other.facts["path"],
+                path=other.facts.path,
                 fix=ONE_EXTRACTOR,
             )
 

@@ -1,0 +1,148 @@
+"""The case at hand: the two sides, who is enrolled and tried, and what attackers have beside that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from veilmeter.assessment.protocol import Protocol
+from veilmeter.assessment.speech import Speech
+from veilmeter.attacks.base import AttackerRun
+from veilmeter.core.errors import InputError
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.matching import Matched, match
+
+NOT_OF_A_PERSON = ("session", "duration", "text", "path", "part", "set", "role", "language")
+OWN_RUN = "a run of the anonymizer of the attackers' own, made without knowing the released run's draws"
+RELEASED_RUN = (
+    "the released run itself: if the anonymizer draws voices at random, attackers share these draws, which is more "
+    "than a stranger has (--attacker-run gives them a run of their own)"
+)
+
+
+class NotPossibleError(Exception):
+    """An attacker or a part lacks what it needs; the reason is for the reader of the report."""
+
+
+@dataclass(frozen=True, eq=False)
+class OwnExtractor:
+    """What an attacker hears by an extractor of its own: both sides, its runs, and what that extractor is."""
+
+    matched: Matched
+    runs: tuple[AttackerRun, ...] = ()
+    about: str = "an extractor of its own, whose vectors were given"
+    tuned: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Copies:
+    """The enrollment as an attacker anonymized it, and how many people that leaves out."""
+
+    vectors: Embeddings
+    own: bool
+    people_without: int = 0
+    utterances_without: int = 0
+
+    def remarks(self) -> list[str]:
+        if not self.utterances_without:
+            return []
+        lost = f"the attacker's runs lack {self.utterances_without} enrollment recordings"
+        if self.people_without:
+            return [f"{lost}: {self.people_without} people, who have none there, are not enrolled"]
+        return [f"{lost}; everybody has others there"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Case:
+    """`runs` are the attackers' own, by the ids and speakers of the originals; `own` what attackers with an extractor
+    of their own hear; `groups` the people by attribute and value, for results within groups."""
+
+    matched: Matched
+    protocol: Protocol
+    training: Mapping[str, Speech] = field(default_factory=dict)
+    runs: tuple[AttackerRun, ...] = ()
+    own: Mapping[str, OwnExtractor] = field(default_factory=dict)
+    groups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    def original(self) -> Embeddings:
+        return self.matched.original
+
+    @property
+    def anonymized(self) -> Embeddings:
+        return self.matched.anonymized
+
+    def sides_of(self, attacker: str) -> Matched:
+        return self.own[attacker].matched if attacker in self.own else self.matched
+
+    def runs_of(self, attacker: str) -> tuple[AttackerRun, ...]:
+        return self.own[attacker].runs if attacker in self.own else self.runs
+
+    def copies(self, attacker: str = "") -> Copies:
+        """The enrollment recordings as the attacker anonymized them; the released ones where it has no run."""
+        wanted = self.protocol.enrollment
+        runs = self.runs_of(attacker)
+        if not runs:
+            return Copies(self.sides_of(attacker).anonymized.of_utterances(wanted), own=False)
+        there = {u: run.vectors for run in reversed(runs) for u in run.vectors.utterances}
+        kept = [u for u in wanted if u in there]
+        if not kept:
+            raise NotPossibleError("the attacker's runs have none of the enrollment recordings")
+        vectors = np.stack([there[u].vectors[there[u].utterance_rows[u]] for u in kept])
+        known = self.sides_of(attacker).original.of_utterances(wanted)
+        enrolled = known.of_utterances(kept).with_vectors(vectors)
+        return Copies(
+            enrolled,
+            own=True,
+            people_without=len(known.names) - len(enrolled.names),
+            utterances_without=len(wanted) - len(kept),
+        )
+
+
+def attacker_runs(original: Embeddings, released: Embeddings, runs: Sequence[AttackerRun]) -> tuple[AttackerRun, ...]:
+    """The runs by the ids and speakers of the originals."""
+    placed = []
+    for run in runs:
+        matched = match(original, run.vectors)
+        vectors = matched.anonymized
+        common = [u for u in vectors.utterances if u in released.utterance_rows]
+        same = bool(common) and np.array_equal(
+            vectors.of_utterances(common).vectors, released.of_utterances(common).vectors
+        )
+        placed.append(AttackerRun(vectors=vectors, draw=run.draw, own=run.own and not same, name=run.name))
+    return tuple(placed)
+
+
+def group_people(original: Embeddings, asked: Sequence[str] | None) -> dict[str, dict[str, str]]:
+    """People by attribute: those asked for, or the genders where they are known.
+
+    A person belongs to one group: an attribute that varies within people (a session, an emotion) is refused.
+    """
+    wanted = ("gender",) if asked is None else tuple(asked)
+    groups: dict[str, dict[str, str]] = {}
+    for attribute in wanted:
+        column = original.attributes.get(attribute)
+        if column is None:
+            if asked is None:
+                continue
+            known = ", ".join(sorted(original.attributes)) or "none"
+            raise InputError(f"there is no attribute {attribute!r} to group by", fix=f"there are: {known}")
+        values: dict[str, set[str]] = {}
+        for speaker, value in zip(original.speakers, column, strict=True):
+            if value:
+                values.setdefault(speaker, set()).add(value)
+        varying = [speaker for speaker, several in values.items() if len(several) > 1]
+        if varying:
+            if asked is None:
+                continue
+            raise InputError(
+                f"{attribute} varies within {len(varying)} of {len(original.names)} speakers, so that people can't be "
+                "grouped by it",
+                fix="group by what belongs to a person, or assess the recordings of each value apart",
+            )
+        people = {speaker: next(iter(own)) for speaker, own in values.items()}
+        if len(set(people.values())) > 1 or asked is not None:
+            groups[attribute] = people
+    return groups

@@ -1,0 +1,179 @@
+"""From what the tasks measured to `Results`: who attacked how, the parts, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from veilmeter._version import __version__
+from veilmeter.assessment.case import OWN_RUN, RELEASED_RUN, Case
+from veilmeter.assessment.effects import Effects
+from veilmeter.assessment.given_scores import combined
+from veilmeter.assessment.plan import NEEDED_BY_CHECKS, Plan
+from veilmeter.assessment.settings import Settings
+from veilmeter.assessment.speech import Speech
+from veilmeter.assessment.tasks import Arrays, Measured
+from veilmeter.metrics.copies import copies, unchanged
+from veilmeter.metrics.legal.chance import Relabeled, joint_chance
+from veilmeter.results.chance import with_chance
+from veilmeter.results.model import AttackerResult, Matching, Part, ProtocolFacts, Results
+from veilmeter.results.people import Traits
+from veilmeter.results.trust import TrustFacts
+from veilmeter.results.verdict import conclude
+
+ATTACKER, SCORES, CURVE = "attacker-", "scores-", "inversion-curve"
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A run that has measured everything."""
+
+    case: Case
+    plan: Plan
+    done: Mapping[str, tuple[Measured, Arrays]]
+    speech: Mapping[str, Speech]
+    warnings: tuple[str, ...]
+    effects: Effects
+
+    def measured(self) -> Mapping[str, Measured]:
+        """By task, those that were possible."""
+        return {name: measured for name, (measured, _) in self.done.items() if not measured.not_possible}
+
+
+def concluded(outcome: Outcome, settings: Settings, command: Sequence[str]) -> Results:
+    """The results with everything that follows from them."""
+    case, measured = outcome.case, outcome.measured()
+    attackers = _attackers(measured)
+    results = Results(
+        version=__version__,
+        title=settings.title or _title(outcome.speech),
+        seed=settings.seed,
+        settings=outcome.effects.used,
+        inputs={role: speech.facts for role, speech in outcome.speech.items()},
+        matching=Matching(matched=len(case.matched), unmatched=case.matched.unmatched),
+        protocol=_protocol(outcome),
+        attackers=attackers,
+        command=tuple(command),
+        extractor=outcome.speech["original"].extractor,
+        parts=_parts(measured),
+        remarks=(*outcome.effects.remarks, *_added_measures(settings)),
+        warnings=_warnings(outcome.warnings, measured),
+    )
+    similarity = results.parts.get("similarity", Part(name="similarity")).details
+    traits = Traits(
+        gender=dict(zip(case.original.speakers, case.original.attributes.get("gender", ()), strict=False)),
+        animal={animal["speaker"]: animal["animal"] for animal in similarity.get("zoo", ())},
+        deid=similarity.get("deid", {}),
+    )
+    luck = joint_chance(_relabeled(outcome), seed=settings.seed)
+    return conclude(with_chance(results, luck), _evidence(outcome), not_tested=_not_tested(outcome), traits=traits)
+
+
+def _relabeled(outcome: Outcome) -> list[Relabeled]:
+    """Each attacker's figures with people relabeled at random, as they were measured."""
+    return [
+        Relabeled(measured.figures, arrays["values"], measured.enrolled, arrays["first"], arrays["own"])
+        for measured, arrays in outcome.done.values()
+        if measured.figures
+    ]
+
+
+def _attackers(measured: Mapping[str, Measured]) -> dict[str, AttackerResult]:
+    """Vectors and given scores of one attacker together, in the order in which they were planned."""
+    names = dict.fromkeys(
+        name.removeprefix(prefix) for name in measured for prefix in (ATTACKER, SCORES) if name.startswith(prefix)
+    )
+    attackers: dict[str, AttackerResult] = {}
+    for name in names:
+        compared, given = (
+            measured[prefix + name].attacker if prefix + name in measured else None for prefix in (ATTACKER, SCORES)
+        )
+        attacker = compared if given is None else combined(compared, given)
+        if attacker is not None:
+            attackers[name] = attacker
+    return attackers
+
+
+def _parts(measured: Mapping[str, Measured]) -> dict[str, Part]:
+    parts = {name: result.part for name, result in measured.items() if result.part is not None and name != CURVE}
+    if "inversion" in parts and CURVE in measured and (curve := measured[CURVE].part) is not None:
+        inversion = parts["inversion"]
+        parts["inversion"] = replace(inversion, details={**inversion.details, **curve.details})
+    return parts
+
+
+def _protocol(outcome: Outcome) -> ProtocolFacts:
+    case, used = outcome.case, outcome.plan.used
+    facts = case.protocol.facts(case.original)
+    runs = [{"name": run.name, "draw": run.draw, "own": run.own, "recordings": len(run.vectors)} for run in case.runs]
+    return replace(
+        facts,
+        training=used.training_words,
+        anonymized_enrollment=OWN_RUN if any(run.own for run in case.runs) else RELEASED_RUN,
+        details={**facts.details, "folds": used.folds, "attacker_runs": runs, "groups": sorted(case.groups)},
+    )
+
+
+def _evidence(outcome: Outcome) -> TrustFacts:
+    """What the trust checks need beside the estimates."""
+    case = outcome.case
+    known, tried = (
+        case.original.of_utterances(utterances) for utterances in (case.protocol.enrollment, case.protocol.trials)
+    )
+    same = unchanged(case.original, case.anonymized)
+    assessed = set(case.original.names)
+    return TrustFacts(
+        compared=len(case.original),
+        unchanged=None if same is None else int(same.sum()),
+        trials=len(tried),
+        copies=int(copies(known, tried).sum()),
+        overlap={
+            role: len(assessed & set(case.training[role].embeddings.names)) for role in outcome.plan.used.training
+        },
+        own_runs=sum(run.own for run in case.runs),
+    )
+
+
+def _not_tested(outcome: Outcome) -> list[str]:
+    reasons = list(outcome.plan.not_tested)
+    for name, (measured, _) in outcome.done.items():
+        if measured.not_possible:
+            what = f"{name.removeprefix(ATTACKER)} attacker" if name.startswith(ATTACKER) else name
+            reasons.append(f"{what}: {measured.not_possible}")
+        reasons += measured.not_tested
+    return reasons
+
+
+def _warnings(common: Sequence[str], measured: Mapping[str, Measured]) -> tuple[str, ...]:
+    """What holds for every attacker is said once; the rest with the attacker's name."""
+    by_attacker = {
+        name.removeprefix(ATTACKER): result.warnings for name, result in measured.items() if name.startswith(ATTACKER)
+    }
+    lines = list(common)
+    for name, texts in by_attacker.items():
+        shared = [text for text in texts if all(text in others for others in by_attacker.values())]
+        lines += shared + [f"{name}: {text}" for text in texts if text not in shared]
+    for name, result in measured.items():
+        if not name.startswith(ATTACKER):
+            lines += [f"{name.removeprefix(SCORES)}: {text}" for text in result.warnings]
+    return tuple(dict.fromkeys(lines))
+
+
+def _added_measures(settings: Settings) -> list[str]:
+    """What was measured although it was not asked for."""
+    added = [family for family in NEEDED_BY_CHECKS if family not in settings.measures]
+    return [f"{', '.join(added)} was measured too: the trust checks need it"] if added else []
+
+
+def _title(speech: Mapping[str, Speech]) -> str:
+    def short(role: str) -> str:
+        paths = speech[role].facts.path.split(", ")
+        return Path(paths[0]).name + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+
+    names: dict[str, Any] = {role: short(role) for role in ("anonymized", "original")}
+    variant = speech["anonymized"].facts.variant
+    if names["anonymized"] == names["original"] and variant:
+        names["anonymized"] += f" ({variant})"
+    return f"{names['anonymized']} against {names['original']}"

@@ -1,0 +1,143 @@
+"""Scores of another system, measured as they are; each estimate says whether it comes from them or from vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from veilmeter.assessment.measuring import Asked, det_of, profile_of, tied_share
+from veilmeter.assessment.plugins import added_estimates
+from veilmeter.assessment.tasks import Arrays, Measured
+from veilmeter.core.errors import InputError
+from veilmeter.core.estimates import Estimates
+from veilmeter.data.scores import Scores, encode
+from veilmeter.metrics.legal.one_minus_eer import of_eer
+from veilmeter.metrics.scores.summary import measure_scores
+from veilmeter.results.model import AttackerResult
+
+GIVEN = "scores as given"
+Groups = Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreFiles:
+    """Score files with their keys: one for each, one for all, or none where the scores say it themselves."""
+
+    files: tuple[Path, ...]
+    keys: tuple[Path, ...] = ()
+
+    def read(self) -> Scores:
+        """All of them as one set."""
+        from veilmeter.data.scores import read_scores
+
+        if len(self.keys) not in (0, 1, len(self.files)):
+            raise InputError(
+                f"there are {len(self.files)} score files but {len(self.keys)} trial keys", fix="give one key for each"
+            )
+        keys: list[Path | None] = [*self.keys] or [None]
+        if len(keys) == 1:
+            keys = keys * len(self.files)
+        parts = [read_scores(file, key) for file, key in zip(self.files, keys, strict=True)]
+        return parts[0] if len(parts) == 1 else _merged(parts)
+
+
+def _merged(parts: Sequence[Scores]) -> Scores:
+    """Several score files as one set; who spoke is known only if all of them know it."""
+    values = np.concatenate([part.values for part in parts])
+    is_target = np.concatenate([part.is_target for part in parts])
+    sides: list[list[Any]] = [[], []]
+    for part in parts:
+        if part.enrol_speaker is None or part.test_speaker is None:
+            return Scores(values, is_target, source=parts[0].source)
+        names = np.array(list(part.names), object)
+        sides[0].append(names[part.enrol_speaker])
+        sides[1].append(names[part.test_speaker])
+    names_all, enroll, test = encode(np.concatenate(sides[0]), np.concatenate(sides[1]))
+    return Scores(values, is_target, enroll, test, names_all, parts[0].source, parts[0].speakers_from)
+
+
+def within_groups(scores: Scores, groups: Groups) -> dict[str, dict[str, Scores]]:
+    """The trials of enrolled people of each group, where both classes are left."""
+    by: dict[str, dict[str, Scores]] = {}
+    for attribute, values in groups.items():
+        by[attribute] = {}
+        for value in sorted({v for v in values.values() if v}):
+            if scores.enrol_speaker is None:
+                continue
+            inside = np.array([values.get(name) == value for name in scores.names], dtype=bool)
+            rows = np.flatnonzero(inside[scores.enrol_speaker])
+            if len(rows) and scores.is_target[rows].any() and not scores.is_target[rows].all():
+                by[attribute][value] = scores.take(rows)
+    return by
+
+
+def measure_given(
+    attacker: AttackerResult, given: ScoreFiles, people: frozenset[str], asked: Asked
+) -> tuple[Measured, Arrays]:
+    """The measures of scores, all files together and within each group."""
+    scores = given.read()
+    known = people & set(scores.names)
+    if scores.enrol_speaker is not None and not known:
+        raise InputError(
+            f"attackers.{attacker.name}: the scores are of other people than those who are assessed",
+            path=given.files[0],
+            fix="give scores of the assessed people, named alike, or measure them by themselves: veilmeter measure",
+        )
+    estimates, reasons = _estimates(scores, asked)
+    by = {
+        attribute: {value: _estimates(part, asked)[0] for value, part in parts.items()}
+        for attribute, parts in within_groups(scores, asked.groups).items()
+    }
+    result = replace(
+        attacker,
+        backend=GIVEN,
+        trained_on=attacker.trained_on or "another system, whose scores were given",
+        estimates=estimates,
+        by=by,
+        source="scores",
+        ties=tied_share(scores),
+        profile=profile_of(scores),
+        det=det_of(scores),
+    )
+    strangers = len(set(scores.names) - people)
+    remarks = [f"{strangers} people in the given scores are not among those assessed"] if strangers and known else []
+    return Measured(attacker=result, warnings=(*reasons, *remarks)), {}
+
+
+def _estimates(scores: Scores, asked: Asked) -> tuple[Estimates, list[str]]:
+    measured = measure_scores(scores, intervals=asked.intervals, resamples=asked.resamples, seed=asked.seed)
+    added, reasons = added_estimates(asked.added, scores)
+    return Estimates.of({**measured, **added}), reasons
+
+
+def combined(vectors: AttackerResult | None, given: AttackerResult) -> AttackerResult:
+    """An attacker whose scores were given: what can be measured on scores comes from them, and of the rest each
+    measure says that it comes from vectors."""
+    if vectors is None:
+        return given
+    single = [point for point in vectors.estimates.points("one_minus_eer") if point.at.get("length") == 1]
+    turned = [of_eer(eer).with_(at=point.at) for point in single if (eer := given.estimates.one("eer")) is not None]
+    replaced = Estimates(point for point in vectors.estimates if point not in single or not turned)
+    rest = replaced.without(*given.estimates.names)
+    estimates = given.estimates + Estimates(turned) + rest
+    by = {
+        attribute: {
+            value: (scores := given.by.get(attribute, {}).get(value, Estimates())) + measured.without(*scores.names)
+            for value, measured in values.items()
+        }
+        for attribute, values in vectors.by.items()
+    }
+    return replace(
+        given,
+        backend=f"{GIVEN}; {vectors.backend} where vectors are compared",
+        trained_on=vectors.trained_on,
+        estimates=estimates,
+        by=by,
+        people=vectors.people,
+        sources=dict.fromkeys(rest.names, "vectors"),
+        details={**vectors.details, **given.details},
+    )

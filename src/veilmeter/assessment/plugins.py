@@ -1,0 +1,59 @@
+"""Measures that other packages add: computed where their material is, kept by what they depend on."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from veilmeter.assessment.tasks import Arrays, Measured
+from veilmeter.core.errors import InputError
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimates import Estimates
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.metrics.measure import InputKind, Measure
+from veilmeter.metrics.registry import MEASURES, computed
+from veilmeter.results.model import Part
+
+
+@dataclass(frozen=True, slots=True)
+class AddedMeasure:
+    """A measure by name, with the file it is computed by: another one there is another measure."""
+
+    name: str
+    file: Path | None
+
+    @classmethod
+    def of(cls, measure: Measure) -> AddedMeasure:
+        assert measure.compute is not None
+        try:
+            source = inspect.getsourcefile(inspect.unwrap(measure.compute))
+        except TypeError:  # a callable object
+            source = inspect.getsourcefile(type(measure.compute))
+        return cls(measure.name, None if source is None else Path(source))
+
+
+def added_measures(kind: InputKind) -> tuple[AddedMeasure, ...]:
+    """Those that installed packages add for this kind of material."""
+    return tuple(AddedMeasure.of(measure) for measure in MEASURES.of_kind(kind))
+
+
+def added_estimates(added: Sequence[AddedMeasure], *material: Any) -> tuple[dict[str, list[Estimate]], list[str]]:
+    """By measure, what each gives for this material, and why some give nothing."""
+    measured: dict[str, list[Estimate]] = {}
+    reasons: list[str] = []
+    for measure in added:
+        try:
+            for point in computed(MEASURES[measure.name], *material):
+                measured.setdefault(point.name, []).append(point)
+        except InputError as error:
+            reasons.append(f"{measure.name}: {error}")
+    return measured, reasons
+
+
+def added_part(added: Sequence[AddedMeasure], original: Embeddings, anonymized: Embeddings) -> tuple[Measured, Arrays]:
+    """The added measures of both sides, as one part of the results."""
+    measured, reasons = added_estimates(added, original, anonymized)
+    return Measured(part=Part(name="added", estimates=Estimates.of(measured)), not_tested=tuple(reasons)), {}

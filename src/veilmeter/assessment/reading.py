@@ -1,0 +1,234 @@
+"""Reads what an assessment is given: each role's speech, the attackers' runs, and vectors of their own extractors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from veilmeter.assessment.attacker_runs import (
+    RUNS,
+    SystemRuns,
+    draw_in_manifest,
+    enrollment_of,
+    joined_runs,
+    split_draw,
+)
+from veilmeter.assessment.case import OwnExtractor, attacker_runs
+from veilmeter.assessment.settings import Settings
+from veilmeter.assessment.sources import read_source
+from veilmeter.assessment.speech import Speech, as_list, load, merge
+from veilmeter.attacks.base import AttackerRun
+from veilmeter.core.engine import Engine
+from veilmeter.core.errors import InputError, refuse
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.matching import Matched, match
+
+if TYPE_CHECKING:
+    from veilmeter.data.corpus import Corpus
+
+Shown = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None]]
+Say = Callable[[str], None]
+TRAINING = ("train_original", "train_anonymized", "train_similar")
+
+
+@dataclass(frozen=True, eq=False)
+class HeardRun:
+    """An attacker's run with the recordings it was heard in, where there are some."""
+
+    run: AttackerRun
+    corpora: tuple[Corpus, ...] = ()
+
+
+@dataclass(eq=False)
+class Reader:
+    """Reads and hears; `warnings` collects what is said of it, `speech` what was read."""
+
+    settings: Settings
+    sources: Mapping[str, Any]
+    engine: Engine
+    stage: Say
+    say: Say
+    progress: Shown
+    folder: Path | None = None
+    warnings: list[str] = field(default_factory=list)
+    speech: dict[str, Speech] = field(default_factory=dict)
+
+    # --- the sides and training speech
+
+    def read_sides(self) -> None:
+        """Both sides; the anonymized one is made where only the anonymizer was given."""
+        self.read("original", self.sources["original"])
+        released = self.sources.get("anonymized")
+        if released is None:
+            self.stage("anonymizing what is released")
+            corpora = self._audio("original", "an anonymizer is run on recordings")
+            with self.progress("anonymizing the release") as progress:
+                released = [self.system().release(corpus, progress) for corpus in corpora]
+        self.read("anonymized", released)
+
+    def read_training(self) -> None:
+        for role in TRAINING:
+            self.read(role, self.sources.get(role))
+        made = self.settings.runs_system and "train_original" in self.speech and "train_anonymized" not in self.speech
+        if made and self.speech["train_original"].is_audio:
+            self.stage("anonymizing training speech as the attackers do")
+            runs = []
+            for number in self._numbers():
+                for corpus in self.speech["train_original"].corpora:
+                    with self.progress(f"training speech, run {number}") as progress:
+                        runs.append(self.system().of_attacker(corpus, number, "training", progress)[0])
+            self.read("train_anonymized", runs)
+
+    def read(self, role: str, source: Any) -> Speech | None:
+        if source is None:
+            return None
+        self.stage(f"reading {role.replace('_', ' ')}")
+        speech = self._load(role, source)
+        if speech is not None:
+            self.speech[role] = speech
+        return speech
+
+    def _load(self, role: str, source: Any) -> Speech | None:
+        read = partial(read_source, role=role, settings=self.settings)
+        speech = load(source, role=role, embed=self._embedding(role), read=read)
+        if speech is not None:
+            if self.settings.strict:
+                refuse(speech.left_out)
+            self.warnings += speech.warnings
+        return speech
+
+    def _embedding(self, role: str) -> Callable[[Corpus], tuple[Embeddings, dict[str, Any]]]:
+        """How audio of this role becomes vectors: training speech is cut into pieces, so that a speaker with one
+        recording gives several."""
+        settings = self.settings
+
+        def embed(corpus: Corpus) -> tuple[Embeddings, dict[str, Any]]:
+            from veilmeter.assessment.audio import embed_segments, embed_whole
+
+            with self.progress(f"listening to {corpus.root.name}") as progress:
+                common = {"offline": settings.offline, "progress": progress, "say": self.say}
+                if role.startswith("train_"):
+                    return embed_segments(corpus, settings.extractor, self.engine, settings.segments, **common)  # type: ignore[arg-type]
+                return embed_whole(corpus, settings.extractor, self.engine, strict=settings.strict, **common)  # type: ignore[arg-type]
+
+        return embed
+
+    # --- the attackers' runs
+
+    def runs(self, matched: Matched, enrollment: Sequence[str]) -> list[HeardRun]:
+        """Those that were given, or made here over the enrollment recordings."""
+        heard = self._made_runs(enrollment) if self.settings.runs_system else self._given_runs()
+        placed = attacker_runs(matched.original, matched.anonymized, [one.run for one in heard])
+        for number, run in enumerate(placed, 1):
+            if heard[number - 1].run.own and not run.own:
+                self.warnings.append(
+                    f"the attackers' {run.name} equals the released run: the anonymizer draws nothing at random, or it "
+                    "is the same run"
+                )
+        return [HeardRun(run, one.corpora) for run, one in zip(placed, heard, strict=True)]
+
+    def _given_runs(self) -> list[HeardRun]:
+        given = as_list(self.sources.get("attacker_run"))
+        released = {_resolved(source) for source in as_list(self.sources.get("anonymized"))} - {None}
+        heard = []
+        for number, source in enumerate(given, 1):
+            place, draw = split_draw(source) if isinstance(source, str) else (source, "unknown")
+            if _resolved(place) in released:
+                raise InputError(
+                    "the attacker's run is the released run itself", path=place, fix="give another run, or none"
+                )
+            role = "attacker_run" if len(given) == 1 else f"attacker_run_{number}"
+            speech = self.read(role, place)
+            assert speech is not None
+            if draw == "unknown" and isinstance(place, str | Path):
+                draw = draw_in_manifest(place)
+            heard.append((AttackerRun(vectors=speech.embeddings, draw=draw, name=f"run {number}"), speech.corpora))  # type: ignore[arg-type]
+        runs = joined_runs([run for run, _ in heard], merge)
+        if len(runs) == len(heard):
+            return [HeardRun(run, corpora) for run, (_, corpora) in zip(runs, heard, strict=True)]
+        return [HeardRun(run, tuple(corpus for _, corpora in heard for corpus in corpora)) for run in runs[:1]] + [
+            HeardRun(run) for run in runs[1:]
+        ]
+
+    def _made_runs(self, enrollment: Sequence[str]) -> list[HeardRun]:
+        wanted = set(enrollment)
+        corpora = [
+            part
+            for corpus in self._audio("original", "an anonymizer is run on recordings")
+            if (part := enrollment_of(corpus, wanted)) is not None
+        ]
+        heard = []
+        for number in self._numbers():
+            self.stage(f"anonymizing the enrollment as the attackers do, run {number}")
+            made, draws = [], []
+            for corpus in corpora:
+                with self.progress(f"attackers' run {number}") as progress:
+                    copy, draw = self.system().of_attacker(corpus, number, progress=progress)
+                made.append(copy)
+                draws.append(draw)
+            speech = self.read(f"attacker_run_{number}", made)
+            assert speech is not None
+            draw = draws[0] if len(set(draws)) == 1 else "unknown"
+            run = AttackerRun(vectors=speech.embeddings, draw=draw, name=f"run {number}")
+            heard.append(HeardRun(run, speech.corpora))
+        return heard
+
+    def _numbers(self) -> range:
+        return range(1, (self.settings.attacker_runs or RUNS) + 1)
+
+    def system(self) -> SystemRuns:
+        if self.folder is None:
+            raise InputError("the runs of the anonymizer need a folder", fix="give out=FOLDER (--out)")
+        return SystemRuns(self.settings, self.folder, self.engine)
+
+    def _audio(self, role: str, why: str) -> tuple[Corpus, ...]:
+        corpora = self.speech[role].corpora
+        if not corpora:
+            raise InputError(f"{why}, and the {role} speech is vectors", fix="give recordings, or --attacker-run")
+        return corpora
+
+    # --- extractors of attackers' own
+
+    def own_vectors(self, base: Matched) -> dict[str, OwnExtractor]:
+        """What attackers hear by an extractor of their own whose vectors were given."""
+        own: dict[str, OwnExtractor] = {}
+        for name, options in self.settings.attackers.items():
+            if not options.has_own_vectors:
+                continue
+            self.stage(f"reading the vectors of the {name} attacker")
+            sides = {
+                side: self._load(side, getattr(options, side)) if getattr(options, side) else None
+                for side in ("original", "anonymized")
+            }
+            original = base.original if sides["original"] is None else sides["original"].embeddings
+            anonymized = base.anonymized if sides["anonymized"] is None else sides["anonymized"].embeddings
+            matched = _of(base, match(original, anonymized), name)
+            runs = [
+                AttackerRun(vectors=speech.embeddings, draw=split_draw(source)[1], name=f"run {number}")
+                for number, source in enumerate(options.attacker_run, 1)
+                if (speech := self._load("attacker_run", split_draw(source)[0])) is not None
+            ]
+            placed = attacker_runs(matched.original, matched.anonymized, joined_runs(runs, merge))
+            own[name] = OwnExtractor(matched, placed)
+        return own
+
+
+def _of(base: Matched, own: Matched, name: str) -> Matched:
+    """An attacker's own vectors must cover what is assessed."""
+    missing = [u for u in base.original.utterances if u not in own.original.utterance_rows]
+    if missing:
+        raise InputError(
+            f"attackers.{name}: {len(missing)} of the {len(base)} assessed recordings have no vector of its own "
+            f"extractor, the first is {missing[0]!r}",
+            path=own.anonymized.source or None,
+            fix="give vectors of all assessed recordings",
+        )
+    return own
+
+
+def _resolved(source: Any) -> Path | None:
+    return Path(source).resolve() if isinstance(source, str | Path) else None

@@ -1,0 +1,106 @@
+"""An attacker at work: a score for every enrolled person and every conversation, however it finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from veilmeter.attacks.backends.scoring import Fixed, Recipe
+from veilmeter.attacks.base import Attack, Floats, Material, Rows, perform
+from veilmeter.data.embeddings import Embeddings
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTables:
+    """One table of scores per table of conversations, with one row per enrolled person; and how they were found.
+
+    `sides` are enrollment and trials as vectors whose cosine is the score, where a score is that.
+    """
+
+    tables: tuple[Floats, ...]
+    method: str
+    trained_on: str = ""
+    remarks: tuple[str, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+    sides: tuple[Embeddings, Embeddings] | None = None
+
+
+class Scoring(Protocol):
+    """How an attacker scores; it travels to where the work runs, and all training is done there."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    def score(self, test: Embeddings, conversations: Sequence[Rows]) -> ScoreTables: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Undo:
+    """A map that undoes the anonymizer, learned from these clear and anonymized recordings of known people."""
+
+    clear: Embeddings
+    anonymized: Embeddings
+    method: str
+    seed: int
+
+    def apply(self, enroll: Embeddings, test: Embeddings) -> tuple[Embeddings, Embeddings, str]:
+        """Enrollment and trials in one space, and how they got there. Both sides are centered, which in many dimensions
+        gains most of what a PCA would."""
+        from veilmeter.attacks.inversion import learn
+        from veilmeter.attacks.inversion.attack import Settings
+
+        settings = Settings(method=self.method, center=True, seed=self.seed)  # type: ignore[arg-type]
+        learned = learn(self.clear, self.anonymized, settings)
+        method = f"{self.method} on {len(self.clear)} centered vectors, cosine"
+        return learned.see(enroll), learned.restore(test), method
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Vectors of known people are compared with those of the trials by a back end, after undoing the anonymizer where
+    a map is learned for that."""
+
+    enroll: Embeddings
+    recipe: Recipe = field(default_factory=Recipe)
+    undo: Undo | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.enroll.names
+
+    def score(self, test: Embeddings, conversations: Sequence[Rows]) -> ScoreTables:
+        enroll, method = self.enroll, ""
+        if self.undo is not None:
+            enroll, test, method = self.undo.apply(enroll, test)
+        scorer = self.recipe.scorer(enroll, test)
+        sides = None
+        if isinstance(scorer, Fixed) and scorer.is_cosine:
+            other = scorer.test_backend or scorer.backend
+            sides = (
+                enroll.with_vectors(scorer.backend.project(enroll.vectors)),
+                test.with_vectors(other.project(test.vectors)),
+            )
+        tables = tuple(scorer.matrix(enroll, test, table) for table in conversations)
+        return ScoreTables(tables, method or scorer.name, sides=sides)
+
+
+@dataclass(frozen=True, eq=False)
+class AttackScoring:
+    """A registered attack on what it may know; the released recordings come without names."""
+
+    attack: Attack
+    material: Material
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.material.names
+
+    def score(self, test: Embeddings, conversations: Sequence[Rows]) -> ScoreTables:
+        filled = tuple(table for table in conversations if len(table))
+        material = replace(self.material, conversations=filled)
+        outcome = perform(self.attack, material)
+        split = iter(material.split(outcome.scores))
+        empty = outcome.scores[:, :0]
+        tables = tuple(next(split) if len(table) else empty for table in conversations)
+        return ScoreTables(tables, outcome.method, outcome.trained_on, outcome.remarks, outcome.details)
