@@ -45,8 +45,8 @@ class UtilitySettings:
 
     recognizer: str = DEFAULT
     language: str | None = None
-    recordings: int = 200
-    rated: int = 50
+    recordings: int = 100
+    rated: int = 30
     groups: tuple[str, ...] = ("gender",)
     offline: bool = False
 
@@ -278,7 +278,7 @@ def _correlations(tracks: Sequence[Sequence[float]], others: Sequence[Sequence[f
 
 @dataclass(frozen=True, slots=True)
 class _AddedMeasures:
-    """The engine's task: the values of added measures for a pair of files, NaN where one can't be read."""
+    """The engine's task: the values of added measures for a pair of recordings, NaN where one can't be read."""
 
     names: tuple[str, ...]
 

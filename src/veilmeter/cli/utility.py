@@ -23,10 +23,10 @@ def command(
     language: options.Language = None,
     recordings: Annotated[
         int, typer.Option(min=1, help="Listen to at most so many recordings, as many of each person as can be.")
-    ] = 200,
+    ] = 100,
     rated: Annotated[
         int, typer.Option(min=0, help="Predict the quality of at most so many of them; this takes longest.")
-    ] = 50,
+    ] = 30,
     by: Annotated[
         list[str] | None, options.several("ATTRIBUTE", "Also within groups; by default gender, where it is known.",
                                           options.MORE)

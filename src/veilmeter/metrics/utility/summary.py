@@ -95,8 +95,9 @@ class UtilityTable:
                 columns[change] = columns[name] - columns[name + ORIGINAL]
         found = []
         for name, values in columns.items():
-            if np.isfinite(values).any():
-                point = mean_over_recordings(measure(name), values, who, method=self._method(name))
+            known = np.isfinite(values)
+            if known.any():
+                point = mean_over_recordings(measure(name), values[known], who[known], method=self._method(name))
                 chance = self.by_chance.get(name)
                 if chance is not None and np.isfinite(chance[rows]).any():
                     point = point.with_(null=float(np.nanmean(chance[rows])))
