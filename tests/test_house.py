@@ -30,22 +30,19 @@ MOST_LINES, MOST_FUNCTION_LINES, MOST_PARAMETERS = 400, 60, 12
 
 # What is still to be mended, with the size it must not exceed. Entries are only ever removed.
 TOO_LONG_FILES = {
-    "assessment/plan.py": 435,
-    "assessment/run.py": 477,
     "cli/invert.py": 433,
     "metrics/scores/resampling.py": 437,
     "report/charts.py": 430,
     "report/view.py": 404,
 }
 TOO_LONG_FUNCTIONS = {
-    "assessment/plan.py:all_pieces": 69,
     "cli/verdict.py:print_verdict": 64,
     "data/formats/vector_file.py:judge": 73,
     "metrics/legal/population.py:population_linkability": 65,
     "metrics/similarity/matrices.py:similarity": 71,
     "report/figures/legal.py:_cell": 65,
 }
-TOO_MANY_PARAMETERS = {"assessment/run.py:assess": 13}
+TOO_MANY_PARAMETERS: dict[str, int] = {}
 UPWARDS = {
     ("metrics/inference.py", "veilmeter.attacks.backends.base"),
 }

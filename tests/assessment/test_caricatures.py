@@ -9,6 +9,7 @@ import pytest
 import synthetic_voices as voices
 
 from veilmeter.assessment import Assessment, assess
+from veilmeter.results.run_folder import results_to_json
 
 FAST: dict[str, Any] = {
     "resamples": 40,
@@ -30,11 +31,16 @@ def verdicts() -> dict[str, Assessment]:
 
 
 def levels(one: Assessment) -> dict[str, str]:
-    return {name: case["level"] for name, case in one.results["worst_case"].items()}
+    return {name: criterion.level for name, criterion in one.results.criteria.items()}
+
+
+def eers(one: Assessment) -> dict[str, float]:
+    estimates = {name: attacker.estimates.one("eer") for name, attacker in one.results.attackers.items()}
+    return {name: estimate.value for name, estimate in estimates.items() if estimate is not None}
 
 
 def failed(one: Assessment) -> set[str]:
-    return {check["name"] for check in one.results["trust"] if check["passed"] is False}
+    return {check.name for check in one.results.checks if check.failed}
 
 
 def test_a_copy_protects_nobody_and_is_found_out(verdicts: dict[str, Assessment]) -> None:
@@ -45,8 +51,8 @@ def test_a_copy_protects_nobody_and_is_found_out(verdicts: dict[str, Assessment]
     assert one.headline.startswith("People can be recognized. Of 100 recordings, an ignorant attacker")
     assert failed(one) == {"anonymized differs from original"}
     assert not one.trustworthy
-    assert "were not anonymized" in one.results["verdict"]["distrust"][0]
-    assert len(one.results["unprotected"]["speakers"]) == 60
+    assert "were not anonymized" in one.results.verdict.distrust[0]
+    assert len(one.results.people.unprotected) == 60
 
 
 def test_noise_gives_nothing_away_and_nothing_else(verdicts: dict[str, Assessment]) -> None:
@@ -55,9 +61,9 @@ def test_noise_gives_nothing_away_and_nothing_else(verdicts: dict[str, Assessmen
     assert {found[name] for name in ("linking", "singling_out", "disclosure", "inversion", "inference")} == {"low"}
     assert found["distinctiveness"] == "high"
     assert one.headline.startswith("None of the attackers that were run did clearly better than guessing.")
-    assert "little of a voice is left" in one.results["verdict"]["sentences"][-1]
+    assert "little of a voice is left" in one.results.verdict.sentences[-1]
     assert one.trustworthy
-    assert one.results["unprotected"]["speakers"] == []
+    assert one.results.people.unprotected == ()
 
 
 def test_one_voice_for_everybody_links_nobody_but_nobody_can_be_told_apart(verdicts: dict[str, Assessment]) -> None:
@@ -65,7 +71,7 @@ def test_one_voice_for_everybody_links_nobody_but_nobody_can_be_told_apart(verdi
     found = levels(one)
     assert {found[name] for name in ("linking", "singling_out", "disclosure", "inversion")} == {"low"}
     assert found["distinctiveness"] == "high"
-    assert "can hardly be told apart" in one.results["worst_case"]["distinctiveness"]["sentence"]
+    assert "can hardly be told apart" in one.results.criteria["distinctiveness"].sentence
 
 
 def test_permuted_speakers_are_pseudonyms(verdicts: dict[str, Assessment]) -> None:
@@ -73,11 +79,11 @@ def test_permuted_speakers_are_pseudonyms(verdicts: dict[str, Assessment]) -> No
     found = levels(one)
     assert found["linking"] == "high"
     assert found["distinctiveness"] == "low"
-    assert one.results["worst_case"]["linking"]["attacker"] == "lazy-informed"
+    assert one.results.criteria["linking"].attacker == "lazy-informed"
     assert one.headline.startswith("People can be recognized. Of 100 recordings, a lazy-informed attacker")
-    assert any("one new voice for good" in sentence for sentence in one.results["verdict"]["sentences"])
+    assert any("one new voice for good" in sentence for sentence in one.results.verdict.sentences)
     # The ignorant attacker alone would have been reassuring: that is why the worst case counts.
-    assert one.results["attackers"]["ignorant"]["estimates"]["eer"]["value"] > 40
+    assert eers(one)["ignorant"] > 40
     assert one.trustworthy
 
 
@@ -85,16 +91,14 @@ def test_the_very_same_vector_for_everybody_is_doubted() -> None:
     one = assess(ORIGINAL, voices.one_voice(ORIGINAL, spread=0), **FAST)
     assert "scores without ties" in failed(one)
     assert levels(one)["linking"] == "low"
-    eers = {name: entry["estimates"]["eer"]["value"] for name, entry in one.results["attackers"].items()}
-    assert eers["lazy-informed"] == 50.0
-    assert any("procrustes" in line for line in one.results["verdict"]["not_tested"])
+    assert eers(one)["lazy-informed"] == 50.0
+    assert any("procrustes" in line for line in one.results.verdict.not_tested)
 
 
 @pytest.mark.parametrize("name", ["copy", "noise", "one voice", "permuted"])
 def test_it_never_promises_what_a_lawyer_must_judge(verdicts: dict[str, Assessment], name: str) -> None:
-    said = json.dumps(
-        [verdicts[name].results[part] for part in ("verdict", "worst_case", "trust", "unprotected")]
-    ).lower()
+    form = results_to_json(verdicts[name].results)
+    said = json.dumps([form[part] for part in ("verdict", "criteria", "checks", "people")]).lower()
     for promise in ("is anonymous", "are anonymous", "gdpr-compliant", "compliant", "fully protected", "is safe"):
         assert promise not in said
-    assert len(verdicts[name].results["verdict"]["lawyer"]) >= 3
+    assert len(verdicts[name].results.verdict.lawyer) >= 3

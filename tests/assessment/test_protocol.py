@@ -28,15 +28,15 @@ def test_every_split_is_disjoint_and_complete(seed: int, counts: list[int], sess
             make_protocol(e, seed=seed)
         return
     made = make_protocol(e, seed=seed)
-    assert not set(made.enrolment) & set(made.trials)
-    assert set(made.enrolment) | set(made.trials) == set(ids)
+    assert not set(made.enrollment) & set(made.trials)
+    assert set(made.enrollment) | set(made.trials) == set(ids)
     of = dict(zip(ids, speakers, strict=True))
-    assert {of[u] for u in made.enrolment} == set(speakers)
+    assert {of[u] for u in made.enrollment} == set(speakers)
     assert make_protocol(e, seed=seed).trials == made.trials
     # Where a speaker has several sessions, none is on both sides.
     where = dict(zip(ids, session, strict=True))
     for speaker in set(speakers):
-        sides = [{where[u] for u in side if of[u] == speaker} for side in (made.enrolment, made.trials)]
+        sides = [{where[u] for u in side if of[u] == speaker} for side in (made.enrollment, made.trials)]
         if len(sides[0] | sides[1]) > 1:
             assert not sides[0] & sides[1]
 
@@ -51,40 +51,45 @@ def test_lists_and_keys(tmp_path: Path) -> None:
     enrol, trials = tmp_path / "enrolls", tmp_path / "trials"
     enrol.write_text("s000-0\ns000-1\ns001-0\n")
     trials.write_text("s000 s000-2 target\ns001 s000-2 nontarget\ns001 s001-3 target\n")
-    made = make_protocol(VOICES, enrol=[str(enrol)], trials=[str(trials)])
-    assert made.enrolment == ("s000-0", "s000-1", "s001-0")
+    made = make_protocol(VOICES, enroll=[str(enrol)], trials=[str(trials)])
+    assert made.enrollment == ("s000-0", "s000-1", "s001-0")
     assert made.trials == ("s000-2", "s001-3")
     mask = made.mask(["s000", "s001"], ["s000-2", "s001-3"])
     assert mask is not None
     assert mask.tolist() == [[True, False], [True, True]]
     assert made.split == "lists"
     found = make_protocol(VOICES, found_near=[tmp_path])
-    assert (found.enrolment, found.trials, found.split) == (made.enrolment, made.trials, "lists found with the data")
-    # Without an enrolment list: everything else of the people in the key.
+    assert (found.enrollment, found.trials, found.split) == (made.enrollment, made.trials, "lists found with the data")
+    # Without an enrollment list: everything else of the people in the key.
     rest = make_protocol(VOICES, trials=[str(trials)])
-    assert set(rest.enrolment) == {f"s00{s}-{i}" for s in (0, 1) for i in range(5)} - {"s000-2", "s001-3"}
+    assert set(rest.enrollment) == {f"s00{s}-{i}" for s in (0, 1) for i in range(5)} - {"s000-2", "s001-3"}
     # Without a trial list: everything else.
-    assert len(make_protocol(VOICES, enrol=[str(enrol)]).trials) == 27
+    assert len(make_protocol(VOICES, enroll=[str(enrol)]).trials) == 27
 
 
 @pytest.mark.parametrize(
     ("enrol", "trials", "message"),
     [
-        ("s000-0\n", "s000-0\ns001-0\n", "in the enrolment and in the trials"),
-        ("nobody\n", "s000-1\n", "none of the 1 enrolment utterances"),
+        ("s000-0\n", "s000-0\ns001-0\n", "in the enrollment and in the trials"),
+        ("nobody\n", "s000-1\n", "none of the 1 enrollment utterances"),
         ("s000-0\n", "s001 s000-1 target\n", "yet the trial with 's001' is called target"),
         ("s000-0\n", "a b c d\n", "neither an utterance id nor a trial"),
         ("s000-0\n", "\n", "this list is empty"),
+        ("s000-0 s000-1\n", "s001-0\n", "e:1: there are 2 words on this line"),
+        ("s000-0\n", "s000 s000-1 target\ns001-0\n", "a plain list of utterances was given together with a key"),
     ],
 )
 def test_wrong_lists(tmp_path: Path, enrol: str, trials: str, message: str) -> None:
     (tmp_path / "e").write_text(enrol)
     (tmp_path / "t").write_text(trials)
     with pytest.raises(InputError, match=message):
-        make_protocol(VOICES, enrol=[str(tmp_path / "e")], trials=[str(tmp_path / "t")])
+        make_protocol(VOICES, enroll=[str(tmp_path / "e")], trials=[str(tmp_path / "t")])
 
 
 def test_what_the_lists_name_and_is_not_there_is_said(tmp_path: Path) -> None:
     (tmp_path / "e").write_text("s000-0\nnobody\n")
-    made = make_protocol(VOICES, enrol=[str(tmp_path / "e")])
-    assert made.warnings == ("1 enrolment utterances of the lists are not in both corpora and are left out",)
+    made = make_protocol(VOICES, enroll=[str(tmp_path / "e")])
+    assert made.warnings == (
+        "1 enrollment utterances of the lists are not in both corpora and are left out",
+        "5 speakers are tried and not enrolled: nobody can link them",
+    )

@@ -258,11 +258,11 @@ def test_plda_and_centred_cosine() -> None:
 def test_matrix_and_vector_singling_out_agree() -> None:
     """The detour over score matrices gives what the measure gives on vectors, for the same attack."""
     from veilmeter.assessment.isolating import isolation_conversations, isolation_curves
-    from veilmeter.assessment.scoring import Comparison
+    from veilmeter.assessment.scoring import VectorComparison
 
     spoken = isolation_conversations(PARTLY, 1, 0)
     assert spoken is not None
-    comparison = Comparison(ORIGINAL)
+    comparison = VectorComparison(ORIGINAL)
     scored = comparison.score(PARTLY, [spoken.utterances])
     assert scored.sides is not None
     options: dict[str, Any] = {"intervals": False, "seed": 0}

@@ -29,6 +29,20 @@ from veilmeter.core.errors import InputError
         ({"weak_attacker": -5}, "0 to 50"),
         ({"attackers": {"ignorant": {"lda": "x"}}}, "belong to a plda file"),
         ({"attackers": {"ignorant": {"scores": ["a", "b"], "trials": ["c", "d", "e"]}}}, "2 score files but 3"),
+        ({"attackers": {"ignorant": {"trials": ["c"]}}}, "trials are the key of score files"),
+        ({"attackers": {"ignorant": {"adaptation": "finetune"}}}, "has no use for adaptation"),
+        ({"attackers": {"procrustes": {"plda": "x"}}}, "has no use for plda"),
+        ({"attackers": {"ignorant": {"plda": "x", "backend": "lda"}}}, "whole back end"),
+        ({"attackers": {"ignorant": {"dimension": 3}}}, "the back end cosine has no dimension"),
+        ({"attackers": ["procrustes"], "measures": ["scores"]}, "not the measures it belongs to"),
+        ({"adapted_backend": "cosine"}, "learns nothing"),
+        ({"attackers": {"informed": {"backend": "cosine"}}}, "learns nothing"),
+        ({"resamples": 1}, "resamples = 1 makes no sense"),
+        ({"option": ["a=1"]}, "belongs to an anonymizer that is run here"),
+        ({"attacker_runs": 2}, "belongs to an anonymizer that is run here"),
+        ({"system": "mcadams", "attacker_run": "x"}, "not both"),
+        ({"system": "mcadams", "command": "x"}, "runs no command"),
+        ({"enroll": "a", "enrol": "b"}, "given twice, under two names"),
     ],
 )
 def test_mistakes_are_named(values: dict[str, Any], message: str) -> None:
@@ -37,9 +51,9 @@ def test_mistakes_are_named(values: dict[str, Any], message: str) -> None:
 
 
 def test_all_attackers_by_default_and_those_asked_for() -> None:
-    assert len(attacker_names(make_settings({}))) == 6
+    assert len(attacker_names(make_settings({}))) == 7
     assert attacker_names(make_settings({"attackers": ["informed", "oa"]})) == ["ignorant", "informed"]
-    assert len(attacker_names(make_settings({"attackers": {"original": {"scores": "x"}}}))) == 6
+    assert len(attacker_names(make_settings({"attackers": {"original": {"scores": "x"}}}))) == 7
 
 
 def test_who_is_not_asked_for_is_said() -> None:
@@ -67,7 +81,7 @@ def test_attackers_of_the_command_line_keep_what_the_file_says_of_them() -> None
 @pytest.mark.parametrize("file", [None, {"original": {"scores": "o"}}])
 def test_scores_of_one_attacker_leave_the_others_in(file: Any) -> None:
     found = make_settings({"attackers": with_attackers(file, (), ["ignorant=a"])})
-    assert len(attacker_names(found)) == 6
+    assert len(attacker_names(found)) == 7
     assert found.attackers["ignorant"].scores == ("a",)
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from veilmeter.assessment.case import Case, NotPossibleError
+from veilmeter.assessment.case import AssessmentCase, NotPossibleError
 from veilmeter.assessment.measuring import Asked, Job
-from veilmeter.assessment.scoring import AttackScoring, Comparison, Scoring, Undo
+from veilmeter.assessment.scoring import AttackScoring, Scoring, Undo, VectorComparison
 from veilmeter.assessment.settings import AttackerSettings, Settings
 from veilmeter.attacks.backends.registry import BACKENDS
 from veilmeter.attacks.backends.scoring import KaldiFiles, Recipe
@@ -63,7 +63,7 @@ class Used:
 class AttackerPlanner:
     """Makes the jobs of one assessment, and notes what they use."""
 
-    case: Case
+    case: AssessmentCase
     settings: Settings
     asked: Asked
     used: Used = field(default_factory=Used)
@@ -94,16 +94,16 @@ class AttackerPlanner:
         if known.inversion != "none":
             undo = self._undo(known)
             trained_on = f"{len(undo.clear)} enrollment recordings, clear and anonymized"
-            return Comparison(enroll, undo=undo), trained_on, remarks
+            return VectorComparison(enroll, undo=undo), trained_on, remarks
         kaldi = KaldiFiles.of(options.plda, options.mean, options.lda)
         own = self.case.own.get(known.name)
         if kaldi is not None:
             about = own.about if own is not None else "speech that Kaldi's back end was trained on"
-            return Comparison(enroll, Recipe(kaldi=kaldi)), about, remarks
+            return VectorComparison(enroll, Recipe(kaldi=kaldi)), about, remarks
         if own is not None:
-            return Comparison(enroll, self._own_recipe(known, options)), own.about, remarks
+            return VectorComparison(enroll, self._own_recipe(known, options)), own.about, remarks
         recipe, trained_on = (self._adapted if known.adapted else self._plain)(known, options)
-        return Comparison(enroll, recipe), trained_on, remarks
+        return VectorComparison(enroll, recipe), trained_on, remarks
 
     def _enrollment(self, known: Attacker) -> tuple[Embeddings, list[str]]:
         sides = self.case.sides_of(known.name)

@@ -37,7 +37,7 @@ class OwnExtractor:
 
 
 @dataclass(frozen=True, eq=False)
-class Copies:
+class EnrollmentCopies:
     """The enrollment as an attacker anonymized it, and how many people that leaves out."""
 
     vectors: Embeddings
@@ -55,7 +55,7 @@ class Copies:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Case:
+class AssessmentCase:
     """`runs` are the attackers' own, by the ids and speakers of the originals; `own` what attackers with an extractor
     of their own hear; `groups` the people by attribute and value, for results within groups."""
 
@@ -80,12 +80,12 @@ class Case:
     def runs_of(self, attacker: str) -> tuple[AttackerRun, ...]:
         return self.own[attacker].runs if attacker in self.own else self.runs
 
-    def copies(self, attacker: str = "") -> Copies:
+    def copies(self, attacker: str = "") -> EnrollmentCopies:
         """The enrollment recordings as the attacker anonymized them; the released ones where it has no run."""
         wanted = self.protocol.enrollment
         runs = self.runs_of(attacker)
         if not runs:
-            return Copies(self.sides_of(attacker).anonymized.of_utterances(wanted), own=False)
+            return EnrollmentCopies(self.sides_of(attacker).anonymized.of_utterances(wanted), own=False)
         there = {u: run.vectors for run in reversed(runs) for u in run.vectors.utterances}
         kept = [u for u in wanted if u in there]
         if not kept:
@@ -93,7 +93,7 @@ class Case:
         vectors = np.stack([there[u].vectors[there[u].utterance_rows[u]] for u in kept])
         known = self.sides_of(attacker).original.of_utterances(wanted)
         enrolled = known.of_utterances(kept).with_vectors(vectors)
-        return Copies(
+        return EnrollmentCopies(
             enrolled,
             own=True,
             people_without=len(known.names) - len(enrolled.names),

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from veilmeter._version import __version__
-from veilmeter.assessment.case import OWN_RUN, RELEASED_RUN, Case
+from veilmeter.assessment.case import OWN_RUN, RELEASED_RUN, AssessmentCase
 from veilmeter.assessment.effects import Effects
 from veilmeter.assessment.given_scores import combined
-from veilmeter.assessment.plan import NEEDED_BY_CHECKS, Plan
+from veilmeter.assessment.plan import NEEDED_BY_CHECKS, AssessmentPlan
 from veilmeter.assessment.settings import Settings
 from veilmeter.assessment.speech import Speech
-from veilmeter.assessment.tasks import Arrays, Measured
+from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.metrics.copies import copies, unchanged
 from veilmeter.metrics.legal.chance import Relabeled, joint_chance
 from veilmeter.results.chance import with_chance
@@ -27,22 +27,22 @@ ATTACKER, SCORES, CURVE = "attacker-", "scores-", "inversion-curve"
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class FinishedRun:
     """A run that has measured everything."""
 
-    case: Case
-    plan: Plan
-    done: Mapping[str, tuple[Measured, Arrays]]
+    case: AssessmentCase
+    plan: AssessmentPlan
+    done: Mapping[str, tuple[TaskResult, Arrays]]
     speech: Mapping[str, Speech]
     warnings: tuple[str, ...]
     effects: Effects
 
-    def measured(self) -> Mapping[str, Measured]:
+    def measured(self) -> Mapping[str, TaskResult]:
         """By task, those that were possible."""
         return {name: measured for name, (measured, _) in self.done.items() if not measured.not_possible}
 
 
-def concluded(outcome: Outcome, settings: Settings, command: Sequence[str]) -> Results:
+def concluded(outcome: FinishedRun, settings: Settings, command: Sequence[str]) -> Results:
     """The results with everything that follows from them."""
     case, measured = outcome.case, outcome.measured()
     attackers = _attackers(measured)
@@ -71,7 +71,7 @@ def concluded(outcome: Outcome, settings: Settings, command: Sequence[str]) -> R
     return conclude(with_chance(results, luck), _evidence(outcome), not_tested=_not_tested(outcome), traits=traits)
 
 
-def _relabeled(outcome: Outcome) -> list[Relabeled]:
+def _relabeled(outcome: FinishedRun) -> list[Relabeled]:
     """Each attacker's figures with people relabeled at random, as they were measured."""
     return [
         Relabeled(measured.figures, arrays["values"], measured.enrolled, arrays["first"], arrays["own"])
@@ -80,7 +80,7 @@ def _relabeled(outcome: Outcome) -> list[Relabeled]:
     ]
 
 
-def _attackers(measured: Mapping[str, Measured]) -> dict[str, AttackerResult]:
+def _attackers(measured: Mapping[str, TaskResult]) -> dict[str, AttackerResult]:
     """Vectors and given scores of one attacker together, in the order in which they were planned."""
     names = dict.fromkeys(
         name.removeprefix(prefix) for name in measured for prefix in (ATTACKER, SCORES) if name.startswith(prefix)
@@ -96,7 +96,7 @@ def _attackers(measured: Mapping[str, Measured]) -> dict[str, AttackerResult]:
     return attackers
 
 
-def _parts(measured: Mapping[str, Measured]) -> dict[str, Part]:
+def _parts(measured: Mapping[str, TaskResult]) -> dict[str, Part]:
     parts = {name: result.part for name, result in measured.items() if result.part is not None and name != CURVE}
     if "inversion" in parts and CURVE in measured and (curve := measured[CURVE].part) is not None:
         inversion = parts["inversion"]
@@ -104,7 +104,7 @@ def _parts(measured: Mapping[str, Measured]) -> dict[str, Part]:
     return parts
 
 
-def _protocol(outcome: Outcome) -> ProtocolFacts:
+def _protocol(outcome: FinishedRun) -> ProtocolFacts:
     case, used = outcome.case, outcome.plan.used
     facts = case.protocol.facts(case.original)
     runs = [{"name": run.name, "draw": run.draw, "own": run.own, "recordings": len(run.vectors)} for run in case.runs]
@@ -116,7 +116,7 @@ def _protocol(outcome: Outcome) -> ProtocolFacts:
     )
 
 
-def _evidence(outcome: Outcome) -> TrustFacts:
+def _evidence(outcome: FinishedRun) -> TrustFacts:
     """What the trust checks need beside the estimates."""
     case = outcome.case
     known, tried = (
@@ -136,7 +136,7 @@ def _evidence(outcome: Outcome) -> TrustFacts:
     )
 
 
-def _not_tested(outcome: Outcome) -> list[str]:
+def _not_tested(outcome: FinishedRun) -> list[str]:
     reasons = list(outcome.plan.not_tested)
     for name, (measured, _) in outcome.done.items():
         if measured.not_possible:
@@ -146,7 +146,7 @@ def _not_tested(outcome: Outcome) -> list[str]:
     return reasons
 
 
-def _warnings(common: Sequence[str], measured: Mapping[str, Measured]) -> tuple[str, ...]:
+def _warnings(common: Sequence[str], measured: Mapping[str, TaskResult]) -> tuple[str, ...]:
     """What holds for every attacker is said once; the rest with the attacker's name."""
     by_attacker = {
         name.removeprefix(ATTACKER): result.warnings for name, result in measured.items() if name.startswith(ATTACKER)

@@ -11,7 +11,7 @@ import numpy as np
 
 from veilmeter.assessment.measuring import Asked, det_of, profile_of, tied_share
 from veilmeter.assessment.plugins import added_estimates
-from veilmeter.assessment.tasks import Arrays, Measured
+from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimates import Estimates
 from veilmeter.data.scores import Scores, encode
@@ -77,7 +77,7 @@ def within_groups(scores: Scores, groups: Groups) -> dict[str, dict[str, Scores]
 
 def measure_given(
     attacker: AttackerResult, given: ScoreFiles, people: frozenset[str], asked: Asked
-) -> tuple[Measured, Arrays]:
+) -> tuple[TaskResult, Arrays]:
     """The measures of scores, all files together and within each group."""
     scores = given.read()
     known = people & set(scores.names)
@@ -105,7 +105,7 @@ def measure_given(
     )
     strangers = len(set(scores.names) - people)
     remarks = [f"{strangers} people in the given scores are not among those assessed"] if strangers and known else []
-    return Measured(attacker=result, warnings=(*reasons, *remarks)), {}
+    return TaskResult(attacker=result, warnings=(*reasons, *remarks)), {}
 
 
 def _estimates(scores: Scores, asked: Asked) -> tuple[Estimates, list[str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from veilmeter.assessment.tasks import Arrays, Measured
+from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.attacks.inversion import evaluate, identity_map, learn
 from veilmeter.attacks.inversion.attack import Settings
 from veilmeter.attacks.inversion.measures import Evaluation
@@ -34,7 +34,7 @@ class Known:
     anonymized_trials: Embeddings
 
 
-def inversion_part(known: Known, others: Mapping[str, Known], intervals: bool, seed: int) -> tuple[Measured, Arrays]:
+def inversion_part(known: Known, others: Mapping[str, Known], intervals: bool, seed: int) -> tuple[TaskResult, Arrays]:
     """Procrustes with and without PCA, centering and a map for each gender; the anonymized side also as the attackers
     with an extractor of their own see it; and, as the paper has them, the comparisons without any map."""
     measured: list[Estimate] = []
@@ -60,7 +60,7 @@ def inversion_part(known: Known, others: Mapping[str, Known], intervals: bool, s
         estimates=_by_name(measured),
         reference=_by_name([*oracle, *_baselines(known, others)]),
     )
-    return Measured(part=part), {}
+    return TaskResult(part=part), {}
 
 
 def _by_name(points: Sequence[Estimate]) -> Estimates:
@@ -152,7 +152,7 @@ def _baselines(known: Known, others: Mapping[str, Known]) -> list[Estimate]:
     return points
 
 
-def curve_part(known: Known, seed: int, repeats: int = 3, shuffles: int = 10) -> tuple[Measured, Arrays]:
+def curve_part(known: Known, seed: int, repeats: int = 3, shuffles: int = 10) -> tuple[TaskResult, Arrays]:
     """How many known pairs the attack needs, and what it gives when the pairs are shuffled."""
     experiment = Experiment(
         known.clear_enrollment,
@@ -167,4 +167,4 @@ def curve_part(known: Known, seed: int, repeats: int = 3, shuffles: int = 10) ->
         "learning_curve": [point.to_json() for point in curve.get("top1", [])],
         "null": {name: {"mean": mean, "range": list(ends)} for name, (mean, ends) in null.items()},
     }
-    return Measured(part=Part(name="inversion", details=details)), {}
+    return TaskResult(part=Part(name="inversion", details=details)), {}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from veilmeter.assessment.isolating import isolation_conversations, isolation_curves
 from veilmeter.assessment.plugins import AddedMeasure, added_estimates
 from veilmeter.assessment.scoring import ScoreTables, Scoring
-from veilmeter.assessment.tasks import Arrays, Measured
+from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.attacks.base import Floats, Rows
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
@@ -154,7 +154,7 @@ def curve_sizes(wanted: Sequence[int], largest: int) -> list[int]:
     return [*base, largest] if largest >= 2 else base
 
 
-def measure_attack(job: Job) -> tuple[Measured, Arrays]:
+def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
     """The attacker's result, and for the tables its scores of single recordings."""
     asked, warnings = job.asked, list(job.remarks)
     tried: dict[int, Conversations] = {}
@@ -198,7 +198,7 @@ def measure_attack(job: Job) -> tuple[Measured, Arrays]:
         det=det_of(scores),
         details={**job.attacker.details, **scored.details},
     )
-    measured = Measured(attacker=result, warnings=(*warnings, *said, *more, *scored.remarks))
+    measured = TaskResult(attacker=result, warnings=(*warnings, *said, *more, *scored.remarks))
     arrays: dict[str, NDArray[Any]] = {"scores": first.scores}
     if not result.is_attack or result.apart:
         return measured, arrays

@@ -12,7 +12,7 @@ import numpy as np
 
 from veilmeter.assessment.given_scores import Groups, ScoreFiles, within_groups
 from veilmeter.assessment.measuring import Asked, Job, measure_attack, single_trials
-from veilmeter.assessment.tasks import Arrays, Measured
+from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
@@ -29,7 +29,7 @@ from veilmeter.results.model import Part
 ZEBRA_SETS = ("original", "ignorant", "lazy-informed")  # original-original, original-protected, protected-protected
 
 
-def score_sets_part(sets: Mapping[str, Job | ScoreFiles], asked: Asked) -> tuple[Measured, Arrays]:
+def score_sets_part(sets: Mapping[str, Job | ScoreFiles], asked: Asked) -> tuple[TaskResult, Arrays]:
     """Eq. 17-20 of Noé et al. 2022 from original-original, original-protected and protected-protected scores: those of
     the jobs, or where all three were given as files, those."""
     scores = {name: held.read() if isinstance(held, ScoreFiles) else single_trials(held) for name, held in sets.items()}
@@ -52,12 +52,12 @@ def score_sets_part(sets: Mapping[str, Job | ScoreFiles], asked: Asked) -> tuple
         by=by,
         details={"source": source},
     )
-    return Measured(part=part), {}
+    return TaskResult(part=part), {}
 
 
 def similarity_part(
     original: Embeddings, anonymized: Embeddings, groups: Groups, intervals: bool, seed: int
-) -> tuple[Measured, Arrays]:
+) -> tuple[TaskResult, Arrays]:
     """Voice similarity matrices of all trial utterances, and within each group."""
     whole = _similarity(original, anonymized, intervals, seed)
     if whole is None:
@@ -86,7 +86,7 @@ def similarity_part(
     }
     part = Part(name="similarity", estimates=Estimates.of(similarity_estimates(whole)), by=by, details=details)
     arrays: Arrays = {str(kind): np.asarray(whole.similarities[kind], float) for kind in KINDS}
-    return Measured(part=part, names=tuple(whole.names)), arrays
+    return TaskResult(part=part, names=tuple(whole.names)), arrays
 
 
 def _deid_of_people(whole: Similarity) -> dict[str, float | None]:
@@ -131,7 +131,7 @@ def _variants(found: Similarity, original: Embeddings, anonymized: Embeddings) -
 
 def inference_part(
     original: Embeddings, anonymized: Embeddings, attributes: Sequence[str], resamples: int, intervals: bool, seed: int
-) -> tuple[Measured, Arrays]:
+) -> tuple[TaskResult, Arrays]:
     """Every attribute guessed from anonymized and, to compare with, from original speech; why one can't be."""
     guesses: list[Estimate] = []
     before: list[Estimate] = []
@@ -153,10 +153,12 @@ def inference_part(
             "left_out": guessed.left_out,
         }
     part = Part(name="inference", estimates=Estimates(guesses), reference=Estimates(before), details=details)
-    return Measured(part=part, not_tested=tuple(reasons)), {}
+    return TaskResult(part=part, not_tested=tuple(reasons)), {}
 
 
-def sessions_part(original: Embeddings, anonymized: Embeddings, intervals: bool, seed: int) -> tuple[Measured, Arrays]:
+def sessions_part(
+    original: Embeddings, anonymized: Embeddings, intervals: bool, seed: int
+) -> tuple[TaskResult, Arrays]:
     """Linkability of anonymized recordings within a session, across sessions and to the original voice."""
     linked = linkability_by_session(anonymized, original, seed=seed)
     part = Part(
@@ -164,10 +166,10 @@ def sessions_part(original: Embeddings, anonymized: Embeddings, intervals: bool,
         estimates=Estimates.of(linked.estimates(intervals=intervals)),
         details={"sessions": linked.sessions, "left_out": len(linked.left_out)},
     )
-    return Measured(part=part), {}
+    return TaskResult(part=part), {}
 
 
-def runs_part(first: Mapping[str, Job], second: Mapping[str, Job], across: Job) -> tuple[Measured, Arrays]:
+def runs_part(first: Mapping[str, Job], second: Mapping[str, Job], across: Job) -> tuple[TaskResult, Arrays]:
     """Two runs of one safeguard: what an attacker gets who calibrated on the other run (C_ECE), and whether recordings
     of one person link across the runs."""
     by_attacker: dict[str, Estimates] = {}
@@ -192,4 +194,4 @@ def runs_part(first: Mapping[str, Job], second: Mapping[str, Job], across: Job) 
         by={"attacker": by_attacker},
         details={"attacker": worst},
     )
-    return Measured(part=part, warnings=linked.warnings), {}
+    return TaskResult(part=part, warnings=linked.warnings), {}

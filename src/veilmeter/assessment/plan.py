@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from veilmeter.assessment.attackers import LEAST_PAIRS, AttackerPlanner, Used, described
-from veilmeter.assessment.case import NOT_OF_A_PERSON, Case, NotPossibleError
+from veilmeter.assessment.case import NOT_OF_A_PERSON, AssessmentCase, NotPossibleError
 from veilmeter.assessment.given_scores import ScoreFiles, measure_given
 from veilmeter.assessment.inverting import Known, curve_part, inversion_part
 from veilmeter.assessment.measuring import Asked, Job, measure_attack
@@ -20,7 +20,7 @@ from veilmeter.assessment.parts import (
     similarity_part,
 )
 from veilmeter.assessment.plugins import added_measures, added_part
-from veilmeter.assessment.scoring import Comparison
+from veilmeter.assessment.scoring import VectorComparison
 from veilmeter.assessment.settings import AttackerSettings, Settings, attacker_names
 from veilmeter.assessment.tasks import Task
 from veilmeter.attacks.knowledge import ORIGINAL, Attacker, default_attackers, known_attackers
@@ -35,7 +35,7 @@ NEEDED_OF_YARDSTICK = ("scores",)
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class AssessmentPlan:
     """The tasks, the jobs of the attackers among them, and what is left out and why."""
 
     tasks: Sequence[Task]
@@ -45,21 +45,21 @@ class Plan:
     attributes: tuple[str, ...] = ()
 
 
-def make_plan(case: Case, settings: Settings, keys: Sequence[str]) -> Plan:
+def make_plan(case: AssessmentCase, settings: Settings, keys: Sequence[str]) -> AssessmentPlan:
     """`keys` are the trial keys of the protocol, for score files that name none of their own."""
     return _Planner(case, settings, tuple(map(Path, keys))).plan()
 
 
 @dataclass(eq=False)
 class _Planner:
-    case: Case
+    case: AssessmentCase
     settings: Settings
     keys: tuple[Path, ...]
     tasks: list[Task] = field(default_factory=list)
     jobs: dict[str, Job] = field(default_factory=dict)
     not_tested: list[str] = field(default_factory=list)
 
-    def plan(self) -> Plan:
+    def plan(self) -> AssessmentPlan:
         settings = self.settings
         self.asked = Asked(
             lengths=settings.lengths,
@@ -90,7 +90,7 @@ class _Planner:
         self._runs()
         if added := added_measures("embeddings"):
             self._add("added", added_part, added, clear, protected)
-        return Plan(self.tasks, self.jobs, self.not_tested, self.planner.used, attributes)
+        return AssessmentPlan(self.tasks, self.jobs, self.not_tested, self.planner.used, attributes)
 
     def _add(self, name: str, function: object, *arguments: object, needed: bool = False) -> None:
         self.tasks.append(Task(name, function, arguments, needed))  # type: ignore[arg-type]
@@ -220,7 +220,7 @@ class _Planner:
         across = Job(
             attacker=AttackerResult(name="across runs", about="compares a released run with another run"),
             test=test,
-            scoring=Comparison(within),
+            scoring=VectorComparison(within),
             asked=plain,
             mask=protocol.mask(within.names, list(test.utterances)),
         )
@@ -228,7 +228,7 @@ class _Planner:
 
     def _enrolled_from(self, job: Job, enroll: Embeddings) -> Job:
         """The same attacker with another enrollment."""
-        assert isinstance(job.scoring, Comparison)
+        assert isinstance(job.scoring, VectorComparison)
         mask = self.case.protocol.mask(enroll.names, list(job.test.utterances))
         return replace(job, scoring=replace(job.scoring, enroll=enroll), mask=mask)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from veilmeter.assessment.tasks import Arrays, Measured
+from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
@@ -53,7 +53,9 @@ def added_estimates(added: Sequence[AddedMeasure], *material: Any) -> tuple[dict
     return measured, reasons
 
 
-def added_part(added: Sequence[AddedMeasure], original: Embeddings, anonymized: Embeddings) -> tuple[Measured, Arrays]:
+def added_part(
+    added: Sequence[AddedMeasure], original: Embeddings, anonymized: Embeddings
+) -> tuple[TaskResult, Arrays]:
     """The added measures of both sides, as one part of the results."""
     measured, reasons = added_estimates(added, original, anonymized)
-    return Measured(part=Part(name="added", estimates=Estimates.of(measured)), not_tested=tuple(reasons)), {}
+    return TaskResult(part=Part(name="added", estimates=Estimates.of(measured)), not_tested=tuple(reasons)), {}

@@ -9,18 +9,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from veilmeter.assessment.case import Case, group_people
-from veilmeter.assessment.conclusions import Outcome, concluded
+from veilmeter.assessment.case import AssessmentCase, group_people
+from veilmeter.assessment.conclusions import FinishedRun, concluded
 from veilmeter.assessment.effects import Facts, effects
-from veilmeter.assessment.plan import Plan, make_plan
+from veilmeter.assessment.plan import AssessmentPlan, make_plan
 from veilmeter.assessment.protocol import Protocol, lists_near, make_protocol
 from veilmeter.assessment.reading import HeardRun, Reader, Say, Shown
-from veilmeter.assessment.settings import Settings, make_settings, who_attacks
+from veilmeter.assessment.settings import Settings, make_settings, refuse_missing_files, who_attacks
 from veilmeter.assessment.sources import folders_near, write_left_out
 from veilmeter.assessment.speech import as_list, joined_corpora, refuse_mixtures
 from veilmeter.assessment.stages import Stages
 from veilmeter.assessment.tables import write_tables
-from veilmeter.assessment.tasks import Arrays, Measured, Task, perform
+from veilmeter.assessment.tasks import Arrays, Task, TaskResult, perform
 from veilmeter.core.engine import Engine, open_engine
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import make_folder, only_one, remove_leftovers, write_json
@@ -90,6 +90,7 @@ def assess(
     for role in ("original", "anonymized"):
         if sources[role] is None and not (role == "anonymized" and settings.runs_system):
             raise InputError(f"there is no {role} speech", fix=f"give --{role} PATH")
+    refuse_missing_files(settings)
     with closing(open_engine(jobs, cluster)) as engine, single_threaded():
         run = _AssessmentRun(settings, sources, out, engine, say or _silent, progress or _no_progress, tuple(argv))
         return run.go()
@@ -189,7 +190,7 @@ class _AssessmentRun:
         plan = make_plan(case, self.settings, keys)
         return self.finish(reader, case, plan, {**self.perform(plan.tasks), **self.utility(reader)})
 
-    def case(self, reader: Reader, matched: Matched, protocol: Protocol, heard: Sequence[HeardRun]) -> Case:
+    def case(self, reader: Reader, matched: Matched, protocol: Protocol, heard: Sequence[HeardRun]) -> AssessmentCase:
         from veilmeter.assessment.tuning import to_be_tuned, tuned_extractor
 
         own = reader.own_vectors(matched)
@@ -208,7 +209,7 @@ class _AssessmentRun:
                     self.engine,
                     progress,
                 )
-        return Case(
+        return AssessmentCase(
             matched=matched,
             protocol=protocol,
             training={role: speech for role, speech in reader.speech.items() if role.startswith("train_")},
@@ -217,9 +218,9 @@ class _AssessmentRun:
             groups=group_people(matched.original, self.settings.by),
         )
 
-    def perform(self, tasks: Sequence[Task]) -> dict[str, tuple[Measured, Arrays]]:
+    def perform(self, tasks: Sequence[Task]) -> dict[str, tuple[TaskResult, Arrays]]:
         """Do every task that is not kept from an earlier run; wherever the engine runs them."""
-        done: dict[str, tuple[Measured, Arrays]] = {}
+        done: dict[str, tuple[TaskResult, Arrays]] = {}
         for task in tasks:
             kept = self.stages.get(task.name, task.key)
             if kept is not None:
@@ -235,7 +236,7 @@ class _AssessmentRun:
             self._say(f"measured: {task.name} ({len(done)} of {len(tasks)})")
         return {task.name: done[task.name] for task in tasks}  # in one order, wherever they ran
 
-    def utility(self, reader: Reader) -> dict[str, tuple[Measured, Arrays]]:
+    def utility(self, reader: Reader) -> dict[str, tuple[TaskResult, Arrays]]:
         """What the speech is still good for, where there are recordings of both sides."""
         sides = [reader.speech[role].corpora for role in ("original", "anonymized")]
         if not self.settings.wants("utility") or not all(sides):
@@ -255,10 +256,12 @@ class _AssessmentRun:
         except VeilmeterError as error:
             if self.settings.recognizer is not None:
                 raise
-            return {"utility": (Measured(not_possible=str(error)), {})}
-        return {"utility": (Measured(part=part), {})}
+            return {"utility": (TaskResult(not_possible=str(error)), {})}
+        return {"utility": (TaskResult(part=part), {})}
 
-    def finish(self, reader: Reader, case: Case, plan: Plan, done: Mapping[str, tuple[Measured, Arrays]]) -> Assessment:
+    def finish(
+        self, reader: Reader, case: AssessmentCase, plan: AssessmentPlan, done: Mapping[str, tuple[TaskResult, Arrays]]
+    ) -> Assessment:
         self.stage("drawing conclusions")
         facts = Facts(
             heard=frozenset(role for role, speech in reader.speech.items() if speech.is_audio),
@@ -269,7 +272,7 @@ class _AssessmentRun:
             parts=frozenset(done),
         )
         had = effects(self.settings, facts)
-        outcome = Outcome(case, plan, done, reader.speech, tuple(reader.warnings), had)
+        outcome = FinishedRun(case, plan, done, reader.speech, tuple(reader.warnings), had)
         results = concluded(outcome, self.settings, without_place(self.argv))
         left_out = sum(len(speech.left_out) for speech in reader.speech.values()) + len(case.matched.left_out)
         if self.folder is not None:
@@ -277,7 +280,7 @@ class _AssessmentRun:
             write_left_out(self.folder / LEFT_OUT, reader.speech, case.matched)
         return Assessment(results, self.folder, self.timings, left_out)
 
-    def write(self, results: Results, plan: Plan, done: Mapping[str, tuple[Measured, Arrays]]) -> Results:
+    def write(self, results: Results, plan: AssessmentPlan, done: Mapping[str, tuple[TaskResult, Arrays]]) -> Results:
         """The tables, the results, and how long it took. The folder is this run's: what an earlier one wrote goes."""
         assert self.folder is not None
         written = write_tables(self.folder / "tables", results, plan.jobs, done)

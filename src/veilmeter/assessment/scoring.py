@@ -57,7 +57,7 @@ class Undo:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class VectorComparison:
     """Vectors of known people are compared with those of the trials by a back end, after undoing the anonymizer where
     a map is learned for that."""
 

@@ -65,10 +65,6 @@ class AttackerSettings:
                 f"there are {len(self.scores)} score files but {len(self.trials)} trial keys",
                 fix="give one key for each score file, in the same order",
             )
-        for name in ("plda", "mean", "lda"):
-            _must_exist([getattr(self, name)], name)
-        _must_exist(self.scores, "scores")
-        _must_exist(self.trials, "trials")
 
     @property
     def has_own_vectors(self) -> bool:
@@ -176,8 +172,19 @@ class Settings:
                     f"the attacker {name} was asked for, but not the measures it belongs to ({family})",
                     fix=f"add {family} to --measures, or leave the attacker out",
                 )
+        if not BACKENDS[self.adapted_backend].needs_training:
+            raise _learns_nothing(self.adapted_backend)
         for name, options in self.attackers.items():
             _refuse_useless(name, options)
+            self._check_backend(name, options)
+
+    def _check_backend(self, name: str, options: AttackerSettings) -> None:
+        adapts = known_attackers()[name].adapted and not options.has_own_vectors
+        kind = options.backend or (self.adapted_backend if adapts else self.backend)
+        if adapts and not BACKENDS[kind].needs_training and options.adaptation != "finetune":
+            raise _learns_nothing(kind, f"attackers.{name}: ")
+        if options.dimension is not None and not BACKENDS[kind].needs_training:
+            raise InputError(f"attackers.{name}: the back end {kind} has no dimension", fix="leave out dimension")
 
     @property
     def runs_system(self) -> bool:
@@ -189,6 +196,12 @@ class Settings:
 
     def of_attacker(self, name: str) -> AttackerSettings:
         return self.attackers.get(name, AttackerSettings())
+
+
+def _learns_nothing(kind: str, where: str = "") -> InputError:
+    return InputError(
+        f"{where}the back end {kind} learns nothing, so that nothing would be adapted", fix="choose lda or plda"
+    )
 
 
 def _refuse_useless(name: str, options: AttackerSettings) -> None:
@@ -209,10 +222,18 @@ def _one_of(value: str | None, known: Sequence[str], what: str) -> None:
         )
 
 
-def _must_exist(files: Sequence[str | None], option: str) -> None:
-    for file in files:
-        if file is not None and not Path(file).is_file():
-            raise InputError(f"there is no such file ({option})", path=file)
+def refuse_missing_files(settings: Settings) -> None:
+    """A file that was named and is not there is an error before anything else is done."""
+    named = [("enroll", settings.enroll), ("trials", settings.trials)]
+    for name, options in settings.attackers.items():
+        for option in ("plda", "mean", "lda", "scores", "trials"):
+            value = getattr(options, option)
+            files = (value,) if isinstance(value, str) else value or ()
+            named.append((f"attackers.{name}: {option}", files))
+    for option, files in named:
+        for file in files:
+            if not Path(file).is_file():
+                raise InputError(f"there is no such file ({option})", path=file)
 
 
 # --- from plain values

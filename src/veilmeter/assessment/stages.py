@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.assessment.tasks import Arrays, Measured
+from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.core.files import BROKEN_ARCHIVE, to_json, whole_file, write_text
 from veilmeter.core.typed_json import MalformedError, decode, encode
 from veilmeter.metrics.registry import label_of
@@ -23,7 +23,7 @@ class Stages:
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
 
-    def get(self, name: str, key: str) -> tuple[Measured, Arrays] | None:
+    def get(self, name: str, key: str) -> tuple[TaskResult, Arrays] | None:
         """What was kept; a file that is damaged counts as missing and is made again."""
         if self.folder is None:
             return None
@@ -40,7 +40,7 @@ class Stages:
         except (MalformedError, *BROKEN_ARCHIVE):
             return None
 
-    def put(self, name: str, key: str, measured: Measured, arrays: Arrays) -> Measured:
+    def put(self, name: str, key: str, measured: TaskResult, arrays: Arrays) -> TaskResult:
         """Keep what was measured; gives it back as a later `get` would, so that both ways lead to the same bytes."""
         held = {"key": key, "arrays": sorted(arrays), "measured": encode(measured, labels=label_of)}
         form = json.loads(to_json(held, indent=None))
@@ -59,8 +59,8 @@ class Stages:
         return self.folder / f"{stem}.json", self.folder / f"{stem}.npz"
 
 
-def _decoded(form: Any) -> Measured:
-    return cast(Measured, decode(Measured, form, labels=label_of))
+def _decoded(form: Any) -> TaskResult:
+    return cast(TaskResult, decode(TaskResult, form, labels=label_of))
 
 
 def _check(form: Mapping[str, Any]) -> str:

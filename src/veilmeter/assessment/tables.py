@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.assessment.measuring import Job
-from veilmeter.assessment.tasks import Arrays, Measured
+from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.core.files import whole_file
 from veilmeter.results.model import AttackerResult, Results
 from veilmeter.results.run_folder import write_table
 
 
 def write_tables(
-    folder: Path, results: Results, jobs: Mapping[str, Job], done: Mapping[str, tuple[Measured, Arrays]]
+    folder: Path, results: Results, jobs: Mapping[str, Job], done: Mapping[str, tuple[TaskResult, Arrays]]
 ) -> set[str]:
     """Every table of a run; the names of the files."""
     genders = {person.speaker: person.gender for person in results.people.persons}

@@ -18,7 +18,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class TaskResult:
     """What a task measured: an attacker, or a part of the assessment beside the attackers, with what to say about it.
 
     `not_possible` says why nothing was measured; `names` are the rows of the arrays that come with it, as are `figures`
@@ -44,7 +44,7 @@ class Task:
     """
 
     name: str
-    function: Callable[..., tuple[Measured, Arrays]]
+    function: Callable[..., tuple[TaskResult, Arrays]]
     arguments: tuple[Any, ...]
     needed: bool = False
 
@@ -53,7 +53,7 @@ class Task:
         return key_of(self.function, *self.arguments)
 
 
-def perform(task: Task) -> tuple[Measured, Arrays]:
+def perform(task: Task) -> tuple[TaskResult, Arrays]:
     """What the engine runs. Linear algebra in one thread, as in every other process of the run."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -63,4 +63,4 @@ def perform(task: Task) -> tuple[Measured, Arrays]:
         except InputError as error:
             if task.needed:
                 raise
-            return Measured(not_possible=str(error)), {}
+            return TaskResult(not_possible=str(error)), {}
