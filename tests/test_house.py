@@ -32,8 +32,6 @@ MOST_LINES, MOST_FUNCTION_LINES, MOST_PARAMETERS = 400, 60, 12
 TOO_LONG_FILES = {
     "cli/invert.py": 433,
     "metrics/scores/resampling.py": 437,
-    "report/charts.py": 430,
-    "report/view.py": 404,
 }
 TOO_LONG_FUNCTIONS = {
     "cli/verdict.py:print_verdict": 64,

@@ -240,9 +240,10 @@ def test_one_folder_of_voiceprivacy_data(voiceprivacy: Path, tmp_path: Path) -> 
     sets = [data / f"libri_test_{role}" for role in ("enrolls", "trials_f", "trials_m")]
     named = assess(sets, [folder.with_name(folder.name + "_anon") for folder in sets], **options).results
     assert named["attackers"]["ignorant"]["estimates"] == results["attackers"]["ignorant"]["estimates"]
-    from veilmeter.report.run import load_run, sound
+    from veilmeter.report.sound import recordings_of
+    from veilmeter.results.run_folder import read_results
 
-    heard = sound(load_run(tmp_path / "run"))
+    heard = recordings_of(read_results(tmp_path / "run"))
     assert len(heard) == 8
     assert all(one["original"] != one["anonymized"] for ones in heard.values() for one in ones)
     with pytest.raises(InputError, match="no folder has the suffix '_other'"):

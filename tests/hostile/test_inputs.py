@@ -16,13 +16,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.results.sample_results import sample
 
 from veilmeter.assessment import make_settings, read_results, read_toml
 from veilmeter.attacks.inversion.maps import load_map
 from veilmeter.core.engine import open_engine
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.data.corpus import read_corpus
-from veilmeter.report.run import load_run
+from veilmeter.report.source import reported
+from veilmeter.results.run_folder import write_results
 
 soundfile = pytest.importorskip("soundfile")
 Make = Callable[..., np.ndarray]
@@ -163,15 +165,15 @@ def test_yaml_that_nests_expands_or_runs(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize("text", ["[" * 200_000, '{"schema": 1, "a": ' * 50_000, "\x00", "null", "1e999"])
 def test_results_that_are_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "results.json").write_text(text)
-    for read in (read_results, load_run):
+    for read in (read_results, reported):
         with pytest.raises(InputError):
             read(tmp_path)
 
 
 def test_timings_that_are_none_do_not_matter(tmp_path: Path) -> None:
-    (tmp_path / "results.json").write_text(json.dumps({"schema": 1, "verdict": {}, "attackers": {}}))
+    write_results(tmp_path, sample())
     (tmp_path / "timings.json").write_text("[" * 100_000)
-    assert load_run(tmp_path).created == ""
+    assert reported(tmp_path).created == ""
 
 
 def test_maps_that_expand_lie_or_hold_code(tmp_path: Path) -> None:

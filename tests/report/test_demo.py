@@ -32,7 +32,7 @@ def test_the_page_is_quiet_labelled_and_sounds(told: Told, browser: Any) -> None
         page = opened.page
         assert opened.said == []
         assert [url for url in opened.asked if not url.startswith(("data:", "file:"))] == []
-        assert page.locator("#verdict p.chip").inner_text() == NOTICE
+        assert page.locator("#decision .notice").inner_text() == NOTICE
         assert "synthetic voices" in page.locator("h1").inner_text()
         page.locator("#people-table tbody tr").first.click()
         sounds = page.locator("#chosen audio")

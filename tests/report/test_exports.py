@@ -3,33 +3,48 @@
 from __future__ import annotations
 
 import json
-import shutil
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from tests.results.sample_results import sample
 
 from veilmeter.assessment.tables import write_matrices
-from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.errors import InputError
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimates import Estimates
+from veilmeter.metrics.registry import MEASURES
 from veilmeter.report import write_report
 from veilmeter.report.html import Options, render
-from veilmeter.report.run import Matrices, load_run, renamed
+from veilmeter.report.pseudonyms import run_key
+from veilmeter.report.public import public
+from veilmeter.report.source import Matrices, Reported, read_matrices, reported
+from veilmeter.results.model import Results
+from veilmeter.results.run_folder import read_results
 
 
-def test_markdown_says_the_verdict_first_and_names_nobody(run: Path, tmp_path: Path) -> None:
+def test_markdown_says_the_decision_first_and_names_nobody(run: Path, tmp_path: Path) -> None:
     text = write_report(run, tmp_path / "r.md", form="md", threshold=0.09).read_text()
-    results = json.loads((run / "results.json").read_text())
+    results = read_results(run)
     assert text.splitlines()[2].startswith("**")
     assert "limit of 0.09" in text
     assert "## Open questions for a lawyer" in text
-    for person in results["speakers"]:
-        assert person["speaker"] not in text
+    for person in results.people.persons:
+        assert person.speaker not in text
 
 
-def test_latex_is_escaped(run: Path, tmp_path: Path) -> None:
-    text = write_report(run, tmp_path / "r.tex", form="latex").read_text()
+def test_latex_is_escaped_and_keeps_what_must_be_known(run: Path, tmp_path: Path) -> None:
+    results = read_results(run)
+    noticed = replace(results, settings={**results.settings, "notice": "Synthetic voices."})
+    text = write_report(noticed, tmp_path / "r.tex", form="latex").read_text()
+    assert f"% veilmeter {results.version}" in text
+    assert "% Synthetic voices." in text
     assert text.count("\\begin{tabular}") == text.count("\\end{tabular}") == 2
     for line in text.splitlines():
         if line.startswith("% "):  # what is needed, and what the run doubts
@@ -41,21 +56,42 @@ def test_latex_is_escaped(run: Path, tmp_path: Path) -> None:
 def test_json_has_pseudonyms_and_every_number(run: Path, tmp_path: Path) -> None:
     before = json.loads((run / "results.json").read_text())
     after = json.loads(write_report(run, tmp_path / "r.json", form="json").read_text())
-    assert after["attackers"] == before["attackers"]
-    assert {p["speaker"] for p in after["speakers"]}.isdisjoint(p["speaker"] for p in before["speakers"])
+    for name, entry in before["attackers"].items():
+        assert after["attackers"][name]["estimates"] == entry["estimates"]
+    ids = {person["speaker"] for person in before["people"]["persons"]}
+    assert {person["speaker"] for person in after["people"]["persons"]}.isdisjoint(ids)
 
 
-def test_pdf_is_printed(run: Path, tmp_path: Path, browser: Any) -> None:
-    printed = write_report(run, tmp_path / "r.pdf", form="pdf").read_bytes()
+@pytest.mark.parametrize(("paper", "size"), [("a4", (595.28, 841.89)), ("letter", (612.0, 792.0))])
+def test_a_pdf_needs_no_browser(
+    run: Path, tmp_path: Path, paper: str, size: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    printed = write_report(run, tmp_path / "r.pdf", form="pdf", paper=paper).read_bytes()
     assert printed.startswith(b"%PDF-")
-    assert len(printed) > 50_000
+    boxes = {tuple(map(float, box.split()[2:])) for box in re.findall(rb"/MediaBox ?\[([^\]]+)\]", printed)}
+    assert boxes
+    for width, height in boxes:
+        assert (width, height) == pytest.approx(size, abs=0.1)
+    annex = write_report(run, tmp_path / "a.pdf", form="pdf", annex_only=True).read_bytes()
+    assert annex.count(b"/Type /Page\n") + annex.count(b"/Type/Page/") < printed.count(b"/Page")
 
 
-def test_pdf_without_a_browser_says_what_to_do(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda _name: None)
-    with pytest.raises(VeilmeterError, match="install Chromium"):
-        write_report(run, tmp_path / "r.pdf", form="pdf")
-    assert not (tmp_path / "r.pdf").exists()
+def test_the_annex_is_a_document_of_its_own(run: Path, tmp_path: Path) -> None:
+    docx = pytest.importorskip("docx")
+    path = write_report(run, tmp_path / "annex.docx", form="docx")
+    document = docx.Document(str(path))
+    text = "\n".join(p.text for p in document.paragraphs)
+    for title in ("The release", "Likelihood and severity per attacker", "Mitigations", "Sign-off"):
+        assert title in text
+    cells = [cell.text for table in document.tables for row in table.rows for cell in row.cells]
+    assert "Recipients" in cells
+    assert "To be assessed again before" in cells
+    page = write_report(run, tmp_path / "annex.html", annex_only=True).read_text()
+    assert "To be assessed again before" in page
+    assert "vegaEmbed" not in page.split("</script>")[0]
+    with pytest.raises(InputError, match="annex can't be written"):
+        write_report(run, form="md", annex_only=True)
 
 
 def test_figures_are_files_with_their_data(run: Path, tmp_path: Path) -> None:
@@ -66,66 +102,94 @@ def test_figures_are_files_with_their_data(run: Path, tmp_path: Path) -> None:
 
 
 def test_pseudonyms_are_the_same_in_every_report_of_a_run(run: Path) -> None:
-    first, second = renamed(load_run(run))[1], renamed(load_run(run))[1]
+    first, second = (public(reported(run), run_key(run))[1] for _ in range(2))
     assert first == second
     assert (run / "pseudonyms.key").stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("{", "can't be read"),
-        ("[]", "not the result"),
-        ('{"verdict": {}, "attackers": {}, "schema": 99}', "schema is 99"),
-    ],
-)
-def test_what_is_no_run_is_said(tmp_path: Path, content: str, message: str) -> None:
-    with pytest.raises(InputError, match="no results"):
-        load_run(tmp_path)
-    (tmp_path / "results.json").write_text(content)
-    with pytest.raises(InputError, match=message):
-        load_run(tmp_path)
+def test_a_key_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_bytes(b"k" * 32)
+    (tmp_path / "pseudonyms.key").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="link to another file"):
+        run_key(tmp_path)
 
 
-def test_a_threshold_is_a_probability(run: Path) -> None:
+def test_results_in_memory_need_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="give `out`"):
+        write_report(sample())
+    text = write_report(sample(), tmp_path / "r.html").read_text()
+    assert "Protection is partial." in text
+
+
+def test_a_measure_of_another_package_stands_in_its_section_or_apart(tmp_path: Path) -> None:
+    base = sample()
+    known = MEASURES["eer"]
+    added = Estimate(name="loudness_gap", label="loudness gap", value=3.2, unit="dB")
+    other = Estimate(name="eer_per_speaker", label=known.label, value=12.0, unit="percent")
+    ignorant = base.attackers["ignorant"]
+    attackers = {
+        **base.attackers,
+        "ignorant": replace(ignorant, estimates=ignorant.estimates + Estimates([added, other])),
+    }
+    text = write_report(replace(base, attackers=attackers), tmp_path / "r.html").read_text()
+    further = text[text.index('<section id="further"') :]
+    further = further[: further.index("</section>")]
+    assert "loudness gap" in further
+    assert "3.20 dB" in further
+    assert "12.0 %" not in further  # a variant of a known measure stands with it
+
+
+@pytest.mark.parametrize("form", ["html", "md", "json"])
+def test_no_number_of_threshold_or_paper_that_makes_no_sense(run: Path, form: str) -> None:
     with pytest.raises(InputError, match="not a probability"):
-        write_report(run, threshold=9)
+        write_report(run, form=form, threshold=9)
+    with pytest.raises(InputError, match="no paper"):
+        write_report(run, form=form, paper="a5")
 
 
 def test_matrices_come_back_as_they_were_written(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     names = ["b", "a", "c"]
     written = {kind: rng.random((3, 3)) for kind in ("OO", "OP", "PP")}
-    (tmp_path / "tables").mkdir()
-    write_matrices(tmp_path / "tables" / "matrices.parquet", names, written)
-    (tmp_path / "results.json").write_text('{"verdict": {}, "attackers": {}, "schema": 1}')
-    read = load_run(tmp_path).matrices
-    assert read is not None
+    write_matrices(tmp_path / "matrices.parquet", names, written)
+    read = read_matrices(tmp_path / "matrices.parquet")
     assert read.speakers == tuple(names)
     for kind, matrix in written.items():
         assert np.array_equal(read.quadrants[kind], matrix)
 
 
-def grown(run: Path, count: int) -> tuple[dict[str, Any], Matrices]:
+def test_matrices_that_expand_are_refused(tmp_path: Path) -> None:
+    constant = pa.DictionaryArray.from_arrays(np.zeros(5_000_000, np.int32), ["OO"])
+    columns = {"quadrant": constant, "row": constant, "column": constant, "similarity": np.zeros(5_000_000)}
+    pq.write_table(pa.table(columns), tmp_path / "matrices.parquet")
+    assert (tmp_path / "matrices.parquet").stat().st_size < 500_000
+    with pytest.raises(InputError, match="far more than similarities need"):
+        read_matrices(tmp_path / "matrices.parquet")
+
+
+def grown(run: Path, count: int) -> Reported:
     """The run as if it had `count` speakers: as many rows and matrices of that size."""
-    loaded = load_run(run)
-    results = json.loads(json.dumps(loaded.results))
-    people, zoo = results["speakers"], results["similarity"]["zoo"]
+    results = reported(run).results
+    persons, similarity = results.people.persons, results.parts["similarity"]
+    points = list(similarity.details["zoo"])
     names = tuple(f"somebody-{number:06d}" for number in range(count))
-    results["speakers"] = [{**people[n % len(people)], "speaker": name} for n, name in enumerate(names)]
-    results["similarity"]["zoo"] = [{**zoo[n % len(zoo)], "speaker": name} for n, name in enumerate(names)]
-    rng = np.random.default_rng(0)
-    small = rng.random((count, count), np.float32)
-    return results, Matrices(names, {"OO": small, "OP": small, "PP": small})
+    people = tuple(replace(persons[n % len(persons)], speaker=name) for n, name in enumerate(names))
+    zoo = [{**points[n % len(points)], "speaker": name} for n, name in enumerate(names)]
+    part = replace(similarity, details={**similarity.details, "zoo": zoo})
+    small: Any = np.random.default_rng(0).random((count, count), np.float32)
+    more: Results = replace(
+        results, people=replace(results.people, persons=people), parts={**results.parts, "similarity": part}
+    )
+    return Reported(results=more, matrices=Matrices(names, {"OO": small, "OP": small, "PP": small}))
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize(("count", "megabytes"), [(400, 8), (5000, 15)])
 def test_a_page_of_many_people_stays_light(
     run: Path, tmp_path: Path, browser: Any, count: int, megabytes: float
 ) -> None:
-    results, matrices = grown(run, count)
     path = tmp_path / "many.html"
-    path.write_text(render(results, matrices, Options(show_ids=True)), encoding="utf-8")
+    path.write_text(render(grown(run, count), Options(show_ids=True)), encoding="utf-8")
     assert path.stat().st_size < megabytes * 1e6
     page = browser.new_page()
     page.goto(path.as_uri())
@@ -133,6 +197,7 @@ def test_a_page_of_many_people_stays_light(
     assert page.locator("#people-table tbody tr").count() == min(count, 1000)
     took = page.evaluate("performance.getEntriesByType('navigation')[0].domInteractive")
     print(f"{count} speakers: {path.stat().st_size / 1e6:.1f} MB, interactive after {took:.0f} ms")
+    page.click("#unfold")
     page.locator("#people-table tbody tr").first.click()
     page.wait_for_timeout(200)
     assert page.locator("#figure-matrix svg path[stroke='#D55E00']").count() > 0
@@ -142,5 +207,6 @@ def test_a_page_of_many_people_stays_light(
 def test_a_run_without_optional_parts_still_reports(make_run: Callable[..., Path], tmp_path: Path) -> None:
     run = make_run([f"s{number}" for number in range(8)], measures=["scores"], intervals=False)
     text = write_report(run, tmp_path / "r.html").read_text()
-    assert 'id="verdict"' in text
+    assert 'id="decision"' in text
     assert 'id="singling_out"' not in text
+    assert write_report(run, tmp_path / "r.pdf", form="pdf").read_bytes().startswith(b"%PDF-")

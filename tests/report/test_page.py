@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 class Opened:
     """A page with everything it said and asked for."""
 
-    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
+    def __init__(self, browser: Any, path: Path, *, unfold: bool = True, **options: Any) -> None:
         self.context = browser.new_context(**{"viewport": {"width": 1200, "height": 900}, **options})
         self.page = self.context.new_page()
         self.said: list[str] = []
@@ -29,6 +29,8 @@ class Opened:
         self.page.on("request", lambda request: self.asked.append(request.url))
         self.page.goto(path.as_uri())
         self.page.wait_for_selector("html[data-ready]", timeout=60_000)
+        if unfold and self.page.locator("#unfold").count():
+            self.page.click("#unfold")
 
     def __enter__(self) -> Opened:
         return self
@@ -51,8 +53,8 @@ def test_nothing_is_loaded_and_nothing_complains(browser: Any, report: Path) -> 
 def test_every_section_and_figure_is_drawn(browser: Any, report: Path) -> None:
     with Opened(browser, report) as opened:
         page = opened.page
+        assert page.locator("section#decision h1").is_visible()
         for section in (
-            "verdict",
             "linking",
             "singling_out",
             "disclosure",
@@ -63,6 +65,7 @@ def test_every_section_and_figure_is_drawn(browser: Any, report: Path) -> None:
             "annex",
         ):
             assert page.locator(f"section#{section} h2").is_visible(), section
+            assert page.locator(f"section#{section} .body").is_visible(), section
         charts = page.locator(".chart")
         assert charts.count() >= 6
         for number in range(charts.count()):
@@ -71,7 +74,7 @@ def test_every_section_and_figure_is_drawn(browser: Any, report: Path) -> None:
             box = charts.nth(number).locator("svg").bounding_box()
             assert box["width"] > 200
             assert box["height"] > 150
-        captions = page.locator("figcaption").all_inner_texts()
+        captions = page.locator("figure:not(.dots) figcaption").all_inner_texts()
         assert all(len(caption) > 60 for caption in captions)
 
 
@@ -209,13 +212,13 @@ def test_print_cuts_no_figure(browser: Any, report: Path) -> None:
     with Opened(browser, report) as opened:
         opened.page.emulate_media(media="print")
         widths = opened.page.evaluate(
-            "[...document.querySelectorAll('figure')].map(f => [f.clientWidth, f.querySelector('svg').getBoundingClientRect().width])"
+            "[...document.querySelectorAll('figure:not(.dots)')].map(f => [f.clientWidth, f.querySelector('svg').getBoundingClientRect().width])"
         )
         assert all(drawn <= room + 1 for room, drawn in widths)
         printed = opened.page.pdf(format="A4")
         assert printed[:5] == b"%PDF-"
         assert opened.page.evaluate(
-            "[...document.querySelectorAll('figure')].every(f => getComputedStyle(f).breakInside === 'avoid')"
+            "[...document.querySelectorAll('figure:not(.dots)')].every(f => getComputedStyle(f).breakInside === 'avoid')"
         )
         # A4 less its margins is 688 pixels wide: no table may stick out.
         opened.page.set_viewport_size({"width": 688, "height": 1000})
@@ -265,16 +268,18 @@ def test_sound_plays_where_it_was_allowed(browser: Any, tmp_path: Path, run: Pat
     soundfile = pytest.importorskip("soundfile")
     import numpy as np
 
-    from veilmeter.report import run as run_module
     from veilmeter.report.html import Options, render
+    from veilmeter.report.public import public
+    from veilmeter.report.sound import data_uri
+    from veilmeter.report.source import reported
 
     tone = tmp_path / "tone.wav"
     soundfile.write(tone, 0.1 * np.sin(np.arange(16_000) / 10), 16_000)
-    loaded, names = run_module.renamed(run_module.load_run(run))
-    pair = {side: run_module._data_uri(tone) for side in ("original", "anonymized")}
-    first = loaded.results["speakers"][0]["speaker"]
+    shown, names = public(reported(run), b"k" * 32)
+    pair = {side: data_uri(tone) for side in ("original", "anonymized")}
+    first = shown.results.people.persons[0].speaker
     path = tmp_path / "sound.html"
-    path.write_text(render(loaded.results, loaded.matrices, Options(audio={first: [pair]})), encoding="utf-8")
+    path.write_text(render(shown, Options(recordings={first: [pair]})), encoding="utf-8")
     with Opened(browser, path) as opened:
         page = opened.page
         page.locator("#people-table tbody tr").first.click()
@@ -286,4 +291,7 @@ def test_sound_plays_where_it_was_allowed(browser: Any, tmp_path: Path, run: Pat
         assert played[0] == pytest.approx(1.0, abs=0.2)
         assert played[1] > 0
         assert played[2] is None
-    assert names
+        # Such a page says at the top what it holds, and does not claim to name nobody.
+        assert "holds recordings of people" in page.locator("#decision .banner").first.inner_text()
+        assert "names nobody" not in page.locator("footer").inner_text()
+    assert first in names.values()

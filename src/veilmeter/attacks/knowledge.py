@@ -225,3 +225,84 @@ def chosen(names: Sequence[str]) -> list[Attacker]:
     """These attackers, once each, in the order of the table, which is that of rising knowledge."""
     wanted = {attacker(name).name for name in names}
     return [known for known in known_attackers().values() if known.name in wanted]
+
+
+@dataclass(frozen=True, slots=True)
+class PlainWords:
+    """An attacker for readers who do not know the field: who that is, and what the attack takes.
+
+    `who` completes "This could be done by ..."; the technical name stands beside it.
+    """
+
+    who: str
+    data: str
+    skill: str
+    time: str
+
+
+_KNOWN_PEOPLE = "recordings of the people they look for"
+_OTHERS = "recordings of some hundred other people"
+_PUBLIC_TOOL = "uses a public voice recognizer"
+
+PLAIN_WORDS: dict[str, PlainWords] = {
+    "ignorant": PlainWords(
+        "someone who does not know the speech was anonymized", _KNOWN_PEOPLE, _PUBLIC_TOOL, "an hour"
+    ),
+    "lazy-informed": PlainWords(
+        "someone who has your anonymizer", f"your anonymizer, {_KNOWN_PEOPLE}", _PUBLIC_TOOL, "a day"
+    ),
+    "semi-informed": PlainWords(
+        "someone who has a similar anonymizer and trains a recognizer on its output",
+        f"a similar anonymizer, {_KNOWN_PEOPLE}, {_OTHERS}",
+        "trains a model",
+        "days",
+    ),
+    "informed": PlainWords(
+        "someone who has your anonymizer and trains a recognizer on its output",
+        f"your anonymizer, {_KNOWN_PEOPLE}, {_OTHERS}",
+        "trains a model",
+        "days",
+    ),
+    "procrustes": PlainWords(
+        "someone who has your anonymizer and tries to reverse it",
+        f"your anonymizer, {_KNOWN_PEOPLE}",
+        "some linear algebra",
+        "a day",
+    ),
+    "wasserstein-procrustes": PlainWords(
+        "someone who tries to reverse your anonymizer without having it",
+        "original and anonymized recordings, not matched",
+        "a research method",
+        "days",
+    ),
+    "adaptive": PlainWords(
+        "someone who has your anonymizer and keeps whichever of many methods works best",
+        f"your anonymizer, {_KNOWN_PEOPLE}",
+        "trains models",
+        "days",
+    ),
+    "adaptive-unlabeled": PlainWords(
+        "the same, looking at the whole release together",
+        f"your anonymizer, {_KNOWN_PEOPLE}, the whole release",
+        "trains models",
+        "days",
+    ),
+    "adaptive-pseudonyms": PlainWords(
+        "the same, knowing which released recordings belong together",
+        f"your anonymizer, {_KNOWN_PEOPLE}, the whole release",
+        "trains models",
+        "days",
+    ),
+    "original": PlainWords("anybody, without anonymization", _KNOWN_PEOPLE, _PUBLIC_TOOL, "an hour"),
+}
+
+
+def plain_words(name: str, about: str = "") -> PlainWords:
+    """The plain words for an attacker; one that another package added speaks for itself (`about`).
+
+    >>> plain_words("lazy-informed").who, plain_words("mine", "reads transcripts").who
+    ('someone who has your anonymizer', 'someone who reads transcripts')
+    """
+    if name in PLAIN_WORDS:
+        return PLAIN_WORDS[name]
+    return PlainWords(f"someone who {about}" if about else f"the attacker called {name}", "", "", "")

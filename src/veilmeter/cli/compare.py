@@ -17,6 +17,9 @@ def command(
     report: Annotated[
         Path | None, typer.Option("--report", help="Also write a page that shows the systems side by side.")
     ] = None,
+    bundle: Annotated[
+        bool, typer.Option("--bundle", help="Put every run's own page into that page, so that one file can be sent.")
+    ] = False,
     json: options.Json = False,
     csv: options.Csv = False,
     markdown: options.Markdown = False,
@@ -62,5 +65,5 @@ def command(
         from veilmeter.core.files import write_text
         from veilmeter.report.compare import render_comparison
 
-        write_text(report, render_comparison(comparison, report.parent))
+        write_text(report, render_comparison(comparison, report.parent, bundle=bundle))
         print(f"Report: {report}", file=sys.stderr)

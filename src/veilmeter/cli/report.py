@@ -13,21 +13,41 @@ from veilmeter.cli import options
 def command(
     run: options.Run,
     out: Annotated[Path | None, typer.Option(help="Where to write it; by default beside the results.")] = None,
-    form: Annotated[str, typer.Option("--format", help="html, pdf, md, latex or json.")] = "html",
+    form: Annotated[
+        str, typer.Option("--format", help="html, pdf, docx (the annex for the file), md, latex or json.")
+    ] = "html",
+    annex: Annotated[bool, typer.Option("--annex", help="Only the annex for the file: html, pdf or docx.")] = False,
+    release_size: Annotated[
+        int | None, typer.Option(help="People in the real release; by default those that were assessed.")
+    ] = None,
+    candidates: Annotated[
+        int | None, typer.Option(help="People an attacker has recordings of; by default those that were assessed.")
+    ] = None,
     threshold: Annotated[
         float | None, typer.Option(help="A risk you chose as the limit (0.09, say); drawn into the curves.")
     ] = None,
+    paper: Annotated[str, typer.Option(help="Of the PDF and the DOCX: a4 or letter.")] = "a4",
     with_audio: Annotated[
         bool, typer.Option(help="Put original and anonymized recordings of the riskiest speakers into the page.")
     ] = False,
     show_ids: Annotated[bool, typer.Option(help="Show speaker ids instead of pseudonyms.")] = False,
     figures: Annotated[Path | None, typer.Option(help="Also write every figure there: SVG, PNG, PDF and CSV.")] = None,
 ) -> None:
-    """Write a run's report: one HTML page that needs no network, or a PDF, Markdown, LaTeX or JSON."""
+    """Write a run's report: one HTML page that needs no network, a PDF, a DOCX, Markdown, LaTeX or JSON."""
     from veilmeter.report import write_report
 
     path = write_report(
-        run, out, form=form, show_ids=show_ids, with_audio=with_audio, threshold=threshold, figures=figures
+        run,
+        out,
+        form=form,
+        annex_only=annex,
+        show_ids=show_ids,
+        with_audio=with_audio,
+        threshold=threshold,
+        release_size=release_size,
+        candidates=candidates,
+        paper=paper,
+        figures=figures,
     )
     print(path)
     if figures is not None:

@@ -1,57 +1,109 @@
-"""From a finished run to the page people read."""
+"""From results to the page people read, and to paper."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import to_json, write_bytes, write_text
 
-SUFFIXES = {"html": "html", "pdf": "pdf", "md": "md", "latex": "tex", "json": "json"}
+if TYPE_CHECKING:
+    from veilmeter.report.html import Options
+    from veilmeter.report.source import Reported, Subject
+
+SUFFIXES = {"html": "html", "pdf": "pdf", "docx": "docx", "md": "md", "latex": "tex", "json": "json"}
+ANNEX_FORMS = ("html", "pdf", "docx")
+PAPERS = ("a4", "letter")
 
 
 def write_report(
-    run: str | Path,
+    run: Subject,
     out: str | Path | None = None,
     *,
     form: str = "html",
+    annex_only: bool = False,
     show_ids: bool = False,
     with_audio: bool = False,
     threshold: float | None = None,
+    release_size: int | None = None,
+    candidates: int | None = None,
+    paper: str = "a4",
     figures: str | Path | None = None,
     figure_formats: Iterable[str] = ("svg", "png", "pdf"),
 ) -> Path:
-    """The report of a run as `html`, `pdf`, `md`, `latex` or `json`; by default RUN/report.<suffix>."""
-    from veilmeter.report import exports
-    from veilmeter.report.html import Options, render
-    from veilmeter.report.run import load_run, renamed, sound
+    """The report of a run folder, or of an `Assessment` or `Results` in memory: `html`, `pdf`, `docx` (the annex for
+    the file), `md`, `latex` or `json`; by default RUN/report.<suffix>, and RUN/annex.<suffix> with `annex_only`."""
+    from veilmeter.report.html import Options
+    from veilmeter.report.pseudonyms import run_key
+    from veilmeter.report.public import public
+    from veilmeter.report.source import reported
 
+    _check(form, annex_only, threshold, paper)
+    subject = reported(run)
+    annex_only = annex_only or form == "docx"
+    if out is None and subject.folder is None:
+        raise InputError("results in memory have no folder to write the report into", fix="give `out`")
+    path = Path(out) if out is not None else _default(subject, form, annex_only)
+    recordings = {}
+    if with_audio:
+        from veilmeter.report.sound import recordings_of
+
+        recordings = recordings_of(subject.results)
+    shown, names = public(subject, run_key(subject.folder), show_ids=show_ids)
+    options = Options(
+        show_ids=show_ids,
+        limit=threshold,
+        release_size=release_size,
+        candidates=candidates,
+        paper=paper,
+        recordings={names[speaker]: pairs for speaker, pairs in recordings.items()},
+    )
+    _write(path, shown, options, form, annex_only)
+    if figures is not None:
+        from veilmeter.report.figure import save_figures
+        from veilmeter.report.html import technical_sections
+
+        technical = technical_sections(shown.results, shown.matrices, threshold)
+        save_figures([figure for section in technical for figure in section.figures], figures, figure_formats)
+    return path
+
+
+def _check(form: str, annex_only: bool, threshold: float | None, paper: str) -> None:
     if form not in SUFFIXES:
         raise InputError(f"the report can't be written as {form!r}", fix=f"choose among {', '.join(SUFFIXES)}")
+    if annex_only and form not in ANNEX_FORMS:
+        raise InputError(f"the annex can't be written as {form!r}", fix=f"choose among {', '.join(ANNEX_FORMS)}")
     if threshold is not None and not 0 < threshold < 1:
         raise InputError(f"the threshold {threshold:g} is not a probability", fix="give a figure between 0 and 1")
-    loaded = load_run(run)
-    heard = sound(loaded) if with_audio else {}
-    if not show_ids:
-        loaded, names = renamed(loaded)
-        heard = {names[speaker]: pairs for speaker, pairs in heard.items()}
-    path = Path(out) if out is not None else Path(run) / f"report.{SUFFIXES[form]}"
-    if form in ("html", "pdf"):
-        options = Options(show_ids=show_ids, threshold=threshold, audio=heard, created=loaded.created)
-        page = render(loaded.results, loaded.matrices, options)
-        if form == "html":
-            write_text(path, page)
-        else:
-            write_bytes(path, exports.pdf(page))
-    elif form == "md":
-        write_text(path, exports.markdown(loaded.results, threshold))
-    elif form == "latex":
-        write_text(path, exports.latex(loaded.results))
-    else:
-        write_text(path, to_json(loaded.results) + "\n")
-    if figures is not None:
-        from veilmeter.report.charts import save_figures
+    if paper not in PAPERS:
+        raise InputError(f"there is no paper called {paper!r}", fix=f"choose among {', '.join(PAPERS)}")
 
-        save_figures(loaded.results, loaded.matrices, threshold, figures, figure_formats)
-    return path
+
+def _default(subject: Reported, form: str, annex_only: bool) -> Path:
+    assert subject.folder is not None
+    return subject.folder / f"{'annex' if annex_only else 'report'}.{SUFFIXES[form]}"
+
+
+def _write(path: Path, run: Reported, options: Options, form: str, annex_only: bool) -> None:
+    from veilmeter.report import exports
+    from veilmeter.report.html import render, render_annex
+    from veilmeter.results.run_folder import results_to_json
+
+    if form == "html":
+        write_text(path, render_annex(run, options) if annex_only else render(run, options))
+    elif form == "pdf":
+        from veilmeter.report.pdf import annex_pdf, report_pdf
+
+        write_bytes(path, annex_pdf(run, options) if annex_only else report_pdf(run, options))
+    elif form == "docx":
+        from veilmeter.report.docx import annex_docx
+
+        write_bytes(path, annex_docx(run, options))
+    elif form == "md":
+        write_text(path, exports.markdown(run, options))
+    elif form == "latex":
+        write_text(path, exports.latex(run))
+    else:
+        write_text(path, to_json(results_to_json(run.results)) + "\n")

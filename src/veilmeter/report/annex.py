@@ -1,12 +1,18 @@
-"""What an anonymization report or a data protection impact assessment asks for, filled in from the run."""
+"""What an anonymization report or a data protection impact assessment asks for, filled in from the results.
+
+It states likelihoods and what they mean for people. Severity, acceptance and law are for those who sign.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
-from veilmeter.report.texts import ATTACKS, CRITERIA, LAWYER, NEVER_TESTED
-from veilmeter.results.doubts import doubts
+from veilmeter.attacks.knowledge import plain_words
+from veilmeter.report.criterion_rows import criterion_row, in_percent
+from veilmeter.report.decision import Decision, same_or_largest
+from veilmeter.report.rows import where
+from veilmeter.report.texts import ATTACKS, CRITERIA, NEVER_TESTED
+from veilmeter.results.model import Results
 
 _NO_LIMIT = (
     "No limit was chosen for this assessment. A regulator's guidance may name one: the European Medicines Agency's guidance "
@@ -14,47 +20,146 @@ _NO_LIMIT = (
     "probability of 0.09 for the public release of clinical reports. Whether that figure suits recordings of voices has "
     "to be argued."
 )
+FILL_IN = ""
 
 
-def annex(results: Mapping[str, Any], limit: Mapping[str, Any] | None) -> list[tuple[str, list[str]]]:
-    """Headings with their paragraphs; `limit` is the user's threshold with its sentence."""
-    verdict, protocol = results.get("verdict", {}), results.get("protocol", {})
-    adversaries = [
-        f"{name}: {entry.get('about', '')}"
-        for name, entry in results.get("attackers", {}).items()
-        if name != "original"
-    ]
-    cases = results.get("worst_case", {})
-    attacks = [f"{CRITERIA[key]}: {said}" for key, said in ATTACKS.items() if key in cases]
-    headline = str(verdict.get("headline", ""))
-    measured = [
-        f"{CRITERIA[key]}: {case.get('sentence', '')}"
-        for key, case in cases.items()
-        if key in CRITERIA and case.get("sentence", "") not in headline
-    ]
-    unprotected = str((results.get("unprotected") or {}).get("sentence") or "")
-    untested = "; ".join(text.rstrip(".") for text in verdict.get("not_tested", []))
-    return [
-        ("Adversaries considered", adversaries or ["None."]),
-        ("Plausible attacks considered", attacks or ["None."]),
-        ("Limit for the risk", [limit["sentence"] if limit else _NO_LIMIT]),
-        ("Measured risk", [text for text in (headline, unprotected, *measured) if text]),
-        (
-            "Methodology",
-            [
-                f"{protocol.get('speakers', 'An unknown number of')} speakers; enrollment and trials: "
-                f"{protocol.get('split', 'not stated')}; training of adapted attackers: {protocol.get('training', 'none')}. "
-                "Intervals are clustered by speaker. Definitions and sources stand in the section on method; results.json "
-                "holds every number and what is needed to repeat the run."
-            ],
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells that are empty are lines to fill in."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    title: str
+    paragraphs: tuple[str, ...] = ()
+    items: tuple[str, ...] = ()
+    table: Table | None = None
+
+
+def annex(results: Results, decision: Decision, created: str = "") -> tuple[Chapter, ...]:
+    """The chapters in their order."""
+    return (
+        _release(results, decision, created),
+        _likelihood(results),
+        _by_attacker(results),
+        Chapter("Limit for the risk", (decision.limit or _NO_LIMIT,)),
+        _method(results),
+        _reliance(decision),
+        _residual(results, decision),
+        Chapter(
+            "Mitigations",
+            ("Derived from the results by fixed rules; which of them are taken is to be filled in.",),
+            table=Table(
+                ("measure", "why", "taken? by when, by whom"),
+                tuple((item.text, item.reason or "–", FILL_IN) for item in decision.advice),
+            ),
         ),
-        (
-            "Residual risk",
-            [
-                "The figures hold for the attackers that were run." + (f" Not tested: {untested}." if untested else ""),
-                *(f"A check that the assessment makes of itself failed. {doubt}" for doubt in doubts(results)),
-                *NEVER_TESTED,
-            ],
-        ),
-        ("Open questions for a lawyer", list(verdict.get("lawyer") or LAWYER)),
+        Chapter("Open questions for a lawyer", items=results.verdict.lawyer),
+        _sign_off(results, created),
+    )
+
+
+def _release(results: Results, decision: Decision, created: str) -> Chapter:
+    rows = [
+        ("What would be released", decision.title),
+        ("People and recordings", decision.facts[0]),
+        ("Assessed", f"{results.protocol.trial_speakers:,} people" + (f", {created}" if created else "")),
+        ("Anonymizer and version", FILL_IN),
+        ("Purpose of the release", FILL_IN),
+        ("Recipients", FILL_IN),
+        ("Safeguards beside anonymization (contracts, access, deletion)", FILL_IN),
     ]
+    return Chapter("The release", (f"{decision.headline} {decision.sentence}",), table=Table(("", ""), tuple(rows)))
+
+
+def _likelihood(results: Results) -> Chapter:
+    rows = []
+    for name, words in ATTACKS.items():
+        if name in results.criteria:
+            row = criterion_row(results, name)
+            guessing = f"; guessing {row.guessing}" if row.guessing else ""
+            likelihood = f"{row.level_text}: {row.figure} {row.interval}{guessing}"
+            rows.append((row.title, words[0].upper() + words[1:], likelihood, FILL_IN))
+    return Chapter(
+        "Likelihood and severity per criterion",
+        ("The likelihood is that of the strongest attacker that was run, with its 95 % interval.",),
+        table=Table(("criterion", "attack", "likelihood", "severity for the people concerned"), tuple(rows)),
+    )
+
+
+def _by_attacker(results: Results) -> Chapter:
+    linking = results.criteria.get("linking")
+    rows = []
+    for name, attacker in results.attacks.items():
+        words = plain_words(name, attacker.about)
+        points = attacker.estimates.points("linkability")
+        point = same_or_largest(points, linking.estimate) if linking else None
+        likelihood = "not measured"
+        if point is not None:
+            percent = in_percent(point)
+            likelihood = f"{percent.format_value()} {percent.format_interval()}".strip()
+        effort = "; ".join(text for text in (words.data, words.skill, words.time) if text) or "–"
+        rows.append((f"{words.who[0].upper()}{words.who[1:]} ({name})", effort, likelihood, FILL_IN))
+    note = f"Recordings linked to the right person{where(linking.estimate)}." if linking else ""
+    return Chapter(
+        "Likelihood and severity per attacker",
+        (note,) if note else (),
+        table=Table(
+            ("attacker", "what it takes", "likelihood", "severity, if this attacker is realistic"), tuple(rows)
+        ),
+    )
+
+
+def _method(results: Results) -> Chapter:
+    protocol = results.protocol
+    return Chapter(
+        "Method",
+        (
+            f"{protocol.trial_speakers:,} people; enrollment and trials: {protocol.split}; training of adapted attackers: "
+            f"{protocol.training}. Intervals are clustered by speaker. The technical part defines every measure; results.json "
+            "holds every number and what is needed to repeat the run.",
+        ),
+    )
+
+
+def _reliance(decision: Decision) -> Chapter:
+    failed = tuple(
+        f"{row.title}: {row.sentence} {row.meaning}".strip() for row in decision.checks if row.state == "failed"
+    )
+    unmade = tuple(f"Not checked: {row.title}. {row.sentence}" for row in decision.checks if row.state == "open")
+    return Chapter("Reliance", (decision.reliance,), items=failed + unmade)
+
+
+def _residual(results: Results, decision: Decision) -> Chapter:
+    """In the legal sense: what remains after everything that was done."""
+    others = tuple(
+        f"{CRITERIA.get(name, name).format(attribute=criterion.estimate.at.get('attribute', ''))}: {criterion.sentence}"
+        for name, criterion in results.criteria.items()
+        if criterion.risk and criterion.level in ("raised", "high")
+    )
+    untested = tuple(f"Not tested: {text}" for text in (*results.verdict.not_tested, *NEVER_TESTED))
+    people = (results.people.sentence,) if results.people.sentence else ()
+    return Chapter(
+        "Residual risk",
+        ("What remains for the people concerned, for the attackers that were run and in view of what was not tested.",),
+        items=people + others + untested,
+    )
+
+
+def _sign_off(results: Results, created: str) -> Chapter:
+    return Chapter(
+        "Sign-off",
+        table=Table(
+            ("", "name", "date and signature"),
+            (
+                ("Assessed by", FILL_IN, FILL_IN),
+                ("Data protection officer", FILL_IN, FILL_IN),
+                ("Decision", FILL_IN, FILL_IN),
+                ("To be assessed again before", FILL_IN, FILL_IN),
+                ("Version of this document", f"veilmeter {results.version}" + (f", {created}" if created else ""), ""),
+            ),
+        ),
+    )

@@ -4,92 +4,227 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import write_text
-from veilmeter.report import view
-from veilmeter.report.charts import systems_figures
-from veilmeter.report.html import page
-from veilmeter.report.texts import CRITERIA
-from veilmeter.results.compare import compare
+from veilmeter.report.annex import FILL_IN, Chapter, Table
+from veilmeter.report.criterion_rows import CriterionRow, criterion_row
+from veilmeter.report.decision import Decision, Dots, decide
+from veilmeter.report.html import Options, page, render
+from veilmeter.report.pseudonyms import run_key
+from veilmeter.report.public import public
+from veilmeter.report.release import release_of
+from veilmeter.report.source import Reported, reported
+from veilmeter.report.system_figures import system_figures
+from veilmeter.report.texts import GLOSSARY, NEVER_TESTED
+from veilmeter.results.compare import ComparedRun, Comparison, compare
+from veilmeter.results.levels import ORDER
+from veilmeter.results.model import Results
+from veilmeter.results.trust import doubts
 
-_ORDER = ("low", "raised", "high")
+
+@dataclass(frozen=True, eq=False)
+class ComparedSystem:
+    """One run of the comparison, as it may be shown. `link` leads to its own page; `bundled` is that page."""
+
+    name: str
+    run: Reported
+    decision: Decision
+    doubts: tuple[str, ...]
+    link: str = ""
+    bundled: str = ""
+
+    @property
+    def results(self) -> Results:
+        return self.run.results
+
+    @property
+    def named_dots(self) -> Dots:
+        return replace(self.decision.dots[0], title=self.name)
 
 
-def write_comparison(runs: Sequence[str | Path], out: str | Path, *, resamples: int = 1000, seed: int = 0) -> Path:
-    """Compares the runs and writes the page; each run's own report is linked where it exists."""
+def write_comparison(
+    runs: Sequence[str | Path], out: str | Path, *, resamples: int = 1000, seed: int = 0, bundle: bool = False
+) -> Path:
+    """Compares the runs and writes the page; each run's own page is linked where it exists, or put into this one."""
     path = Path(out)
-    write_text(path, render_comparison(compare(runs, resamples=resamples, seed=seed), path.parent))
+    write_text(path, render_comparison(compare(runs, resamples=resamples, seed=seed), path.parent, bundle=bundle))
     return path
 
 
-def render_comparison(found: Any, folder: Path) -> str:
-    names = [_title(run.results, run.name) for run in found.runs]
-    results = dict(zip(names, (run.results for run in found.runs), strict=True))
-    figures = systems_figures(results)
-    cards = {name: {card["title"]: card for card in view.cards(entry)} for name, entry in results.items()}
-    titles = [title for title in CRITERIA.values() if any(title in own for own in cards.values())]
-    systems = []
-    for run, name in zip(found.runs, names, strict=True):
-        report = run.folder / "report.html"
-        systems.append(
-            {
-                "name": name,
-                "headline": run.results["verdict"].get("headline", ""),
-                "banner": view.banner(run.results),
-                "level": _level(run.results),
-                "report": os.path.relpath(report, folder) if report.is_file() else "",
-            }
-        )
-    notices = {str(entry.get("parameters", {}).get("notice") or "") for entry in results.values()}
+def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = False) -> str:
+    systems = [_system(run, folder, bundle) for run in comparison.runs]
+    figures = system_figures({system.name: system.results for system in systems})
+    notices = {str(system.results.settings.get("notice") or "") for system in systems}
+    days = sorted({system.run.created for system in systems if system.run.created})
     return page(
         "compare.html.j2",
         figures,
-        {},
-        title=" · ".join(names),
-        created="",
-        version=found.runs[0].results.get("version", ""),
+        title=" · ".join(system.name for system in systems),
+        created=", ".join(days),
+        version=systems[0].results.version,
         notice=" ".join(sorted(notice for notice in notices if notice)),
-        lead=_lead(systems),
-        warnings=[text for text in found.warnings if not text.endswith("is not trustworthy")],  # the cards say that
         systems=systems,
-        worst=[(title, [cards[name].get(title) for name in names]) for title in titles],
+        bundled={str(number): system.bundled for number, system in enumerate(systems) if system.bundled},
+        lead=lead(systems),
+        recommendation=recommendation(systems, comparison),
+        warnings=[
+            text for text in comparison.warnings if not text.endswith("is not trustworthy")
+        ],  # the cards say that
+        criteria=_criteria(systems),
         figures=figures,
         differences=[
-            (title, [_cell(one) for one in values] + [_cell(one) for one in found.differences[title]])
-            for title, values in found.values.items()
+            (title, [_cell(point) for point in values], [_cell(point) for point in comparison.differences[title]])
+            for title, values in comparison.values.items()
         ],
+        not_tested=_not_tested(systems),
+        annex=_annex(systems),
+        glossary=GLOSSARY,
         sections=[
-            ("verdict", "Verdict"),
-            ("worst", "Worst case"),
+            ("decision", "Decision"),
             ("curves", "Side by side"),
+            ("annex", "Annex"),
             ("differences", "Differences"),
+            ("method", "Glossary"),
         ],
+        folds=True,
     )
 
 
-def _title(results: dict[str, Any], name: str) -> str:
-    given = str(results.get("parameters", {}).get("title") or "")
-    return given.removesuffix(" on synthetic voices") if given else name
+def _system(run: ComparedRun, folder: Path, bundle: bool) -> ComparedSystem:
+    original = reported(run.folder)
+    shown, _ = public(original, run_key(run.folder))
+    shown = replace(shown, results=replace(shown.results, title=run.name))
+    report = run.folder / "report.html"
+    link = os.path.relpath(report, folder) if report.is_file() and not bundle else ""
+    bundled = render(shown, Options(), alone=False) if bundle else ""
+    return ComparedSystem(
+        run.name, shown, decide(shown.results, created=shown.created), tuple(doubts(shown.results)), link, bundled
+    )
 
 
-def _level(results: dict[str, Any]) -> str:
-    case = results.get("worst_case", {}).get("linking") or {}
-    level = str(case.get("level", "low"))
-    return level if level in _ORDER else "low"
+def lead(systems: Sequence[ComparedSystem]) -> str:
+    """Every system with how many people its strongest attacker finds."""
+    parts = []
+    for system in systems:
+        release = release_of(system.results)
+        if release is None:
+            parts.append(f"an unknown number with {system.name}")
+            continue
+        share = release.share
+        value, low, high = (f"{100 * end:.0f}" for end in (share.value, share.low, share.high))
+        parts.append(f"{value} [{low}, {high}] with {system.name} (among {release.candidates:,})")
+    return f"Of 100 people, the strongest attacker that was run finds {', '.join(parts[:-1])} and {parts[-1]}."
 
 
-def _lead(systems: Sequence[dict[str, Any]]) -> str:
-    """Whom the reader should worry about, in one sentence."""
-    high = [system["name"] for system in systems if system["level"] == "high"]
-    if len(high) == len(systems):
-        return "With each of these systems, people can still be recognized by the strongest attacker that was run."
-    if high:
-        return f"With {' and '.join(high)}, people can still be recognized by the strongest attacker that was run."
-    return "No system leaves a high risk of linking by the attackers that were run; each report says which were not."
+def recommendation(systems: Sequence[ComparedSystem], comparison: Comparison) -> str:
+    """Which system protects best, and how sure that is; only systems that can be relied on are recommended."""
+    reliable = [system for system in systems if system.results.verdict.trustworthy]
+    if not reliable:
+        return "None of these assessments can be relied on yet, so none of the systems is recommended."
+
+    def risk(system: ComparedSystem) -> tuple[int, float]:
+        release = release_of(system.results)
+        return ORDER.index(system.results.verdict.level), 1.0 if release is None else release.share.value
+
+    best = min(reliable, key=risk)
+    level = best.results.verdict.level
+    if len(reliable) == 1:
+        text = f"Only the assessment of {best.name} can be relied on; its risk is {level}."
+    elif _surely_better(best, reliable, comparison):
+        text = f"Of those whose figures can be relied on, {best.name} leaves the lowest risk ({level})."
+    else:
+        text = "None of them surely protects better than the others: differences may be chance."
+    if level in ("high", "raised"):
+        text += " That does not make it fit for release: people can still be found."
+    if any("utility" not in system.results.parts for system in systems):
+        text += " Whether its speech is still usable was not measured for all of them."
+    return text
 
 
-def _cell(one: Estimate) -> tuple[str, str]:
-    return one.format_value(), one.format_interval()
+def _surely_better(best: ComparedSystem, others: Sequence[ComparedSystem], comparison: Comparison) -> bool:
+    """Whether a sure difference of linking speaks for it against every other system."""
+    names = [run.name for run in comparison.runs]
+    rows = [points for points in comparison.differences.values() if points and points[0].name == "linkability"]
+
+    def sure(name: str, sign: int) -> bool:
+        place = names.index(name) - 1
+        return any(points[place].extra.get("sure") and sign * points[place].value > 0 for points in rows)
+
+    rest = [system.name for system in others if system is not best]
+    if best.name == names[0]:
+        return all(sure(name, 1) for name in rest)
+    return names[0] not in rest or sure(best.name, -1)
+
+
+def _criteria(systems: Sequence[ComparedSystem]) -> list[tuple[str, list[CriterionRow | None]]]:
+    """By criterion, and by attribute for what is inferred, so that only like stands beside like."""
+    cells = [{row.title: row for row in _rows(system.results)} for system in systems]
+    titles = dict.fromkeys(title for of_system in cells for title in of_system)
+    return [(title, [of_system.get(title) for of_system in cells]) for title in titles]
+
+
+def _rows(results: Results) -> list[CriterionRow]:
+    rows = [criterion_row(results, name) for name in results.criteria if name != "inference"]
+    inference = results.criteria.get("inference")
+    if inference is None:
+        return rows
+    worst = inference.estimate.at.get("attribute")
+    for point in results.part("inference").points("inference"):
+        own = replace(results, criteria={"inference": replace(inference, estimate=point)})
+        row = criterion_row(own, "inference")
+        rows.append(row if point.at.get("attribute") == worst else replace(row, level="unknown", level_text=""))
+    return rows
+
+
+def _not_tested(systems: Sequence[ComparedSystem]) -> list[str]:
+    texts = dict.fromkeys(text for system in systems for text in system.results.verdict.not_tested)
+    made = []
+    for text in texts:
+        names = [system.name for system in systems if text in system.results.verdict.not_tested]
+        made.append(text if len(names) == len(systems) else f"{text} (of {', '.join(names)})")
+    return [*made, *NEVER_TESTED]
+
+
+def _annex(systems: Sequence[ComparedSystem]) -> tuple[Chapter, ...]:
+    rows = tuple(
+        (
+            title,
+            *(
+                "–" if cell is None else f"{cell.level_text}: {cell.figure} {cell.interval}".strip(": ")
+                for cell in cells
+            ),
+        )
+        for title, cells in _criteria(systems)
+    )
+    blank = tuple(FILL_IN for _ in systems)
+    names = tuple(system.name for system in systems)
+    severity = (("Severity for the people concerned", *blank), ("Residual risk that remains", *blank))
+    signers = (
+        "Assessed by",
+        "Data protection officer",
+        "ComparedSystem chosen, and why",
+        "To be assessed again before",
+    )
+    return (
+        Chapter("Likelihood per criterion", table=Table(("criterion", *names), rows)),
+        Chapter("Severity and residual risk", table=Table(("", *names), severity)),
+        Chapter("Reliance", items=tuple(f"{system.name}: {system.decision.reliance}" for system in systems)),
+        Chapter(
+            "Sign-off",
+            table=Table(("", "name", "date and signature"), tuple((who, FILL_IN, FILL_IN) for who in signers)),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceCell:
+    value: str
+    interval: str
+    sure: bool
+
+
+def _cell(point: Estimate) -> DifferenceCell:
+    return DifferenceCell(point.format_value(), point.format_interval(), bool(point.extra.get("sure")))

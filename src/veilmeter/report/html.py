@@ -1,144 +1,225 @@
-"""The page: one self-contained HTML file from a run's results."""
+"""The page: one self-contained HTML file from results."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
 from typing import Any
 
-from veilmeter.core.extras import need
+from veilmeter.attacks.knowledge import plain_words
 from veilmeter.core.files import plain
-from veilmeter.report import view
 from veilmeter.report.annex import annex
-from veilmeter.report.charts import Figure, criterion_figures, people_figures
-from veilmeter.report.texts import CRITERIA, GLOSSARY, INTRODUCTIONS
-
-_TITLES = CRITERIA | {"similarity": "Likeness before and after", "verification": "Verification (EER)"}
-_ORDER = ("linking", "singling_out", "disclosure", "similarity", "inversion", "inference", "verification")
-_NAVIGATION = {
-    "linking": "Linking",
-    "singling_out": "Singling out",
-    "disclosure": "Disclosure",
-    "similarity": "Likeness",
-    "inversion": "Inversion",
-    "inference": "Inference",
-    "verification": "EER",
-}
+from veilmeter.report.criterion_rows import criterion_row
+from veilmeter.report.decision import Decision, basis_words, decide
+from veilmeter.report.figure import Figure
+from veilmeter.report.links import safe_link
+from veilmeter.report.method import facts, parameters
+from veilmeter.report.people import MOST_PEOPLE, people_table
+from veilmeter.report.people_figures import people_figures
+from veilmeter.report.release import curves_of
+from veilmeter.report.rows import ORDER, Row, attacker_rows, reaches_below_zero, section_rows, used_measures
+from veilmeter.report.section_figures import section_figures
+from veilmeter.report.sound import Recordings
+from veilmeter.report.source import Matrices, Reported
+from veilmeter.report.texts import BELOW_ZERO, GLOSSARY, NEVER_TESTED, SECTIONS
+from veilmeter.results.model import Results
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user may choose about the page."""
+    """What the user may choose about the report."""
 
     show_ids: bool = False
-    threshold: float | None = None
-    audio: Mapping[str, Sequence[Mapping[str, str]]] | None = None  # data URIs by speaker
-    created: str = ""
+    limit: float | None = None
+    release_size: int | None = None
+    candidates: int | None = None
+    paper: str = "a4"
+    recordings: Recordings = field(default_factory=dict)  # data URIs by speaker
 
 
-def render(results: Mapping[str, Any], matrices: Any, options: Options) -> str:
-    """The page's text. `results` already speaks of pseudonyms if it should; `matrices` as `charts.Matrices` or None."""
-    limit = view.threshold_sentence(results, options.threshold)
-    criteria = []
-    figures: list[Figure] = []
-    for section in _ORDER:
-        made = criterion_figures(section, results, matrices, options.threshold)
-        table = view.section_rows(results, section)
-        if made or table:
-            criteria.append(
-                {
-                    "id": section,
-                    "title": _TITLES[section],
-                    "intro": INTRODUCTIONS[section],
-                    "figures": made,
-                    "rows": table,
-                    "notes": (results.get(section) or {}).get("notes", [])
-                    if isinstance(results.get(section), Mapping)
-                    else [],
-                }
-            )
-            figures += made
-    people = view.people(results)
-    people["figures"] = people_figures(results, matrices)
-    figures += people["figures"]
-    return page(
-        "report.html.j2",
-        figures,
-        _people_data(results, options),
-        title=results.get("title", "Assessment of anonymized speech"),
-        created=options.created,
-        version=results.get("version", ""),
-        notice=str(results.get("parameters", {}).get("notice") or ""),
-        sections=[
-            ("verdict", "Verdict"),
-            *((s["id"], _NAVIGATION[s["id"]]) for s in criteria),
-            ("people", "People"),
-            ("method", "Method"),
-            ("annex", "Annex"),
-        ],
-        headline=str(results["verdict"].get("headline", "")),
-        who=view.who_is_it(results),
-        banner=view.banner(results),
-        sentences=view.sentences(results),
-        not_tested=view.not_tested(results),
-        trust=view.trust(results),
-        threshold=limit,
-        cards=view.cards(results),
-        facts=view.facts(results),
-        criteria=criteria,
-        people=people,
-        show_ids=options.show_ids,
-        attackers=view.attackers_table(results),
-        measures=view.used_measures(results),
-        command=shlex.join(map(str, results.get("command", []))),
-        parameters=view.parameters(results),
-        glossary=GLOSSARY,
-        annex=annex(results, limit),
+@dataclass(frozen=True, slots=True)
+class TechnicalSection:
+    id: str
+    title: str
+    short: str
+    introduction: str
+    gist: str
+    figures: tuple[Figure, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+
+
+def decision_of(run: Reported, options: Options) -> Decision:
+    return decide(
+        run.results,
+        created=run.created,
+        people=options.release_size,
+        candidates=options.candidates,
+        limit=options.limit,
     )
 
 
-def page(template: str, drawn: Sequence[Figure], chosen: Mapping[str, Any], /, **words: Any) -> str:
-    """A template of this package with its style, its script, Vega, and the figures' data inside."""
-    need("jinja2")
+def technical_sections(results: Results, matrices: Matrices | None, limit: float | None) -> list[TechnicalSection]:
+    """What was measured, in the order of the registry's sections; those without figures and rows are left out."""
+    made = []
+    for section in ORDER:
+        figures = section_figures(section, results, limit)
+        figures += people_figures(results, matrices) if section == "similarity" else []
+        rows = section_rows(results, section)
+        if figures or rows:
+            words = SECTIONS[section]
+            criterion = results.criteria.get(section)
+            notes = (BELOW_ZERO,) if reaches_below_zero(results, section) else ()
+            gist = criterion.sentence if criterion is not None else ""
+            made.append(
+                TechnicalSection(
+                    section, words.title, words.short, words.introduction, gist, tuple(figures), tuple(rows), notes
+                )
+            )
+    return made
+
+
+def render(run: Reported, options: Options, *, alone: bool = True) -> str:
+    """The page's text, from a run that is already fit to be shown. A page that is not `alone` lies in another
+    one, whose script puts in Vega, which would be there many times."""
+    results, decision = run.results, decision_of(run, options)
+    technical = technical_sections(results, run.matrices, options.limit)
+    shown_on_cards = {criterion.sentence for criterion in results.criteria.values()}
+    return page(
+        "report.html.j2",
+        [figure for section in technical for figure in section.figures],
+        people_data(results, options.recordings),
+        release_data(results),
+        title=results.title,
+        created=run.created,
+        version=results.version,
+        notice=str(results.settings.get("notice") or ""),
+        sections=[
+            ("decision", "Decision"),
+            ("annex", "Annex"),
+            ("people", "People"),
+            ("technical", "Technical part"),
+            ("method", "Method"),
+        ],
+        folds=True,
+        d=decision,
+        calculator=_calculator(results),
+        annex=annex(results, decision, run.created),
+        people=people_table(results),
+        cards=[criterion_row(results, name) for name in results.criteria],
+        sentences=[text for text in results.verdict.sentences if text not in shown_on_cards],
+        not_tested=(*results.verdict.not_tested, *NEVER_TESTED),
+        warnings=(*results.warnings, *results.remarks),
+        technical=technical,
+        facts=facts(results),
+        show_ids=options.show_ids,
+        with_audio=bool(options.recordings),
+        attackers=attacker_rows(results),
+        measures=used_measures(results),
+        command=shlex.join(results.command),
+        parameters=parameters(results),
+        glossary=GLOSSARY,
+        vega_inside=alone,
+    )
+
+
+def render_annex(run: Reported, options: Options) -> str:
+    """The annex as a page of its own."""
+    results = run.results
+    return page(
+        "annex.html.j2",
+        [],
+        title=results.title,
+        created=run.created,
+        version=results.version,
+        notice=str(results.settings.get("notice") or ""),
+        sections=[],
+        folds=False,
+        annex=annex(results, decision_of(run, options), run.created),
+        show_ids=options.show_ids,
+    )
+
+
+def people_data(results: Results, recordings: Recordings) -> dict[str, Any]:
+    return {
+        person.speaker: {
+            "sentence": f"highest risk {person.risk.format_value()} {person.risk.format_interval()}".strip(),
+            "audio": recordings.get(person.speaker, []),
+        }
+        for person in results.people.persons[:MOST_PEOPLE]
+    }
+
+
+def release_data(results: Results) -> dict[str, Any]:
+    """The curves that the calculator reads, by attacker and number of recordings per person."""
+    curves: dict[str, dict[str, Any]] = {}
+    for curve in curves_of(results):
+        points = [[s.candidates, s.value, s.low, s.high, s.basis] for s in curve.grid()]
+        rounded = [[point[0], *(round(float(share), 5) for share in point[1:4]), point[4]] for point in points]
+        curves.setdefault(curve.attacker, {})[str(curve.length)] = {"points": rounded, "basis": basis_words(curve)}
+    return {"curves": curves}
+
+
+def _calculator(results: Results) -> dict[str, Any] | None:
+    curves = curves_of(results)
+    if not curves:
+        return None
+    names = dict.fromkeys(curve.attacker for curve in curves)
+    return {
+        "lengths": sorted({curve.length for curve in curves}),
+        "attackers": [(name, plain_words(name, results.attackers[name].about).who) for name in names],
+    }
+
+
+def page(
+    template: str,
+    drawn: Sequence[Figure],
+    chosen: Mapping[str, Any] | None = None,
+    curves: Mapping[str, Any] | None = None,
+    /,
+    **words: Any,
+) -> str:
+    """A template of this package with its style, its scripts (allowed by their hashes alone), and the figures' data."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
     environment = Environment(
         loader=PackageLoader("veilmeter.report", "page"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
+    environment.filters["link"] = safe_link
+    environment.filters["script_json"] = _script_json
+    scripts = {"vega": _vega() if drawn else "", "javascript": _page_file("report.js")}
+    hashes = [_script_hash(text) for text in scripts.values() if text]
+    words.setdefault("vega_inside", True)
     return environment.get_template(template).render(
         **words,
+        **{name: Markup(text) for name, text in scripts.items()},
         css=Markup(_page_file("report.css")),
-        javascript=Markup(_page_file("report.js")),
-        vega=Markup(_vega()),
-        figure_data=Markup(_script_json({f"figure-{f.id}": f.spec for f in drawn})),
-        people_data=Markup(_script_json(chosen)),
+        script_hashes=Markup(" ".join(hashes)),
+        figure_data=_script_json({f"figure-{figure.id}": figure.spec for figure in drawn}),
+        people_data=_script_json(chosen or {}),
+        release_data=_script_json(curves or {"curves": {}}),
     )
 
 
-def _people_data(results: Mapping[str, Any], options: Options) -> dict[str, Any]:
-    made = {}
-    for person in results.get("speakers", [])[: view.MOST_PEOPLE]:
-        risk = person.get("risk")
-        sentence = ""
-        if isinstance(risk, Mapping) and risk.get("value") is not None:
-            one = view.estimate("linkability", risk)
-            sentence = f"highest risk {one.format_value()} {one.format_interval()}".strip()
-        made[person["speaker"]] = {
-            "sentence": sentence,
-            "audio": list((options.audio or {}).get(person["speaker"], [])),
-        }
-    return made
+def _script_hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _script_json(value: Any) -> str:
+def _script_json(value: Any) -> Any:
     """JSON that can't end its script element, whatever the ids are."""
+    from markupsafe import Markup
+
     text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026").replace("\u2028", "\\u2028")
+    for letter in "<>&\u2028\u2029":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return Markup(text)
 
 
 def _page_file(name: str) -> str:

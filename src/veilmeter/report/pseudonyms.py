@@ -8,14 +8,20 @@ import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
+from veilmeter.core.errors import InputError
 from veilmeter.core.files import write_bytes
 
 KEY_FILE = "pseudonyms.key"
 
 
-def run_key(run: str | Path) -> bytes:
-    """The run's secret, made when first needed. Without one, ids that can be guessed could be found out by trying."""
+def run_key(run: str | Path | None) -> bytes:
+    """The run's secret, made when first needed. Without one, ids that can be guessed could be found out by trying.
+    Results that lie nowhere get a new one each time."""
+    if run is None:
+        return secrets.token_bytes(32)
     path = Path(run) / KEY_FILE
+    if path.is_symlink():
+        raise InputError("this key is a link to another file", path=path, fix="remove it; a new key is made")
     try:
         key = path.read_bytes()
     except FileNotFoundError:

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from math import exp
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.results.sample_results import sample
 
 from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimates import Estimates
 from veilmeter.core.intervals import normal_quantile
-from veilmeter.report.charts import _csv, criterion_figures, save_figures, systems_figures
+from veilmeter.report.figure import csv_of, save_figures
 from veilmeter.report.figures import legal, style
 from veilmeter.report.figures.scores import det_lines, det_rows
+from veilmeter.report.rows import section_rows
+from veilmeter.report.section_figures import section_figures
+from veilmeter.report.system_figures import pareto_front, system_figures
+from veilmeter.results.model import AttackerResult, Criterion, Part, Results
+from veilmeter.results.run_folder import read_results
 
 
 def point(name: str, value: float, speakers: int, length: int = 1, **more: Any) -> Estimate:
@@ -37,12 +45,12 @@ def curves(high: float) -> dict[str, list[Estimate]]:
 
 
 ATTACKERS = {"ignorant": curves(0.5), "informed": curves(0.8)}
-RESULTS = {
-    "attackers": {
-        name: {"estimates": {key: [one.to_json() for one in found] for key, found in own.items()}}
-        for name, own in ATTACKERS.items()
-    }
-}
+RESULTS: Results = replace(
+    sample(),
+    attackers={
+        name: AttackerResult(name=name, about="", estimates=Estimates.of(own)) for name, own in ATTACKERS.items()
+    },
+)
 
 
 def kinds(rows: list[dict[str, Any]], kind: str) -> dict[tuple[str, int, int], float]:
@@ -59,7 +67,7 @@ def layers(spec: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_each_attacker_has_its_own_control() -> None:
-    (figure,) = criterion_figures("singling_out", RESULTS, None, None)
+    (figure,) = section_figures("singling_out", RESULTS, None)
     controls = kinds(drawn(figure), "control")
     for name, own in ATTACKERS.items():
         for one in own["control"]:
@@ -83,28 +91,25 @@ def test_each_attacker_has_its_own_control() -> None:
 
 
 def test_the_csv_and_the_table_have_the_same_controls(run: Path, tmp_path: Path) -> None:
-    from veilmeter.report.run import load_run
-    from veilmeter.report.view import section_rows
-
-    loaded = load_run(run)
-    save_figures(loaded.results, None, None, tmp_path, ())
+    results = read_results(run)
+    save_figures(section_figures("singling_out", results, None), tmp_path, ())
     written = list(csv.DictReader(io.StringIO((tmp_path / "singling-out.csv").read_text())))
-    table = [row for row in section_rows(loaded.results, "singling_out") if row["label"].startswith("control")]
-    assert {row["attacker"] for row in table} == {row["attacker"] for row in written if row["kind"] == "control"}
+    table = [row for row in section_rows(results, "singling_out") if row.label.startswith("control")]
+    assert {row.attacker for row in table} == {row["attacker"] for row in written if row["kind"] == "control"}
     for row in table:
-        people = int(row["label"].split(", ")[1].split()[0].replace(",", ""))
-        length = int(row["label"].split(", ")[2].split()[0])
+        people = int(row.label.split(", ")[1].split()[0].replace(",", ""))
+        length = int(row.label.split(", ")[2].split()[0])
         same = [
-            float(one["value"])
-            for one in written
-            if one["kind"] == "control"
-            and (one["attacker"], int(one["speakers"]), int(one["length"])) == (row["attacker"], people, length)
+            float(line["value"])
+            for line in written
+            if line["kind"] == "control"
+            and (line["attacker"], int(line["speakers"]), int(line["length"])) == (row.attacker, people, length)
         ]
-        assert [f"{value:.3f}" for value in same] == [row["value"]]
+        assert [f"{value:.3f}" for value in same] == [row.value]
 
 
 def test_linkability_has_guessing_once_and_a_continuation() -> None:
-    (figure,) = criterion_figures("linking", RESULTS, None, 0.09)
+    (figure,) = section_figures("linking", RESULTS, 0.09)
     rows = drawn(figure)
     assert kinds(rows, "guessing") == {("", length, n): 1 / n for length in (1, 3) for n in (2, 10, 40)}
     assert kinds(rows, "extrapolated")["informed", 1, 1000] == 0.008
@@ -150,7 +155,7 @@ def test_det_is_on_normal_deviates_with_a_diagonal_that_is_no_data() -> None:
     assert rows[1]["miss"] == pytest.approx(normal_quantile(0.2), abs=1e-5)
     assert rows[0]["attacker"] == "informed"
     spec = style.styled(det_lines(rows, "attacker", alt.Color("attacker:N"))).to_dict()
-    text = _csv(spec)
+    text = csv_of(spec)
     assert text.splitlines()[0] == "attacker,order,false,miss,fpr,fnr"
     assert len(text.splitlines()) == 4
 
@@ -161,18 +166,34 @@ def test_names_keep_their_colors() -> None:
     assert len(set(many[: len(style.PALETTE)])) == len(style.PALETTE)
 
 
+def system(**estimates: Estimate) -> Results:
+    worst = ATTACKERS["informed"]["linkability"][2]
+    similarity = Estimates([
+        Estimate(name="deid", value=90, unit="percent", interval=(80, 95)),
+        Estimate(name="g_vd", value=-3, unit="dB"),
+    ])  # fmt: skip
+    parts = {"similarity": Part(name="similarity", estimates=similarity)}
+    if estimates:
+        parts["utility"] = Part(name="utility", estimates=Estimates(estimates.values()))
+    linking = Criterion(name="linking", level="high", sentence="", estimate=worst, attacker="informed")
+    return replace(RESULTS, criteria={"linking": linking}, parts=parts)
+
+
 def test_systems_are_colored_alike_in_both_figures() -> None:
-    one = {
-        **RESULTS,
-        "worst_case": {"linking": {"attacker": "informed"}},
-        "similarity": {
-            "estimates": {
-                "deid": Estimate(name="deid", value=90, unit="percent", interval=(80, 95)).to_json(),
-                "g_vd": Estimate(name="g_vd", value=-3, unit="dB").to_json(),
-            }
-        },
-    }
-    linked, scattered = systems_figures({"zeta": one, "alpha": one})
+    linked, scattered = system_figures({"zeta": system(), "alpha": system()})
     colors = layers(linked.spec)[-1]["encoding"]["color"]["scale"]
     points = next(layer for layer in scattered.spec["layer"] if layer["mark"].get("type") == "point")
     assert points["encoding"]["color"]["scale"] == colors
+
+
+def test_privacy_stands_against_use_where_all_systems_have_it() -> None:
+    use = {name: Estimate(name="quality", label="quality", value=value) for name, value in (("a", 3.0), ("b", 2.0))}
+    figures = system_figures({name: system(quality=point) for name, point in use.items()})
+    trade_off = next(figure for figure in figures if figure.id == "trade-off")
+    assert "no other beats in both: a." in trade_off.caption
+    assert not any(f.id == "trade-off" for f in system_figures({"a": system(quality=use["a"]), "b": system()}))
+
+
+def test_the_front_is_what_nobody_beats() -> None:
+    points = [("a", 3.0, 0.4), ("b", 2.0, 0.2), ("c", 2.0, 0.3), ("d", 3.0, 0.4)]
+    assert pareto_front(points) == ["a", "b", "d"]

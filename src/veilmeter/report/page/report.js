@@ -104,7 +104,7 @@
     for (let attempt = 0; attempt < ATTEMPTS && limits; attempt += 1) {
       if (result) result.finalize();
       const { spec, columns } = fitted(specs[id], room, limits);
-      result = await vegaEmbed(box, spec, { actions: false, renderer: "svg", config: inks, tooltip: { theme: "custom" } });
+      result = await vegaEmbed(box, spec, { actions: false, ast: true, renderer: "svg", config: inks, tooltip: { theme: "custom" } });
       limits = tighter(box.querySelector("svg"), room, limits, columns);
     }
     views.set(id, result.view);
@@ -139,6 +139,66 @@
   if (themeButton) themeButton.addEventListener("click", () => {
     const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = dark ? "light" : "dark";
+  });
+
+  // The technical part is folded; a link to a section opens it. Without script everything stays open.
+  const folds = [...document.querySelectorAll(".fold")];
+  function unfold(section, open) {
+    section.classList.toggle("closed", !open);
+    section.querySelector(".folder").setAttribute("aria-expanded", open ? "true" : "false");
+  }
+  for (const section of folds) {
+    unfold(section, false);
+    section.querySelector(".folder").addEventListener("click", () => unfold(section, section.classList.contains("closed")));
+  }
+  function openTarget() {
+    const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const section = target && target.closest(".fold");
+    if (section) { unfold(section, true); section.scrollIntoView(); }
+  }
+  window.addEventListener("hashchange", openTarget);
+  document.addEventListener("click", (event) => { const link = event.target.closest('a[href^="#"]'); if (link && link.hash === location.hash) openTarget(); });
+  openTarget();
+  const unfoldAll = document.getElementById("unfold");
+  if (unfoldAll) unfoldAll.addEventListener("click", () => {
+    const open = folds.some((section) => section.classList.contains("closed"));
+    for (const section of folds) unfold(section, open);
+    unfoldAll.textContent = open ? "Close all" : "Open all";
+  });
+
+  // The calculator reads curves that were computed beforehand: candidates, share, low, high, basis.
+  const release = JSON.parse(document.getElementById("release-data").textContent);
+  const fields = ["people", "candidates", "length", "attacker"].map((name) => document.getElementById(`release-${name}`));
+  function shareAt(points, candidates) {
+    const after = points.findIndex((point) => point[0] >= candidates);
+    if (after < 0) return [...points.at(-1).slice(1, 4), "beyond"];
+    const last = points[after];
+    if (after === 0 || last[0] === candidates) return last.slice(1);
+    const first = points[after - 1];
+    const part = (Math.log(candidates) - Math.log(first[0])) / (Math.log(last[0]) - Math.log(first[0]));
+    return [...[1, 2, 3].map((at) => (1 - part) * first[at] + part * last[at]), last[4]];
+  }
+  const people100 = (value) => (value >= 0.95 || value === 0 ? Math.round(value).toLocaleString("en-US") : value.toPrecision(1));
+  function calculate() {
+    const [total, candidates] = [Math.max(1, Math.floor(Number(fields[0].value) || 1)), Math.max(2, Math.floor(Number(fields[1].value) || 2))];
+    const curve = (release.curves[fields[3].value] || {})[fields[2].value];
+    const answer = document.getElementById("release-answer"), basis = document.getElementById("release-basis");
+    if (!curve) { answer.textContent = "This was not measured."; basis.textContent = ""; return; }
+    const [value, low, high, kind] = shareAt(curve.points, candidates);
+    const listed = Math.min(total, candidates);
+    answer.textContent = `In a release of ${total.toLocaleString("en-US")} people, about ${people100(listed * value)} [${people100(listed * low)}, ${people100(listed * high)}] would be found.`;
+    basis.textContent = curve.basis[kind];
+  }
+  if (fields.every(Boolean)) for (const field of fields) field.addEventListener("input", calculate);
+
+  // Pages that lie in this one open in a tab of their own; they share this page's scripts.
+  const bundled = document.getElementById("bundled-data");
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button[data-bundled]");
+    if (!button || !bundled) return;
+    const vega = document.getElementById("vega").textContent;
+    const [before, after] = JSON.parse(bundled.textContent)[button.dataset.bundled].split('<script id="vega">');
+    window.open(URL.createObjectURL(new Blob([before, '<script id="vega">', vega, after], { type: "text/html" })), "_blank");
   });
 
   // On paper nothing can be opened: what a file needs is printed; long tables stay here and in results.json.

@@ -1,0 +1,152 @@
+"""A criterion as the report shows it: the figure that its sentence explains, a bar, and who reached it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from veilmeter.attacks.knowledge import plain_words
+from veilmeter.core.errors import VeilmeterError
+from veilmeter.core.estimate import Estimate
+from veilmeter.metrics.registry import measure
+from veilmeter.report.rows import where
+from veilmeter.report.texts import CRITERIA, DISTINCTNESS, LEVELS
+from veilmeter.results.criteria import guess
+from veilmeter.results.model import Criterion, Results
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A figure on a line from 0 to the most that is possible, all in percent of its width."""
+
+    value: float
+    low: float | None
+    high: float | None
+    guessing: float | None
+    alt: str
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionRow:
+    name: str
+    title: str
+    level: str
+    level_text: str
+    risk: bool
+    figure: str
+    interval: str
+    guessing: str
+    bar: Bar | None
+    sentence: str
+    who: str
+    attacker: str
+    measure: str
+
+
+def about_attacker(results: Results, attacker: str) -> str:
+    return results.attackers[attacker].about if attacker in results.attackers else ""
+
+
+def criterion_row(results: Results, name: str) -> CriterionRow:
+    """A criterion with the figure that its sentence explains."""
+    criterion = results.criteria[name]
+    point = shown_point(results, criterion)
+    percent = in_percent(point)
+    apart = name == "distinctiveness"
+    tag = f" · tag {point.extra['tag']}" if "tag" in point.extra else ""
+    words = plain_words(criterion.attacker, about_attacker(results, criterion.attacker))
+    known = criterion.attacker in results.attackers
+    return CriterionRow(
+        name=name,
+        title=CRITERIA.get(name, name.replace("_", " ").capitalize()).format(
+            attribute=criterion.estimate.at.get("attribute", "")
+        ),
+        level=criterion.level,
+        level_text=(DISTINCTNESS if apart else LEVELS)[criterion.level],
+        risk=criterion.risk,
+        figure=percent.format_value() + tag,
+        interval=percent.format_interval(),
+        guessing="" if apart else percent.format_null(),  # nobody guesses there
+        bar=bar_of(point),
+        sentence=_plain_sentence(results, criterion, point),
+        who=words.who if known else criterion.attacker,
+        attacker=criterion.attacker if known else "",
+        measure=point.label + where(point) + _group(criterion),
+    )
+
+
+def _group(criterion: Criterion) -> str:
+    return "".join(f", {attribute} {value}" for attribute, value in criterion.group.items())
+
+
+def shown_point(results: Results, criterion: Criterion) -> Estimate:
+    """Of singling out the attack itself, its control being what guessing gives: that is what the sentence explains."""
+    if criterion.name != "singling_out" or criterion.attacker not in results.attackers:
+        return criterion.estimate
+    estimates = results.attackers[criterion.attacker].estimates
+    raw, control = (
+        next((point for point in estimates.points(name) if point.at == criterion.estimate.at), None)
+        for name in ("singling_out", "control")
+    )
+    return criterion.estimate if raw is None or control is None else raw.with_(null=control.value)
+
+
+def _plain_sentence(results: Results, criterion: Criterion, point: Estimate) -> str:
+    percent = in_percent(point)
+    low, high = percent.interval or (percent.value, percent.value)
+    span = f"{percent.value:.0f} [{low:.0f}, {high:.0f}]"
+    guessing = guess(percent.null / 100) if percent.null is not None else ""
+    if criterion.name == "linking" and guessing:
+        return f"Of 100 recordings, {span} are linked to the right person; guessing links {guessing}."
+    if criterion.name == "singling_out" and point.name == "singling_out":
+        return (
+            f"In {span} of 100 attempts a rule made from a voice fits exactly one person; a rule that knows nobody "
+            f"does so in {percent.null:.0f}."
+        )
+    if criterion.name == "inference" and guessing:
+        return _attributes_sentence(results, criterion, span, guessing)
+    return criterion.sentence
+
+
+def _attributes_sentence(results: Results, criterion: Criterion, span: str, guessing: str) -> str:
+    attribute = str(criterion.estimate.at.get("attribute", "the attribute"))
+    sentence = f"The attribute {attribute} is guessed right for {span} of 100 recordings; guessing gives {guessing}."
+    part = results.parts.get("inference")
+    if part is None:
+        return sentence
+    before = [p for p in part.reference.points("inference") if p.at.get("attribute") == attribute]
+    if before:
+        sentence += f" On original speech it is {before[0].value:.0f}."
+    for point in part.estimates.points("inference"):
+        if point.at.get("attribute") != attribute:
+            chance = "" if point.null is None else f" (guessing {point.null:.0f})"
+            sentence += f" For {point.at.get('attribute')} it is {point.value:.0f} of 100{chance}."
+    return sentence
+
+
+def in_percent(point: Estimate) -> Estimate:
+    """Probabilities in percent, as the sentences say them."""
+    if point.unit != "probability":
+        return point
+    interval = None if point.interval is None else (100 * point.interval[0], 100 * point.interval[1])
+    null = None if point.null is None else 100 * point.null
+    return point.with_(value=100 * point.value, interval=interval, null=null, unit="percent")
+
+
+def bar_of(point: Estimate) -> Bar | None:
+    """A bar from 0 to the most that is possible; none for measures without a range."""
+    try:
+        full = 1.0 if point.unit == "probability" else measure(point.name).bar
+    except VeilmeterError:
+        full = None
+    if not full or not math.isfinite(point.value):
+        return None
+
+    def place(value: float) -> float:
+        return round(100 * min(1.0, max(0.0, value / full)), 1)
+
+    low, high = (None, None) if point.interval is None else (place(point.interval[0]), place(point.interval[1]))
+    alt = f"{point.label}: {point.format_value()}"
+    alt += f", interval {point.format_interval()}" if point.interval else ""
+    alt += f", guessing {point.format_null()}" if point.null is not None else ""
+    return Bar(place(point.value), low, high, None if point.null is None else place(point.null), alt)

@@ -1,0 +1,348 @@
+"""The first page: what would be released, what that means for people, whether to rely on it, what to do next."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from veilmeter.attacks.knowledge import plain_words
+from veilmeter.core.estimate import Estimate, format_number
+from veilmeter.core.estimates import Estimates
+from veilmeter.report.advice import Advice, advice
+from veilmeter.report.criterion_rows import Bar, CriterionRow, about_attacker, bar_of, criterion_row, in_percent
+from veilmeter.report.release import Curve, Release, release_of
+from veilmeter.report.rows import where
+from veilmeter.report.texts import CHECKS, NEVER_TESTED, OPINION
+from veilmeter.results.levels import ORDER as LEVEL_ORDER
+from veilmeter.results.model import Check, Criterion, Results
+from veilmeter.results.trust import meaning
+from veilmeter.results.verdict import OPENINGS
+
+MOST_ADVICE = 5
+MOST_UNTESTED = 4
+_OPTION = re.compile(r"\s*\(--[^)]*\)")  # of the command, which the first page does not speak of
+
+
+@dataclass(frozen=True, slots=True)
+class Dots:
+    """Of 100 dots, how many are filled; those between `low` and `high` are uncertain."""
+
+    title: str
+    value: float
+    low: float
+    high: float
+    text: str
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Of each dot: full, likely (up to the value), possible (up to the interval's end) or empty."""
+        ends = [round(end) for end in (self.low, self.value, self.high)]
+        names = ("full", "likely", "possible")
+        return tuple(next((n for n, end in zip(names, ends, strict=True) if dot < end), "empty") for dot in range(100))
+
+
+@dataclass(frozen=True, slots=True)
+class WhoRow:
+    """Somebody who could do it: in plain words, the technical name, and how many of 100 recordings they link."""
+
+    who: str
+    attacker: str
+    effort: str
+    of_hundred: str
+    interval: str
+    worst: bool
+    bar: Bar | None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRow:
+    """`plain` is the check in plain words; empty for those that only the technical part explains."""
+
+    title: str
+    plain: str
+    state: str  # "passed", "failed", "open"
+    sentence: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Everything that the first page says."""
+
+    title: str
+    facts: tuple[str, ...]
+    level: str
+    headline: str
+    sentence: str
+    detail: str
+    dots: tuple[Dots, ...]
+    dots_caption: str
+    criteria: tuple[CriterionRow, ...]
+    who: tuple[WhoRow, ...]
+    who_caption: str
+    trustworthy: bool
+    reliance: str
+    checks: tuple[CheckRow, ...]
+    not_tested: tuple[str, ...]
+    use: tuple[str, ...]
+    release: Release | None
+    release_text: str
+    release_basis: str
+    advice: tuple[Advice, ...]
+    limit: str
+
+
+def decide(
+    results: Results,
+    *,
+    created: str = "",
+    people: int | None = None,
+    candidates: int | None = None,
+    limit: float | None = None,
+) -> Decision:
+    """`people` and `candidates` are those of the real release; by default the people that were assessed."""
+    release = release_of(results, people=people, candidates=candidates)
+    linking = results.criteria.get("linking")
+    headline, sentence, detail = _sentences(results, release)
+    return Decision(
+        title=results.title,
+        facts=_facts(results, created),
+        level=results.verdict.level,
+        headline=headline,
+        sentence=sentence,
+        detail=detail,
+        dots=() if linking is None else _dots(linking),
+        dots_caption="" if linking is None else f"Each dot is one of 100 recordings{where(linking.estimate)}.",
+        criteria=tuple(criterion_row(results, name) for name in _shown_first(results)),
+        who=_who(results, linking),
+        who_caption="" if linking is None else f"Recordings linked to the right person{where(linking.estimate)}.",
+        trustworthy=results.verdict.trustworthy,
+        reliance=reliance(results),
+        checks=check_rows(results),
+        not_tested=_untested(results),
+        use=_use(results),
+        release=release,
+        release_text="" if release is None else _release_text(release),
+        release_basis="" if release is None else basis_words(release.curve)[release.share.basis],
+        advice=advice(results)[:MOST_ADVICE],
+        limit=limit_sentence(results, limit),
+    )
+
+
+# --- what was assessed, and what it means for people
+
+
+def _facts(results: Results, created: str) -> tuple[str, ...]:
+    entry = results.inputs.get("anonymized") or results.inputs.get("original")
+    facts = []
+    if entry is not None:
+        facts.append(f"{entry.speakers:,} people, {entry.utterances:,} recordings")
+        if entry.hours:
+            facts[0] += f", {duration(entry.hours)}"
+    facts.append(f"{results.protocol.trial_speakers:,} people assessed" + (f" on {created}" if created else ""))
+    if results.extractor:
+        facts.append(f"heard by {results.extractor.get('name', 'a recognizer')}")
+    facts.append(f"veilmeter {results.version}")
+    return tuple(facts)
+
+
+def duration(hours: float) -> str:
+    """
+    >>> duration(0.1874), duration(3.26), duration(0.01)
+    ('11 minutes', '3.3 hours', '1 minute')
+    """
+    minutes = max(1, round(60 * hours))
+    if minutes < 90:
+        return f"{minutes} minute{'' if minutes == 1 else 's'}"
+    return f"{hours:.2g} hours" if hours < 100 else f"{hours:,.0f} hours"
+
+
+def _sentences(results: Results, release: Release | None) -> tuple[str, str, str]:
+    """The headline, the consequence in people, and what stands below it."""
+    verdict = results.verdict
+    headline = OPENINGS[verdict.level]
+    linking = results.criteria.get("linking")
+    if release is None or linking is None:
+        return headline, verdict.headline.removeprefix(headline).strip(), ""
+    who = plain_words(release.curve.attacker, about_attacker(results, release.curve.attacker)).who
+    sentence = f"{_release_text(release)} by {who}, with a list of {release.candidates:,} candidates."
+    detail = f"Guessing would find {counted(release.by_guessing)}."
+    if linking.original is not None:
+        detail += f" Without anonymization {100 * linking.original.value:.0f} of 100 recordings are linked."
+    serious = [c for c in _others(results) if _height(c) > _height(linking)]
+    return headline, sentence, " ".join([detail, *(c.sentence for c in serious[:1])])
+
+
+def _release_text(release: Release) -> str:
+    value, low, high = release.expected
+    found = f"{counted(value)} [{counted(low)}, {counted(high)}]"
+    return f"In a release of {release.people:,} people, about {found} would be found"
+
+
+def counted(people: float) -> str:
+    """
+    >>> counted(0.0417), counted(3.2), counted(412.3), counted(0.0), counted(1234.0)
+    ('0.04', '3', '412', '0', '1,234')
+    """
+    return f"{people:,.0f}" if people >= 0.95 or people == 0 else f"{people:.1g}"
+
+
+def basis_words(curve: Curve) -> dict[str, str]:
+    """What a share of people rests on, by its basis."""
+    return {
+        "measured": f"Measured among {curve.most_measured:,} people.",
+        "model": f"Beyond the {curve.most_measured:,} people who were measured this is a model, and less certain than "
+        "its interval says.",
+        "beyond": f"Beyond {curve.most:,} people neither measured nor extrapolated: the figure for {curve.most:,} "
+        "stands here, and the true one is lower.",
+    }
+
+
+# --- the dots and the criteria
+
+
+def _dots(linking: Criterion) -> tuple[Dots, ...]:
+    point = linking.estimate
+    made = [_dots_of("This release", point, "linked")]
+    if linking.original is not None:
+        made.append(_dots_of("No anonymization", linking.original, "linked"))
+    if point.null is not None:
+        share = 100 * point.null
+        made.append(Dots("Guessing", share, share, share, f"about {share:.2g} of 100"))
+    return tuple(made)
+
+
+def _dots_of(title: str, point: Estimate, verb: str) -> Dots:
+    low, high = point.interval or (point.value, point.value)
+    text = f"{100 * point.value:.0f} of 100 {verb} [{100 * low:.0f} to {100 * high:.0f}]"
+    return Dots(title, 100 * point.value, 100 * low, 100 * high, text)
+
+
+def _height(criterion: Criterion) -> int:
+    return LEVEL_ORDER.index(criterion.level)
+
+
+def _others(results: Results) -> list[Criterion]:
+    return [criterion for name, criterion in results.criteria.items() if name not in OPINION and criterion.risk]
+
+
+def _shown_first(results: Results) -> list[str]:
+    """The three criteria of the Opinion, and any other risk that is worse than linking."""
+    linking = results.criteria.get("linking")
+    least = _height(linking) if linking is not None else -1
+    worse = [criterion.name for criterion in _others(results) if _height(criterion) > least]
+    return [name for name in OPINION if name in results.criteria] + worse
+
+
+# --- who, reliance, use
+
+
+def _who(results: Results, linking: Criterion | None) -> tuple[WhoRow, ...]:
+    if linking is None:
+        return ()
+    made: list[tuple[float, WhoRow]] = []
+    for name, attacker in results.attacks.items():
+        point, words = (
+            same_or_largest(attacker.estimates.points("linkability"), linking.estimate),
+            plain_words(name, attacker.about),
+        )
+        if point is None:
+            continue
+        percent = in_percent(point)
+        row = WhoRow(
+            who=words.who,
+            attacker=name,
+            effort="; ".join(text for text in (words.skill, words.time) if text),
+            of_hundred=f"{percent.value:.0f} of 100",
+            interval="" if percent.interval is None else f"{percent.interval[0]:.0f} to {percent.interval[1]:.0f}",
+            worst=name == linking.attacker,
+            bar=bar_of(point),
+        )
+        made.append((point.value, row))
+    return tuple(row for _, row in sorted(made, key=lambda pair: -pair[0]))
+
+
+def same_or_largest(points: Estimates, like: Estimate) -> Estimate | None:
+    """The point with the same parameters; where the worst case is within a group, that of everybody."""
+    same = [point for point in points if point.at == like.at]
+    if same:
+        return same[0]
+    alike = [point for point in points if point.at.get("length") == like.at.get("length")]
+    return max(alike, key=lambda point: int(point.at.get("speakers", 0)), default=None)
+
+
+def reliance(results: Results) -> str:
+    """Whether to rely on the figures; never a word on whether the release is safe."""
+    failed = [check for check in results.checks if check.failed]
+    could = [check for check in results.checks if check.passed is not None]
+    unmade = [check for check in results.checks if check.open]
+    if failed or not results.verdict.trustworthy:
+        count = f"{len(failed)} of its own {len(could)} checks failed" if failed else "its own checks failed"
+        return f"Do not rely on this result yet: {count}."
+    text = f"All {len(could)} checks that could be made passed" if could else "No check could be made"
+    text += f"; {len(unmade)} could not be made." if unmade else "."
+    return f"{text} That is no word on whether the release is safe, and it holds only for the attackers that were run."
+
+
+def check_rows(results: Results) -> tuple[CheckRow, ...]:
+    """Failed ones first, then those that could not be made, then those that passed; not those that can't apply."""
+    rows = [_check_row(check) for check in results.checks if check.passed is not None or check.applies]
+    if not results.checks and not results.verdict.trustworthy:
+        rows = [CheckRow("Not trustworthy", "", "failed", text, "") for text in results.verdict.distrust]
+    return tuple(sorted(rows, key=lambda row: ("failed", "open", "passed").index(row.state)))
+
+
+def _check_row(check: Check) -> CheckRow:
+    state = "open" if check.passed is None else "passed" if check.passed else "failed"
+    title = check.name.replace("-", " ").replace("_", " ")
+    doubt = meaning(check) if check.failed or check.open else ""
+    return CheckRow(title[0].upper() + title[1:], CHECKS.get(check.name, ""), state, check.sentence, doubt)
+
+
+def _untested(results: Results) -> tuple[str, ...]:
+    listed = results.verdict.not_tested
+    if len(listed) > MOST_UNTESTED:
+        listed = (*listed[:MOST_UNTESTED], f"{len(listed) - MOST_UNTESTED} more, listed in the technical part")
+    return tuple(_OPTION.sub("", text) for text in (*listed, *NEVER_TESTED))
+
+
+def _use(results: Results) -> tuple[str, ...]:
+    """What is left of words, quality and melody; nothing where that was not measured."""
+    part = results.parts.get("utility")
+    if part is None:
+        return ()
+    made = []
+    for name in part.estimates.names:
+        point = part.estimates.one(name)
+        if point is None:
+            continue
+        before = part.reference.one(name)
+        was = "" if before is None else f" (original {format_number(before.value, before.unit)})"
+        made.append(f"{point.label}: {point.format_value()} {point.format_interval()}".rstrip() + was)
+    return tuple(made)
+
+
+# --- a limit that somebody chose
+
+
+def limit_sentence(results: Results, limit: float | None) -> str:
+    """The user's limit against the worst case of linking. Only one that the settings have was chosen beforehand."""
+    linking = results.criteria.get("linking")
+    if limit is None:
+        return ""
+    if linking is None:
+        return f"The limit of {limit:g} was given, but Linkability was not measured."
+    chosen = _limits(results.settings)
+    when = "that was chosen before this assessment" if limit in chosen else "that was named for this report"
+    point, percent = linking.estimate, in_percent(linking.estimate)
+    verb = "lies above" if point.value > limit else "may lie above" if point.worst > limit else "lies below"
+    return (
+        f"Against the limit of {limit:g} ({100 * limit:g} %) {when}, the worst measured Linkability, "
+        f"{percent.format_value()} {percent.format_interval()} ({linking.attacker}{where(point)}), {verb} it."
+    )
+
+
+def _limits(settings: Mapping[str, Any]) -> set[float]:
+    return {settings[name] for name in ("limit", "threshold") if isinstance(settings.get(name), int | float)}

@@ -1,0 +1,273 @@
+"""Results that may leave the house: no speaker ids, no file names, no attribute values. Every export is made of these.
+
+What was measured stays as it is. Whoever needs the rest has the run folder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimates import Estimates
+from veilmeter.metrics.registry import MEASURES
+from veilmeter.report.pseudonyms import pseudonyms
+from veilmeter.report.source import Matrices, Reported
+from veilmeter.results.model import AttackerResult, Criterion, Input, Part, Person, Results
+
+TITLE = "Assessment of anonymized speech"
+LEFT_OUT = "{count} warning{plural} about single files or recordings left out here; see results.json."
+
+# Values of attributes that many people share by nature; any other may be the only one of its kind.
+_COMMON_VALUES = {"", "f", "m", "female", "male", "all", "yes", "no"}
+# Settings whose words are veilmeter's own. Others may name a place or a person.
+_PLAIN_SETTINGS = {
+    "measures", "lengths", "speakers", "population", "backend", "adaptation", "adapted_backend", "layout", "by",
+    "attributes", "title", "notice", "language",
+}  # fmt: skip
+# What figures and tables need of a part's details.
+_PLAIN_DETAILS = {
+    "similarity": ("form", "pairs", "zoo"),
+    "inversion": ("learning_curve", "label_noise"),
+    "sessions": ("sessions", "left_out"),
+}
+_NAMES_SOMETHING = re.compile(r"""["'“‘`/\\]|\w[_@]\w|[A-Za-z]\d|\d[A-Za-z]|\w\.[A-Za-z]\w""")
+_WORD = re.compile(r"[a-z][a-z0-9-]*")
+_PATH = re.compile(r"(?:[A-Za-z]:)?[^\s'\"(),;]*[/\\][^\s'\"(),;]+")
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """What stands for what: speakers by pseudonym, rare values of attributes by number."""
+
+    speakers: Mapping[str, str]
+    values: Mapping[str, str]
+
+    def text(self, text: str) -> str:
+        """A sentence of the assessment without paths, ids and rare values. Ids that are numbers are left: they can't be
+        told from figures, and no sentence about criteria or checks names a speaker."""
+        return self._pattern.sub(lambda match: self._words[match.group(0)], _PATH.sub("…", text))
+
+    @cached_property
+    def _words(self) -> dict[str, str]:
+        known = {**self.values, **self.speakers}
+        return {word: name for word, name in known.items() if len(word) > 2 and not word.isdigit()}
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        words = sorted(self._words, key=len, reverse=True)
+        return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, words))})(?!\w)" if words else r"(?!)")
+
+    def cell(self, value: Any) -> Any:
+        """A plain value of the details, with ids and rare values replaced, in keys too."""
+        if isinstance(value, str):
+            return self.speakers.get(value) or self.values.get(value) or value
+        if isinstance(value, Mapping):
+            return {self.cell(key): self.cell(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.cell(item) for item in value]
+        return value
+
+
+def public(run: Reported, key: bytes, *, show_ids: bool = False) -> tuple[Reported, dict[str, str]]:
+    """The run as it may be shown, and which pseudonym stands for whom. With `show_ids` speakers and values keep their
+    names; files never do."""
+    results = run.results
+    speakers = _speakers(results, run.matrices)
+    given = {speaker: speaker for speaker in speakers} if show_ids else pseudonyms(speakers, key)
+    values = {} if show_ids else _rare_values(results)
+    names = Names({} if show_ids else given, values)
+    matrices = run.matrices and Matrices(tuple(given[s] for s in run.matrices.speakers), run.matrices.quadrants)
+    return replace(run, results=public_results(results, names), matrices=matrices, folder=None), given
+
+
+def public_results(results: Results, names: Names) -> Results:
+    warnings = tuple(names.text(text) for text in results.warnings if not _NAMES_SOMETHING.search(text))
+    dropped = len(results.warnings) - len(warnings)
+    if dropped:
+        warnings += (LEFT_OUT.format(count=dropped, plural=" is" if dropped == 1 else "s are"),)
+    verdict = results.verdict
+    return replace(
+        results,
+        title=str(results.settings.get("title") or TITLE),
+        settings=_settings(results.settings),
+        inputs={role: _input(entry) for role, entry in results.inputs.items()},
+        protocol=replace(
+            results.protocol,
+            split=names.text(results.protocol.split),
+            training=names.text(results.protocol.training),
+            anonymized_enrollment=names.text(results.protocol.anonymized_enrollment),
+            details=_figures(results.protocol.details),
+        ),
+        attackers={name: _attacker(entry, names) for name, entry in results.attackers.items()},
+        command=_command(results.command),
+        extractor=_extractor(results.extractor),
+        parts={name: _part(part, names) for name, part in results.parts.items()},
+        criteria={name: _criterion(criterion, names) for name, criterion in results.criteria.items()},
+        checks=tuple(replace(check, sentence=names.text(check.sentence)) for check in results.checks),
+        people=replace(
+            results.people,
+            persons=tuple(_person(person, names) for person in results.people.persons),
+            sentence=names.text(results.people.sentence),
+        ),
+        verdict=replace(
+            verdict,
+            headline=names.text(verdict.headline),
+            distrust=tuple(map(names.text, verdict.distrust)),
+            sentences=tuple(map(names.text, verdict.sentences)),
+            not_tested=tuple(map(names.text, verdict.not_tested)),
+        ),
+        remarks=tuple(names.text(text) for text in results.remarks if not _NAMES_SOMETHING.search(text)),
+        warnings=warnings,
+    )
+
+
+def _speakers(results: Results, matrices: Matrices | None) -> list[str]:
+    found = [person.speaker for person in results.people.persons]
+    found += [person.speaker for attacker in results.attackers.values() for person in attacker.people]
+    similarity = results.parts.get("similarity")
+    found += [point["speaker"] for point in (similarity.details.get("zoo") or [])] if similarity else []
+    return [*found, *(matrices.speakers if matrices else ())]
+
+
+def _rare_values(results: Results) -> dict[str, str]:
+    """Values of attributes that are not common ones, by a number of their attribute."""
+    holders: list[AttackerResult | Part] = [*results.attackers.values(), *results.parts.values()]
+    by: dict[str, set[str]] = {"gender": {person.gender for person in results.people.persons}}
+    for holder in holders:
+        for attribute, groups in holder.by.items():
+            by.setdefault(attribute, set()).update(groups)
+    points = [point for _, estimates in results.places() for point in estimates]
+    points += [point for part in results.parts.values() for point in part.reference]
+    for attribute in {*by, *(name for entry in results.inputs.values() for name in entry.attributes)}:
+        by.setdefault(attribute, set()).update(str(point.at[attribute]) for point in points if attribute in point.at)
+    for criterion in results.criteria.values():
+        for attribute, value in criterion.group.items():
+            by.setdefault(attribute, set()).add(value)
+    return {
+        value: f"{attribute} {number}"
+        for attribute, values in by.items()
+        for number, value in enumerate(sorted(values - _COMMON_VALUES), 1)
+    }
+
+
+def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for name, value in settings.items():
+        if name in _PLAIN_SETTINGS or value is None or isinstance(value, bool | int | float):
+            made[name] = value
+        elif name == "attackers" and isinstance(value, Mapping):
+            made[name] = sorted(value)
+        elif isinstance(value, str) and value in MEASURES:
+            made[name] = value
+        elif value:
+            made[name] = f"{len(value)} given" if isinstance(value, list | tuple) else "given"
+    return made
+
+
+def _input(entry: Input) -> Input:
+    return replace(entry, path="", variant=None, details=_figures(entry.details))
+
+
+def _figures(details: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in details.items() if isinstance(value, bool | int | float)}
+
+
+def _attacker(entry: AttackerResult, names: Names) -> AttackerResult:
+    return replace(
+        entry,
+        backend=names.text(entry.backend),
+        trained_on=names.text(entry.trained_on),
+        estimates=_estimates(entry.estimates, names),
+        by=_groups(entry.by, names),
+        people=tuple(replace(p, speaker=names.speakers.get(p.speaker, p.speaker)) for p in entry.people),
+        details=_figures(entry.details),
+    )
+
+
+def _part(part: Part, names: Names) -> Part:
+    kept = {name: part.details[name] for name in _PLAIN_DETAILS.get(part.name, ()) if name in part.details}
+    return replace(
+        part,
+        estimates=_estimates(part.estimates, names),
+        reference=_estimates(part.reference, names),
+        by=_groups(part.by, names),
+        details=names.cell(kept) | _figures(part.details),
+    )
+
+
+def _groups(by: Mapping[str, Mapping[str, Estimates]], names: Names) -> dict[str, dict[str, Estimates]]:
+    return {
+        attribute: {names.values.get(value, value): _estimates(estimates, names) for value, estimates in groups.items()}
+        for attribute, groups in by.items()
+    }
+
+
+def _estimates(points: Iterable[Estimate], names: Names) -> Estimates:
+    return Estimates(_estimate(point, names) for point in points)
+
+
+def _estimate(point: Estimate, names: Names) -> Estimate:
+    renamed = {
+        key: names.values.get(value, value) if isinstance(value, str) else value for key, value in point.at.items()
+    }
+    return point.with_(at=renamed, extra={key: names.cell(value) for key, value in point.extra.items()})
+
+
+def _criterion(criterion: Criterion, names: Names) -> Criterion:
+    return replace(
+        criterion,
+        sentence=names.text(criterion.sentence),
+        estimate=_estimate(criterion.estimate, names),
+        original=criterion.original and _estimate(criterion.original, names),
+        group={attribute: names.values.get(value, value) for attribute, value in criterion.group.items()},
+        details=_figures(criterion.details),
+    )
+
+
+def _person(person: Person, names: Names) -> Person:
+    return replace(
+        person,
+        speaker=names.speakers.get(person.speaker, person.speaker),
+        gender=names.values.get(person.gender, person.gender),
+        details=_figures(person.details),
+    )
+
+
+def _extractor(extractor: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if extractor is None:
+        return None
+    known = {name: str(extractor[name]) for name in ("name", "version") if extractor.get(name)}
+    if not _WORD.fullmatch(known.get("name", "")):
+        known["name"] = "an extractor of one's own"
+    return known
+
+
+def _command(command: tuple[str, ...]) -> tuple[str, ...]:
+    """The command with placeholders for everything that is not an option or a number.
+
+    >>> _command(("veilmeter", "assess", "/home/me/a.toml", "--original", "/data/x", "--seed=3", "--lengths", "1,3"))
+    ('veilmeter', 'assess', 'PATH', '--original', 'ORIGINAL', '--seed=3', '--lengths', '1,3')
+    """
+    made = list(command[:2])
+    for word in command[2:]:
+        option, equals, value = word.partition("=")
+        if word.startswith("-"):
+            made.append(word if not equals or _is_figure(value) else f"{option}={_placeholder(option)}")
+        elif _is_figure(word):
+            made.append(word)
+        else:
+            before = made[-1] if made[-1].startswith("--") else ""
+            made.append(_placeholder(before) if before else "PATH")
+    return tuple(made)
+
+
+def _is_figure(word: str) -> bool:
+    return bool(re.fullmatch(r"[\d.,]+", word))
+
+
+def _placeholder(option: str) -> str:
+    return option.lstrip("-").replace("-", "_").upper()

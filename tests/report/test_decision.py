@@ -1,0 +1,178 @@
+"""What the first page says, sentence by sentence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from tests.results.sample_results import attacker, link, sample
+
+from veilmeter.core.errors import InputError
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimates import Estimates
+from veilmeter.report.advice import advice
+from veilmeter.report.annex import annex
+from veilmeter.report.criterion_rows import criterion_row
+from veilmeter.report.decision import Dots, decide, limit_sentence, reliance
+from veilmeter.report.method import parameters
+from veilmeter.report.release import curves_of, release_of
+from veilmeter.results import trust
+from veilmeter.results.model import Check, Criterion, Part, Results
+from veilmeter.results.run_folder import read_results
+
+
+@pytest.fixture
+def results(run: Path) -> Results:
+    return read_results(run)
+
+
+def with_checks(*checks: Check) -> Results:
+    base = sample()
+    return replace(base, checks=checks, verdict=replace(base.verdict, trustworthy=not any(c.failed for c in checks)))
+
+
+def test_passing_its_checks_is_not_said_to_be_safe() -> None:
+    passed = Check(name="a", sentence="", passed=True)
+    unmade = Check(name="b", sentence="Not known.", passed=None)
+    text = reliance(with_checks(passed, unmade, replace(unmade, name="c", applies=False)))
+    assert text.startswith("All 1 checks that could be made passed; 1 could not be made.")
+    assert "no word on whether the release is safe" in text
+
+
+def test_a_failed_check_is_counted_and_says_which_way_it_misleads() -> None:
+    failed = Check(name=trust.ENOUGH, sentence="Too few.", passed=False)
+    results = with_checks(failed, Check(name="b", sentence="", passed=None), Check(name="c", sentence="", passed=True))
+    assert reliance(results) == "Do not rely on this result yet: 1 of its own 2 checks failed."
+    decision = decide(results)
+    assert [row.state for row in decision.checks] == ["failed", "open", "passed"]
+    assert decision.checks[0].meaning == "The real risk may be lower or higher than these figures."
+    assert decision.advice[0].text.startswith("Assess more people")
+
+
+def release_results() -> Results:
+    """Twenty people measured, a model to 1,000."""
+    points = [link(0.8, speakers=5), link(0.4, speakers=20, low=0.3, high=0.5)]
+    points += [link(0.9, speakers=20, length=3, low=0.8, high=0.95)]
+    far = link(0.1, speakers=1000, low=0.02, high=0.3)
+    model = Estimate(name="population_linkability", value=0.1, interval=(0.02, 0.3), at=far.at)
+    return replace(sample(), attackers={"ignorant": attacker("ignorant", *points, model)})
+
+
+def test_people_found_are_exact_where_measured_and_marked_beyond() -> None:
+    results = release_results()
+    release = release_of(results, people=1200, candidates=20)
+    assert release is not None
+    assert (release.curve.length, release.share.basis) == (3, "measured")  # the worse of the two lengths
+    assert release.expected == pytest.approx((18, 16, 19))  # twenty candidates: no more than twenty can be found
+    curve = next(curve for curve in curves_of(results) if curve.length == 1)
+    assert curve.at(5).value == pytest.approx(0.8)
+    assert curve.at(10).basis == "measured"
+    assert 0.4 < curve.at(10).value < 0.8
+    assert (curve.at(1000).value, curve.at(1000).basis) == (pytest.approx(0.1), "model")
+    assert 0.1 < curve.at(100).value < 0.4
+    assert (curve.at(10**6).value, curve.at(10**6).basis) == (pytest.approx(0.1), "beyond")
+    assert curve.at(2).value > 0.8
+    grid = curve.grid()
+    assert all(first.value >= last.value - 1e-12 for first, last in pairwise(grid))
+    for share in grid:
+        assert share == curve.at(share.candidates)
+
+
+@pytest.mark.parametrize("numbers", [{"people": 0}, {"candidates": 1}])
+def test_numbers_that_make_no_sense_are_refused(numbers: dict[str, int]) -> None:
+    with pytest.raises(InputError, match="makes no sense"):
+        release_of(sample(), **numbers)
+
+
+def test_the_sentence_counts_people() -> None:
+    decision = decide(release_results(), people=1200, candidates=20)
+    assert decision.sentence == (
+        "In a release of 1,200 people, about 18 [16, 19] would be found by someone who does not know the speech was "
+        "anonymized, with a list of 20 candidates."
+    )  # fmt: skip
+    assert "Guessing would find 1." in decision.detail
+
+
+def test_dots_are_full_likely_possible_and_empty() -> None:
+    states = Dots("", 40.2, 30.0, 50.4, "").states
+    assert [states.count(name) for name in ("full", "likely", "possible", "empty")] == [30, 10, 10, 50]
+
+
+def test_the_figure_of_singling_out_is_the_one_its_sentence_explains(results: Results) -> None:
+    row = criterion_row(results, "singling_out")
+    assert row.measure.startswith("Singling Out")
+    assert f"In {float(row.figure.split()[0]):.0f} [" in row.sentence
+    assert f"{float(row.guessing):.0f}." in row.sentence
+
+
+def test_an_attribute_is_named_beside_its_figure() -> None:
+    points = [
+        Estimate(name="inference", value=97.5, unit="percent", null=50.0, at={"attribute": "gender"}),
+        Estimate(name="inference", value=29.2, unit="percent", null=20.0, at={"attribute": "accent"}),
+    ]
+    criterion = Criterion(name="inference", level="high", sentence="", estimate=points[0], risk=False)
+    part = Part(name="inference", estimates=Estimates(points))
+    row = criterion_row(replace(sample(), parts={"inference": part}, criteria={"inference": criterion}), "inference")
+    assert row.title == "Inferring the attribute gender"
+    assert "For accent it is 29 of 100 (guessing 20)" in row.sentence
+
+
+def test_a_limit_is_called_chosen_beforehand_only_if_the_settings_have_it() -> None:
+    results = sample()
+    assert "that was named for this report" in limit_sentence(results, 0.09)
+    chosen = replace(results, settings={**results.settings, "limit": 0.09})
+    assert "that was chosen before this assessment" in limit_sentence(chosen, 0.09)
+    assert limit_sentence(results, None) == ""
+
+
+def test_advice_follows_from_the_figures() -> None:
+    short, long = link(0.3, low=0.2, high=0.4), link(0.9, length=3, low=0.85, high=0.95)
+    informed = attacker("lazy-informed", short, long)
+    ignorant = attacker("ignorant", link(0.1, length=3), link(0.08))
+    linking = Criterion(name="linking", level="high", sentence="", estimate=long, attacker="lazy-informed")
+    results = replace(
+        sample(), attackers={"ignorant": ignorant, "lazy-informed": informed}, criteria={"linking": linking}, checks=()
+    )
+    texts = [item.text for item in advice(results)]
+    assert "Release at most one recording per person." in texts
+    assert any(text.startswith("Draw a new voice for every recording") for text in texts)
+    assert not any(text.startswith("Use a stronger anonymizer") for text in texts)
+    strong = replace(
+        results, attackers={"ignorant": attacker("ignorant", link(0.8, length=3)), "lazy-informed": informed}
+    )
+    assert any(item.text.startswith("Use a stronger anonymizer") for item in advice(strong))
+    calm = replace(results, criteria={"linking": replace(linking, level="low")})
+    assert [item.text for item in advice(calm)] == [advice(calm)[-1].text]
+
+
+def test_the_annex_has_a_line_for_every_attacker_and_criterion(results: Results) -> None:
+    chapters = {chapter.title: chapter for chapter in annex(results, decide(results))}
+    by_attacker = chapters["Likelihood and severity per attacker"].table
+    assert by_attacker is not None
+    assert len(by_attacker.rows) == len(results.attacks)
+    assert all(row[-1] == "" for row in by_attacker.rows)  # severity is for those who sign
+    by_criterion = chapters["Likelihood and severity per criterion"].table
+    assert by_criterion is not None
+    assert len(by_criterion.rows) >= 3
+    assert chapters["Residual risk"].items
+
+
+def test_parameters_that_were_not_given_are_left_out(results: Results) -> None:
+    shown = dict(parameters(results))
+    assert all(value not in ("", "None", "[]", "{}") for value in shown.values())
+    assert shown["lengths"] == "1, 3"
+
+
+def test_chance_stands_in_the_learning_curve() -> None:
+    from veilmeter.report.section_figures import section_figures
+
+    top1 = Estimates([Estimate(name="top1", value=30, unit="percent", null=5, at={"gender": "f"})])
+    points = [
+        Estimate(name="top1", value=value, unit="percent", at={"gender": "f", "pairs": pairs}).to_json()
+        for pairs, value in ((5, 10.0), (10, 20.0))
+    ]
+    part = Part(name="inversion", estimates=top1, details={"learning_curve": points})
+    (figure,) = section_figures("inversion", replace(sample(), parts={"inversion": part}), None)
+    assert [{"chance": 5.0}] in figure.spec["datasets"].values()
