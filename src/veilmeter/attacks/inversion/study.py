@@ -1,0 +1,288 @@
+"""A whole inversion attack: learn a map or take a stored one, turn the trials back, and say what that gives away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from veilmeter.attacks.inversion.attack import InversionSettings, learn_seeds, objective
+from veilmeter.attacks.inversion.maps import InversionMap, identity_map
+from veilmeter.attacks.inversion.measures import Evaluation, evaluate
+from veilmeter.attacks.inversion.needs import Experiment, label_noise, learning_curve, permutation_null
+from veilmeter.core.engine import Engine, ordered
+from veilmeter.core.errors import InputError
+from veilmeter.core.estimate import Estimate
+from veilmeter.data.embeddings import Embeddings
+
+TrialKey = Mapping[tuple[str, str], bool]
+AGAIN = ("eer", "top1", "top1_clear")  # what is measured on another run of the anonymizer
+DEFAULT_METHOD = "procrustes"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class InversionInputs:
+    """What an inversion attack is made on. `again` are the trials from another run of the anonymizer; `enrolled`
+    original speech of known people, for EER and Linkability; `key` the trials to compare (all pairs without)."""
+
+    anonymized_trials: Embeddings
+    clear_trials: Embeddings | None = None
+    clear_train: Embeddings | None = None
+    anonymized_train: Embeddings | None = None
+    enrolled: Embeddings | None = None
+    again: Embeddings | None = None
+    key: TrialKey | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudySettings:
+    """How it is made and measured; `seeds` runs of a method that depends on chance, `shuffles` attacks with shuffled
+    pairs for the level of chance, `repeats` draws per point of the curves."""
+
+    inversion: InversionSettings = field(default_factory=InversionSettings)
+    oracle: bool = False
+    seeds: int = 1
+    learning_curve: bool = False
+    label_noise: bool = False
+    repeats: int = 5
+    shuffles: int = 20
+    intervals: bool = True
+    eer_method: str = "rocch"
+    fold_eer: bool = False
+
+    def __post_init__(self) -> None:
+        if self.seeds > 1 and self.inversion.supervised:
+            raise InputError(
+                f"{self.seeds} seeds were asked for, but {self.inversion.method} does not depend on chance",
+                fix="leave out --seeds, or attack without pairs (--method wasserstein)",
+            )
+        if (self.learning_curve or self.label_noise) and not self.inversion.supervised:
+            raise _no_pairs()
+
+    @property
+    def seed(self) -> int:
+        return self.inversion.seed
+
+    @property
+    def measured(self) -> dict[str, Any]:
+        """How EER and the other measures of scores are taken."""
+        return {
+            "intervals": self.intervals,
+            "seed": self.seed,
+            "eer_method": self.eer_method,
+            "fold": self.fold_eer,
+        }
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class InversionStudy:
+    """What came out: estimates by measure, the map, each seed's figures where there were several, and remarks."""
+
+    estimates: Mapping[str, Sequence[Estimate]]
+    map: InversionMap
+    evaluation: Evaluation
+    seeds: tuple[Mapping[str, Any], ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def study_inversion(
+    inputs: InversionInputs, settings: StudySettings, engine: Engine, *, stored: InversionMap | None = None
+) -> InversionStudy:
+    """Attack and measure. With a `stored` map nothing is learned."""
+    known = (inputs.clear_train, inputs.anonymized_train)
+    if settings.oracle:
+        known = (inputs.clear_trials, inputs.anonymized_trials)
+    maps = [stored] if stored is not None else _learned(known, settings, engine)
+    best = maps[0] if stored is not None else min(maps, key=objective)
+    evaluation = evaluate(best, inputs.anonymized_trials, inputs.clear_trials, inputs.enrolled)
+    estimates: dict[str, list[Estimate]] = dict(evaluation.estimates(inputs.key, **settings.measured))
+    remarks: list[str] = []
+    if inputs.clear_trials is not None:
+        estimates |= _without_a_map(inputs.anonymized_trials, inputs.clear_trials, settings.intervals)
+    if inputs.again is not None:
+        carried, said = _carried_over(best, inputs, settings)
+        estimates |= carried
+        remarks += said
+    rows = _each_seed(maps, inputs, settings) if len(maps) > 1 else []
+    if rows:
+        remarks.append(_spread_of(rows))
+    if stored is None and settings.inversion.supervised:
+        estimates |= _needs(estimates, known, inputs, settings, engine)
+        remarks += pairing_remarks(*known, best)
+    elif settings.learning_curve or settings.label_noise:
+        raise _no_pairs()
+    remarks += _doubts(estimates, settings, learned=stored is None)
+    return InversionStudy(
+        estimates=estimates, map=best, evaluation=evaluation, seeds=tuple(rows), remarks=tuple(remarks)
+    )
+
+
+def _no_pairs() -> InputError:
+    return InputError(
+        "these curves need known pairs and clear trials", fix="give --clear-trials and --method procrustes"
+    )
+
+
+def _learned(
+    known: tuple[Embeddings | None, Embeddings | None], settings: StudySettings, engine: Engine
+) -> list[InversionMap]:
+    clear, anonymized = known
+    if clear is None or anonymized is None:
+        wanted = "--clear-trials" if settings.oracle else "--clear-train and --anonymized-train"
+        raise InputError("there is nothing to learn the map from", fix=f"give {wanted}, or --load-map")
+    chosen = [settings.seed + number for number in range(settings.seeds)]
+    # A batch per process computes once what does not depend on the seed; batches do not change the results.
+    size = -(-len(chosen) // min(engine.workers, len(chosen)))
+    batches = [
+        (clear, anonymized, settings.inversion, tuple(chosen[start : start + size]))
+        for start in range(0, len(chosen), size)
+    ]
+    return [learned for batch in ordered(engine, _learn_batch, batches) for learned in batch]
+
+
+def _learn_batch(
+    batch: tuple[Embeddings, Embeddings, InversionSettings, tuple[int, ...]],
+) -> list[InversionMap]:
+    return learn_seeds(*batch)
+
+
+def _without_a_map(attacked: Embeddings, clear: Embeddings, intervals: bool) -> dict[str, list[Estimate]]:
+    """Top-1 without any map, where the two sides can be compared at all."""
+    if attacked.dimension != clear.dimension:
+        return {}
+    plain = evaluate(identity_map(clear.dimension), attacked, clear)
+    return {
+        "top1_before": [
+            group.whose.estimate("top1", intervals=intervals, at=plain.at(group)).with_(
+                name="top1_before", label="Top-1 before inversion"
+            )
+            for group in plain.groups
+        ]
+    }
+
+
+def _carried_over(
+    learned: InversionMap, inputs: InversionInputs, settings: StudySettings
+) -> tuple[dict[str, list[Estimate]], list[str]]:
+    """The same map on another run of the anonymizer, and how much of the trials that run covers."""
+    assert inputs.again is not None
+    attacked = inputs.anonymized_trials
+    common = [u for u in attacked.utterances if u in inputs.again.utterance_rows]
+    if not common:
+        raise InputError(
+            "the other run of the anonymizer has none of the attacked utterances",
+            path=inputs.again.source or None,
+            fix="--anonymized-again takes the trials, anonymized once more",
+        )
+    remarks = []
+    if len(common) < len(attacked):
+        remarks.append(
+            f"the other run has {len(common)} of the {len(attacked)} attacked utterances: its figures rest on these"
+        )
+    if len(common) < len(inputs.again):
+        remarks.append(
+            f"{len(inputs.again) - len(common)} utterances of the other run were not attacked and are left out"
+        )
+    again = inputs.again.of_utterances(common)
+    found = evaluate(learned, again, inputs.clear_trials, inputs.enrolled).estimates(inputs.key, **settings.measured)
+    return {
+        f"{name}_again": [
+            point.with_(name=f"{point.name}_again", label=f"{point.label}, other run") for point in found[name]
+        ]
+        for name in AGAIN
+        if name in found
+    }, remarks
+
+
+def _each_seed(
+    maps: Sequence[InversionMap], inputs: InversionInputs, settings: StudySettings
+) -> list[Mapping[str, Any]]:
+    """EER and Top-1 of every seed, with the objective that the attacker sees."""
+    rows = []
+    for number, learned in enumerate(maps):
+        found = evaluate(learned, inputs.anonymized_trials, inputs.clear_trials, inputs.enrolled)
+        row: dict[str, Any] = {"seed": settings.seed + number, "objective": objective(learned)}
+        row["eer"] = found.eer(inputs.key, method=settings.eer_method, fold=settings.fold_eer)
+        if inputs.clear_trials is not None:
+            row["top1"] = {group: value[0] for group, value in found.top1().items()}
+            row["top1_clear"] = {group: value[1] for group, value in found.top1().items()}
+        rows.append(row)
+    return rows
+
+
+def _spread_of(rows: Sequence[Mapping[str, Any]]) -> str:
+    parts = []
+    for name, label in (("eer", "EER"), ("top1", "Top-1")):
+        for group in rows[0].get(name, {}):
+            values = [row[name][group] for row in rows]
+            mean = sum(values) / len(values)
+            parts.append(f"{label}{' ' + group if group else ''} {mean:.1f} ({min(values):.1f} to {max(values):.1f})")
+    return f"the attack depends on chance; over {len(rows)} seeds: " + ", ".join(parts)
+
+
+def _needs(
+    estimates: Mapping[str, Sequence[Estimate]],
+    known: tuple[Embeddings | None, Embeddings | None],
+    inputs: InversionInputs,
+    settings: StudySettings,
+    engine: Engine,
+) -> dict[str, list[Estimate]]:
+    """The level of chance of Top-1 by shuffled pairs, and the curves that were asked for."""
+    clear, anonymized = known
+    if inputs.clear_trials is None or clear is None or anonymized is None:
+        if settings.learning_curve or settings.label_noise:
+            raise _no_pairs()
+        return {}
+    experiment = Experiment(clear, anonymized, inputs.clear_trials, inputs.anonymized_trials, settings.inversion)
+    found: dict[str, list[Estimate]] = {name: list(estimates[name]) for name in ("top1", "top1_clear")}
+    if settings.shuffles and not settings.oracle:
+        nulls = permutation_null(experiment, shuffles=settings.shuffles, seed=settings.seed, engine=engine)
+        found = {name: [_with_null(point, nulls) for point in points] for name, points in found.items()}
+    blind = {next(iter(p.at.values()), ""): p.extra.get("blind_guess", p.null) for p in found["top1"]}
+    curves = {"learning_curve": learning_curve, "label_noise": label_noise}
+    for name, curve in curves.items():
+        if getattr(settings, name):
+            points = curve(experiment, repeats=settings.repeats, seed=settings.seed, engine=engine)["top1"]
+            found[name] = [point.with_(null=blind[point.at.get("gender", "")]) for point in points]
+    return found
+
+
+def _with_null(point: Estimate, nulls: Mapping[str, tuple[float, tuple[float, float]]]) -> Estimate:
+    """Chance as attacks with shuffled pairs give it, beside what blind guessing would."""
+    group = next(iter(point.at.values()), "")
+    mean, span = nulls[f"{point.name}@{group}" if group else point.name]
+    return point.with_(null=mean, null_range=span, extra={**point.extra, "blind_guess": point.null})
+
+
+def pairing_remarks(clear: Embeddings | None, anonymized: Embeddings | None, learned: InversionMap) -> list[str]:
+    """Utterances of one training set only, and too few pairs."""
+    if clear is None or anonymized is None:
+        return []
+    remarks = []
+    for side, other, name in ((clear, anonymized, "anonymized"), (anonymized, clear, "clear")):
+        alone = [u for u in side.utterances if u not in other.utterance_rows]
+        if alone:
+            remarks.append(
+                f"{len(alone)} training utterances have no {name} version and were left out, as {alone[0]!r}"
+            )
+    for group, facts in learned.facts["learnt"].items():
+        if facts["clear"] < facts["dimension"]:
+            who = f" ({learned.column} {group})" if group else ""
+            remarks.append(
+                f"{facts['clear']} pairs for {facts['dimension']} dimensions{who}: beyond what they span, the rotation "
+                "is arbitrary; more pairs or --pca may serve the attacker better"
+            )
+    return remarks
+
+
+def _doubts(estimates: Mapping[str, Sequence[Estimate]], settings: StudySettings, *, learned: bool) -> list[str]:
+    remarks = []
+    if settings.oracle:
+        remarks.append("the map was learned on the attacked trials themselves: an upper bound, not an attack")
+    inside = [point for point in estimates.get("top1", ()) if point.inside_null]
+    if inside and learned and settings.inversion.supervised and not settings.oracle:
+        remarks.append(
+            "Top-1 is no better than with shuffled pairs: either the anonymizer resists this attack, or the pairs are "
+            "wrong (check that utterance ids mean the same recording in both training sets)"
+        )
+    return remarks
