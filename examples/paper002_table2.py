@@ -117,7 +117,7 @@ def run(task: Task) -> list[list[float]]:
         return [_cells(one, top1=False) for one in evaluations]
     enrol, clear = vectors(data, "original", "enrolls"), both_genders(data, "original", "")
     known = (clear, anonymized) if line.oracle else (enrol, vectors(data, extractor, "enrolls_anon"))
-    settings = inversion.Settings(
+    settings = inversion.InversionSettings(
         method="wasserstein" if line.seeded else "procrustes",
         pca=70 if line.pca else None,
         by="gender" if line.by_gender else "",

@@ -30,7 +30,6 @@ MOST_LINES, MOST_FUNCTION_LINES, MOST_PARAMETERS = 400, 60, 12
 
 # What is still to be mended, with the size it must not exceed. Entries are only ever removed.
 TOO_LONG_FILES = {
-    "cli/invert.py": 433,
     "metrics/scores/resampling.py": 437,
 }
 TOO_LONG_FUNCTIONS = {
@@ -45,7 +44,7 @@ UPWARDS = {
     ("metrics/inference.py", "veilmeter.attacks.backends.base"),
 }
 SHARED_NAMES = {
-    "Alignment", "Attack", "Check", "Found", "Layout", "Material", "Piece", "Plan", "Pool", "Rows", "Run", "Settings",
+    "Check", "Found", "Layout", "Material", "Piece", "Plan", "Pool", "Rows", "Run", "Settings",
     "Shape", "_Item", "_Run", "_Work",
 }  # fmt: skip
 NOT_YET_TYPED = {"compare.py", "doubts.py", "gate.py", "people.py", "trust.py", "verdict.py", "model.py"}

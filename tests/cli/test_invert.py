@@ -157,3 +157,76 @@ def test_training_sets_that_do_not_match_and_too_few_pairs_are_said(tmp_path: Pa
     assert isinstance(said, list)
     assert any("14 training utterances have no anonymized version and were left out, as 'u0'" in one for one in said)
     assert any("10 pairs for 16 dimensions" in one for one in said)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--pca", "3"],
+        ["--method", "procrustes"],
+        ["--center"],
+        ["--by-gender"],
+        ["--no-reflections"],
+        ["--oracle"],
+        ["--refine", "2"],
+        ["--seeds", "3"],
+        ["--anonymized-train", "{hidden_train}"],
+        ["--learning-curve"],
+    ],
+)
+def test_what_says_how_to_learn_can_not_act_on_a_stored_map(
+    sets: dict[str, str], more: list[str], tmp_path: Path
+) -> None:
+    stored = str(tmp_path / "m.npz")
+    run(attack(sets, "--pca", "4", "--save-map", stored, "--shuffles", "0", "--no-intervals"))
+    trials = ["--clear-trials", sets["clear_trials"], "--anonymized-trials", sets["hidden_trials"]]
+    with pytest.raises(VeilmeterError, match=f"{more[0]} can't act on a map that was learned before"):
+        runner.invoke(
+            app, ["invert", "--load-map", stored, *trials, *(part.format(**sets) for part in more)],
+            catch_exceptions=False,
+        )  # fmt: skip
+
+
+def test_the_record_says_how_the_stored_map_was_learned(sets: dict[str, str], tmp_path: Path) -> None:
+    stored = str(tmp_path / "m.npz")
+    run(attack(sets, "--pca", "4", "--by-gender", "--save-map", stored, "--shuffles", "0", "--no-intervals"))
+    found = run(
+        ["invert", "--load-map", stored, "--clear-trials", sets["clear_trials"], "--anonymized-trials",
+         sets["hidden_trials"], "--no-intervals", "--shuffles", "7", "--jobs", "1"]
+    )  # fmt: skip
+    inputs = found["inputs"]
+    assert isinstance(inputs, dict)
+    assert (inputs["method"], inputs["pca"], inputs["by_gender"]) == ("procrustes", 4, True)
+    assert "--shuffles had no effect in this run" in found["warnings"]  # type: ignore[operator]
+
+
+def test_seeds_of_a_method_without_chance_are_refused(sets: dict[str, str]) -> None:
+    with pytest.raises(VeilmeterError, match="does not depend on chance"):
+        runner.invoke(app, attack(sets, "--seeds", "3"), catch_exceptions=False)
+
+
+def test_another_run_that_covers_some_trials(sets: dict[str, str], tmp_path: Path) -> None:
+    from veilmeter.data.formats.vectors import read_embeddings
+
+    again = read_embeddings(sets["again_trials"])
+    write_embeddings(again.take(np.arange(0, 40, 4)), tmp_path / "some.npz")
+    found = run(attack(sets, "--no-intervals", "--shuffles", "0", "--anonymized-again", str(tmp_path / "some.npz")))
+    assert any("the other run has 10 of the 40 attacked" in text for text in found["warnings"])  # type: ignore[attr-defined]
+    assert sum(one["n"]["utterances"] for one in found["estimates"]["top1_again"]) == 10  # type: ignore[index]
+    with pytest.raises(VeilmeterError, match="none of the attacked utterances"):
+        runner.invoke(app, attack(sets, "--anonymized-again", sets["again_train"]), catch_exceptions=False)
+
+
+def test_the_gender_is_that_of_the_original_side(sets: dict[str, str], tmp_path: Path) -> None:
+    """A cross-gender anonymizer: the anonymized side's column is the pseudo-voice's."""
+    from veilmeter.data.formats.vectors import read_embeddings
+
+    turned = {}
+    for name in ("hidden_train", "hidden_trials"):
+        side = read_embeddings(sets[name])
+        other = ["fm"[value == "f"] for value in side.attributes["gender"]]
+        turned[name] = str(tmp_path / f"{name}.npz")
+        write_embeddings(Embeddings(side.vectors, side.utterances, side.speakers, {"gender": other}), turned[name])
+    options = ("--by-gender", "--shuffles", "0", "--no-intervals")
+    crossed, plain = run(attack(sets | turned, *options)), run(attack(sets, *options))
+    assert crossed["estimates"] == plain["estimates"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.attacks.inversion import evaluate, identity_map, learn
-from veilmeter.attacks.inversion.attack import Settings
+from veilmeter.attacks.inversion.attack import InversionSettings
 from veilmeter.attacks.inversion.measures import Evaluation
 from veilmeter.attacks.inversion.needs import Experiment, learning_curve, permutation_null
 from veilmeter.core.errors import InputError
@@ -49,7 +49,7 @@ def inversion_part(known: Known, others: Mapping[str, Known], intervals: bool, s
                 continue
             done = evaluate(learned, sides.anonymized_trials, sides.clear_trials, sides.clear_enrollment)
             measured += _points(done, _at("procrustes", settings, extractor), intervals)
-        best = Settings(pca=_pca(sides.clear_trials), by=_by(sides), seed=seed)
+        best = InversionSettings(pca=_pca(sides.clear_trials), by=_by(sides), seed=seed)
         learned = learn(sides.clear_trials, sides.anonymized_trials, best)
         done = evaluate(learned, sides.anonymized_trials, sides.clear_trials, sides.clear_enrollment)
         oracle += _points(done, _at("procrustes, oracle", best, extractor), intervals)
@@ -69,10 +69,17 @@ def _by_name(points: Sequence[Estimate]) -> Estimates:
     return Estimates(point for name in names for point in points if point.name == name)
 
 
-def _variants(one: Known, seed: int) -> list[Settings]:
-    kinds = [Settings(seed=seed), Settings(center=True, seed=seed), Settings(pca=_pca(one.clear_enrollment), seed=seed)]
+def _variants(one: Known, seed: int) -> list[InversionSettings]:
+    kinds = [
+        InversionSettings(seed=seed),
+        InversionSettings(center=True, seed=seed),
+        InversionSettings(pca=_pca(one.clear_enrollment), seed=seed),
+    ]
     if _by(one):
-        kinds += [Settings(by="gender", seed=seed), Settings(pca=_pca(one.clear_enrollment), by="gender", seed=seed)]
+        kinds += [
+            InversionSettings(by="gender", seed=seed),
+            InversionSettings(pca=_pca(one.clear_enrollment), by="gender", seed=seed),
+        ]
     return kinds
 
 
@@ -90,7 +97,7 @@ def _by(one: Known) -> str:
     return "gender" if all(one == values[0] for one in values) and len(values[0]) > 1 else ""
 
 
-def _at(attack: str, settings: Settings, extractor: str) -> dict[str, str | int]:
+def _at(attack: str, settings: InversionSettings, extractor: str) -> dict[str, str | int]:
     at: dict[str, str | int] = {"attack": attack, "pca": settings.pca or 0}
     if settings.center:
         at["centered"] = "yes"
@@ -159,7 +166,7 @@ def curve_part(known: Known, seed: int, repeats: int = 3, shuffles: int = 10) ->
         known.anonymized_enrollment,
         known.clear_trials,
         known.anonymized_trials,
-        Settings(center=True, seed=seed),
+        InversionSettings(center=True, seed=seed),
     )
     curve = learning_curve(experiment, repeats=repeats, seed=seed)
     null = permutation_null(experiment, shuffles=shuffles, seed=seed)

@@ -48,9 +48,9 @@ class Undo:
         """Enrollment and trials in one space, and how they got there. Both sides are centered, which in many dimensions
         gains most of what a PCA would."""
         from veilmeter.attacks.inversion import learn
-        from veilmeter.attacks.inversion.attack import Settings
+        from veilmeter.attacks.inversion.attack import InversionSettings
 
-        settings = Settings(method=self.method, center=True, seed=self.seed)  # type: ignore[arg-type]
+        settings = InversionSettings(method=self.method, center=True, seed=self.seed)  # type: ignore[arg-type]
         learned = learn(self.clear, self.anonymized, settings)
         method = f"{self.method} on {len(self.clear)} centered vectors, cosine"
         return learned.see(enroll), learned.restore(test), method

@@ -11,9 +11,7 @@ from veilmeter.cli import options
 from veilmeter.core.errors import InputError
 
 if TYPE_CHECKING:
-    from veilmeter.attacks.inversion import Evaluation, InversionMap, Settings
-    from veilmeter.core.engine import Engine
-    from veilmeter.core.estimate import Estimate
+    from veilmeter.attacks.inversion import Evaluation, InversionMap
     from veilmeter.data.embeddings import Embeddings
 
 OUTPUT, ATTACK, NEEDS = options.OUTPUT, "Attack", "What the attack needs"
@@ -47,8 +45,9 @@ def command(
         str | None, typer.Option(help="Layout of the key where it can't be recognised: vpc, pairs or voxceleb.")
     ] = None,
     method: Annotated[
-        str, typer.Option(help="procrustes (pairs are known) or wasserstein (they are not).", rich_help_panel=ATTACK)
-    ] = "procrustes",
+        str | None, typer.Option(help="procrustes (pairs are known, the default) or wasserstein (they are not).",
+                                 rich_help_panel=ATTACK, show_default=False)
+    ] = None,
     pca: Annotated[
         int | None, typer.Option(metavar="N", help="Reduce both sides to N dimensions first (paper: 70).", min=1,
                                  rich_help_panel=ATTACK, show_default=False)
@@ -135,87 +134,128 @@ def command(
     """
     from contextlib import closing
 
-    from veilmeter import inversion
+    from veilmeter.attacks.inversion import InversionSettings
+    from veilmeter.attacks.inversion import load_map as read_map
+    from veilmeter.attacks.inversion.study import DEFAULT_METHOD, InversionInputs, StudySettings, study_inversion
     from veilmeter.cli.output import Page, chosen_form, emit
     from veilmeter.core.engine import open_engine
 
     output = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
+    if load_map is not None:
+        _refuse_with_stored_map(
+            {
+                "--method": method is not None, "--pca": pca is not None, "--center": center, "--by-gender": by_gender,
+                "--no-reflections": no_reflections, "--oracle": oracle, "--refine": refine > 0, "--seeds": seeds > 1,
+                "--anonymized-train": anonymized_train is not None, "--learning-curve": learning_curve,
+                "--label-noise": label_noise,
+            }
+        )  # fmt: skip
+    settings = StudySettings(
+        inversion=InversionSettings(
+            method=method or DEFAULT_METHOD,  # type: ignore[arg-type]
+            pca=pca,
+            center=center,
+            by="gender" if by_gender else "",
+            reflections=not no_reflections,
+            seed=seed,
+            rounds=refine,
+        ),
+        oracle=oracle,
+        seeds=seeds,
+        learning_curve=learning_curve,
+        label_noise=label_noise,
+        repeats=repeats,
+        shuffles=shuffles,
+        intervals=not no_intervals,
+        eer_method=eer_method,
+        fold_eer=fold_eer,
+    )
     reader = _Reader(strict)
     attacked = reader.read("anonymized trials", anonymized_trials, "--anonymized-trials")
-    clear = reader.maybe("clear trials", clear_trials)
-    again = reader.maybe("anonymized again", anonymized_again)
     known_clear = reader.maybe("clear training", [clear_train] if clear_train else None)
-    known_anonymized = reader.maybe("anonymized training", [anonymized_train] if anonymized_train else None)
-    enrolled = reader.maybe("enrolment", [enrol] if enrol else None) or known_clear
-    if oracle:
-        known_clear, known_anonymized = clear, attacked
-    settings = inversion.Settings(
-        method=method,  # type: ignore[arg-type]
-        pca=pca,
-        center=center,
-        by="gender" if by_gender else "",
-        reflections=not no_reflections,
-        seed=seed,
-        rounds=refine,
+    inputs = InversionInputs(
+        anonymized_trials=attacked,
+        clear_trials=reader.maybe("clear trials", clear_trials),
+        again=reader.maybe("anonymized again", anonymized_again),
+        clear_train=known_clear,
+        anonymized_train=reader.maybe("anonymized training", [anonymized_train] if anonymized_train else None),
+        enrolled=reader.maybe("enrolment", [enrol] if enrol else None) or known_clear,
+        key=_key(trials, layout),
     )
-    key = _key(trials, layout)
+    stored = None if load_map is None else read_map(load_map)
     with closing(open_engine(jobs, cluster)) as engine:
-        maps = _maps(load_map, known_clear, known_anonymized, settings, seeds, engine, oracle)
-        best = min(maps, key=inversion.objective) if load_map is None else maps[0]
-        evaluation = inversion.evaluate(best, attacked, clear, enrolled)
-        measured = {"intervals": not no_intervals, "seed": seed, "eer_method": eer_method, "fold": fold_eer}
-        estimates: dict[str, Any] = dict(evaluation.estimates(key, **measured))  # type: ignore[arg-type]
-        more: dict[str, Any] = {}
-        if clear is not None:
-            more["per_speaker"] = evaluation.per_speaker()
-            _before(estimates, attacked, clear, not no_intervals)
-        if again is not None:
-            carried = inversion.evaluate(best, again, clear, enrolled).estimates(key, **measured)  # type: ignore[arg-type]
-            estimates |= {f"{name}_again": _renamed(found) for name, found in carried.items() if name in AGAIN}
-        if len(maps) > 1:
-            more["seeds"] = _spread(maps, attacked, clear, enrolled, key, seed, eer_method, fold_eer)
-        pairs = None
-        if load_map is None and clear is not None and known_clear is not None and known_anonymized is not None:
-            pairs = _experiment(known_clear, known_anonymized, clear, attacked, settings)
-        if (learning_curve or label_noise) and (pairs is None or not settings.supervised):
-            raise InputError(
-                "these curves need known pairs and clear trials", fix="give --clear-trials and --method procrustes"
-            )
-        if pairs is not None and settings.supervised:
-            _needs(estimates, pairs, learning_curve, label_noise, repeats, 0 if oracle else shuffles, seed, engine)
+        study = study_inversion(inputs, settings, engine, stored=stored)
     if save_map is not None:
-        best.save(save_map)
+        study.map.save(save_map)
     files = []
     if figures is not None:
         from veilmeter.report.figures.inversion import save_all
 
-        files = save_all(evaluation, estimates, attacked, figures)
-    more |= {"map": dict(best.facts)}
-    if load_map is None and settings.supervised and known_clear is not None and known_anonymized is not None:
-        reader.warnings += _pairing(known_clear, known_anonymized, best)
-    if "seeds" in more:
-        reader.warnings.append(_seed_note(more["seeds"]))
+        files = save_all(study.evaluation, dict(study.estimates), attacked, figures)
+    clear = inputs.clear_trials is not None
+    more: dict[str, Any] = {"per_speaker": study.evaluation.per_speaker()} if clear else {}
+    if study.seeds:
+        more["seeds"] = list(study.seeds)
+    unused = {
+        "--repeats": repeats != _default("repeats") and not (learning_curve or label_noise),
+        "--shuffles": shuffles != _default("shuffles") and (stored is not None or oracle or not clear),
+        "--layout": layout is not None and not trials,
+        "--per-speaker": per_speaker and not clear,
+    }
     page = Page(
-        title=_title(best, evaluation, oracle),
-        estimates=estimates,
-        inputs=reader.inputs | {"method": method, "pca": pca, "by_gender": by_gender, "oracle": oracle, "seed": seed},
-        warnings=reader.warnings + _doubts(estimates, settings, oracle),
-        notes=_notes(evaluation, clear is not None, per_speaker, save_map),
+        title=_title(study.map, study.evaluation, oracle),
+        estimates=dict(study.estimates),
+        inputs=reader.inputs | _used(study.map, oracle, seed),
+        warnings=[*reader.warnings, *study.remarks, *_no_effect(unused)],
+        notes=_notes(study.evaluation, clear, per_speaker, save_map),
         sections=SECTIONS,
-        more=more,
+        more=more | {"map": dict(study.map.facts)},
         figures=files,
     )
     emit(page, output)
 
 
-AGAIN = ("eer", "top1", "top1_clear")
 SECTIONS = {
     "Whose is this anonymized recording?": ["top1", "top_k", "top1_clear", "top1_before"],
     "Restored trials against enrolments": ["eer", "d_ece", "l_w", "linkability"],
-    "The same map on another run of the anonymizer": [f"{name}_again" for name in AGAIN],
+    "The same map on another run of the anonymizer": ["eer_again", "top1_again", "top1_clear_again"],
     "How many pairs does it need?": ["learning_curve"],
     "How many of them may be wrong?": ["label_noise"],
 }
+
+
+def _default(name: str) -> Any:
+    """What a setting of the study is unless it is given."""
+    from veilmeter.attacks.inversion.study import StudySettings
+
+    return getattr(StudySettings(), name)
+
+
+def _refuse_with_stored_map(given: dict[str, bool]) -> None:
+    """A stored map was learned before: what says how to learn one can't act."""
+    named = [option for option, is_given in given.items() if is_given]
+    if named:
+        raise InputError(
+            f"{', '.join(named)} can't act on a map that was learned before (--load-map)",
+            fix="leave them out, or learn a map anew without --load-map",
+        )
+
+
+def _used(learned: InversionMap, oracle: bool, seed: int) -> dict[str, Any]:
+    """How the map that was applied was learned, whoever learned it and when."""
+    facts = learned.facts
+    return {
+        "method": facts.get("method"),
+        "pca": facts.get("pca"),
+        "by_gender": learned.column == "gender",
+        "oracle": oracle,
+        "seed": seed,
+    }
+
+
+def _no_effect(unused: dict[str, bool]) -> list[str]:
+    named = [option for option, is_unused in unused.items() if is_unused]
+    return [f"{', '.join(named)} had no effect in this run"] if named else []
 
 
 class _Reader:
@@ -243,23 +283,6 @@ class _Reader:
         return read[0][0] if len(read) == 1 else joined([part for part, _ in read])
 
 
-def _pairing(clear: Embeddings, anonymized: Embeddings, learnt: InversionMap) -> list[str]:
-    """Utterances of one training set only, and too few pairs."""
-    said = []
-    for one, other, name in ((clear, anonymized, "anonymized"), (anonymized, clear, "clear")):
-        alone = [u for u in one.utterances if u not in other.utterance_rows]
-        if alone:
-            said.append(f"{len(alone)} training utterances have no {name} version and were left out, as {alone[0]!r}")
-    for group, facts in learnt.facts["learnt"].items():
-        if facts["clear"] < facts["dimension"]:
-            who = f" ({learnt.column} {group})" if group else ""
-            said.append(
-                f"{facts['clear']} pairs for {facts['dimension']} dimensions{who}: beyond what they span, the rotation "
-                "is arbitrary; more pairs or --pca may serve the attacker better"
-            )
-    return said
-
-
 def _key(paths: list[Path] | None, layout: str | None) -> dict[tuple[str, str], bool] | None:
     if not paths:
         return None
@@ -276,149 +299,10 @@ def _key(paths: list[Path] | None, layout: str | None) -> dict[tuple[str, str], 
     return found
 
 
-def _maps(
-    stored: Path | None,
-    clear: Embeddings | None,
-    anonymized: Embeddings | None,
-    settings: Settings,
-    seeds: int,
-    engine: Engine,
-    oracle: bool,
-) -> list[InversionMap]:
-    from veilmeter import inversion
-    from veilmeter.core.engine import ordered
-
-    if stored is not None:
-        return [inversion.load_map(stored)]
-    if clear is None or anonymized is None:
-        wanted = "--clear-trials" if oracle else "--clear-train and --anonymized-train"
-        raise InputError("there is nothing to learn the map from", fix=f"give {wanted}, or --load-map")
-    chosen = [settings.seed + number for number in range(1 if settings.supervised else seeds)]
-    # A piece a process computes once what does not depend on the seed; the pieces do not change the results.
-    size = -(-len(chosen) // min(engine.workers, len(chosen)))
-    pieces = [
-        (clear, anonymized, settings, tuple(chosen[start : start + size])) for start in range(0, len(chosen), size)
-    ]
-    return [one for found in ordered(engine, _learn, pieces) for one in found]
-
-
-def _learn(piece: tuple[Embeddings, Embeddings, Settings, tuple[int, ...]]) -> list[InversionMap]:
-    from veilmeter import inversion
-
-    return inversion.learn_seeds(*piece)
-
-
-def _before(estimates: dict[str, Any], attacked: Embeddings, clear: Embeddings, intervals: bool) -> None:
-    """Top-1 without any map, where the two sides can be compared at all."""
-    from veilmeter import inversion
-
-    if attacked.dimension != clear.dimension:
-        return
-    plain = inversion.evaluate(inversion.identity_map(clear.dimension), attacked, clear)
-    estimates["top1_before"] = [
-        group.whose.estimate("top1", intervals=intervals, at=plain.at(group)).with_(
-            name="top1_before", label="Top-1 before inversion"
-        )
-        for group in plain.groups
-    ]
-
-
-def _renamed(found: list[Estimate]) -> list[Estimate]:
-    return [one.with_(name=f"{one.name}_again", label=f"{one.label}, other run") for one in found]
-
-
-def _spread(
-    maps: list[InversionMap],
-    attacked: Embeddings,
-    clear: Embeddings | None,
-    enrolled: Embeddings | None,
-    key: dict[tuple[str, str], bool] | None,
-    seed: int,
-    eer_method: str,
-    fold: bool,
-) -> list[dict[str, Any]]:
-    """EER and Top-1 of every seed, with the objective that the attacker sees."""
-    from veilmeter import inversion
-
-    rows = []
-    for number, one in enumerate(maps):
-        found = inversion.evaluate(one, attacked, clear, enrolled)
-        row: dict[str, Any] = {"seed": seed + number, "objective": inversion.objective(one)}
-        row["eer"] = found.eer(key, method=eer_method, fold=fold)
-        if clear is not None:
-            row["top1"] = {group: value[0] for group, value in found.top1().items()}
-            row["top1_clear"] = {group: value[1] for group, value in found.top1().items()}
-        rows.append(row)
-    return rows
-
-
-def _seed_note(rows: list[dict[str, Any]]) -> str:
-    parts = []
-    for name, label in (("eer", "EER"), ("top1", "Top-1")):
-        for group in rows[0].get(name, {}):
-            values = [row[name][group] for row in rows]
-            mean = sum(values) / len(values)
-            parts.append(f"{label}{' ' + group if group else ''} {mean:.1f} ({min(values):.1f} to {max(values):.1f})")
-    return f"the attack depends on chance; over {len(rows)} seeds: " + ", ".join(parts)
-
-
-def _experiment(
-    clear_train: Embeddings, anonymized_train: Embeddings, clear: Embeddings, attacked: Embeddings, settings: Settings
-) -> Any:
-    from veilmeter.attacks.inversion.needs import Experiment
-
-    return Experiment(clear_train, anonymized_train, clear, attacked, settings)
-
-
-def _needs(
-    estimates: dict[str, Any],
-    experiment: Any,
-    curve: bool,
-    noise: bool,
-    repeats: int,
-    shuffles: int,
-    seed: int,
-    engine: Engine,
-) -> None:
-    from veilmeter.attacks.inversion import needs
-
-    if shuffles:
-        nulls = needs.permutation_null(experiment, shuffles=shuffles, seed=seed, engine=engine)
-        for name in ("top1", "top1_clear"):
-            estimates[name] = [_with_null(one, nulls) for one in estimates[name]]
-    blind = {next(iter(one.at.values()), ""): one.extra.get("blind_guess", one.null) for one in estimates["top1"]}
-    if curve:
-        found = needs.learning_curve(experiment, repeats=repeats, seed=seed, engine=engine)["top1"]
-        estimates["learning_curve"] = [one.with_(null=blind[one.at.get("gender", "")]) for one in found]
-    if noise:
-        found = needs.label_noise(experiment, repeats=repeats, seed=seed, engine=engine)["top1"]
-        estimates["label_noise"] = [one.with_(null=blind[one.at.get("gender", "")]) for one in found]
-
-
-def _with_null(one: Estimate, nulls: dict[str, tuple[float, tuple[float, float]]]) -> Estimate:
-    """Chance as attacks with shuffled pairs give it, beside what blind guessing would."""
-    group = next(iter(one.at.values()), "")
-    mean, span = nulls[f"{one.name}@{group}" if group else one.name]
-    return one.with_(null=mean, null_range=span, extra={**one.extra, "blind_guess": one.null})
-
-
 def _title(learnt: InversionMap, evaluation: Evaluation, oracle: bool) -> str:
     how = learnt.facts.get("method", "stored map")
     trials = sum(len(group.restored) for group in evaluation.groups)
     return f"Inversion by {how}{' (oracle)' if oracle else ''}: {trials} anonymized trials turned back"
-
-
-def _doubts(estimates: dict[str, Any], settings: Settings, oracle: bool) -> list[str]:
-    said = []
-    if oracle:
-        said.append("the map was learnt on the attacked trials themselves: an upper bound, not an attack")
-    inside = [one for one in estimates.get("top1", []) if one.inside_null]
-    if inside and settings.supervised and not oracle:
-        said.append(
-            "Top-1 is no better than with shuffled pairs: either the anonymizer resists this attack, or the pairs are "
-            "wrong (check that utterance ids mean the same recording in both training sets)"
-        )
-    return said
 
 
 def _notes(evaluation: Evaluation, clear: bool, per_speaker: bool, saved: Path | None) -> list[str]:

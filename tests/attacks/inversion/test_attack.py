@@ -53,7 +53,7 @@ def test_what_was_turned_is_turned_back() -> None:
 
 def test_apply_and_invert_are_each_others_inverse() -> None:
     clear, hidden = world(noise=0.0)
-    learnt = inversion.learn(clear, hidden, inversion.Settings(by="gender"))
+    learnt = inversion.learn(clear, hidden, inversion.InversionSettings(by="gender"))
     assert np.allclose(learnt.restore(hidden).vectors, unit_rows(clear.vectors), atol=1e-5)
     assert np.allclose(learnt.anonymize(clear).vectors, unit_rows(hidden.vectors), atol=1e-5)
     one = learnt.alignments["f"]
@@ -63,7 +63,7 @@ def test_apply_and_invert_are_each_others_inverse() -> None:
 
 def test_the_order_and_extra_utterances_do_not_matter() -> None:
     clear, hidden = world()
-    settings = inversion.Settings(pca=5, by="gender")
+    settings = inversion.InversionSettings(pca=5, by="gender")
     order = np.random.default_rng(0).permutation(len(hidden))
     a = inversion.learn(clear.take(np.arange(40)), hidden.take(np.arange(40)), settings)
     b = inversion.learn(clear.take(np.arange(40)), hidden.take(order), settings)
@@ -74,7 +74,7 @@ def test_the_order_and_extra_utterances_do_not_matter() -> None:
 @pytest.mark.parametrize("settings", [{"pca": 4, "by": "gender"}, {"center": True}, {}])
 def test_a_map_survives_its_file(tmp_path: Path, settings: dict[str, object]) -> None:
     clear, hidden = world()
-    learnt = inversion.learn(clear, hidden, inversion.Settings(**settings))  # type: ignore[arg-type]
+    learnt = inversion.learn(clear, hidden, inversion.InversionSettings(**settings))  # type: ignore[arg-type]
     learnt.save(tmp_path / "map.npz")
     back = inversion.load_map(tmp_path / "map.npz")
     assert np.array_equal(back.restore(hidden).vectors, learnt.restore(hidden).vectors)
@@ -85,7 +85,7 @@ def test_a_map_survives_its_file(tmp_path: Path, settings: dict[str, object]) ->
 def test_files_that_are_no_maps(tmp_path: Path) -> None:
     clear, hidden = world()
     path = tmp_path / "map.npz"
-    inversion.learn(clear, hidden, inversion.Settings()).save(path)
+    inversion.learn(clear, hidden, inversion.InversionSettings()).save(path)
     whole = path.read_bytes()
     with pytest.raises(InputError, match="no such file"):
         inversion.load_map(tmp_path / "missing.npz")
@@ -121,37 +121,41 @@ def test_pca_is_exact_and_its_signs_are_fixed() -> None:
 def test_hard_inputs_are_handled_or_said() -> None:
     clear, hidden = world(speakers=4, each=2)
     trials = world(speakers=4, each=2, part="trials")
-    few = inversion.learn(clear.take([0, 1, 2]), hidden, inversion.Settings())  # fewer pairs than dimensions
+    few = inversion.learn(clear.take([0, 1, 2]), hidden, inversion.InversionSettings())  # fewer pairs than dimensions
     assert inversion.evaluate(few, trials[1], trials[0]).groups
     one = clear.take(clear.speakers == "s0"), hidden.take(hidden.speakers == "s0")  # one speaker only
-    learnt = inversion.learn(*one, inversion.Settings())
+    learnt = inversion.learn(*one, inversion.InversionSettings())
     alone = inversion.evaluate(learnt, one[1], one[0], one[0])
     assert alone.top1() == {"f": (100.0, 100.0)}
     assert alone.groups[0].whose.chance() == 100
     with pytest.raises(InputError, match="impostor"):
         alone.eer()
     same = hidden.with_vectors(np.ones_like(hidden.vectors))
-    for settings in (inversion.Settings(), inversion.Settings(pca=2), inversion.Settings("wasserstein")):
+    for settings in (
+        inversion.InversionSettings(),
+        inversion.InversionSettings(pca=2),
+        inversion.InversionSettings("wasserstein"),
+    ):
         with pytest.raises(InputError, match="the same"):
             inversion.learn(clear, same, settings)
     with pytest.raises(InputError, match="at least 50 training vectors"):
-        inversion.learn(clear, hidden, inversion.Settings(pca=50))
+        inversion.learn(clear, hidden, inversion.InversionSettings(pca=50))
     other = Embeddings(hidden.vectors, [f"x{n}" for n in range(len(hidden))], hidden.speakers)
     with pytest.raises(InputError, match="no utterance is in both"):
-        inversion.learn(clear, other, inversion.Settings())
+        inversion.learn(clear, other, inversion.InversionSettings())
     unknown = Embeddings(clear.vectors, clear.utterances, clear.speakers)
     with pytest.raises(InputError, match="gender"):
-        inversion.learn(unknown, other, inversion.Settings(by="gender"))
+        inversion.learn(unknown, other, inversion.InversionSettings(by="gender"))
     with pytest.raises(InputError, match="no inversion method"):
-        inversion.Settings("magic")  # type: ignore[arg-type]
+        inversion.InversionSettings("magic")  # type: ignore[arg-type]
     wide = hidden.with_vectors(np.ones((len(hidden), 13)) + np.eye(len(hidden), 13))
     with pytest.raises(InputError, match="no rotation leads"):
-        inversion.learn(clear, wide, inversion.Settings())
-    assert inversion.learn(clear, wide, inversion.Settings(pca=3)).dimension == 3
+        inversion.learn(clear, wide, inversion.InversionSettings())
+    assert inversion.learn(clear, wide, inversion.InversionSettings(pca=3)).dimension == 3
     women = inversion.learn(
         clear.take(clear.attributes["gender"] == "f"),
         hidden.take(hidden.attributes["gender"] == "f"),
-        inversion.Settings(by="gender"),
+        inversion.InversionSettings(by="gender"),
     )
     with pytest.raises(InputError, match="the map knows gender f"):
         women.restore(hidden)
@@ -162,7 +166,7 @@ def test_the_gender_is_that_of_the_person() -> None:
     clear, hidden = world(noise=0.1, speakers=10, each=8)
     crossed = {"gender": ["fm"[value == "f"] for value in hidden.attributes["gender"]]}
     cross = Embeddings(hidden.vectors, hidden.utterances, hidden.speakers, crossed)
-    settings = inversion.Settings(by="gender")
+    settings = inversion.InversionSettings(by="gender")
     wanted, found = (inversion.learn(clear, side, settings) for side in (hidden, cross))
     for group, alignment in wanted.alignments.items():
         np.testing.assert_array_equal(found.alignments[group].rotation, alignment.rotation)
@@ -174,7 +178,7 @@ def test_the_gender_is_that_of_the_person() -> None:
 def experiment(noise: float = 0.1) -> Experiment:
     clear, hidden = world(noise=noise, speakers=10, each=8)
     clear_trials, hidden_trials = world(noise=noise, speakers=10, each=8, part="trials")
-    return Experiment(clear, hidden, clear_trials, hidden_trials, inversion.Settings(by="gender"))
+    return Experiment(clear, hidden, clear_trials, hidden_trials, inversion.InversionSettings(by="gender"))
 
 
 def test_more_pairs_and_cleaner_pairs_help() -> None:
@@ -210,9 +214,9 @@ def test_results_do_not_depend_on_the_number_of_processes() -> None:
 def test_seeds_share_what_does_not_depend_on_them() -> None:
     clear, hidden = world(speakers=5, each=4)
     quick = inversion.Schedule(initial_steps=10, steps=16)
-    settings = inversion.Settings("wasserstein", schedule=quick)
+    settings = inversion.InversionSettings("wasserstein", schedule=quick)
     together = inversion.learn_seeds(clear, hidden, settings, [3, 4])
-    alone = inversion.learn(clear, hidden, inversion.Settings("wasserstein", seed=4, schedule=quick))
+    alone = inversion.learn(clear, hidden, inversion.InversionSettings("wasserstein", seed=4, schedule=quick))
     assert np.allclose(together[1].alignments[""].rotation, alone.alignments[""].rotation)
     assert inversion.objective(together[1]) == pytest.approx(inversion.objective(alone))
 
@@ -220,9 +224,9 @@ def test_seeds_share_what_does_not_depend_on_them() -> None:
 def test_a_few_pairs_and_many_vectors() -> None:
     clear, hidden = world(speakers=10, each=8, noise=0.02, d=6)
     pairs = [str(u) for u in clear.utterances if u.endswith(("0", "5"))]
-    plain = inversion.learn(clear, hidden, inversion.Settings(by="gender"), pairs=pairs)
-    sharp = inversion.learn(clear, hidden, inversion.Settings(by="gender", rounds=20), pairs=pairs)
-    truth = inversion.learn(clear, hidden, inversion.Settings(by="gender"))
+    plain = inversion.learn(clear, hidden, inversion.InversionSettings(by="gender"), pairs=pairs)
+    sharp = inversion.learn(clear, hidden, inversion.InversionSettings(by="gender", rounds=20), pairs=pairs)
+    truth = inversion.learn(clear, hidden, inversion.InversionSettings(by="gender"))
     for gender in "fm":
         to_truth = [
             np.linalg.norm(one.alignments[gender].rotation - truth.alignments[gender].rotation)

@@ -74,7 +74,7 @@ def test_the_paper_s_match_reads_the_order_of_the_rows(example: ModuleType, vpc2
     ]
     order = np.random.default_rng(0).permutation(len(hidden))
     quick = inversion.Schedule(initial_steps=20, steps=32)
-    settings = inversion.Settings("wasserstein", pca=70, matching="row-order", schedule=quick, seed=1111)
+    settings = inversion.InversionSettings("wasserstein", pca=70, matching="row-order", schedule=quick, seed=1111)
     top1 = [
         inversion.evaluate(inversion.learn(clear, side, settings), *trials).top1()["m"][1]
         for side in (hidden, hidden.take(order))

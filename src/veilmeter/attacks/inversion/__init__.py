@@ -1,6 +1,6 @@
 """Attacks that undo an anonymizer in the space of embeddings (Champion et al. 2021, paper 002)."""
 
-from veilmeter.attacks.inversion.attack import Attack, Settings, attack, learn, learn_seeds, objective
+from veilmeter.attacks.inversion.attack import InversionSettings, Restoration, attack, learn, learn_seeds, objective
 from veilmeter.attacks.inversion.maps import Alignment, InversionMap, identity_map, load_map
 from veilmeter.attacks.inversion.measures import Evaluation, evaluate, identify
 from veilmeter.attacks.inversion.procrustes import procrustes
@@ -8,11 +8,11 @@ from veilmeter.attacks.inversion.wasserstein import Schedule, wasserstein_procru
 
 __all__ = [
     "Alignment",
-    "Attack",
     "Evaluation",
     "InversionMap",
+    "InversionSettings",
+    "Restoration",
     "Schedule",
-    "Settings",
     "attack",
     "evaluate",
     "identify",

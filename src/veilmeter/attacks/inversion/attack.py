@@ -29,7 +29,7 @@ Method = Literal["procrustes", "wasserstein"]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class InversionSettings:
     """How the attack learns. `by` names an attribute (gender): one map for each of its values.
 
     `procrustes` knows which anonymized training vector belongs to which clear one, `wasserstein` does not. `rounds`
@@ -59,7 +59,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Attack:
+class Restoration:
     """`restored` are the anonymized trials moved back, to be compared with `map.see(clear)`."""
 
     map: InversionMap
@@ -77,18 +77,18 @@ def attack(
     by_gender: bool = False,
     reflections: bool = True,
     seed: int = 0,
-) -> Attack:
+) -> Restoration:
     """Learn to undo the anonymizer on the training vectors and undo it on the trials.
 
     Compare `restored` with `map.see(clear)`, or with enrolment models that are means of `map.project(clear)`.
     """
-    settings = Settings(method, pca, center, "gender" if by_gender else "", reflections, seed)
+    settings = InversionSettings(method, pca, center, "gender" if by_gender else "", reflections, seed)
     learnt = learn(clear_train, anonymized_train, settings)
-    return Attack(learnt, learnt.restore(with_people_of(anonymized_trials, [clear_train])))
+    return Restoration(learnt, learnt.restore(with_people_of(anonymized_trials, [clear_train])))
 
 
 def learn(
-    clear: Embeddings, anonymized: Embeddings, settings: Settings, *, pairs: Sequence[str] | None = None
+    clear: Embeddings, anonymized: Embeddings, settings: InversionSettings, *, pairs: Sequence[str] | None = None
 ) -> InversionMap:
     """The map from anonymized to clear embeddings. Supervised: pairs are utterances with the same id in both.
 
@@ -101,7 +101,7 @@ def learn(
 def learn_seeds(
     clear: Embeddings,
     anonymized: Embeddings,
-    settings: Settings,
+    settings: InversionSettings,
     seeds: Sequence[int],
     *,
     pairs: Sequence[str] | None = None,
@@ -137,7 +137,7 @@ def objective(learnt: InversionMap) -> float:
 def _align(
     clear: Embeddings,
     anonymized: Embeddings,
-    settings: Settings,
+    settings: InversionSettings,
     seeds: Sequence[int],
     pairs: Sequence[str] | None,
 ) -> list[tuple[Alignment, dict[str, Any]]]:
@@ -175,7 +175,7 @@ def _align(
 
 
 def _unsupervised(
-    clear: Floats, anonymized: Floats, settings: Settings, seeds: Sequence[int]
+    clear: Floats, anonymized: Floats, settings: InversionSettings, seeds: Sequence[int]
 ) -> list[tuple[Floats, dict[str, Any]]]:
     x, y = checked_sets(clear, anonymized)
     plan = settings.schedule or Schedule()

@@ -13,7 +13,7 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.attacks.inversion.attack import Settings, learn, paired
+from veilmeter.attacks.inversion.attack import InversionSettings, learn, paired
 from veilmeter.attacks.inversion.measures import evaluate
 from veilmeter.core.engine import Engine, Here, ordered
 from veilmeter.core.errors import InputError
@@ -34,7 +34,7 @@ class Experiment:
     anonymized_train: Embeddings
     clear_trials: Embeddings
     anonymized_trials: Embeddings
-    settings: Settings
+    settings: InversionSettings
 
 
 @dataclass(frozen=True, eq=False)

@@ -198,7 +198,7 @@ def _each_seed(
     maps: Sequence[InversionMap], inputs: InversionInputs, settings: StudySettings
 ) -> list[Mapping[str, Any]]:
     """EER and Top-1 of every seed, with the objective that the attacker sees."""
-    rows = []
+    rows: list[Mapping[str, Any]] = []
     for number, learned in enumerate(maps):
         found = evaluate(learned, inputs.anonymized_trials, inputs.clear_trials, inputs.enrolled)
         row: dict[str, Any] = {"seed": settings.seed + number, "objective": objective(learned)}
@@ -239,11 +239,14 @@ def _needs(
         nulls = permutation_null(experiment, shuffles=settings.shuffles, seed=settings.seed, engine=engine)
         found = {name: [_with_null(point, nulls) for point in points] for name, points in found.items()}
     blind = {next(iter(p.at.values()), ""): p.extra.get("blind_guess", p.null) for p in found["top1"]}
-    curves = {"learning_curve": learning_curve, "label_noise": label_noise}
-    for name, curve in curves.items():
-        if getattr(settings, name):
-            points = curve(experiment, repeats=settings.repeats, seed=settings.seed, engine=engine)["top1"]
-            found[name] = [point.with_(null=blind[point.at.get("gender", "")]) for point in points]
+    drawn: dict[str, Any] = {"repeats": settings.repeats, "seed": settings.seed, "engine": engine}
+    curves = {}
+    if settings.learning_curve:
+        curves["learning_curve"] = learning_curve(experiment, **drawn)["top1"]
+    if settings.label_noise:
+        curves["label_noise"] = label_noise(experiment, **drawn)["top1"]
+    for name, points in curves.items():
+        found[name] = [point.with_(null=blind[point.at.get("gender", "")]) for point in points]
     return found
 
 

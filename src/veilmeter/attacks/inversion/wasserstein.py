@@ -44,7 +44,7 @@ class Schedule:
 
 
 @dataclass(frozen=True, eq=False)
-class Alignment:
+class TransportMatch:
     """`rotation` turns sources towards targets; `match[i]` is the target that source i was paired with.
 
     `objective` is the transport cost of the refined rotation before the final match (lower is better; no labels are
@@ -67,7 +67,7 @@ def wasserstein_procrustes(
     schedule: Schedule | None = None,
     initial: Floats | None = None,
     rounds: int = 0,
-) -> Alignment:
+) -> TransportMatch:
     """Align `source` with `target` without knowing which rows belong together. The sets may differ in size.
 
     `initial` is a first rotation to use instead of the convex relaxation's, which does not depend on the seed unless a
@@ -87,7 +87,7 @@ def wasserstein_procrustes(
     found = procrustes(x[kept], y[match[kept]], reflections=reflections)
     if rounds:
         found = mutual_refinement(x, y, found, rounds=rounds, reflections=reflections)
-    return Alignment(found, match, history[-1], tuple(history))
+    return TransportMatch(found, match, history[-1], tuple(history))
 
 
 def mutual_refinement(
