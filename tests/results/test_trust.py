@@ -162,6 +162,15 @@ def test_attackers_without_the_anonymizer() -> None:
     assert made(sample())[trust.OWN_RUNS].passed
 
 
+def test_lengths_of_vectors_that_tell_people_apart() -> None:
+    tells = replace(FINE, length_p=0.0001)
+    unnoticed = replace(sample(), criteria={"linking": claim("low", 0.05, (0.02, 0.1))})
+    assert made(unnoticed, tells)[trust.LENGTHS].failed
+    assert made(sample(), tells)[trust.LENGTHS].passed  # people are recognized anyway
+    assert made(unnoticed, replace(FINE, length_p=0.3))[trust.LENGTHS].passed
+    assert not made(unnoticed)[trust.LENGTHS].open
+
+
 def test_every_check_says_what_its_failure_means() -> None:
     evidence = TrustFacts(compared=4, unchanged=4, trials=4, copies=4, overlap={"train_original": 2})
     results = with_attackers(
@@ -186,8 +195,9 @@ def test_every_check_says_what_its_failure_means() -> None:
         trust.TIES: EITHER,
         trust.UPRIGHT: HIGHER,
         trust.OWN_RUNS: HIGHER,
+        trust.LENGTHS: HIGHER,
     }
-    assert {name for name, check in checks.items() if not check.failed} == {trust.OWN_RUNS}
+    assert {name for name, check in checks.items() if not check.failed} == {trust.OWN_RUNS, trust.LENGTHS}
     assert set(checks) == set(expected)
     doubts = trust.doubts(replace(results, checks=tuple(checks.values())))
     for name, words in expected.items():

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from veilmeter._version import __version__
-from veilmeter.assessment.case import OWN_RUN, RELEASED_RUN, AssessmentCase
+from veilmeter.assessment.case import OWN_RUN, RELEASED_RUN, AssessmentCase, NotPossibleError
 from veilmeter.assessment.effects import Effects
 from veilmeter.assessment.given_scores import combined
 from veilmeter.assessment.plan import NEEDED_BY_CHECKS, AssessmentPlan
@@ -17,6 +18,7 @@ from veilmeter.assessment.speech import Speech
 from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.metrics.copies import copies, unchanged
 from veilmeter.metrics.legal.chance import Relabeled, joint_chance
+from veilmeter.metrics.norms import length_correlation
 from veilmeter.results.chance import with_chance
 from veilmeter.results.model import AttackerResult, Matching, Part, ProtocolFacts, Results
 from veilmeter.results.people import Traits
@@ -133,7 +135,19 @@ def _evidence(outcome: FinishedRun) -> TrustFacts:
             role: len(assessed & set(case.training[role].embeddings.names)) for role in outcome.plan.used.training
         },
         own_runs=sum(run.own for run in case.runs),
+        length_p=_length_p(case),
     )
+
+
+def _length_p(case: AssessmentCase) -> float | None:
+    """How often chance would relate the lengths of vectors as closely as in the closer of two comparisons: of original
+    and of anonymized enrollment with the trials. Twice the smaller probability, as two are looked at."""
+    tried = case.anonymized.of_utterances(case.protocol.trials)
+    enrolled = [case.original.of_utterances(case.protocol.enrollment)]
+    with suppress(NotPossibleError):
+        enrolled.append(case.copies().vectors)
+    probabilities = [related[1] for side in enrolled if (related := length_correlation(side, tried)) is not None]
+    return min(1.0, 2 * min(probabilities)) if probabilities else None
 
 
 def _not_tested(outcome: FinishedRun) -> list[str]:

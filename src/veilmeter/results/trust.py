@@ -20,6 +20,7 @@ from veilmeter.results.model import YARDSTICK, Check, Criterion, Direction, Resu
 MOST_SAME_SESSION = 0.10
 MOST_TIED = 0.05
 MOST_COPIES = 0.005  # of the trial recordings
+SURE_LENGTHS = 0.01  # probability that chance alone relates the lengths of vectors
 LEAST_LINKED = 0.5  # of the way from guessing to certainty, on original speech
 UNADAPTED = ("ignorant", "lazy-informed")
 
@@ -33,6 +34,7 @@ SESSIONS = "enrollment and trials of different sessions"
 TIES = "scores without ties"
 UPRIGHT = "scores are not inverted"
 OWN_RUNS = "attackers ran the anonymizer"
+LENGTHS = "vector lengths tell nothing"
 
 MEANINGS: dict[Direction, str] = {
     "overestimated": "The real risk may be higher than these figures.",
@@ -48,7 +50,8 @@ class TrustFacts:
 
     `unchanged` of `compared` recordings are the original ones (None: they can't be compared); `copies` of `trials`
     recordings stand in the enrollment too, under another id (None: not looked for); `overlap` are the assessed people
-    who are in each set of training speech; `own_runs` how often attackers ran the anonymizer themselves.
+    who are in each set of training speech; `own_runs` how often attackers ran the anonymizer themselves;
+    `length_p` how often chance would relate the lengths of people's vectors as closely (None: all have one length).
     """
 
     compared: int = 0
@@ -57,6 +60,7 @@ class TrustFacts:
     copies: int | None = None
     overlap: Mapping[str, int] = field(default_factory=dict)
     own_runs: int = 0
+    length_p: float | None = None
 
 
 def meaning(check: Check) -> str:
@@ -78,20 +82,21 @@ def open_questions(results: Results) -> list[str]:
     return [f"{check.sentence} {meaning(check)}" for check in results.checks if check.open]
 
 
-def checks(results: Results, evidence: TrustFacts) -> tuple[Check, ...]:
+def checks(results: Results, facts: TrustFacts) -> tuple[Check, ...]:
     """Every check of a run whose criteria are known: failed ones first, then open ones, then those that passed."""
     limits = {key: float(results.settings[key]) for key in ("weak_attacker", "precision") if key in results.settings}
     made = [
         strong_on_original(results, limits.get("weak_attacker", 15.0)),
         adapted_not_worse(results),
-        changed(evidence),
-        no_copies(evidence),
+        changed(facts),
+        no_copies(facts),
         enough_speakers(results.criteria.get("linking"), limits.get("precision", 0.10)),
-        training_disjoint(results, evidence),
+        training_disjoint(results, facts),
         other_sessions(results.protocol.same_session),
         no_ties(results),
         not_inverted(results),
-        own_runs(results, evidence),
+        own_runs(results, facts),
+        lengths_tell_nothing(results, facts),
     ]
     return tuple(sorted(made, key=_place))
 
@@ -174,16 +179,16 @@ def _surely_above(first: Estimate, second: Estimate, tolerance: float = 0.5) -> 
     return first.value - second.value > math.hypot(down, up) + tolerance
 
 
-def changed(evidence: TrustFacts) -> Check:
+def changed(facts: TrustFacts) -> Check:
     """A recording that did not change was not anonymized: not one may be released so."""
-    if evidence.unchanged is None or not evidence.compared:
+    if facts.unchanged is None or not facts.compared:
         return Check(
             name=CHANGED,
             sentence="Original and anonymized recordings could not be compared with each other.",
             passed=None,
             misleads="overestimated",
         )
-    count, total = evidence.unchanged, evidence.compared
+    count, total = facts.unchanged, facts.compared
     sentence = (
         f"{count} of {total} anonymized recordings are the original ones: they were not anonymized."
         if count
@@ -192,18 +197,18 @@ def changed(evidence: TrustFacts) -> Check:
     return Check(name=CHANGED, sentence=sentence, passed=not count, figure=count / total, limit=0.0)
 
 
-def no_copies(evidence: TrustFacts) -> Check:
+def no_copies(facts: TrustFacts) -> Check:
     """Whoever enrolls the very recording that is tried recognizes the recording, not the voice."""
-    if evidence.copies is None or not evidence.trials:
+    if facts.copies is None or not facts.trials:
         return Check(
             name=COPIES,
             sentence="Copies of recordings in enrollment and trials were not looked for.",
             passed=None,
             misleads="underestimated",
         )
-    share = evidence.copies / evidence.trials
+    share = facts.copies / facts.trials
     passed = share <= MOST_COPIES
-    sentence = f"{evidence.copies} of {evidence.trials} trial recordings also stand in the enrollment under another id"
+    sentence = f"{facts.copies} of {facts.trials} trial recordings also stand in the enrollment under another id"
     sentence += "." if passed else ": the recording is recognized, not the voice. Remove the copies."
     return Check(
         name=COPIES, sentence=sentence, passed=passed, misleads="underestimated", figure=share, limit=MOST_COPIES
@@ -250,13 +255,13 @@ def enough_speakers(linking: Criterion | None, precision: float) -> Check:
     return Check(name=ENOUGH, sentence=sentence, passed=passed, figure=reach, limit=margin)
 
 
-def training_disjoint(results: Results, evidence: TrustFacts) -> Check:
+def training_disjoint(results: Results, facts: TrustFacts) -> Check:
     """No attacker may have been trained on recordings of the people it is tested on that it could not have."""
-    if not evidence.overlap:
+    if not facts.overlap:
         sentence = "No training speech was given."
         return Check(name=OTHERS, sentence=sentence, passed=None, misleads="underestimated", applies=False, limit=0.0)
-    worst = max(evidence.overlap, key=evidence.overlap.__getitem__)
-    count = evidence.overlap[worst]
+    worst = max(facts.overlap, key=facts.overlap.__getitem__)
+    count = facts.overlap[worst]
     assessed = max(results.protocol.enrolled_speakers, results.protocol.trial_speakers)
     sentence = (
         f"{count} of the {assessed} assessed speakers are in the training speech too ({worst.replace('_', ' ')}): "
@@ -333,14 +338,33 @@ def not_inverted(results: Results) -> Check:
     )
 
 
-def own_runs(results: Results, evidence: TrustFacts) -> Check:
+def own_runs(results: Results, facts: TrustFacts) -> Check:
     """Whoever has the anonymizer runs it on the people they look for, as often as they like."""
-    passed = True if evidence.own_runs else None
+    passed = True if facts.own_runs else None
     sentence = (
-        f"Attackers ran the anonymizer {evidence.own_runs} time{'' if evidence.own_runs == 1 else 's'} themselves."
+        f"Attackers ran the anonymizer {facts.own_runs} time{'' if facts.own_runs == 1 else 's'} themselves."
         if passed
         else "The attackers could not run the anonymizer."
     )
     return Check(
-        name=OWN_RUNS, sentence=sentence, passed=passed, misleads="overestimated", figure=float(evidence.own_runs)
+        name=OWN_RUNS, sentence=sentence, passed=passed, misleads="overestimated", figure=float(facts.own_runs)
     )
+
+
+def lengths_tell_nothing(results: Results, facts: TrustFacts) -> Check:
+    """Attackers compare directions. Where they find nobody, the lengths of vectors must not give people away."""
+    linking = results.criteria.get("linking")
+    if facts.length_p is None:
+        sentence = "All vectors have the same length, or too few people can be compared."
+        return Check(name=LENGTHS, sentence=sentence, passed=None, misleads="overestimated", applies=False)
+    # Where people are recognized anyway, another way to do so changes no claim.
+    failed = facts.length_p < SURE_LENGTHS and (linking is None or linking.level in ("low", "unknown"))
+    sentence = (
+        "The lengths of vectors tell people apart, and no attacker that was run uses them."
+        if failed
+        else "The lengths of vectors give nobody away whom attackers do not find."
+    )
+    return Check(
+        name=LENGTHS, sentence=sentence, passed=not failed, misleads="overestimated", figure=facts.length_p,
+        limit=SURE_LENGTHS,
+    )  # fmt: skip

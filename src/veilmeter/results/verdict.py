@@ -28,12 +28,12 @@ OPENINGS = {
 
 
 def conclude(
-    results: Results, evidence: TrustFacts, *, not_tested: Sequence[str] = (), traits: Traits | None = None
+    results: Results, facts: TrustFacts, *, not_tested: Sequence[str] = (), traits: Traits | None = None
 ) -> Results:
     """What was measured, with everything that follows from it: people, criteria, checks and the verdict."""
     results = replace(results, people=people(results, traits))
     results = replace(results, criteria=criteria(results))
-    results = replace(results, checks=checks(results, evidence))
+    results = replace(results, checks=checks(results, facts))
     return replace(results, verdict=verdict(results, not_tested))
 
 

@@ -1,0 +1,85 @@
+"""Recordings that are the same, and vectors whose lengths tell who speaks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.metrics import copies as module
+from veilmeter.metrics.copies import copies, unchanged
+from veilmeter.metrics.norms import length_correlation
+
+PEOPLE, EACH = 12, 4
+
+
+def voices(seed: int = 0, *, dimension: int = 32, noise: float = 0.5) -> Embeddings:
+    rng = np.random.default_rng(seed)
+    own = np.repeat(np.arange(PEOPLE), EACH)
+    vectors = rng.standard_normal((PEOPLE, dimension))[own] + noise * rng.standard_normal((len(own), dimension))
+    return Embeddings(vectors, [f"u{n}" for n in range(len(own))], [f"s{n:02d}" for n in own])
+
+
+def changed(side: Embeddings, rows: list[int], by: float, seed: int = 1) -> Embeddings:
+    """These rows moved by so much noise, all others replaced by noise."""
+    rng = np.random.default_rng(seed)
+    vectors = rng.standard_normal(side.vectors.shape)
+    vectors[rows] = side.vectors[rows] + by * rng.standard_normal((len(rows), side.dimension))
+    return side.with_vectors(vectors)
+
+
+def test_unchanged_recordings_are_found_whatever_their_level() -> None:
+    original = voices()
+    released = changed(original, [3, 7], 0.0)
+    assert unchanged(original, released.with_vectors(0.8 * released.vectors)) == pytest.approx(
+        np.isin(np.arange(len(original)), [3, 7])
+    )
+    assert np.flatnonzero(unchanged(original, changed(original, [5], 0.01))).tolist() == [5]
+    # Another recording of the same speaker is not the same recording.
+    other = np.roll(np.arange(len(original)).reshape(PEOPLE, EACH), 1, axis=1).ravel()
+    assert not np.any(unchanged(original, original.with_vectors(original.vectors[other])))
+    assert unchanged(original, voices(dimension=16)) is None
+
+
+def test_voices_that_hardly_vary_are_no_copies_of_each_other() -> None:
+    close = voices(noise=0.01)
+    first, second = close.take(np.arange(len(close)) % 2 == 0), close.take(np.arange(len(close)) % 2 == 1)
+    assert not copies(first, second).any()
+
+
+@pytest.mark.parametrize("most", [10**9, 0])
+def test_copies_in_enrollment_and_trials(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_PAIRS", most)
+    side = voices()
+    vectors = side.vectors.copy()
+    vectors[1], vectors[9] = vectors[0], vectors[8] * 1.3
+    side = side.with_vectors(vectors)
+    even = np.arange(len(side)) % 2 == 0
+    found = copies(side.take(even), side.take(~even))
+    assert side.take(~even).utterances[found].tolist() == ["u1", "u9"]
+
+
+def test_lengths_that_tell_who_speaks() -> None:
+    rng = np.random.default_rng(3)
+    side = voices()
+    length = np.exp(rng.standard_normal(PEOPLE))[side.codes]
+    told = side.with_vectors(rng.standard_normal(side.vectors.shape) * length[:, None])
+    even = np.arange(len(side)) % 2 == 0
+    correlation, p = length_correlation(told.take(even), told.take(~even)) or (0.0, 1.0)
+    assert correlation > 0.8
+    assert p < 0.01
+    assert length_correlation(side.with_vectors(side.unit).take(even), told.take(~even)) is None
+    few = told.codes < 4
+    assert length_correlation(told.take(even & few), told.take(~even & few)) is None
+
+
+def test_lengths_without_information_are_seldom_called_telling() -> None:
+    rng = np.random.default_rng(4)
+    side = voices()
+    even = np.arange(len(side)) % 2 == 0
+    alarms = 0
+    for _ in range(200):
+        noise = side.with_vectors(rng.standard_normal(side.vectors.shape))
+        _, p = length_correlation(noise.take(even), noise.take(~even)) or (0.0, 1.0)
+        alarms += p < 0.05
+    assert alarms <= 20

@@ -1,0 +1,64 @@
+"""A small part of the court of worlds: the whole is `python -m benchmarks.worlds`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks.worlds import Judgment, covered, judge, summary
+
+FAST = {"lengths": [1, 3], "measures": ["scores", "linkability"], "resamples": 30}
+
+
+@pytest.mark.parametrize(
+    ("world", "people", "attackers"),
+    [
+        ("10 % unprotected", 40, ("ignorant",)),
+        ("rotation", 20, ("lazy-informed",)),
+        ("one gender", 20, ("ignorant",)),
+        ("few sessions", 30, ("ignorant",)),
+        ("norm", 30, ("lazy-informed",)),
+        ("deaf", 20, ("ignorant",)),
+    ],
+)
+def test_people_who_can_be_recognized_are_never_called_safe(
+    world: str, people: int, attackers: tuple[str, ...]
+) -> None:
+    assert not judge(world, people, 1, attackers, FAST).falsely_reassuring
+
+
+@pytest.mark.parametrize(("world", "people"), [("perfect", 24), ("new voices", 24), ("one voice", 20), ("copies", 20)])
+def test_nobody_is_trustworthily_called_recognizable(world: str, people: int) -> None:
+    judgment = judge(world, people, 2, ("ignorant", "lazy-informed"), FAST)
+    assert not judgment.false_alarm
+    if world == "copies":
+        assert "no copies in enrollment and trials" in judgment.distrust
+
+
+def judged(level: str, recognizable: bool, trustworthy: bool, seed: int) -> Judgment:
+    point = ("ignorant", 1, 20)
+    return Judgment(
+        world="w", people=20, seed=seed, recognizable=recognizable, level=level, trustworthy=trustworthy,  # type: ignore[arg-type]
+        distrust=(), point=point, interval=(0.0, 0.1 if seed else 0.01), curve={point: 0.05}, seconds=0.0,
+    )  # fmt: skip
+
+
+def test_the_court_counts_what_is_wrong() -> None:
+    cases = [
+        judged("low", True, True, 0),
+        judged("low", True, False, 1),
+        judged("raised", False, True, 2),
+        judged("unknown", False, True, 3),
+        judged("high", True, True, 4),
+    ]
+    assert [case.falsely_reassuring for case in cases] == [True, False, False, False, False]
+    assert [case.false_alarm for case in cases] == [False, False, True, False, False]
+    assert covered(cases) == [False, True, True, True, True]
+    text = "\n".join(summary(cases))
+    assert "false reassurance: 1 of 3" in text
+    assert "trusted false alarms: 1 of 2" in text
+    assert "80.0% of 5" in text
