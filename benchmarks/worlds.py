@@ -219,7 +219,7 @@ def simulated(world: str, people: int, seed: int) -> dict[str, Embeddings]:
     names = [f"s{person:04d}" for person in own]
     ids = [f"{name}-{row % RECORDINGS}" for row, name in enumerate(names)]
     genders = {"gender": ["fm"[person % 2] for person in own]}
-    sides = {"original": case.original, "anonymized": case.anonymized, "anonymized_again": case.again}
+    sides = {"original": case.original, "anonymized": case.anonymized, "attacker_run": case.again}
     return {role: Embeddings(vectors, ids, names, genders) for role, vectors in sides.items() if vectors is not None}
 
 

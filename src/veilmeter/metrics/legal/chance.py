@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from veilmeter.metrics.calibration import Runs
 from veilmeter.metrics.legal.linkability import link_probability
-from veilmeter.metrics.scores.zebra import d_ece_of_counts
+from veilmeter.metrics.scores.zebra import d_ece_of_sets
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -151,14 +151,13 @@ def d_ece_draws(trials: Trials, *, draws: int = DRAWS, seed: int = 0) -> Floats 
     own = trials.own[which]
     tie, sizes = _joint_ranks(trials.scores, mask)
     ends = np.cumsum(sizes)
-    values = np.empty((2, 1 + draws))
-    everybody = np.arange(len(trials.enrolled))
-    for number, names in enumerate([everybody, *relabeled]):
+    upright, flipped = [], []
+    for names in [np.arange(len(trials.enrolled)), *relabeled]:
         at, counts = np.unique(tie[names[own], which], return_counts=True)
         runs = _runs_of(at, counts, sizes, ends)
-        values[0, number] = d_ece_of_counts(*runs.pooled())
-        values[1, number] = d_ece_of_counts(*runs.pooled(flipped=True))
-    return values
+        upright.append(runs.pooled())
+        flipped.append(runs.pooled(flipped=True))
+    return np.stack([d_ece_of_sets(upright), d_ece_of_sets(flipped)])
 
 
 def _blocks(mask: NDArray[np.bool_]) -> Rows:

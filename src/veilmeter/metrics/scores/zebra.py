@@ -5,6 +5,7 @@ Noé et al. 2022 (paper 004), sections 5 and 7, and Nautsch et al. 2020.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,12 +106,18 @@ def d_ece_of_pav(blocks: Pav) -> float:
 
 def d_ece_of_counts(targets: Floats, impostors: Floats) -> float:
     """D_ECE of blocks with these counts, in whichever order, in bit."""
-    t, n = targets / targets.sum(), impostors / impostors.sum()
-    up, down = t > 0, n > 0  # an infinite ratio weighs nothing on its bad side
+    return float(d_ece_of_sets([(targets, impostors)])[0])
+
+
+def d_ece_of_sets(blocks: Sequence[tuple[Floats, Floats]]) -> Floats:
+    """`d_ece_of_counts` of many sets of blocks at once, laid end to end."""
+    first = np.cumsum([0, *(len(targets) for targets, _ in blocks[:-1])])
+    t, n = (np.concatenate([side / side.sum() for side in sides]) for sides in zip(*blocks, strict=True))
     with np.errstate(divide="ignore"):
         llrs = np.log(t) - np.log(n)
-    total = float(z(llrs[up]) @ t[up] + z(-llrs[down]) @ n[down])
-    return max(0.0, total / (2 * float(np.log(2))))
+    # An infinite ratio weighs nothing on its bad side.
+    gain = z(np.where(t > 0, llrs, 0.0)) * t + z(np.where(n > 0, -llrs, 0.0)) * n
+    return np.maximum(0.0, np.add.reduceat(gain, first) / (2 * np.log(2)))
 
 
 def l_w_of_pav(blocks: Pav) -> float:
