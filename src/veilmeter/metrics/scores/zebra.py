@@ -117,7 +117,7 @@ def d_ece_of_sets(blocks: Sequence[tuple[Floats, Floats]]) -> Floats:
         llrs = np.log(t) - np.log(n)
     # An infinite ratio weighs nothing on its bad side.
     gain = z(np.where(t > 0, llrs, 0.0)) * t + z(np.where(n > 0, -llrs, 0.0)) * n
-    return np.maximum(0.0, np.add.reduceat(gain, first) / (2 * np.log(2)))
+    return np.asarray(np.maximum(0.0, np.add.reduceat(gain, first) / (2 * np.log(2))))
 
 
 def l_w_of_pav(blocks: Pav) -> float:
