@@ -29,13 +29,29 @@ _COMMANDS = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]
 
 
 def make_folder(path: str | Path) -> Path:
-    """The folder, made if missing, with mode 0700 where we made it."""
+    """The folder, made if missing; it and the folders above it have mode 0700 where we made them."""
     folder = Path(path)
     try:
-        folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        missing = [folder]
+        while not missing[-1].parent.exists():  # `mkdir(parents=True)` would leave these to the umask
+            missing.append(missing[-1].parent)
+        for place in reversed(missing):
+            place.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
     except OSError as error:
         raise said(error, folder) from None
     return folder
+
+
+def cache_folder() -> Path:
+    """`VEILMETER_CACHE`, else `veilmeter` in the user's cache folder. Not made yet."""
+    if chosen := os.environ.get("VEILMETER_CACHE"):
+        return Path(chosen).expanduser()
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        return Path(base) / "veilmeter"
+    try:
+        return Path.home() / ".cache" / "veilmeter"
+    except RuntimeError:  # no HOME, and a user whom the system does not know, as in some containers
+        raise VeilmeterError("there is no home folder for the cache", fix="set VEILMETER_CACHE to a folder") from None
 
 
 @contextmanager

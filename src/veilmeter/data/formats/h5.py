@@ -6,9 +6,6 @@ whole run with it: files are read in a process of their own.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -16,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veilmeter.core.confined import run_confined
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.extras import need
 from veilmeter.core.files import whole_file
@@ -24,26 +22,15 @@ from veilmeter.data.formats.kaldi import with_meta
 from veilmeter.data.formats.vector_file import Found
 
 _LONGEST = 1 << 20
-SECONDS, BYTES_A_SECOND = 30, 1 << 20  # of work on a file: far more than a sound one needs
+_LONGEST_TEXT = 1 << 16
+# Chunks that were never written are read as zeros, however many are claimed; compression shrinks vectors hardly at all.
+_SMALL, _LARGEST_EXPANSION = 1 << 14, 100
 _BROKEN = (OSError, ValueError, TypeError, RuntimeError, KeyError, UnicodeError, MemoryError)
 
 
 def read_h5(path: Path) -> Found:
-    need("h5py")
     with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:
-        child = (
-            "import sys; from veilmeter.data.formats import h5; h5.limit(int(sys.argv[3])); h5.unpack(*sys.argv[1:3])"
-        )
-        seconds = SECONDS + path.stat().st_size // BYTES_A_SECOND
-        command = [sys.executable, "-P", "-c", child, str(path), folder, str(seconds)]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-        made = Path(folder, "facts.json")
-        if not made.is_file():
-            how = f"signal {-done.returncode}" if done.returncode < 0 else f"code {done.returncode}"
-            raise InputError(f"this is no sound HDF5 file: its library broke off ({how})", path=path)
-        facts = json.loads(made.read_text())
-        if "error" in facts:
-            raise InputError(f"this is no sound HDF5 file: {facts['error']}", path=path)
+        facts = run_confined("veilmeter.data.formats.h5:unpack", path, [folder], "HDF5 file")
         flat = np.load(Path(folder, "vectors.npy"), allow_pickle=False)
     vectors = np.split(flat, np.cumsum(facts["lengths"])[:-1]) if facts["lengths"] else []
     problems = [Problem("bad-vector", what, str(path), fix="write it anew") for what in facts["problems"]]
@@ -60,17 +47,8 @@ def read_h5(path: Path) -> Found:
     return found
 
 
-def limit(seconds: int) -> None:
-    """Ends this process after so many seconds of work: a broken file can also keep the library busy for ever."""
-    try:
-        import resource
-    except ImportError:  # no such limits on this system
-        return
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-
-
-def unpack(path: str, folder: str) -> None:
-    """What is in an HDF5 file as facts.json and vectors.npy in the folder; run in a process of its own."""
+def unpack(path: str, folder: str) -> dict[str, Any]:
+    """What is in an HDF5 file: the numbers as vectors.npy in the folder; run in a process of its own."""
     import h5py
 
     ids: list[str] = []
@@ -83,8 +61,7 @@ def unpack(path: str, folder: str) -> None:
             return
         try:
             vector = _vector(item)
-            keys = [key for key in item.attrs if isinstance(key, str)]
-            facts = {key: text for key in keys if (text := _text(item.attrs[key])) is not None}
+            facts = _attributes(item)
         except _BROKEN as error:
             problems.append(f"the dataset {name!r} can't be used: {error}")
             return
@@ -92,16 +69,23 @@ def unpack(path: str, folder: str) -> None:
         vectors.append(vector)
         about.append(facts)
 
-    lengths: list[int] = []
-    try:
-        with h5py.File(path, "r") as file:
-            file.visititems(visit)  # does not follow soft and external links
-        lengths = [len(vector) for vector in vectors]
-        np.save(Path(folder, "vectors.npy"), np.concatenate(vectors) if vectors else np.zeros(0, np.float32))
-        found: dict[str, Any] = {"ids": ids, "lengths": lengths, "about": about, "problems": problems}
-    except _BROKEN as error:
-        found = {"error": str(error)}
-    Path(folder, "facts.json").write_text(json.dumps(found))
+    with h5py.File(path, "r") as file:
+        file.visititems(visit)  # does not follow soft and external links
+    lengths = [len(vector) for vector in vectors]
+    np.save(Path(folder, "vectors.npy"), np.concatenate(vectors) if vectors else np.zeros(0, np.float32))
+    return {"ids": ids, "lengths": lengths, "about": about, "problems": problems}
+
+
+def _attributes(item: Any) -> dict[str, str]:
+    facts = {}
+    for key in item.attrs:
+        if isinstance(key, str):
+            if item.attrs.get_id(key).get_storage_size() > _LONGEST_TEXT:
+                raise ValueError(f"its attribute {key[:40]!r} is longer than {_LONGEST_TEXT} bytes")
+            text = _text(item.attrs[key])
+            if text is not None:
+                facts[key] = text
+    return facts
 
 
 def _vector(dataset: Any) -> NDArray[np.float32]:
@@ -112,6 +96,8 @@ def _vector(dataset: Any) -> NDArray[np.float32]:
     shape = [length for length in dataset.shape or () if length != 1] or [1]
     if len(shape) != 1 or not 0 < shape[0] <= _LONGEST:
         raise ValueError(f"its shape {dataset.shape} is not that of a vector")
+    if dataset.nbytes > _SMALL + _LARGEST_EXPANSION * dataset.id.get_storage_size():
+        raise ValueError(f"it claims {dataset.nbytes} bytes, far more than the file holds of it")
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(dataset[()], np.float32).reshape(-1)
 

@@ -24,8 +24,10 @@ _SMALL = 1 << 24
 def read_npz(path: Path) -> Found:
     try:
         with zipfile.ZipFile(path) as archive:
-            members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
             refuse_bombs(archive, path)
+            members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+            if len(members) < len(archive.infolist()):
+                raise InputError("two of its arrays have one name", path=path, fix="save it again")
             for name in ("ids", "vectors"):
                 if name not in members:
                     there = ", ".join(sorted(members)[:8]) + (", ..." if len(members) > 8 else "")

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.files import make_folder, whole_file
+from veilmeter.core.parquet_bounds import allowed, refuse_expansion, texts
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vector_file import Found
 
@@ -26,8 +27,6 @@ ROW_GROUP = 4096  # rows decoded at a time; with 256 numbers each, some megabyte
 _RESERVED = ("utterance", "speaker", "duration", "vector")
 # Above this many bytes of vectors a store is put into a memory map instead of into memory.
 MAP_ABOVE = 1 << 29
-# A few bytes of Parquet can claim to be terabytes of zeros.
-_LARGEST_EXPANSION = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +113,7 @@ def _open_shard(file: Path) -> Shard:
     import pyarrow.parquet as pq
 
     with _arrow_errors(file), pq.ParquetFile(file) as opened:
+        refuse_expansion(opened, file)
         schema, rows = opened.schema_arrow, int(opened.metadata.num_rows)
         names = tuple(str(name) for name in schema.names)
         for name in ("utterance", "speaker", "vector"):
@@ -134,7 +134,7 @@ def _open_shard(file: Path) -> Shard:
         dimension = _first_length(opened) if listed else int(kind.list_size)
         if rows < 0 or dimension < 1:
             raise InputError(f"it claims {rows} vectors of {dimension} numbers", path=file)
-        if rows * dimension * 4 > _LARGEST_EXPANSION * max(file.stat().st_size, 1 << 16):
+        if rows * dimension * 4 > allowed(file):
             raise InputError(f"it claims {rows} vectors, far more than the file can hold", path=file)
         try:
             metadata = json.loads((schema.metadata or {}).get(METADATA_KEY, b"{}"))
@@ -152,15 +152,16 @@ def _first_length(opened: Any) -> int:
 
 def read_columns(shard: Shard, names: Sequence[str]) -> dict[str, list[str]]:
     """Text columns of a shard (the ids of what is done already, for one), without its vectors."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     missing = [name for name in names if name not in shard.columns]
     if missing:
         raise InputError(f"there is no column {missing[0]!r}", path=shard.path)
     with _arrow_errors(shard.path):
-        table = pq.read_table(shard.path, columns=list(names), page_checksum_verification=True)
-        return {name: _texts(table.column(name).cast(pa.string())) for name in names}
+        table = pq.read_table(
+            shard.path, columns=list(names), read_dictionary=list(names), page_checksum_verification=True
+        )
+        return {name: texts(_as_text(table.column(name)), shard.path) for name in names}
 
 
 def read_vectors(shard: Shard) -> Iterator[NDArray[np.float32]]:
@@ -246,26 +247,22 @@ def _read_rows(shard: Shard) -> tuple[dict[str, list[str]], NDArray[np.float64]]
 
     with _arrow_errors(shard.path):
         wanted = [name for name in shard.columns if name != "vector"]
-        table = pq.read_table(shard.path, columns=wanted, page_checksum_verification=True)
-        texts = {
-            name: _texts(table.column(name).cast(pa.string()))
-            for name in table.column_names
-            if name not in ("duration", "vector")
-        }
+        words = [name for name in wanted if name != "duration"]
+        table = pq.read_table(shard.path, columns=wanted, read_dictionary=words, page_checksum_verification=True)
+        columns = {name: texts(_as_text(table.column(name)), shard.path) for name in words}
         if "duration" in table.column_names:
             seconds = table.column("duration").cast(pa.float64()).to_numpy().astype(np.float64)
         else:
             seconds = np.full(table.num_rows, np.nan)
-        return texts, seconds
+        return columns, seconds
 
 
-def _texts(column: Any) -> list[str]:
-    # Speakers and attributes repeat: one Python string for each distinct value keeps a million rows small.
-    known: dict[str, str] = {}
-    texts = []
-    for chunk in column.chunks:
-        texts += [known.setdefault(text, text) if text else "" for text in chunk.to_pylist()]
-    return texts
+def _as_text(column: Any) -> Any:
+    """Numbers and dates as words; words as they are, each distinct one once."""
+    import pyarrow as pa
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    return column if pa.types.is_string(kind) else column.cast(pa.string())
 
 
 def _mapped(rows: int, dimension: int) -> NDArray[np.float32]:

@@ -152,8 +152,8 @@ def _utterance(columns: Columns, row: Mapping[str, str], path: Path) -> Utteranc
     """One row; the id is empty where the table gives none."""
     start, end = _seconds(columns.cell(row, "start"), "start"), _seconds(columns.cell(row, "end"), "end")
     length = _seconds(columns.cell(row, "duration"), "duration")
-    if end is None and length is not None and "start" in columns.of:
-        end = (start or 0.0) + length  # without a start, a duration is that of the file
+    if end is None and length is not None and start is not None:
+        end = start + length  # without a start, a duration is that of the file
     if end is not None and end < 0:
         end = None  # Kaldi's -1: to the end of the recording
     if end is not None and end <= (start or 0.0):

@@ -60,9 +60,11 @@ def find(path: str | Path) -> Found:
 
 def _reader(path: Path) -> Callable[[Path], Found] | None:
     from veilmeter.data.formats import kaldi, parquet, speaker_vectors
+    from veilmeter.data.formats.dataset import holds_audio
 
     if path.is_dir():
-        if parquet.shard_files(path):
+        shards = parquet.shard_files(path)
+        if shards and not holds_audio(shards[0]):
             return parquet.read_store
         if speaker_vectors.is_vector_folder(path):
             return speaker_vectors.read_vector_folder
@@ -75,7 +77,7 @@ def _reader(path: Path) -> Callable[[Path], Found] | None:
     except OSError as error:
         raise InputError(f"the file can't be read: {error.strerror}", path=path) from None
     if head.startswith(b"PAR1"):
-        return parquet.read_store
+        return None if holds_audio(path) else parquet.read_store
     if head.startswith(b"PK"):
         from veilmeter.data.formats.npz import read_npz
 

@@ -1,0 +1,67 @@
+"""JSON Lines, plain or gzipped: one object per line, never trusted with memory."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from veilmeter.core.errors import InputError
+
+LONGEST_LINE = 1 << 20
+
+
+def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(number, object) of every line that is not blank."""
+    try:
+        with _opened(path) as handle:
+            number = 0
+            while line := handle.readline(LONGEST_LINE):
+                number += 1
+                if len(line) == LONGEST_LINE:
+                    raise InputError("the line has more than a million bytes", path=path, line=number)
+                if line.strip():
+                    yield number, _object(line, path, number)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"the file can't be read: {getattr(error, 'strerror', None) or error}", path=path) from None
+
+
+def first_object(path: Path) -> dict[str, Any]:
+    """The first object; an empty one where the file holds none."""
+    try:
+        return next(read_objects(path), (0, {}))[1]
+    except InputError:
+        return {}
+
+
+def _opened(path: Path) -> IO[bytes]:
+    handle = open(path, "rb")  # noqa: SIM115  (closed by the caller's with)
+    if handle.read(2) == b"\x1f\x8b":
+        handle.seek(0)
+        return gzip.GzipFile(fileobj=handle)  # type: ignore[return-value]
+    handle.seek(0)
+    return handle
+
+
+def _object(line: bytes, path: Path, number: int) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        raise InputError("this is no JSON", path=path, line=number) from None
+    if not isinstance(found, dict):
+        raise InputError("the line is no JSON object", path=path, line=number)
+    return found
+
+
+def as_text(value: Any) -> str:
+    """A value as a cell of a table; lists and objects say nothing there.
+
+    >>> [as_text(value) for value in ("a", 2.0, None, True, [1])]
+    ['a', '2.0', '', 'true', '']
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, str | int | float) else ""

@@ -1,0 +1,67 @@
+"""SpAnE datafiles: JSON Lines in a `.txt` with `path` (`{root}/LibriSpeech/...`), `label` (who speaks), `text`, `gender`.
+
+`{root}` stands for the folder that `--root` names. Keys that begin with `utt_` are attributes of the utterance, others
+of the speaker. Anonymized datafiles are sorted anew: ids are the paths below the root, never the rows.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePath
+
+from veilmeter.core.errors import InputError, Problem
+from veilmeter.data.corpus import Utterance, gender_code
+from veilmeter.data.formats.json_lines import as_text, first_object, read_objects
+from veilmeter.data.formats.locate import locate
+from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions
+
+_ROOT = "{root}"
+_KNOWN = ("path", "label", "text", "gender", "duration", "speaker_id")
+
+
+def recognizes(path: Path) -> bool:
+    if not path.is_file() or path.suffix.lower() not in (".txt", ".jsonl", ".json"):
+        return False
+    first = first_object(path)
+    return isinstance(first.get("path"), str) and "label" in first
+
+
+def read(file: Path, options: ReadOptions) -> Reading:
+    reading = Reading()
+    root = options.roots[0] if options.roots else None
+    for number, found in read_objects(file):
+        value, label = as_text(found.get("path")), as_text(found.get("label"))
+        if not value or not label:
+            reading.problems.append(Problem("bad-line", "a path or a label is missing", str(file), number))
+            continue
+        if value.startswith(_ROOT):
+            if root is None:
+                raise InputError(
+                    "paths begin with {root}, and nobody says which folder that is",
+                    path=file,
+                    line=number,
+                    fix="give it with --root",
+                )
+            value = value.removeprefix(_ROOT).lstrip("/")
+            place = locate(value, root, options.roots)
+        else:
+            place = locate(value, file.parent, options.roots)
+        if not isinstance(place, Path):
+            kind, what = place
+            reading.problems.append(Problem(kind, f"{value}: {what}", str(file), number))
+            continue
+        attributes = {key.removeprefix("utt_"): as_text(item) for key, item in found.items() if key not in _KNOWN}
+        reading.utterances.append(
+            Utterance(
+                PurePath(value).with_suffix("").as_posix(),
+                label,
+                place,
+                gender_code(as_text(found.get("gender"))),
+                "",
+                attributes,
+                as_text(found.get("text")),
+            )
+        )
+    return reading
+
+
+LAYOUT = Layout(recognizes, read, Evidence.LISTS, frozenset({"roots"}), has_lists=True)
