@@ -272,12 +272,11 @@ def test_a_file_that_keeps_the_h5_library_busy_for_ever(tmp_path: Path, monkeypa
     import base64
     import gzip
 
-    from veilmeter.data.formats import h5
     from veilmeter.data.formats.vectors import load_embeddings
 
     path = tmp_path / "endless.h5"
     path.write_bytes(gzip.decompress(base64.b64decode(ENDLESS)))
-    monkeypatch.setattr(h5, "SECONDS", 2)
+    monkeypatch.setattr("veilmeter.core.confined.SECONDS", 2)
     with pytest.raises(InputError, match="no sound HDF5 file"):
         load_embeddings(path)
 

@@ -67,8 +67,8 @@ class CopyPair:
 
 
 @dataclass(frozen=True, slots=True)
-class Copies:
-    """Copies found between two sets: how many ids of the second set are copies, of how many, and the first few."""
+class CopiesFound:
+    """Copies between two sets: how many ids of the second set are copies, of how many, and the first few."""
 
     compared: int
     copies: int
@@ -185,7 +185,7 @@ def _flattened(prints: Sequence[NDArray[np.uint32]]) -> tuple[NDArray[np.uint32]
     return words, owner, frame
 
 
-def copied_vectors(first: Embeddings, second: Embeddings, *, shown: int = 5) -> Copies:
+def copied_vectors(first: Embeddings, second: Embeddings, *, shown: int = 5) -> CopiesFound:
     """Utterances of the second set whose vector is, but for rounding, that of an utterance of the first under another
     id. Sets in which all vectors are next to alike have no copies to speak of."""
     if first.dimension != second.dimension:
@@ -202,7 +202,7 @@ def copied_vectors(first: Embeddings, second: Embeddings, *, shown: int = 5) -> 
             if pair is not None and pair.value >= least:
                 pairs.append(pair)
     same = sum(bool(pair.same_speaker) for pair in pairs)
-    return Copies(len(second), len(pairs), same, tuple(pairs[:shown]))
+    return CopiesFound(len(second), len(pairs), same, tuple(pairs[:shown]))
 
 
 def _nearest(

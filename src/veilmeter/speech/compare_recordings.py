@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.engine import Engine, Here, ordered
 from veilmeter.data.copies import (
-    Copies,
+    CopiesFound,
     CopyPair,
     Unchanged,
     fingerprint,
@@ -47,7 +47,9 @@ def unchanged_speech(
     return UnchangedSpeech(len(heard), len(copies), parts, tuple(copies[:_SHOWN]))
 
 
-def same_recordings(first: Sequence[Utterance], second: Sequence[Utterance], engine: Engine | None = None) -> Copies:
+def same_recordings(
+    first: Sequence[Utterance], second: Sequence[Utterance], engine: Engine | None = None
+) -> CopiesFound:
     """Recordings of the second set that are, but for level, delay or coding, one of the first under another id, such as
     one of the trials among the enrollment. Fingerprints find the pairs that are compared."""
     here = engine or Here()
@@ -64,7 +66,7 @@ def same_recordings(first: Sequence[Utterance], second: Sequence[Utterance], eng
             found.setdefault(b, CopyPair(a, b, abs(result.median.value), same))
     copies = list(found.values())
     compared = sum(len(prints[name]) > 0 for name in names[1])
-    return Copies(compared, len(copies), sum(bool(pair.same_speaker) for pair in copies), tuple(copies[:_SHOWN]))
+    return CopiesFound(compared, len(copies), sum(bool(pair.same_speaker) for pair in copies), tuple(copies[:_SHOWN]))
 
 
 def _spread(pairs: Sequence[tuple[Utterance, Utterance]], most: int | None) -> list[tuple[Utterance, Utterance]]:

@@ -193,7 +193,7 @@ def test_lhotse_supervisions(tmp_path: Path, suffix: str) -> None:
     assert [(p.kind, p.line) for p in corpus.problems] == [("missing-audio", 3), ("channels", 4), ("no-speaker", 5)]
     lines(tmp_path / f"x_recordings_test.{suffix}", RECORDING)
     lines(tmp_path / f"x_supervisions_test.{suffix}", supervision("z"))
-    with pytest.raises(InputError, match="several manifests.*--part"):
+    with pytest.raises(InputError, match=r"several manifests.*--part"):
         read_corpus(tmp_path)
     assert [u.id for u in read_corpus(tmp_path, part="test")] == ["z"]
 
@@ -227,7 +227,7 @@ def test_spane_datafiles(tmp_path: Path) -> None:
         for i in (1, 2, 3)
     ]  # fmt: skip
     file = lines(tmp_path / "libri.txt", *rows)
-    with pytest.raises(InputError, match="nobody says which folder that is.*--root"):
+    with pytest.raises(InputError, match=r"nobody says which folder that is.*--root"):
         read_corpus(file)
     corpus = read_corpus(file, roots=[tmp_path / "audio"])
     assert corpus.layout == "spane"

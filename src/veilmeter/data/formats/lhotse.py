@@ -30,23 +30,23 @@ def read(path: Path, options: ReadOptions) -> Reading:
     """The cuts of a file, or of a folder its supervisions with their recordings (else its cuts); `part` names one of
     several, as in `librispeech_supervisions_test-clean.jsonl.gz`."""
     if path.is_file():
-        return _Reader(path, options).cuts()
+        return _Manifest(path, options).cuts()
     for kind in ("supervisions", "cuts"):
         files = [file for file in _manifests(path, kind) if options.part is None or options.part in file.name]
         if len(files) > 1:
             names = ", ".join(file.name for file in files[:5])
             raise InputError(f"there are several manifests: {names}", path=path, fix="say which with --part")
         if files and kind == "cuts":
-            return _Reader(files[0], options).cuts()
+            return _Manifest(files[0], options).cuts()
         if files:
             recordings = files[0].with_name(files[0].name.replace("supervisions", "recordings"))
             if not recordings.is_file():
                 raise InputError("the recordings of these supervisions are missing", path=recordings)
-            return _Reader(files[0], options).supervisions(recordings)
+            return _Manifest(files[0], options).supervisions(recordings)
     raise InputError(f"there is no manifest {options.part!r}", path=path)
 
 
-class _Reader:
+class _Manifest:
     """Reads one manifest; what can't be used goes to the problems with its line."""
 
     def __init__(self, file: Path, options: ReadOptions) -> None:

@@ -1,4 +1,4 @@
-"""SpAnE datafiles: JSON Lines in a `.txt` with `path` (`{root}/LibriSpeech/...`), `label` (who speaks), `text`, `gender`.
+"""SpAnE datafiles: JSON Lines (`.txt`) with `path` (`{root}/LibriSpeech/...`), `label` (who speaks), `text`, `gender`.
 
 `{root}` stands for the folder that `--root` names. Keys that begin with `utt_` are attributes of the utterance, others
 of the speaker. Anonymized datafiles are sorted anew: ids are the paths below the root, never the rows.
