@@ -15,9 +15,9 @@ from veilmeter.cli.main import COMMANDS, app
 from veilmeter.core import engine
 
 EVERYWHERE = ("--json", "--csv", "--markdown", "--latex", "--quiet", "--jobs", "--cluster", "--offline", "--seed",
-              "--no-intervals", "--eer-method", "--strict", "--max-seconds", "--enrol", "--beside", "--part",
+              "--no-intervals", "--eer-method", "--strict", "--max-seconds", "--enroll", "--beside", "--part",
               "--root")  # fmt: skip
-OWN_WORDS = {("assess", "--json"), ("assess", "--enrol"), ("invert", "--enrol")}  # they take or give something else
+OWN_WORDS = {("assess", "--json"), ("assess", "--enroll"), ("invert", "--enroll")}  # they take or give something else
 
 
 def _commands() -> dict[str, Any]:

@@ -104,8 +104,8 @@ def command(
     from veilmeter.anonymizers.anonymize_corpus import anonymize_corpus
     from veilmeter.anonymizers.base import load_anonymizer
     from veilmeter.anonymizers.options import parse_options
+    from veilmeter.cli.exit_codes import Exit
     from veilmeter.cli.output import Form, Page, emit
-    from veilmeter.cli.problems import LEFT_OUT
     from veilmeter.cli.progress import shown
     from veilmeter.core.engine import open_engine
     from veilmeter.core.text import clean
@@ -141,7 +141,7 @@ def command(
     if not done.done:
         raise InputError("not one recording could be anonymized", path=corpus)
     if done.failed:
-        raise typer.Exit(LEFT_OUT)
+        raise typer.Exit(Exit.LEFT_OUT)
 
 
 def _facts(done: Anonymized) -> dict[str, object]:

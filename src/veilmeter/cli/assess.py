@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from veilmeter.assessment import Assessment
 
 COMMAND_CLASS = Lists
+# What `--help` shows; the rest is for `--help-all`.
+COMMON = (
+    "original", "anonymized", "attacker_run", "system", "option", "command_line", "attacker_runs", "vpc", "sets",
+    "suffix", "train_anonymized", "enroll", "trials", "attackers", "scores", "measures", "lengths", "by", "extractor",
+    "recognizer", "no_utility", "out", "seed", "no_intervals", "offline", "jobs", "no_report", "json", "quiet",
+)  # fmt: skip
 
 
 def command(
@@ -75,7 +81,7 @@ def command(
     ] = None,
     enroll: Annotated[
         list[str] | None,
-        typer.Option("--enroll", "--enrol", help="List of the utterances that people are known by."),
+        typer.Option("--enroll", help="List of the utterances that people are known by."),
     ] = None,
     trials: Annotated[
         list[str] | None, typer.Option("--trials", help="List of the utterances to name, or a trial key.")
@@ -151,7 +157,10 @@ def command(
         typer.Option("--weak-attacker", help="Trust no attacker with a higher EER on original speech (15)."),
     ] = None,
     precision: Annotated[
-        float | None, typer.Option("--precision", help="How well a rate of linking must be known to be claimed (0.1).")
+        float | None,
+        typer.Option(
+            "--precision", help="How well a rate of linking must be known to be claimed (10%).", parser=options.fraction
+        ),
     ] = None,
     title: Annotated[str | None, typer.Option("--title", help="For the report.")] = None,
     notice: Annotated[
@@ -176,7 +185,7 @@ def command(
     from functools import partial
 
     from veilmeter.assessment import assess, make_settings, read_toml
-    from veilmeter.cli.problems import LEFT_OUT
+    from veilmeter.cli.exit_codes import Exit
     from veilmeter.cli.progress import shown, stages
     from veilmeter.core.engine import cores
 
@@ -206,7 +215,7 @@ def command(
 
         print_verdict(assessment.results, folder, report)
     if assessment.left_out:
-        raise typer.Exit(LEFT_OUT)
+        raise typer.Exit(Exit.LEFT_OUT)
 
 
 # Options that say where the command runs and what it prints; all others are settings of the assessment.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from veilmeter.cli import options
+from veilmeter.cli import options, streams
 
 
 def command(
@@ -35,10 +35,9 @@ def command(
         for row in (columns, ("---",) * len(columns), *rows):
             print("| " + " | ".join(row) + " |")
         return
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    console = streams.console()
     table = Table(box=None, pad_edge=False, show_lines=False)
     # For 80 columns: what is learnt to undo the anonymizer stands with the extractor, and no word is ever cut, as a
     # name that others use is of no use without its end.

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from veilmeter.cli import options
+from veilmeter.cli.exit_codes import Exit
 from veilmeter.core.errors import Problem, VeilmeterError
 
 
@@ -66,7 +67,7 @@ def command(
     else:
         _print(results)
     if not all(found.usable for _, found in results):
-        raise typer.Exit(2)
+        raise typer.Exit(Exit.WRONG_INPUT)
 
 
 def _check(path: Path, check, trials: Path | None, layout: str | None, chosen):  # type: ignore[no-untyped-def]

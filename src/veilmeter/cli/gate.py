@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from veilmeter.cli import options
+from veilmeter.cli.exit_codes import Exit
 from veilmeter.cli.lists import Lists
 from veilmeter.core.errors import InputError
 
@@ -68,4 +69,4 @@ def command(
         if outcome.not_run:
             print(f"Attackers that were not run: {', '.join(outcome.not_run)}")
     if not outcome.passed:
-        raise typer.Exit(1)
+        raise typer.Exit(Exit.LIMIT_BROKEN)

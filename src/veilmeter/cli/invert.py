@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from veilmeter.attacks.inversion import Evaluation, InversionMap
     from veilmeter.data.embeddings import Embeddings
 
-OUTPUT, ATTACK, NEEDS = options.OUTPUT, "Attack", "What the attack needs"
+OUTPUT, ATTACK, NEEDS = options.OUTPUT, "Attack", options.NEEDS
 
 
 def command(
@@ -34,7 +34,9 @@ def command(
     ] = None,
     enrol: Annotated[
         Path | None,
-        options.vectors("Clear enrolment embeddings, for EER and Linkability. Default: the clear training set."),
+        options.vectors(
+            "Clear enrollment embeddings, for EER and Linkability. Default: the clear training set.", name="--enroll"
+        ),
     ] = None,
     trials: Annotated[
         list[Path] | None,
@@ -127,9 +129,7 @@ def command(
 
     Examples:
 
-        veilmeter invert --clear-train enrolls --anonymized-train enrolls_anon --clear-trials trials_f
-        --anonymized-trials trials_f_anon --pca 70 --by-gender
-
+        veilmeter invert --clear-train a --anonymized-train a_anon --clear-trials b --anonymized-trials b_anon --pca 70
         veilmeter invert ... --learning-curve --label-noise --figures figures --save-map map.npz
     """
     from contextlib import closing

@@ -20,7 +20,7 @@ CURVE, MORE = options.CURVE, options.MORE
 
 
 def command(
-    enrol: options.Enrol,
+    enrol: options.Enroll,
     test: options.Test,
     speakers: Annotated[
         list[str] | None,
@@ -69,9 +69,9 @@ def command(
 
     Examples:
 
-        veilmeter linkability --enrol enrolls.npz --test trials_anon.npz --speakers 20,100,1000 --length 1,3
+        veilmeter linkability --enroll enrolls.npz --test trials_anon.npz --speakers 20,100,1000 --length 1,3
 
-        veilmeter linkability --enrol xvect_enrolls --test xvect_trials_anon --population 1e6 --ranks --figures out
+        veilmeter linkability --enroll xvect_enrolls --test xvect_trials_anon --population 1e6 --ranks --figures out
     """
     from contextlib import closing
 

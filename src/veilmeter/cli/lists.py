@@ -1,21 +1,85 @@
-"""Options that take several values after one name: `--lengths 1 3 30` beside `--lengths 1 --lengths 3`."""
+"""The kinds of command there are. Lists have one syntax everywhere: `--lengths 1,3`, repeated, or both."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
 from typer.core import TyperCommand
 
+from veilmeter.cli.help import help_text
 from veilmeter.core.errors import InputError
 
+OLD_SPELLINGS = {"--enrol": "--enroll"}  # understood, no longer shown
 
-class Lists(TyperCommand):
-    """Every repeatable option takes all words that follow it, up to the next option or `--`."""
+
+class Command(TyperCommand):
+    """Every repeatable option takes commas too; `common` are the parameters that `--help` shows."""
+
+    common: tuple[str, ...] = ()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        several = {name for one in self.params if getattr(one, "multiple", False) for name in one.opts}
-        return super().parse_args(ctx, spread(args, several))
+        if "--help-all" in args[: args.index("--")] if "--" in args else "--help-all" in args:
+            print(help_text(ctx, self, everything=True))
+            ctx.exit()
+        return super().parse_args(ctx, separated(self._respelled(args), self._repeatable()))
+
+    def get_help(self, ctx: Any) -> str:
+        return help_text(ctx, self, self.common)
+
+    def _respelled(self, args: list[str]) -> list[str]:
+        known = {name for option in self.params for name in option.opts}
+        return [_respelled(word) if OLD_SPELLINGS.get(word.partition("=")[0]) in known else word for word in args]
+
+    def _repeatable(self) -> set[str]:
+        return {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
+
+
+class Lists(Command):
+    """Every repeatable option takes all words that follow it as well, up to the next option or `--`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, spread(self._respelled(args), self._repeatable()))
+
+
+def _respelled(word: str) -> str:
+    name, has_value, value = word.partition("=")
+    return OLD_SPELLINGS[name] + has_value + value
+
+
+def separated(args: list[str], several: set[str]) -> list[str]:
+    """The values of repeatable options, each by itself.
+
+    >>> separated(["a,b", "--lengths", "1,3", "--out=c,d", "--lengths=7"], {"--lengths"})
+    ['a,b', '--lengths', '1', '--lengths', '3', '--out=c,d', '--lengths', '7']
+    """
+    result: list[str] = []
+    words = iter(enumerate(args))
+    for place, word in words:
+        if word == "--":
+            return result + args[place:]
+        name, has_value, value = word.partition("=")
+        if name in several and has_value:
+            result += [item for piece in pieces(value) for item in (name, piece)]
+        elif word in several and place + 1 < len(args):
+            _, value = next(words)
+            result += [item for piece in pieces(value) for item in (word, piece)]
+        else:
+            result.append(word)
+    return result
+
+
+def pieces(value: str) -> list[str]:
+    """A value cut at its commas, unless it is the name of a file or a single NAME=VALUE.
+
+    >>> pieces("1,3"), pieces("eer=30,deid=95"), pieces("range=[1,2]")
+    (['1', '3'], ['eer=30', 'deid=95'], ['range=[1,2]'])
+    """
+    parts = [part.strip() for part in value.split(",") if part.strip()]
+    if len(parts) < 2 or os.path.exists(value) or ("=" in value and not all("=" in part for part in parts)):
+        return [value]
+    return parts
 
 
 def spread(args: list[str], several: set[str]) -> list[str]:
@@ -24,27 +88,27 @@ def spread(args: list[str], several: set[str]) -> list[str]:
     >>> spread(["a", "--lengths", "1", "3", "--out", "b", "c"], {"--lengths"})
     ['a', '--lengths', '1', '--lengths', '3', '--out', 'b', 'c']
     """
-    found: list[str] = []
+    result: list[str] = []
     current: str | None = None
     taken = 0
     for number, word in enumerate(args):
         if word == "--":
-            return found + args[number:]
+            return result + args[number:]
         if word in several:
             current, taken = word, 0
-            found.append(word)
-        elif word.startswith("--") or (word.startswith("-") and not _number(word)):
+            result.append(word)
+        elif word.startswith("--") or (word.startswith("-") and not _is_number(word)):
             current = None
-            found.append(word)
+            result.append(word)
         else:
             if current is not None and taken:
-                found.append(current)
+                result.append(current)
             taken += 1
-            found.append(word)
-    return found
+            result.append(word)
+    return result
 
 
-def _number(word: str) -> bool:
+def _is_number(word: str) -> bool:
     try:
         float(word)
     except ValueError:
@@ -58,7 +122,7 @@ def numbers(words: Sequence[str] | None, option: str, *, least: int = 1) -> list
     >>> numbers(["20,100", "1e3"], "--speakers")
     [20, 100, 1000]
     """
-    found = []
+    values = []
     for word in ",".join(words or []).split(","):
         if not word.strip():
             continue
@@ -68,5 +132,5 @@ def numbers(words: Sequence[str] | None, option: str, *, least: int = 1) -> list
             raise InputError(f"{option} {word.strip()!r} is not a number", fix=f"as in {option} 20,100,1000") from None
         if value != value or abs(value) > 1e15 or value != int(value) or value < least:
             raise InputError(f"{option} {word.strip()} makes no sense", fix=f"give whole numbers from {least} up")
-        found.append(int(value))
-    return sorted(set(found))
+        values.append(int(value))
+    return sorted(set(values))

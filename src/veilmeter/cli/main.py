@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import signal
@@ -12,33 +13,25 @@ import typer
 from typer.core import TyperGroup
 
 from veilmeter._version import __version__
-from veilmeter.core.errors import VeilmeterError
+from veilmeter.cli.exit_codes import Exit
+from veilmeter.cli.help import group_text
+from veilmeter.cli.lists import Command
+from veilmeter.cli.streams import output_is_closed, prepare_streams
+from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.extras import explained
 from veilmeter.core.files import said
 from veilmeter.core.text import clean
 
 # In the order in which a person meets them. Each name is a module of this package with a function `command`;
 # what is heavy is imported inside that function, so that `--help` is quick.
-COMMANDS = (
-    "demo",
-    "check",
-    "assess",
-    "report",
-    "compare",
-    "gate",
-    "measure",
-    "similarity",
-    "linkability",
-    "singling-out",
-    "invert",
-    "anonymize",
-    "embed",
-    "transcribe",
-    "utility",
-    "train",
-    "attackers",
-    "cache",
+SECTIONS = (
+    ("Begin", ("demo", "check")),
+    ("Assess", ("assess", "report", "compare", "gate")),
+    ("Measure", ("measure", "similarity", "linkability", "singling-out", "invert", "utility")),
+    ("Prepare", ("anonymize", "embed", "transcribe", "train")),
+    ("Look up", ("attackers", "cache")),
 )
+COMMANDS = tuple(name for _, names in SECTIONS for name in names)
 
 
 class Commands(TyperGroup):
@@ -57,15 +50,35 @@ class Commands(TyperGroup):
             if error.name != module_name:
                 raise
             return None
+        built: Any
         if hasattr(module, "app"):  # a group such as `cache clear`
             built = typer.main.get_command(module.app)
         else:
             single = typer.Typer(add_completion=False, rich_markup_mode="rich")
             # A module may bring its own kind of command, such as one whose options take several values (`Lists`).
-            single.command(cmd_name, cls=getattr(module, "COMMAND_CLASS", None))(module.command)
+            single.command(cmd_name, cls=getattr(module, "COMMAND_CLASS", Command))(module.command)
             built = typer.main.get_command(single)
+            built.common = getattr(module, "COMMON", ())
         built.name = cmd_name
         return built
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], COMMANDS, 1)
+            fix = f"did you mean {near[0]!r}?" if near else "veilmeter --help lists them"
+            raise InputError(f"there is no command {args[0]!r}", fix=fix)
+        return super().resolve_command(ctx, args)
+
+    def get_help(self, ctx: Any) -> str:
+        return group_text(ctx, self, SECTIONS)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # here, as the library of the command line would end with 1
+            if output_is_closed():
+                raise SystemExit(Exit.PIPE_CLOSED) from None
+            raise
 
 
 app = typer.Typer(
@@ -90,33 +103,42 @@ def veilmeter(
     """Measure what a voice anonymizer still gives away: who can be recognized, by whom, and how surely."""
 
 
-STOPPED = 130
-
-
 def main() -> None:
     signal.signal(signal.SIGTERM, _stop)
+    prepare_streams()
     try:
-        app()
+        app(prog_name="veilmeter")
     except VeilmeterError as error:
-        print(f"error: {_printable(str(error))}", file=sys.stderr)
-        raise SystemExit(2) from None
+        _wrong(str(error))
     except SystemExit as leave:
-        if leave.code == STOPPED:  # typer turns Ctrl-C into this without a word
+        if leave.code == Exit.STOPPED:  # typer turns Ctrl-C into this without a word
             print("stopped; what was done is kept, the same command goes on from there", file=sys.stderr)
+        _flush()
         raise
-    except BrokenPipeError:
-        sys.stderr.close()
-        raise SystemExit(141) from None
     except ModuleNotFoundError as error:
         if (missing := explained(error)) is None:
             _our_mistake(error)
-        print(f"error: {missing}", file=sys.stderr)
-        raise SystemExit(2) from None
+        _wrong(str(missing))
     except OSError as error:
-        print(f"error: {_printable(str(said(error, error.filename or 'a file')))}", file=sys.stderr)
-        raise SystemExit(2) from None
+        if isinstance(error, BrokenPipeError) and output_is_closed():
+            raise SystemExit(Exit.PIPE_CLOSED) from None
+        _wrong(str(said(error, error.filename or "a file")))
     except Exception as error:
         _our_mistake(error)
+
+
+def _flush() -> None:
+    """What is still to be written, here and not when Python ends, which would complain about a closed pipe."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        if output_is_closed():
+            raise SystemExit(Exit.PIPE_CLOSED) from None
+
+
+def _wrong(text: str) -> NoReturn:
+    print(f"error: {_printable(text)}", file=sys.stderr)
+    raise SystemExit(Exit.WRONG_INPUT) from None
 
 
 def _our_mistake(error: Exception) -> NoReturn:
@@ -127,7 +149,7 @@ def _our_mistake(error: Exception) -> NoReturn:
         "This is a mistake of ours. Please report it with what VEILMETER_DEBUG=1 and the same command print.",
         file=sys.stderr,
     )
-    raise SystemExit(70) from None
+    raise SystemExit(Exit.OUR_MISTAKE) from None
 
 
 def _stop(_number: int, _frame: Any) -> None:

@@ -11,7 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
-CURVE, MORE, OUTPUT = "Curve", "More measures", "Output"  # panels of the help
+# What options are for, as the help groups them. Where a help would be longer than a page, those of LATER are left for
+# `--help-all`, the first of them first.
+CURVE, MORE, OUTPUT, CORPUS, COMPUTATION = "Curve", "More measures", "Output", "Corpus", "Computation"
+NEEDS = "What the attack needs"
+LATER = (COMPUTATION, CORPUS, MORE, NEEDS)
 VECTORS = "FILE_OR_FOLDER"
 VECTOR_FORMATS = "an x-vector folder with meta/, ark/scp, npz, h5 or Parquet"
 
@@ -27,7 +31,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_pane
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV.", rich_help_panel=OUTPUT)]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown.", rich_help_panel=OUTPUT)]
 Latex = Annotated[bool, typer.Option("--latex", help="Print a LaTeX table.", rich_help_panel=OUTPUT)]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on standard error.", rich_help_panel=OUTPUT)]
 
 
 def figures(what: str) -> Any:
@@ -39,33 +43,51 @@ def figures(what: str) -> Any:
 
 # --- how it is computed
 
-_SEED = typer.Option("--seed", help="Of everything drawn at random: the same seed, the same result.", min=0)
+_SEED = typer.Option(
+    "--seed", help="Of everything drawn at random: the same seed, the same result.", min=0, rich_help_panel=COMPUTATION
+)
 Seed = Annotated[int, _SEED]
 MaybeSeed = Annotated[int | None, _SEED]  # where a file of settings may say it
-NoIntervals = Annotated[bool, typer.Option("--no-intervals", help="Values only, quickly.")]
+NoIntervals = Annotated[bool, typer.Option("--no-intervals", help="Values only, quickly.", rich_help_panel=COMPUTATION)]
 EerMethod = Annotated[
     str, typer.Option(help="rocch (convex hull of the ROC), roc (as scikit-learn's ROC gives it) or interpolated.")
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Processes on this machine; by default one a core. Results do not depend on it.",
-                 min=1, show_default=False),
+    typer.Option(metavar="N", help="Processes on this machine; by default one per core. Results do not depend on it.",
+                 min=1, show_default=False, rich_help_panel=COMPUTATION),
 ]  # fmt: skip
-Cluster = Annotated[str | None, typer.Option(metavar="ADDRESS", help=CLUSTER_HELP, show_default=False)]
-Offline = Annotated[bool, typer.Option("--offline", help="Fetch nothing, not even an extractor's weights.")]
+Cluster = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help=CLUSTER_HELP, show_default=False, rich_help_panel=COMPUTATION)
+]
+Offline = Annotated[
+    bool, typer.Option("--offline", help="Fetch nothing, not even an extractor's weights.", rich_help_panel=COMPUTATION)
+]
 
 # --- corpora and runs
 
 Corpus = Annotated[Path, typer.Argument(help="A corpus in any known layout, or a CSV (path, speaker, ...).")]
 Layout = Annotated[
     str | None,
-    typer.Option(help="How the corpus lies on disk, if it is not recognized: folder, kaldi, vpc, csv, ..."),
+    typer.Option(
+        help="How the corpus lies on disk, if it is not recognized: folder, kaldi, vpc, csv, ...",
+        rich_help_panel=CORPUS,
+    ),
 ]
-Part = Annotated[str | None, typer.Option(help="One part of the corpus: test-clean, test, libri_test, mic1...")]
-Suffix = Annotated[str | None, typer.Option(help="The variant of VoicePrivacy data: '' is the original, or _anon...")]
+Part = Annotated[
+    str | None,
+    typer.Option(help="One part of the corpus: test-clean, test, libri_test, mic1...", rich_help_panel=CORPUS),
+]
+Suffix = Annotated[
+    str | None,
+    typer.Option(help="The variant of VoicePrivacy data: '' is the original, or _anon...", rich_help_panel=CORPUS),
+]
 Roots = Annotated[
     list[Path] | None,
-    typer.Option(help="A further folder that audio may lie in; for Kaldi folders the only ones it may lie in."),
+    typer.Option(
+        help="A further folder that audio may lie in; for Kaldi folders the only ones it may lie in.",
+        rich_help_panel=CORPUS,
+    ),
 ]
 Columns = Annotated[
     list[str] | None,
@@ -73,6 +95,7 @@ Columns = Annotated[
         metavar="MEANING=COLUMN",
         help="What columns of a table are called, as in path=audio_path,speaker=speaker_id.",
         show_default=False,
+        rich_help_panel=CORPUS,
     ),
 ]
 Channel = Annotated[
@@ -81,12 +104,17 @@ Channel = Annotated[
         metavar="N|mix",
         help="The channel of recordings with several that differ, from 0, or the mean of all; a list may name it too.",
         show_default=False,
+        rich_help_panel=CORPUS,
     ),
 ]
-MaxSeconds = Annotated[float, typer.Option(help="Leave out longer recordings.", min=1)]
+MaxSeconds = Annotated[float, typer.Option(help="Leave out longer recordings.", min=1, rich_help_panel=CORPUS)]
 Strict = Annotated[
     bool,
-    typer.Option("--strict", help="Stop at the first recording or vector that can't be used; else it is left out."),
+    typer.Option(
+        "--strict",
+        help="Stop at the first recording or vector that can't be used; else it is left out.",
+        rich_help_panel=CORPUS,
+    ),
 ]
 Run = Annotated[Path, typer.Argument(help="The folder that `assess --out` wrote.")]
 
@@ -107,9 +135,11 @@ Language = Annotated[
 # --- embeddings of an attacker and of the protected speech
 
 
-def vectors(text: str, panel: str | None = None) -> Any:
+def vectors(text: str, panel: str | None = None, *, name: str | None = None) -> Any:
     """An option that names embeddings."""
-    return typer.Option(metavar=VECTORS, help=text, show_default=False, rich_help_panel=panel)
+    return typer.Option(
+        *([name] if name else []), metavar=VECTORS, help=text, show_default=False, rich_help_panel=panel
+    )
 
 
 def several(metavar: str, text: str, panel: str) -> Any:
@@ -117,8 +147,9 @@ def several(metavar: str, text: str, panel: str) -> Any:
     return typer.Option(metavar=metavar, help=text, show_default=False, rich_help_panel=panel)
 
 
-Enrol = Annotated[
-    Path, vectors("Embeddings of the people the attacker knows; all utterances of a speaker are averaged.")
+Enroll = Annotated[
+    Path,
+    vectors("Embeddings of the people the attacker knows; all utterances of a speaker are averaged.", name="--enroll"),
 ]
 Test = Annotated[Path, vectors("Embeddings of the protected recordings, of the same extractor.")]
 Attributes = Annotated[
@@ -131,3 +162,19 @@ Beside = Annotated[
     several("NAME=FILE", "JSON of an earlier run, drawn too: another attacker, or the other measure of the same.",
             OUTPUT),
 ]  # fmt: skip
+
+
+# --- fractions
+
+
+def fraction(text: str) -> float:
+    """A number between 0 and 1, also as a percentage.
+
+    >>> fraction("20%"), fraction("0.2")
+    (0.2, 0.2)
+    """
+    words = text.strip()
+    try:
+        return float(words[:-1]) / 100 if words.endswith("%") else float(words)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is neither a fraction such as 0.2 nor a percentage such as 20%") from None

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from veilmeter._version import __version__
+from veilmeter.cli import streams
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import plain, to_json
@@ -109,12 +110,11 @@ def _cells(one: Estimate) -> tuple[str, str, str, str, str, str]:
 
 
 def _print_table(page: Page) -> None:
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = streams.console()
     console.print(Text(clean(page.title), style="bold"))
     for line in page.lead:
         console.print(Text("\n" + clean(line)))

@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from veilmeter.core.errors import Problem
 
-LEFT_OUT = 3
-"""The exit code when the result is there but some recordings are not in it."""
-
 _LISTED = 100
 
 

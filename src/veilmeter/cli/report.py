@@ -24,7 +24,8 @@ def command(
         int | None, typer.Option(help="People an attacker has recordings of; by default those that were assessed.")
     ] = None,
     threshold: Annotated[
-        float | None, typer.Option(help="A risk you chose as the limit (0.09, say); drawn into the curves.")
+        float | None,
+        typer.Option(help="A risk you chose as the limit (9%, say); drawn into the curves.", parser=options.fraction),
     ] = None,
     paper: Annotated[str, typer.Option(help="Of the PDF and the DOCX: a4 or letter.")] = "a4",
     with_audio: Annotated[

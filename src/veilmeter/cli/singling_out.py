@@ -20,7 +20,7 @@ PREDICATES = 495  # as many as in the paper
 
 
 def command(
-    enrol: options.Enrol,
+    enrol: options.Enroll,
     test: options.Test,
     speakers: Annotated[
         list[str] | None,
@@ -71,9 +71,9 @@ def command(
 
     Examples:
 
-        veilmeter singling-out --enrol enrolls.npz --test trials_anon.npz --speakers 20,100 --length 1,3
+        veilmeter singling-out --enroll enrolls.npz --test trials_anon.npz --speakers 20,100 --length 1,3
 
-        veilmeter singling-out --enrol xvect_enrolls --test xvect_trials_anon --rule balanced --attribute gender
+        veilmeter singling-out --enroll xvect_enrolls --test xvect_trials_anon --rule balanced --attribute gender
     """
     from veilmeter.cli import legal
     from veilmeter.cli.output import Page, chosen_form, emit

@@ -45,8 +45,8 @@ def command(
     """
     from contextlib import closing
 
+    from veilmeter.cli.exit_codes import Exit
     from veilmeter.cli.output import Form, Page, emit
-    from veilmeter.cli.problems import LEFT_OUT
     from veilmeter.cli.progress import shown
     from veilmeter.core.engine import open_engine
     from veilmeter.data.corpus import read_corpus
@@ -65,7 +65,7 @@ def command(
     else:
         _print(done)
     if done.skipped:
-        raise typer.Exit(LEFT_OUT)
+        raise typer.Exit(Exit.LEFT_OUT)
 
 
 def _facts(done: Transcribed) -> dict[str, Any]:

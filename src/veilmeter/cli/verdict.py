@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from veilmeter.cli import streams
+
 if TYPE_CHECKING:
     from veilmeter.results.model import Results
 
@@ -25,14 +27,13 @@ LAWYERS = (
 
 
 def print_verdict(results: Results, folder: Path | str, report: Path | None = None) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from veilmeter.core.text import clean
     from veilmeter.results.trust import doubts
 
-    console = Console(highlight=False)
+    console = streams.console()
     verdict, protocol = results.verdict, results.protocol
 
     def paragraph(text: str, style: str = "") -> None:

@@ -46,7 +46,7 @@ def watched_files(program: str, fixed: Sequence[str], *, look_inside: bool = Tru
     paths = [Path(os.path.abspath(found))]
     for argument in fixed:
         for candidate in dict.fromkeys((argument, argument.partition("=")[2])):
-            path = Path(candidate).expanduser()
+            path = Path(candidate)  # as the program gets it: no shell turns ~ into a folder
             if candidate and len(candidate) < 4096 and _exists(path):
                 paths.append(Path(os.path.abspath(path)))
     modules = tuple(fixed[place + 1] for place, word in enumerate(fixed[:-1]) if word == "-m")

@@ -1,0 +1,134 @@
+"""Help that a person can read: what the command does, examples in one piece, options by purpose with their defaults.
+
+A command whose module names its `COMMON` options shows these with `--help` and all of them with `--help-all`.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from veilmeter.cli.options import LATER
+
+WIDEST = 100
+MOST_LINES = 60
+NAMES = 27  # columns for the names of options
+_KINDS = {"int": "N", "float": "NUMBER", "path": "PATH"}
+_MARKUP = re.compile(r"\[/?(?:bold|dim|italic|cyan)\]")
+
+
+def help_text(ctx: Any, command: Any, common: Sequence[str] = (), *, everything: bool = False) -> str:
+    """The help of a command: `common` are the parameters that it shows, all where there are none."""
+    if not everything and not common:
+        common = _fitting(ctx, command)
+    return "\n".join(_lines(ctx, command, common, min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)))
+
+
+def _fitting(ctx: Any, command: Any) -> list[str]:
+    """The parameters that make a help of one page: all, or without those for which there is `--help-all`."""
+    shown = list(command.params)
+    for title in LATER:
+        if len(_lines(ctx, command, [p.name for p in shown], WIDEST)) <= MOST_LINES:
+            break
+        shown = [p for p in shown if getattr(p, "rich_help_panel", None) != title]
+    return [p.name for p in shown]
+
+
+def _lines(ctx: Any, command: Any, names: Sequence[str], width: int) -> list[str]:
+    about, examples = _split(command.help or "")
+    lines = [f"Usage: {ctx.command_path} {' '.join(command.collect_usage_pieces(ctx))}", ""]
+    lines += _paragraphs(about, width)
+    shown = [p for p in command.params if not names or p.name in names or _is_argument(p)]
+    for title, parameters in _by_purpose(p for p in shown if not getattr(p, "hidden", False)):
+        lines += ["", f"{title}:"]
+        for parameter in parameters:
+            lines += _entry(ctx, parameter, width)
+    if examples:
+        lines += ["", "Examples:", *(f"  {line}" for line in examples)]
+    more = len(command.params) - len(shown)
+    if more:
+        lines += ["", f"{more} more options: {ctx.command_path} --help-all"]
+    return lines
+
+
+def group_text(ctx: Any, group: Any, sections: Iterable[tuple[str, Sequence[str]]]) -> str:
+    """The help of `veilmeter` itself: its commands by purpose, one line each."""
+    lines = [f"Usage: {ctx.command_path} [--version] COMMAND ...", "", *_paragraphs(group.help or "", WIDEST)]
+    for title, names in sections:
+        lines += ["", f"{title}:"]
+        for name in names:
+            command = group.get_command(ctx, name)
+            lines.append(f"  {name:14} {_summary(command.help or '')}")
+    return "\n".join([*lines, "", "veilmeter COMMAND --help says more."])
+
+
+def _summary(text: str) -> str:
+    return " ".join(_MARKUP.sub("", text).strip().split("\n\n")[0].split())
+
+
+def _split(text: str) -> tuple[str, list[str]]:
+    """The words of a docstring and the example lines behind `Examples:`."""
+    about, _, rest = textwrap.dedent(text).partition("Examples:")
+    return about.strip(), [line.strip() for line in rest.splitlines() if line.strip()]
+
+
+def _paragraphs(text: str, width: int) -> list[str]:
+    lines: list[str] = []
+    for paragraph in _MARKUP.sub("", text).split("\n\n"):
+        if paragraph.strip():
+            lines += ([""] if lines else []) + textwrap.wrap(" ".join(paragraph.split()), width)
+    return lines
+
+
+def _is_argument(parameter: Any) -> bool:
+    return getattr(parameter, "param_type_name", "") == "argument"
+
+
+def _by_purpose(parameters: Iterable[Any]) -> list[tuple[str, list[Any]]]:
+    """In the order in which the purposes come up; what has none of its own comes first, output and help last."""
+    groups: dict[str, list[Any]] = {"Arguments": [], "Options": []}
+    for parameter in parameters:
+        title = "Arguments" if _is_argument(parameter) else getattr(parameter, "rich_help_panel", None) or "Options"
+        groups.setdefault(title, []).append(parameter)
+    last = groups.pop("Output", [])
+    return [(title, rows) for title, rows in [*groups.items(), ("Output", last)] if rows]
+
+
+def _entry(ctx: Any, parameter: Any, width: int) -> list[str]:
+    text = " ".join(_MARKUP.sub("", getattr(parameter, "help", None) or "").split())
+    default = _default(ctx, parameter)
+    text += f" [default: {default}]" if default else ""
+    names = _names(parameter)
+    indent = " " * (NAMES + 2)
+    if len(names) > NAMES:
+        return [f"  {names}", *textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent)]
+    first = f"  {names:{NAMES}}"
+    return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=indent) or [first.rstrip()]
+
+
+def _names(parameter: Any) -> str:
+    if _is_argument(parameter):
+        return str(parameter.metavar or parameter.name.upper())
+    names = ", ".join(parameter.opts)
+    if getattr(parameter, "is_flag", False):
+        return names
+    return f"{names} {parameter.metavar or _kind(parameter)}"
+
+
+def _kind(parameter: Any) -> str:
+    """What a value looks like; typer has told it in two ways."""
+    annotation = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
+    text = str(annotation or getattr(getattr(parameter, "type", None), "name", "")).lower()
+    return next((word for kind, word in _KINDS.items() if kind in text), "TEXT")
+
+
+def _default(ctx: Any, parameter: Any) -> str:
+    if _is_argument(parameter) or not getattr(parameter, "show_default", True) or getattr(parameter, "is_flag", False):
+        return ""
+    value = parameter.get_default(ctx)
+    if value is None or value == () or value == []:
+        return ""
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

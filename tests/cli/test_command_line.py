@@ -1,0 +1,153 @@
+"""The command line as a whole: its help, its lists, its suggestions, its exit codes, on any terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from veilmeter.cli.exit_codes import MEANINGS, Exit
+from veilmeter.cli.lists import pieces, separated
+from veilmeter.cli.main import COMMANDS, app
+from veilmeter.cli.options import fraction
+from veilmeter.core.errors import InputError
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.formats.vectors import write_embeddings
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = [sys.executable, "-m", "veilmeter.cli.main"]
+
+
+def shown(*words: str, columns: int = 100) -> str:
+    done = CliRunner().invoke(app, list(words), env={"COLUMNS": str(columns)}, prog_name="veilmeter")
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_fits_a_page_and_all_of_it_names_every_option(name: str) -> None:
+    text = shown(name, "--help")
+    assert len(text.splitlines()) <= 60
+    command = typer.main.get_command(app).get_command(None, name)  # type: ignore[attr-defined]
+    if hasattr(command, "commands"):
+        return
+    everything = shown(name, "--help-all")
+    options = [word for one in command.params for word in one.opts if word.startswith("--") and word != "--help"]
+    assert [word for word in options if not re.search(rf"^  (--[a-z-]+, )*{word}\b", everything, re.MULTILINE)] == []
+    hidden = [word for word in options if word not in text]
+    assert bool(hidden) == ("--help-all" in text)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("columns", [60, 100])
+def test_examples_are_in_one_piece(name: str, columns: int) -> None:
+    _, _, examples = shown(name, "--help", columns=columns).partition("Examples:\n")
+    for line in filter(None, examples.partition("\n\n")[0].splitlines()):
+        assert line.startswith("  veilmeter "), line
+
+
+def test_the_list_of_commands_has_all_of_them_once() -> None:
+    text = shown("--help")
+    assert re.findall(r"^  ([a-z-]+) ", text, re.MULTILINE) == list(COMMANDS)
+    assert max(map(len, text.splitlines())) <= 130
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("asses", "assess"), ("linkabilty", "linkability"), ("rapport", "report")]
+)
+def test_a_misspelled_command_is_suggested(typed: str, meant: str) -> None:
+    done = CliRunner().invoke(app, [typed])
+    assert isinstance(done.exception, InputError)
+    assert f"did you mean {meant!r}" in str(done.exception)
+
+
+def test_lists_with_commas_repeated_or_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = ["--lengths", "1", "--lengths", "3"]
+    for words in (["--lengths", "1,3"], ["--lengths=1,3"], ["--lengths", "1", "--lengths", "3"]):
+        assert separated(words, {"--lengths"}) == wanted
+    assert separated(["--out", "a,b"], {"--lengths"}) == ["--out", "a,b"]
+    assert separated(["--lengths", "1", "--", "--lengths", "1,3"], {"--lengths"})[-2:] == ["--lengths", "1,3"]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data,v2").mkdir()
+    assert pieces("data,v2") == ["data,v2"]
+    assert pieces("informed:linkability@20,L3=0.2") == ["informed:linkability@20,L3=0.2"]
+    assert pieces("a=1, b=2") == ["a=1", "b=2"]
+
+
+def test_percentages_where_fractions_are_meant() -> None:
+    assert (fraction("20%"), fraction(" 0.2 ")) == (0.2, 0.2)
+    with pytest.raises(typer.BadParameter, match="20%"):
+        fraction("a fifth")
+
+
+def test_the_old_spelling_is_understood(tmp_path: Path) -> None:
+    vectors(tmp_path)
+    for spelling in ("--enroll", "--enrol"):
+        assert "Linkability" in shown("linkability", spelling, str(tmp_path / "a.npz"), "--test",
+                                      str(tmp_path / "a.npz"), "--no-intervals")  # fmt: skip
+    assert "--enrol " not in shown("linkability", "--help")
+
+
+def test_exit_codes_are_documented() -> None:
+    text = (ROOT / "docs" / "exit-codes.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| (.+) \|$", text, re.MULTILINE)
+    documented = {int(code): meaning.replace("\\|", "|") for code, meaning in rows}
+    assert documented == {int(code): meaning for code, meaning in MEANINGS.items()}
+
+
+def vectors(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    speakers = [f"Zoé{number // 4}" for number in range(32)]
+    ids = [f"{speaker}-{number}" for number, speaker in enumerate(speakers)]
+    write_embeddings(Embeddings(rng.standard_normal((32, 8)), ids, speakers), folder / "a.npz")
+
+
+def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
+    vectors(tmp_path)
+    words = ["linkability", "--enroll", "a.npz", "--test", "a.npz", "--per-speaker", "--no-intervals", "--json"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as out:
+        done = subprocess.run([*PROGRAM, *words], cwd=tmp_path, stdout=out, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == Exit.PIPE_CLOSED
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize("words", [["similarity", "--original", "a.npz", "--anonymized", "a.npz"],
+                                   ["linkability", "--enroll", "a.npz", "--test", "a.npz", "--per-speaker"],
+                                   ["attackers"], ["assess", "--help-all"]])  # fmt: skip
+def test_terminals_that_know_only_ascii(words: list[str], tmp_path: Path) -> None:
+    vectors(tmp_path)
+    quick = ["--no-intervals"] if words[0] in ("similarity", "linkability") else []
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
+    done = subprocess.run([*PROGRAM, *words, *quick], cwd=tmp_path, capture_output=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii()
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [("linkability --enroll a.npz --test a.npz --no-intervals", Exit.DONE), ("cache show", Exit.WRONG_INPUT)],
+)
+def test_no_home_and_a_user_nobody_knows(line: str, code: Exit, tmp_path: Path) -> None:
+    vectors(tmp_path)
+    gone = ("HOME", "XDG_CACHE_HOME", "USER", "LOGNAME", "VEILMETER_CACHE")
+    environment = {key: value for key, value in os.environ.items() if key not in gone}
+    program = (
+        "import pwd, sys\n"
+        "def nobody(key): raise KeyError(key)\n"
+        "pwd.getpwuid = pwd.getpwnam = nobody\n"
+        f"sys.argv = ['veilmeter', *{line.split()!r}]\n"
+        "from veilmeter.cli.main import main\nmain()"
+    )
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == code, done.stderr
+    assert code == Exit.DONE or "VEILMETER_CACHE" in done.stderr
