@@ -12,6 +12,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.results import trust
 from veilmeter.results.model import Check, Criterion, Level, Results
 from veilmeter.results.trust import TrustFacts
+from veilmeter.results.usability import STILL_SPEECH
 
 FINE = TrustFacts(compared=80, unchanged=0, trials=40, copies=0, own_runs=1)
 EITHER, HIGHER, LOWER = "lower or higher than these figures", "may be higher than", "may be lower than"
@@ -196,8 +197,10 @@ def test_every_check_says_what_its_failure_means() -> None:
         trust.UPRIGHT: HIGHER,
         trust.OWN_RUNS: HIGHER,
         trust.LENGTHS: HIGHER,
+        STILL_SPEECH: EITHER,
     }
-    assert {name for name, check in checks.items() if not check.failed} == {trust.OWN_RUNS, trust.LENGTHS}
+    unfailed = {name for name, check in checks.items() if not check.failed}
+    assert unfailed == {trust.OWN_RUNS, trust.LENGTHS, STILL_SPEECH}
     assert set(checks) == set(expected)
     doubts = trust.doubts(replace(results, checks=tuple(checks.values())))
     for name, words in expected.items():

@@ -12,7 +12,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.results import levels
 from veilmeter.results.criteria import criteria
-from veilmeter.results.model import AttackerResult, Level, Part, People, Results
+from veilmeter.results.model import AttackerResult, Chance, Level, Part, People, Results
 from veilmeter.results.trust import TrustFacts
 from veilmeter.results.verdict import LAWYER, conclude
 
@@ -118,8 +118,6 @@ def test_smaller_sets_count_where_they_are_sure() -> None:
 
 
 def test_the_luck_of_the_luckiest_is_said() -> None:
-    from veilmeter.results.model import Chance
-
     results = replace(
         measured(ignorant=[with_p(0.08, 0.4, low=0.02, high=0.15)]),
         chance=Chance(draws=500, tests=10, best_link=0.12, exposed=0.3, exposed_p=1.0),
@@ -150,6 +148,16 @@ def test_singling_out_that_is_not_known_is_not_low() -> None:
     assert concluded(ignorant=[residual(0.0, -0.1, 0.1)]).verdict.level == "low"
     assert concluded(ignorant=[residual(0.2, 0.15, 0.25)]).verdict.level == "raised"
     assert concluded(ignorant=[residual(0.5, 0.4, 0.6)]).verdict.level == "high"
+
+
+def test_singling_out_that_nothing_corroborates_is_luck() -> None:
+    """Its intervals are over rules that share people; relabeling people says whether scores tell anything at all."""
+    luck = Chance(draws=499, tests=2, best_link=0.1, exposed=0.0, exposed_p=1.0)
+    risk = residual(0.2, 0.1, 0.3)
+    alone = replace(measured(ignorant=[risk, with_p(0.05, 0.9, high=0.1)]), chance=luck)
+    assert conclude(alone, FINE).criteria["singling_out"].level == "low"
+    together = replace(measured(ignorant=[risk, with_p(0.2, 0.01, low=0.1, high=0.3)]), chance=luck)
+    assert conclude(together, FINE).criteria["singling_out"].level == "raised"
 
 
 def test_many_figures_share_the_error() -> None:

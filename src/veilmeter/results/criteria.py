@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from veilmeter.core.estimate import Estimate, format_number
 from veilmeter.core.estimates import Estimates
-from veilmeter.results.levels import ORDER, chance_of, level_of, surely_more, surplus, with_holm
+from veilmeter.results.levels import ORDER, P_ADJUSTED, agreeing, chance_of, level_of, surely_more, surplus, with_holm
 from veilmeter.results.model import YARDSTICK, Criterion, Level, Results
 
 D_ECE_MAX = 1 / math.log(4)  # bits: section 2 of the methods
@@ -115,7 +115,7 @@ def _same_point(results: Results, case: Case) -> Estimate | None:
 
 
 def singling_out(results: Results) -> Criterion | None:
-    found = _adjusted(list(cases(results, "residual_risk")))
+    found = _corroborated(results, _adjusted(list(cases(results, "residual_risk"))))
     if not found:
         return None
     worst, level = _worst(found, lambda case: level_of(case.estimate), lambda case: case.estimate.value)
@@ -175,8 +175,8 @@ def disclosure(results: Results) -> Criterion | None:
 def _disclosure_level(estimate: Estimate) -> Level:
     """D_ECE is never negative, so its interval seldom holds what noise gives: the range of noise decides where people
     were not relabeled."""
-    if "p_adjusted" not in estimate.extra and estimate.null_range is not None:
-        estimate = estimate.with_(extra={**estimate.extra, "p_adjusted": float(bool(estimate.inside_null))})
+    if P_ADJUSTED not in estimate.extra and estimate.null_range is not None:
+        estimate = estimate.with_(extra={**estimate.extra, P_ADJUSTED: float(bool(estimate.inside_null))})
     null = replace(estimate, null=0.0)
     return level_of(null, largest=D_ECE_MAX, high=HIGH_D_ECE)
 
@@ -259,7 +259,17 @@ def inference(results: Results) -> Criterion | None:
 
 def _within_noise(point: Estimate) -> Estimate:
     """A value that shuffled labels reach too is not surely more than guessing, whatever its interval."""
-    return point.with_(extra={**point.extra, "p_adjusted": 1.0}) if point.inside_null else point
+    return point.with_(extra={**point.extra, P_ADJUSTED: 1.0}) if point.inside_null else point
+
+
+def _corroborated(results: Results, found: list[Case]) -> list[Case]:
+    """Whoever singles people out beyond a stranger's rule has scores that tell who speaks. Where relabeling people does
+    not show that any attacker's scores do, by linking or by what they disclose, a risk of singling out may be luck: its
+    interval, over rules that share people, is too narrow to say otherwise by itself."""
+    tested = [case.estimate for name in ("linkability", "d_ece") for case in cases(results, name)]
+    if results.chance is None or any(P_ADJUSTED in point.extra and surely_more(point) for point in tested):
+        return found
+    return [replace(case, estimate=agreeing(case.estimate, 1.0)) for case in found]
 
 
 def _adjusted(found: Sequence[Case]) -> list[Case]:

@@ -16,6 +16,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.results.criteria import cases
 from veilmeter.results.levels import ALPHA, HIGH_SHARE, P_ADJUSTED, chance_of, surplus
 from veilmeter.results.model import YARDSTICK, Check, Criterion, Direction, Results
+from veilmeter.results.usability import still_speech
 
 MOST_SAME_SESSION = 0.10
 MOST_TIED = 0.05
@@ -97,6 +98,7 @@ def checks(results: Results, facts: TrustFacts) -> tuple[Check, ...]:
         not_inverted(results),
         own_runs(results, facts),
         lengths_tell_nothing(results, facts),
+        still_speech(results.parts.get("utility")),
     ]
     return tuple(sorted(made, key=_place))
 

@@ -10,6 +10,7 @@ from veilmeter.results.levels import worst_level
 from veilmeter.results.model import YARDSTICK, Criterion, Results, Verdict
 from veilmeter.results.people import Traits, people
 from veilmeter.results.trust import TrustFacts, checks, open_questions
+from veilmeter.results.usability import use_sentence
 
 LAWYER = (
     "Who could realistically get the speech, and what else do they know (GDPR, recital 26: means reasonably likely to "
@@ -81,7 +82,8 @@ def _remarks(results: Results, risks: Sequence[Criterion]) -> list[str]:
             "Each speaker seems to be given one new voice for good: whoever knows one anonymized recording of a person "
             "finds all others. That replaces a name by another name; it does not cut the link between recordings."
         )
-    return remarks
+    use = use_sentence(results.parts.get("utility"))
+    return [*remarks, use] if use else remarks
 
 
 def _pseudonyms(results: Results) -> bool:
