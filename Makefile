@@ -9,7 +9,7 @@ export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env browser demo test test-lower lint lock bench fuzz screenshots clean
+.PHONY: help env browser demo test test-lower lint lock bench fuzz docs fresh papers screenshots clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -47,6 +47,16 @@ lock: $(STAMP)  ## requirements-lock.txt: versions and hashes of all that is ins
 
 test-lower: $(STAMP)  ## the tests with the lowest versions that are allowed
 	$(BIN)/python tools/lower_bounds.py
+
+docs: $(STAMP)  ## the documentation as a site, into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+fresh:          ## the README's two commands in a new clone, home and cache, as an unprivileged user
+	tools/fresh
+
+papers: $(STAMP)  ## the papers' tables from public data: make papers DATA=folder (docs/reproducing.md)
+	$(BIN)/python examples/papers_001_004.py $(DATA)
+	$(BIN)/python examples/paper002_table2.py $(DATA)
 
 screenshots: $(STAMP) browser  ## of the demo's report, into screenshots/
 	test -f demo/report.html || $(BIN)/veilmeter demo --out demo
