@@ -16,6 +16,8 @@ from veilmeter.assessment.plan import NEEDED_BY_CHECKS, AssessmentPlan
 from veilmeter.assessment.settings import Settings
 from veilmeter.assessment.speech import Speech
 from veilmeter.assessment.tasks import Arrays, TaskResult
+from veilmeter.attacks.registry import ATTACKS
+from veilmeter.attacks.takeover import KNOWS, Success, takeovers
 from veilmeter.metrics.copies import copies, unchanged
 from veilmeter.metrics.legal.chance import Relabeled, joint_chance
 from veilmeter.metrics.norms import length_correlation
@@ -47,7 +49,7 @@ class FinishedRun:
 def concluded(outcome: FinishedRun, settings: Settings, command: Sequence[str]) -> Results:
     """The results with everything that follows from them."""
     case, measured = outcome.case, outcome.measured()
-    attackers = _attackers(measured)
+    attackers, taken_over = _no_worse_for_knowing_more(_attackers(measured), outcome)
     results = Results(
         version=__version__,
         title=settings.title or _title(outcome.speech),
@@ -61,7 +63,7 @@ def concluded(outcome: FinishedRun, settings: Settings, command: Sequence[str]) 
         extractor=outcome.speech["original"].extractor,
         parts=_parts(measured),
         remarks=(*outcome.effects.remarks, *_added_measures(settings)),
-        warnings=_warnings(outcome.warnings, measured),
+        warnings=(*_warnings(outcome.warnings, measured), *taken_over),
     )
     similarity = results.parts.get("similarity", Part(name="similarity")).details
     traits = Traits(
@@ -96,6 +98,34 @@ def _attackers(measured: Mapping[str, TaskResult]) -> dict[str, AttackerResult]:
         if attacker is not None:
             attackers[name] = attacker
     return attackers
+
+
+def _no_worse_for_knowing_more(
+    attackers: Mapping[str, AttackerResult], outcome: FinishedRun
+) -> tuple[dict[str, AttackerResult], list[str]]:
+    """Who knows more and did surely worse takes over the other's method, which it could have used; and what to say."""
+    successes = {}
+    for name in attackers:
+        arrays = outcome.done.get(ATTACKER + name, (None, {}))[1]
+        if "ahead" in arrays and attackers[name].source == "vectors":
+            successes[name] = Success(arrays["ahead"], arrays["ahead_of"])
+    knows = {**KNOWS, **{name: ATTACKS[name].knows for name in successes if name in ATTACKS}}
+    changed, sentences = dict(attackers), []
+    for takeover in takeovers(successes, knows):
+        loser, winner = attackers[takeover.attacker], attackers[takeover.other]
+        changed[loser.name] = replace(
+            loser,
+            backend=f"{winner.backend}, taken over from the {winner.name} attacker",
+            estimates=winner.estimates,
+            by=winner.by,
+            people=winner.people,
+            ties=winner.ties,
+            profile=winner.profile,
+            det=winner.det,
+            details={**loser.details, "taken_over_from": winner.name, "own_estimates": loser.estimates.to_json()},
+        )
+        sentences.append(takeover.sentence)
+    return changed, sentences
 
 
 def _parts(measured: Mapping[str, TaskResult]) -> dict[str, Part]:

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from veilmeter.assessment.isolating import isolation_conversations, isolation_curves
 from veilmeter.assessment.plugins import AddedMeasure, added_estimates
-from veilmeter.assessment.scoring import ScoreTables, Scoring
+from veilmeter.assessment.scoring import AttackScoring, ScoreTables, Scoring
 from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.attacks.base import Floats, Rows
+from veilmeter.attacks.takeover import Success
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
@@ -190,7 +191,7 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
         job.attacker,
         backend=scored.method,
         trained_on=job.attacker.trained_on or scored.trained_on,
-        estimates=_in_order(everybody, isolation),
+        estimates=_in_order(everybody, isolation) + _learning(job, tried),
         by=by,
         people=linked_people(matrices),
         ties=tied_share(scores),
@@ -199,12 +200,22 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
         details={**job.attacker.details, **scored.details},
     )
     measured = TaskResult(attacker=result, warnings=(*warnings, *said, *more, *scored.remarks))
-    arrays: dict[str, NDArray[Any]] = {"scores": first.scores}
+    success = Success.of(first.scores, first.enrolled, first.spoken)
+    arrays: dict[str, NDArray[Any]] = {"scores": first.scores, "ahead": success.ahead, "ahead_of": success.codes}
     if not result.is_attack or result.apart:
         return measured, arrays
     luck = relabeled_people(result.name, matrices, grouped, asked)
     arrays |= {"values": luck.values, "first": luck.first, "own": luck.own}
     return replace(measured, figures=luck.figures, enrolled=luck.enrolled), arrays
+
+
+def _learning(job: Job, tried: Mapping[int, Conversations]) -> Estimates:
+    """What more effort would bring the attacker, on single recordings."""
+    if not isinstance(job.scoring, AttackScoring) or 1 not in tried or not job.asked.wants("linkability"):
+        return Estimates()
+    rows = tried[1].utterances
+    spoken = job.test.speakers[rows[:, 0]]
+    return job.scoring.learning(rows, list(spoken), intervals=job.asked.intervals, seed=job.asked.seed)
 
 
 def _in_order(estimates: Estimates, isolation: Estimates) -> Estimates:

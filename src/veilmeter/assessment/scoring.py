@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from veilmeter.attacks.adaptive.learning import MOST_CANDIDATES, learning_curves
 from veilmeter.attacks.backends.scoring import Fixed, Recipe
 from veilmeter.attacks.base import Attack, Floats, Material, Rows, perform
+from veilmeter.core.estimates import Estimates
 from veilmeter.data.embeddings import Embeddings
 
 
@@ -104,3 +106,13 @@ class AttackScoring:
         empty = outcome.scores[:, :0]
         tables = tuple(next(split) if len(table) else empty for table in conversations)
         return ScoreTables(tables, outcome.method, outcome.trained_on, outcome.remarks, outcome.details)
+
+    def learning(self, trials: Rows, spoken: Sequence[str], *, intervals: bool, seed: int) -> Estimates:
+        """What the attack would find with less of each kind of effort; none for attackers that are run on request, for
+        threat models of their own, and where it would cost too much."""
+        if not self.attack.default or self.attack.apart or len(self.names) > MOST_CANDIDATES:
+            return Estimates()
+        material = replace(self.material, conversations=(trials,))
+        return learning_curves(
+            material, spoken, lambda part: perform(self.attack, part).scores, intervals=intervals, seed=seed
+        )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ class Success:
     than the right one, `speakers` who speaks."""
 
     ahead: Floats
-    speakers: NDArray[np.object_]
+    speakers: NDArray[Any]
 
     @classmethod
     def of(cls, scores: Floats, enrolled: Sequence[str], spoken: Sequence[str] | NDArray[np.object_]) -> Success:
@@ -43,6 +44,11 @@ class Success:
         columns = scores[:, known]
         lower = (columns < columns[own, np.arange(len(own))]).sum(axis=0)
         return cls(lower / max(1, len(code) - 1), names[known])
+
+    @property
+    def codes(self) -> NDArray[np.int64]:
+        """The speakers as numbers, in the order of their names."""
+        return np.unique(self.speakers.astype(str), return_inverse=True)[1].astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -66,11 +72,11 @@ class Takeover:
 def takeovers(successes: Mapping[str, Success], knows: Mapping[str, frozenset[str]] = KNOWS) -> tuple[Takeover, ...]:
     """For each attacker the best of those who know less and did surely better, if any, on the same conversations.
 
-    Surely: the interval of the paired difference, clustered by speaker, at 95 % for all comparisons together.
+    Attackers that do not say what they know are left alone. Surely: the interval of the paired difference, clustered by speaker, at 95 % for all comparisons together.
     """
     pairs = [
         (more, less)
-        for more, less in permutations([name for name in successes if name in knows], 2)
+        for more, less in permutations([name for name in successes if knows.get(name)], 2)
         if knows[less] < knows[more] and len(successes[more].ahead) == len(successes[less].ahead)
     ]
     best: dict[str, Takeover] = {}

@@ -22,7 +22,8 @@ from veilmeter.metrics.scores.summary import measure_scores
 
 RESAMPLES = 200
 SHARES = (0.25, 0.5)  # of the other people
-RECORDINGS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+RECORDINGS = (1, 2, 4, 8, 16, 32, 64)
+MOST_CANDIDATES = 300  # every point is an attack of its own: beyond, the curves would cost more than all the rest
 ScoresOf = Callable[[Material], Floats]
 
 
