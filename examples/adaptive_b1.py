@@ -92,14 +92,24 @@ def perfect(data: Path, draws: int) -> Iterator[dict[str, object]]:
                 else:
                     vectors = others[rng.integers(0, len(others), len(trials))]
                 false = replace(material, trials=vectors.astype(np.float32))
-                eer, linked = attack("adaptive", false, trials.speakers, intervals=False)
-                values.append((eer.value, 100 * linked.value))
-            eers, links = zip(*values, strict=True)
+                scores = perform(ATTACKS["adaptive"], false).scores
+                eer, linked = measured(scores, material.names, trials.speakers, {}, intervals=False, seed=0)
+                values.append((eer.value, 100 * linked.value, 100 * guessing(scores, material.names, trials)))
+            eers, links, guesses = zip(*values, strict=True)
             yield {
                 "extractor": extractor, "gender": gender, "trials": kind, "draws": draws,
                 "eer": [fmean(eers), stdev(eers)], "linked": [fmean(links), stdev(links)],
-                "chance": 100 / len(material.names),
+                "chance": fmean(guesses),
             }  # fmt: skip
+
+
+def guessing(scores: np.ndarray, names: Sequence[str], trials: Embeddings) -> float:
+    """What these answers give when they have nothing to do with the questions: some people are named more often, and
+    some are tried more often, so it is not 1 / people."""
+    tried = np.array([np.sum(trials.speakers == name) for name in names], float)
+    known = np.isin(trials.speakers.astype(str), list(names))
+    named = np.bincount(scores[:, known].argmax(axis=0), minlength=len(names))
+    return float(tried / tried.sum() @ (named / named.sum()))
 
 
 def show(row: dict[str, object]) -> str:

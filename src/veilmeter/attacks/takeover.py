@@ -72,7 +72,8 @@ class Takeover:
 def takeovers(successes: Mapping[str, Success], knows: Mapping[str, frozenset[str]] = KNOWS) -> tuple[Takeover, ...]:
     """For each attacker the best of those who know less and did surely better, if any, on the same conversations.
 
-    Attackers that do not say what they know are left alone. Surely: the interval of the paired difference, clustered by speaker, at 95 % for all comparisons together.
+    Attackers that do not say what they know are left alone. Surely: the interval of the paired difference, clustered by
+    speaker, at 95 % for all comparisons together.
     """
     pairs = [
         (more, less)
