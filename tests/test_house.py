@@ -35,7 +35,6 @@ TOO_LONG_FILES = {
 TOO_LONG_FUNCTIONS = {
     "cli/verdict.py:print_verdict": 64,
     "data/formats/vector_file.py:judge": 73,
-    "metrics/legal/population.py:population_linkability": 65,
     "metrics/similarity/matrices.py:similarity": 71,
     "report/figures/legal.py:_cell": 65,
 }

@@ -25,7 +25,7 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal.chance import Relabeled, Trials, relabel
 from veilmeter.metrics.legal.conversations import Conversations, conversations
-from veilmeter.metrics.legal.linkability import Linkability
+from veilmeter.metrics.legal.linkability import Linkability, linkability_of_scores
 from veilmeter.metrics.legal.one_minus_eer import of_eer
 from veilmeter.metrics.legal.population import population_linkability
 from veilmeter.metrics.legal.ranks import rank_estimates
@@ -107,18 +107,7 @@ class Matrix:
 
     def linkability(self) -> Linkability | None:
         """Exact Linkability from the scores; None if fewer than two people are enrolled or nobody can be linked."""
-        code = {name: number for number, name in enumerate(self.enrolled)}
-        known = np.array([name in code for name in self.spoken], dtype=bool)
-        if len(code) < 2 or not known.any():
-            return None
-        own = np.array([code[name] for name in self.spoken[known]])
-        scores = self.scores[:, known]
-        beats = (scores >= scores[own, np.arange(len(own))]).T
-        beats[np.arange(len(own)), own] = False
-        names = tuple(dict.fromkeys(self.spoken[known]))
-        position = {name: number for number, name in enumerate(names)}
-        speakers = np.array([position[name] for name in self.spoken[known]])
-        return Linkability(beats.sum(axis=1), len(code) - 1, speakers, names, self.length, own, beats)
+        return linkability_of_scores(self.scores, self.enrolled, self.spoken, length=self.length)
 
 
 def trial_conversations(test: Embeddings, length: int, enrolled: int, seed: int) -> Conversations | None:

@@ -108,7 +108,7 @@ def command(
                 from veilmeter.metrics.legal.population import population_linkability
 
                 points["population_linkability"] = population_linkability(
-                    link, sizes, intervals=not no_intervals, seed=seed, engine=engine
+                    link, sizes, intervals=not no_intervals, seed=seed
                 )
             if ranks:
                 from veilmeter.metrics.legal.ranks import identity_tpr, rank_estimates
@@ -169,8 +169,8 @@ def _notes(found: dict[str, list[Estimate]], no_intervals: bool) -> list[str]:
     if "population_linkability" in found:
         tested = found["population_linkability"][0].extra["back_test"]
         notes.append(
-            "Population: a model fitted to the measured ranks, not a measurement. Its interval is the envelope of two "
-            f"models, widened by what the back-test missed: fitted among {tested['fitted']:,} people, the model had to "
-            f"predict what was measured among {tested['speakers']:,}."
+            "Population: a model of the scores, not a measurement. Its interval is widened by what a back-test missed: "
+            f"fitted among {tested['fitted']:,} people, the model had to predict what was measured among "
+            f"{tested['speakers']:,}."
         )
     return notes + legal.gains(found.get("linkability_knowing", []))

@@ -191,7 +191,8 @@ _LEGAL = (
     Measure(
         "population_linkability", "Linkability in a population", "probability", "lower",
         "Linkability extrapolated by a model to a population larger than was measured.",
-        "cf. Rocher et al. 2025", "linking", "Beta-binomial model of r, extrapolated", 0, 1,
+        "cf. Rocher et al. 2025", "linking",
+        "mean over recordings of F(z)^(N′−1), F the distribution of impostor scores with a Pareto tail", 0, 1,
     ),
 )  # fmt: skip
 

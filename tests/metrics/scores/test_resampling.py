@@ -12,7 +12,7 @@ from veilmeter.core.engine import Cluster, Engine, Here, Pool
 from veilmeter.core.intervals import drawn_people
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.legal import population, ranks
+from veilmeter.metrics.legal import ranks
 from veilmeter.metrics.legal.linkability import linkability
 from veilmeter.metrics.legal.ranks import rank_estimates
 from veilmeter.metrics.scores import resampling
@@ -43,7 +43,6 @@ class Backwards:
 @pytest.fixture(autouse=True)
 def _everything_is_worth_sending(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resampling, "WORTH_SENDING", 0)
-    monkeypatch.setattr(population, "WORTH_SENDING", 0)
     monkeypatch.setattr(ranks, "WORTH_SENDING", 0)
     monkeypatch.setattr(similarity_spread, "SENT", (0, 10**12))
 
@@ -71,7 +70,6 @@ def everything(engine: Engine | None) -> dict[str, Any]:
         "page": measure_scores(sets[1], resamples=150, engine=engine),
         "compared": compared(*sets, resamples=150, engine=engine),
         "ranks": rank_estimates(link, engine=engine),
-        "population": population.population_linkability(link, [500], resamples=12, engine=engine),
         "similarity": {kind: [a.tobytes() for a in (s.without, s.without_log, s.chance, s.chance_log)]
                        for kind, s in found.spreads.items()},
     }  # fmt: skip

@@ -16,7 +16,7 @@ from veilmeter.attacks.base import AttackerRun, Floats, Material, OtherPeople
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.legal.linkability import Linkability
+from veilmeter.metrics.legal.linkability import linkability_of_scores
 from veilmeter.metrics.registry import MEASURES
 from veilmeter.metrics.scores.summary import measure_scores
 
@@ -116,16 +116,8 @@ def measured(
     )["eer"]
     assert isinstance(verification, Estimate)
     points = [_renamed(verification, "learning_eer", at)]
-    code = {name: number for number, name in enumerate(enrolled)}
-    known = np.array([name in code for name in spoken], bool)
-    if known.any() and len(code) > 1:
-        own = np.array([code[name] for name in spoken[known]])
-        columns = scores[:, known]
-        beats = (columns >= columns[own, np.arange(len(own))]).T
-        beats[np.arange(len(own)), own] = False
-        people, speakers = np.unique(own, return_inverse=True)
-        names = tuple(enrolled[person] for person in people)
-        link = Linkability(beats.sum(axis=1), len(code) - 1, speakers, names, 1, own, beats)
+    link = linkability_of_scores(scores, enrolled, spoken)
+    if link is not None:
         points.append(_renamed(link.estimate(link.largest, intervals=intervals), "learning_linkability", at))
     return points
 

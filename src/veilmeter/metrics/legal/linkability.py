@@ -26,6 +26,7 @@ from veilmeter.metrics.legal.conversations import conversations, models
 from veilmeter.metrics.registry import estimate_of
 
 TEST_BLOCK, ENROL_BLOCK = 1024, 8192  # 32 MB of scores at a time, whatever the number of speakers
+SAMPLED_CONVERSATIONS, SAMPLED_PEOPLE = 8192, 1024  # of which scores are kept, to extrapolate from: at most 32 MB
 KEEP = 1 << 24  # keep who beats whom (for the both-roles jackknife) up to this many pairs: 16 MB
 
 Progress = Callable[[int, int], None]
@@ -39,13 +40,26 @@ class Rows(Protocol):
     def __getitem__(self, key: slice | NDArray[np.int64], /) -> NDArray[np.floating]: ...
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class ScoreSample:
+    """Scores of some conversations (`rows`): with the right person, and with other enrolled people.
+
+    `impostors` (rows x people) is NaN where the column is the right person; `people` says who the columns are.
+    """
+
+    rows: NDArray[np.int64]
+    right: NDArray[np.float32]
+    impostors: NDArray[np.float32]
+    people: NDArray[np.int64]
+
+
 @dataclass(frozen=True, eq=False)
 class Linkability:
     """What one pass over the scores gives; every number below follows from it.
 
     `better` is r_i for each test conversation, `impostors` K, `speakers` the test speaker of each conversation as an
     index into `names`. `beats` (conversations x enrolled people), where kept, says who is at least as good as the
-    right person, and `own` which enrolled person that is.
+    right person, and `own` which enrolled person that is. `sample` are scores, to extrapolate from.
     """
 
     better: NDArray[np.int64]
@@ -55,6 +69,7 @@ class Linkability:
     length: int = 1
     own: NDArray[np.int64] | None = None
     beats: NDArray[np.bool_] | None = None
+    sample: ScoreSample | None = None
 
     @property
     def largest(self) -> int:
@@ -297,4 +312,58 @@ def linkability(
     own = np.array([code[name] for name in said.names])[said.speakers]
     beats = np.zeros((len(said), len(people)), bool) if len(said) * len(people) <= keep else None
     better = count_better(said.vectors, own, people.vectors, beats=beats, progress=progress)
-    return Linkability(better, len(people) - 1, said.speakers, said.names, length, own, beats)
+    rows, columns = sampled(len(said), len(people), seed)
+    right = row_dots(said.vectors[rows], people.vectors[own[rows]])
+    sample = _sample(said.vectors[rows] @ people.vectors[columns].T, right, own[rows], rows, columns)
+    return Linkability(better, len(people) - 1, said.speakers, said.names, length, own, beats, sample)
+
+
+def linkability_of_scores(
+    scores: NDArray[np.floating],
+    enrolled: Sequence[str],
+    spoken: NDArray[np.object_],
+    *,
+    length: int = 1,
+    seed: int = 0,
+) -> Linkability | None:
+    """From a matrix of scores (enrolled people x conversations) and who they are of, whatever made the scores.
+
+    None if fewer than two people are enrolled, or nobody of them speaks.
+    """
+    code = {name: number for number, name in enumerate(enrolled)}
+    known = np.flatnonzero([name in code for name in spoken])
+    if len(code) < 2 or not len(known):
+        return None
+    own = np.array([code[name] for name in spoken[known]])
+    theirs = scores[:, known].T
+    right = theirs[np.arange(len(own)), own]
+    beats = theirs >= right[:, None]
+    beats[np.arange(len(own)), own] = False
+    names = tuple(dict.fromkeys(spoken[known]))
+    position = {name: number for number, name in enumerate(names)}
+    speakers = np.array([position[name] for name in spoken[known]])
+    rows, columns = sampled(len(own), len(enrolled), seed)
+    sample = _sample(theirs[np.ix_(rows, columns)], right[rows], own[rows], rows, columns)
+    return Linkability(beats.sum(axis=1), len(code) - 1, speakers, names, length, own, beats, sample)
+
+
+def sampled(conversations: int, people: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Which conversations and which enrolled people to keep scores of: all of them where they are not too many."""
+    rng = np.random.default_rng([seed, 6])
+    sides = [(conversations, SAMPLED_CONVERSATIONS), (people, SAMPLED_PEOPLE)]
+    rows, columns = (
+        np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False)).astype(np.int64) for n, most in sides
+    )
+    return rows, columns
+
+
+def _sample(
+    scores: NDArray[np.floating],
+    right: NDArray[np.floating],
+    own: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+) -> ScoreSample:
+    impostors = scores.astype(np.float32)
+    impostors[own[:, None] == columns] = np.nan
+    return ScoreSample(rows, right.astype(np.float32), impostors, columns)

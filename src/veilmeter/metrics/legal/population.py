@@ -1,186 +1,208 @@
-"""Linkability in a population larger than was measured: a model, tested on the data it extrapolates from.
+"""Linkability in a population larger than was measured: a model of scores, tested on the data it extrapolates from.
 
-The number r_i of impostors that beat the right person among K is Binomial(K, theta_i), and theta varies over people as
-a Beta distribution; in the zero-inflated variant a share of people is never beaten. Then, with B the Beta function,
+Ranks only know how many of the few impostors at hand were better; scores know by how much. From each trial's scores the
+mean of its impostor scores is subtracted (T-norm) and all are divided by the pooled standard deviation. F is the
+distribution of all impostor scores so normalized, empirical up to its 95th percentile with a generalized Pareto tail of
+shape <= 0 above; z_i is the normalized score of trial i with the right person. Then
 
-    linkability(N') = E[(1 - theta)^(N'-1)] = z + (1 - z) B(a, b + N'-1) / B(a, b)
+    linkability(N') = mean_i F(z_i)^(N'-1).
 
-(equivalently Pitman-Yor uniqueness; cf. Rocher et al. 2025). What it gives far beyond the data depends on the model, so
-the interval is the envelope of both variants' speaker bootstraps, widened by the error of a back-test: the model is
-fitted to a gallery 20 times smaller than the measured one and has to predict what was measured.
+What it gives far beyond the data depends on the model: people are resampled in both roles, as speakers and as
+impostors, and where a fit on part of the people fails to predict what was measured among all, the interval is widened.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaln, expit, gammaln, psi
 
-from veilmeter.core.engine import Engine, ordered, stretches, worth
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.intervals import multiplicities, percentile
-from veilmeter.metrics.legal.linkability import Linkability
+from veilmeter.core.intervals import multiplicities, percentile, wilson
+from veilmeter.metrics.legal.linkability import Linkability, ScoreSample
 from veilmeter.metrics.registry import estimate_of
 
-FACTOR = 20  # how much smaller the gallery of the back-test is
-FEWEST = 5  # impostors in the gallery of the back-test
-THINNINGS = 8  # random galleries of the back-test
+Floats = NDArray[np.float64]
+TAIL = 0.05  # the share of impostor scores that the generalized Pareto distribution describes
+CANDIDATES = 0.2  # the share among which the tail is looked for, whoever is drawn
+STEEPEST = -0.5  # the least shape: a tail that ends more abruptly is not estimated well
+POOLED = 200_000  # impostor scores of which the tail is estimated: a few thousand lie in it
+PART = 4  # the back-test is fitted among a quarter of the people
+FEWEST = 5  # impostors in the back-test
+PARTS = 8  # random quarters
 RESAMPLES = 100
-WORTH_SENDING = 5_000_000  # conversations in all resamples: fewer are done here at once
-_LOW, _HIGH = -9.0, 16.0  # of log a and log b
-_MOST_INFLATION = 12.0  # of the logit of z
-
-
-@dataclass(frozen=True, slots=True)
-class BetaBinomial:
-    """theta is Beta(a, b), and exactly zero for a share `never` of people."""
-
-    a: float
-    b: float
-    never: float = 0.0
-
-    def linkability(self, speakers: ArrayLike) -> NDArray[np.float64]:
-        """Expected Linkability among this many people of an endless population.
-
-        >>> float(BetaBinomial(1.0, 1.0).linkability(2))
-        0.5
-        """
-        m = np.asarray(speakers, float) - 1
-        beaten = np.exp(betaln(self.a, self.b + m) - betaln(self.a, self.b))
-        return np.asarray(self.never + (1 - self.never) * beaten)
-
-    def log_ranks(self, impostors: int) -> NDArray[np.float64]:
-        """log P(r = 0), ..., log P(r = K)."""
-        r = np.arange(impostors + 1)
-        logs = _log_choose(impostors) + betaln(self.a + r, self.b + impostors - r) - betaln(self.a, self.b)
-        logs += np.log1p(-self.never)
-        logs[0] = np.logaddexp(logs[0], np.log(self.never)) if self.never > 0 else logs[0]
-        return np.asarray(logs)
 
 
 @dataclass(frozen=True, slots=True)
 class BackTest:
-    """The model fitted among `fitted` enrolled people had to predict Linkability among `speakers`."""
+    """The model fitted among `fitted` enrolled people had to predict Linkability among `speakers`.
+
+    `error` is how far the mean prediction was off, and `spread` how far apart predictions from different people were,
+    both on the logit scale.
+    """
 
     fitted: int
     speakers: int
     predicted: float
     measured: float
-    error: float  # of the worse variant, on the logit scale
+    error: float
+    spread: float
 
     @property
     def factor(self) -> float:
         return self.speakers / self.fitted
 
+    @property
+    def missed(self) -> float:
+        """The part of the error that is not due to who was drawn."""
+        return max(0.0, self.error - self.spread)
+
     def __str__(self) -> str:
         return f"back-test {self.predicted:.3f} for {self.measured:.3f}, {self.fitted:,} to {self.speakers:,}"
 
     def to_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("fitted", "speakers", "predicted", "measured", "error")}
+        return asdict(self)
 
 
-def fit(
-    better: ArrayLike,
-    impostors: int,
-    weights: ArrayLike | None = None,
-    *,
-    inflated: bool = False,
-    start: BetaBinomial | None = None,
-) -> BetaBinomial:
-    """Maximum likelihood of r_i, each with its weight.
+@dataclass(frozen=True, slots=True)
+class ParetoTail:
+    """P(excess > x) = (1 + shape x / scale)^(-1/shape), exp(-x / scale) where the shape is 0."""
 
-    >>> r = np.random.default_rng(0).binomial(500, np.random.default_rng(1).beta(0.5, 20.0, 4000))
-    >>> found = fit(r, 500)
-    >>> round(found.a, 1), round(found.b)
-    (0.5, 20)
+    shape: float
+    scale: float
+
+    def beyond(self, excess: ArrayLike) -> Floats:
+        x = np.asarray(excess, np.float64) / self.scale
+        if self.shape == 0:
+            return np.exp(-x)
+        return np.asarray(np.maximum(1 + self.shape * x, 0) ** (-1 / self.shape))
+
+
+def fit_tail(excesses: Floats, weights: Floats) -> ParetoTail:
+    """Maximum likelihood with a shape from -0.5 to 0.
+
+    With t = -shape / scale the best shape is mean log(1 - t x): a search over t is all there is (Grimshaw 1993).
+
+    >>> tail = fit_tail(np.random.default_rng(0).uniform(0, 2, 4000) ** 2, np.ones(4000))
+    >>> tail.shape < 0
+    True
     """
-    from scipy.optimize import minimize
-
-    ranks, where = np.unique(np.asarray(better, dtype=np.int64), return_inverse=True)
-    mass = np.bincount(where, None if weights is None else np.asarray(weights, float)).astype(float)
-    mass /= mass.sum()
-    ranks, mass = ranks[mass > 0], mass[mass > 0]
-    if start is None:
-        mean = min(max(float(mass @ ranks) / impostors, 1e-6), 1 - 1e-6)
-        start = BetaBinomial(0.5, max(0.5 * (1 - mean) / mean, 0.05), 0.1)
-    zero = int(np.flatnonzero(ranks == 0)[0]) if ranks[0] == 0 else None
-    if zero is None:
-        inflated = False  # somebody beats everybody: no share of people is never beaten
-
-    def cost(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        a, b = np.exp(x[:2])
-        k = impostors
-        logs = betaln(a + ranks, b + k - ranks) - betaln(a, b)
-        both = psi(a + b) - psi(a + b + k)
-        by_a, by_b = psi(a + ranks) - psi(a) + both, psi(b + k - ranks) - psi(b) + both
-        if not inflated:
-            return -float(mass @ logs), -np.array([a * (mass @ by_a), b * (mass @ by_b)])
-        z = float(expit(x[2]))
-        share = np.ones(len(ranks))  # of each rank's likelihood, the part that is not the inflation
-        total = logs + np.log1p(-z)
-        whole = float(np.logaddexp(np.log(z), total[zero]))
-        share[zero], total[zero] = np.exp(total[zero] - whole), whole
-        by_z = np.full(len(ranks), -z)
-        by_z[zero] = (1 - share[zero]) * (1 - z) - share[zero] * z
-        part = mass * share
-        return -float(mass @ total), -np.array([a * (part @ by_a), b * (part @ by_b), mass @ by_z])
-
-    x0 = [np.log(start.a), np.log(start.b)]
-    bounds = [(_LOW, _HIGH)] * 2
-    if inflated:
-        x0.append(np.log(max(start.never, 1e-3) / (1 - min(start.never, 0.999))))
-        bounds.append((-_MOST_INFLATION, _MOST_INFLATION))
-    inside = [min(max(x, low), high) for x, (low, high) in zip(x0, bounds, strict=True)]
-    best = minimize(cost, inside, jac=True, method="L-BFGS-B", bounds=bounds)
-    a, b = np.exp(best.x[:2])
-    return BetaBinomial(float(a), float(b), float(expit(best.x[2])) if inflated else 0.0)
+    total, top = float(weights.sum()), float(excesses.max(initial=0.0))
+    mean = float(weights @ excesses) / total if total else 0.0
+    if not top > 0 or not mean > 0:
+        return ParetoTail(0.0, max(mean, 1e-12))
+    t = np.geomspace(1e-3, 0.999, 60) / top
+    shapes = np.log1p(-np.outer(t, excesses)) @ weights / total
+    scales = -shapes / t
+    likelihoods = np.where(shapes >= STEEPEST, -(np.log(scales) + shapes + 1), -np.inf)
+    best = int(np.argmax(likelihoods))
+    if likelihoods[best] <= -(np.log(mean) + 1):
+        return ParetoTail(0.0, mean)
+    return ParetoTail(float(shapes[best]), float(scales[best]))
 
 
-def fit_both(better: ArrayLike, impostors: int, weights: ArrayLike | None = None) -> tuple[BetaBinomial, BetaBinomial]:
-    """The plain and the zero-inflated model."""
-    plain = fit(better, impostors, weights)
-    return plain, fit(better, impostors, weights, inflated=True, start=replace(plain, never=0.05))
+class _Model:
+    """The scores of a sample of trials, and what all fits to drawn people share."""
+
+    def __init__(self, sample: ScoreSample) -> None:
+        self.sample = sample
+        self.there = ~np.isnan(sample.impostors)
+        self.scores = np.where(self.there, sample.impostors, 0).astype(np.float64)
+        self.squares = self.scores**2
+        self.right = sample.right.astype(np.float64)
+        n, k = self.scores.shape
+        rows = np.arange(n)
+        if n * k > POOLED:
+            rows = np.sort(np.random.default_rng(0).choice(n, max(1, POOLED // k), replace=False))
+        self.rows = rows
+        mean, deviation = self._normalization(np.ones(n), np.ones(k))
+        z = (self.scores[rows] - mean[rows, None]) / deviation
+        pooled = np.sort(z[self.there[rows]])
+        self.shares = np.linspace(0, 1, 201)
+        self.body = np.quantile(pooled, self.shares)
+        where = np.argwhere(self.there[rows] & (z >= np.quantile(pooled, 1 - CANDIDATES)))
+        self.at, self.columns = rows[where[:, 0]], where[:, 1]
+        self.candidates = self.scores[self.at, self.columns]
+
+    def _normalization(self, row: Floats, column: Floats) -> tuple[Floats, float]:
+        """The mean impostor score of each trial, and the pooled standard deviation."""
+        weight = self.there @ column
+        mean = self.scores @ column / np.maximum(weight, 1e-12)
+        spread = self.squares @ column / np.maximum(weight, 1e-12) - mean**2
+        pooled = float((row * weight) @ spread) / float(row @ weight)
+        return mean, float(np.sqrt(max(pooled, 1e-24)))
+
+    def linkability(self, sizes: Floats, row: Floats, column: Floats) -> Floats:
+        """Among so many people, with these weights of the trials and of the impostors."""
+        mean, deviation = self._normalization(row, column)
+        z = (self.candidates - mean[self.at]) / deviation
+        weights = row[self.at] * column[self.columns]
+        down = np.argsort(-z)
+        z, above = z[down], np.cumsum(weights[down])
+        total = float(row[self.rows] @ (self.there[self.rows] @ column))
+        cut = min(int(np.searchsorted(above, TAIL * total)), len(z) - 1)
+        share = above[cut] / total
+        tail = fit_tail(z[:cut] - z[cut], weights[down][:cut])
+        right = (self.right - mean) / deviation
+        beaten = 1 - np.interp(right, self.body, self.shares)
+        near = right >= z[-1]
+        beaten[near] = np.interp(-right[near], -z, above / total)
+        far = right > z[cut]
+        beaten[far] = share * tail.beyond(right[far] - z[cut])
+        logs = np.log1p(-np.clip(beaten, 0, 1 - 1e-12))
+        return np.asarray(row @ np.exp(np.outer(logs, sizes - 1)) / row.sum())
+
+    def everybody(self, sizes: Floats) -> Floats:
+        n, k = self.scores.shape
+        return self.linkability(sizes, np.ones(n), np.ones(k))
+
+    def resampled(self, sizes: Floats, own: NDArray[np.int64], resamples: int, seed: int) -> Floats:
+        """For drawn people in both roles (resamples x sizes); a draw that leaves too few is drawn anew."""
+        people, where = np.unique(np.concatenate([own, self.sample.people]), return_inverse=True)
+        rng = np.random.default_rng([seed, 5])
+        found: list[Floats] = []
+        while len(found) < resamples:
+            drawn = multiplicities(rng, len(people), 1)[0].astype(np.float64)
+            row, column = drawn[where[: len(own)]], drawn[where[len(own) :]]
+            if row.sum() > 0 and np.count_nonzero(column) > 2:
+                found.append(self.linkability(sizes, row, column))
+        return np.stack(found)
 
 
 def back_test(link: Linkability, *, seed: int = 0) -> BackTest:
-    """Fit among K/20 impostors, drawn at random from the measured ones, and predict what was measured among all."""
-    fewer = _fewer(link)
+    """Fit among a quarter of the enrolled people, drawn at random, and predict what was measured among all."""
+    return _back_test(link, _Model(_sample(link)), seed)
+
+
+def _back_test(link: Linkability, model: _Model, seed: int) -> BackTest:
+    n, k = model.scores.shape
+    fitted = max(FEWEST + 1, k // PART)
     rng = np.random.default_rng([seed, 4])
     guesses = []
-    for _ in range(THINNINGS):
-        thinned = rng.hypergeometric(link.better, link.impostors - link.better, fewer)
-        guesses.append([float(model.linkability(link.largest)) for model in fit_both(thinned, fewer, link.weights)])
-    predicted = _logit(np.array(guesses)).mean(axis=0)
+    for _ in range(PARTS):
+        column = np.zeros(k)
+        column[rng.choice(k, fitted, replace=False)] = 1
+        guesses.append(float(model.linkability(np.array([float(link.largest)]), np.ones(n), column)[0]))
+    half = 0.5 / int(np.count_nonzero(link.counts))  # a person away from 0 and 1, which have no logit
+    logits = _logit(np.clip(guesses, half, 1 - half))
     measured = link.value(link.largest)
-    return BackTest(
-        fitted=fewer + 1,
-        speakers=link.largest,
-        predicted=float(expit(predicted.mean())),
-        measured=measured,
-        error=float(np.abs(predicted - _measured_logit(link, link.weights)).max()),
-    )
+    error = abs(float(logits.mean() - _logit(min(max(measured, half), 1 - half))))
+    return BackTest(fitted, link.largest, float(_expit(logits.mean())), measured, error, float(logits.std(ddof=1)))
 
 
-def _fewer(link: Linkability) -> int:
-    fewer = max(FEWEST, round(link.impostors / FACTOR))
-    if fewer * 2 > link.impostors:
+def _sample(link: Linkability) -> ScoreSample:
+    if link.sample is None or link.own is None:
+        raise InputError("Linkability was counted without keeping scores: there is nothing to extrapolate from")
+    if link.impostors < 2 * FEWEST:
         raise InputError(
             f"only {link.largest} people are enrolled: nothing can be said about a larger population",
             fix=f"at least {2 * FEWEST + 1} are needed, some hundreds are better",
         )
-    return fewer
-
-
-def _measured_logit(link: Linkability, weights: NDArray[np.float64]) -> float:
-    """Of Linkability among all; half a person away from 0 and 1, which have no logit."""
-    half = 0.5 / int(np.count_nonzero(link.counts))
-    return float(_logit(min(max(float(weights @ (link.better == 0)) / float(weights.sum()), half), 1 - half)))
+    return link.sample
 
 
 def population_linkability(
@@ -190,102 +212,59 @@ def population_linkability(
     intervals: bool = True,
     resamples: int = RESAMPLES,
     seed: int = 0,
-    engine: Engine | None = None,
 ) -> list[Estimate]:
-    """Linkability extrapolated to these numbers of people; model-dependent, and labelled so.
-
-    The value lies halfway (in logits) between the plain and the zero-inflated model. Resamples of many people run on
-    `engine`, if there is one.
-    """
-    tested = back_test(link, seed=seed)
+    """Linkability extrapolated to these numbers of people; model-dependent, and labeled so."""
+    sample = _sample(link)
     for population in populations:
         if population < link.largest:
             raise InputError(
                 f"a population of {population:,} is smaller than the {link.largest:,} enrolled",
                 fix="Linkability among so many is measured, not extrapolated",
             )
-    sizes = np.asarray(populations, float)
+    model = _Model(sample)
+    tested = _back_test(link, model, seed)
+    sizes = np.asarray(populations, np.float64)
     people = int(np.count_nonzero(link.counts))
-    clear = not link.better.any()
-    models = fit_both(link.better, link.impostors, link.weights)
-    values = np.array([model.linkability(sizes) for model in models])
-    low = high = middle = np.minimum(expit(_logit(values).mean(axis=0)), link.value(link.largest))
-    if intervals and not clear:
-        # The back-test goes up by a factor of 20 (or less); its error grows with the logarithm of the factor.
-        reach = np.maximum(1.0, np.log(np.maximum(sizes / link.largest, 1.0)) / np.log(tested.factor))
-        engine = worth(engine, resamples * len(link.better) >= WORTH_SENDING)
-        work = [_Work(link, models, sizes, seed, part) for part in stretches(resamples, engine.workers)]
-        found = ordered(engine, _bootstrap, work)
-        guesses, errors = (np.concatenate(part, axis=1) for part in zip(*found, strict=True))
-        widening = errors[:, :, None] * reach
-        ends = np.array([[percentile(side[:, :, j]) for j in range(len(sizes))]
-                         for side in (guesses - widening, guesses + widening)])  # fmt: skip
-        low = np.minimum(expit(ends[0, :, 0]), middle)
-        # more people never make it easier: what was measured among fewer is an upper bound
-        high = np.maximum(np.minimum(expit(ends[1, :, 1]), link.interval(link.largest)[1]), middle)
-    if clear:  # nobody was ever beaten: 3 of n K comparisons is the rule of three's bound
-        middle = np.ones(len(sizes))
-        low, high = np.maximum(0.0, 1 - 3 * (sizes - 1) / (people * link.impostors)), np.ones(len(sizes))
+    values = np.minimum(model.everybody(sizes), link.value(link.largest))  # more people never make it easier
+    ends: list[tuple[float, float] | None] = [None] * len(sizes)
+    if intervals:
+        assert link.own is not None
+        drawn = _logit(model.resampled(sizes, link.own[sample.rows], resamples, seed))
+        # The back-test goes up by some factor; what it missed grows with the logarithm of the factor.
+        reach = np.maximum(1.0, np.log(sizes / link.largest) / np.log(tested.factor))
+        highest = link.interval(link.largest)[1]
+        ends = [
+            _interval(float(values[j]), drawn[:, j], tested.missed * float(reach[j]), people, highest)
+            for j in range(len(sizes))
+        ]
     return [
         estimate_of(
             "population_linkability",
-            float(middle[j]),
-            interval=(float(low[j]), float(high[j])) if intervals else None,
+            float(values[j]),
+            interval=ends[j],
             null=1 / population,
             method=f"model-dependent; {tested}",
             n={"speakers": people, "impostors": link.impostors},
             at={"speakers": int(population), "length": link.length},
-            extra={
-                "model_dependent": True,
-                "beta_binomial": float(values[0, j]),
-                "zero_inflated": float(values[1, j]),
-                "back_test": tested.to_json(),
-            },
+            extra={"model_dependent": True, "back_test": tested.to_json()},
         )
         for j, population in enumerate(populations)
     ]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Work:
-    """Resamples to fit, by number."""
-
-    link: Linkability
-    models: tuple[BetaBinomial, BetaBinomial]
-    sizes: NDArray[np.float64]
-    seed: int
-    numbers: range
+def _interval(value: float, drawn: Floats, missed: float, people: int, highest: float) -> tuple[float, float]:
+    """Of the resamples, widened by what the back-test missed, and by what so few people can't show: unprotected people
+    are perhaps not among them."""
+    low, high = percentile(drawn)
+    few = wilson(value * people, people)
+    low, high = min(float(_expit(low - missed)), few[0]), max(float(_expit(high + missed)), few[1])
+    return (min(low, value), max(min(high, highest), value))
 
 
-def _bootstrap(work: _Work) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The engine's task: for resampled test speakers, logits of both models at `sizes` (models x resamples x sizes),
-    and the absolute errors of their back-tests (models x resamples), which are as uncertain as all the rest."""
-    link = work.link
-    guesses = np.empty((2, len(work.numbers), len(work.sizes)))
-    errors = np.empty((2, len(work.numbers)))
-    fewer = _fewer(link)
-    for i, number in enumerate(work.numbers):
-        rng = np.random.default_rng([work.seed, 5, number])
-        weights = link.weights * multiplicities(rng, len(link.names), 1)[0][link.speakers]
-        thinned = rng.hypergeometric(link.better, link.impostors - link.better, fewer)
-        measured = _measured_logit(link, weights)
-        for j, model in enumerate(work.models):
-            again = fit(link.better, link.impostors, weights, inflated=j == 1, start=model)
-            guesses[j, i] = _logit(again.linkability(work.sizes))
-            tried = fit(thinned, fewer, weights, inflated=j == 1, start=model)
-            errors[j, i] = abs(float(_logit(tried.linkability(link.largest))) - measured)
-    return guesses, errors
-
-
-@lru_cache(maxsize=2)
-def _log_choose(n: int) -> NDArray[np.float64]:
-    """log C(n, 0), ..., log C(n, n)."""
-    k = np.arange(n + 1)
-    found = np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
-    found.flags.writeable = False
-    return found
-
-
-def _logit(p: ArrayLike) -> NDArray[np.float64]:
-    inside = np.clip(np.asarray(p, float), 1e-12, 1 - 1e-12)
+def _logit(p: ArrayLike) -> Floats:
+    inside = np.clip(np.asarray(p, np.float64), 1e-12, 1 - 1e-12)
     return np.asarray(np.log(inside) - np.log1p(-inside))
+
+
+def _expit(x: ArrayLike) -> Floats:
+    return np.asarray(1 / (1 + np.exp(-np.asarray(x, np.float64))))

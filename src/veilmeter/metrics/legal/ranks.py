@@ -20,7 +20,7 @@ from veilmeter.core.intervals import clustered_error, logit_t, multiplicities, p
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import conversations, models
 from veilmeter.metrics.legal.linkability import ENROL_BLOCK, Linkability, row_dots
-from veilmeter.metrics.legal.population import fit
+from veilmeter.metrics.legal.rank_model import fit
 from veilmeter.metrics.registry import estimate_of
 
 TOP = (1, 5, 10, 20, 50, 100)

@@ -38,7 +38,7 @@ def shape_of(name: str) -> Shape:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Measured:
+class SortedScores:
     """Sorted scores and what was computed of them once."""
 
     targets: Floats
@@ -47,14 +47,14 @@ class Measured:
     flipped_d_ece: float
 
 
-def prepare(targets: Floats, impostors: Floats) -> Measured:
+def prepare(targets: Floats, impostors: Floats) -> SortedScores:
     """Sort, group and calibrate once, in both orientations."""
     t, n = np.sort(targets), np.sort(impostors)
     found = runs(t, n)
-    return Measured(t, n, pav_of_runs(found, t, n), zebra.d_ece_of_counts(*found.pooled(flipped=True)))
+    return SortedScores(t, n, pav_of_runs(found, t, n), zebra.d_ece_of_counts(*found.pooled(flipped=True)))
 
 
-def values(data: Measured, eer_method: str = "rocch") -> dict[str, float]:
+def values(data: SortedScores, eer_method: str = "rocch") -> dict[str, float]:
     """The value of every measure in `NAMES`."""
     t, n, blocks = data.targets, data.impostors, data.pav
     hull = eer_method == "rocch"
@@ -131,7 +131,7 @@ def one_target_person(scores: Scores) -> bool:
 
 def replicates_of(
     scores: Scores,
-    data: Measured,
+    data: SortedScores,
     resamples: int,
     seed: int,
     eer_method: str = "rocch",
@@ -153,7 +153,7 @@ def method_of(name: str, eer_method: str, impostors: int) -> str:
     return eer_method if name == "eer" else fixed.get(name, "")
 
 
-def extra_facts(data: Measured, found: dict[str, float]) -> dict[str, dict[str, Any]]:
+def extra_facts(data: SortedScores, found: dict[str, float]) -> dict[str, dict[str, Any]]:
     """ZEBRA's tag with its sentence, and the other orientation."""
     tag = zebra.tag(found["l_w"])
     return {

@@ -1,0 +1,114 @@
+"""How the rank of the right person among K impostors is distributed: the Beta-binomial model.
+
+The number r_i of impostors that beat the right person is Binomial(K, theta_i), and theta varies over people as a Beta
+distribution; in the zero-inflated variant a share of people is never beaten. Then, with B the Beta function,
+
+    linkability(N') = E[(1 - theta)^(N'-1)] = z + (1 - z) B(a, b + N'-1) / B(a, b)
+
+(equivalently Pitman-Yor uniqueness; cf. Rocher et al. 2025).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaln, expit, gammaln, psi
+
+_LOW, _HIGH = -9.0, 16.0  # of log a and log b
+_MOST_INFLATION = 12.0  # of the logit of z
+
+
+@dataclass(frozen=True, slots=True)
+class BetaBinomial:
+    """theta is Beta(a, b), and exactly zero for a share `never` of people."""
+
+    a: float
+    b: float
+    never: float = 0.0
+
+    def linkability(self, speakers: ArrayLike) -> NDArray[np.float64]:
+        """Expected Linkability among this many people of an endless population.
+
+        >>> float(BetaBinomial(1.0, 1.0).linkability(2))
+        0.5
+        """
+        m = np.asarray(speakers, float) - 1
+        beaten = np.exp(betaln(self.a, self.b + m) - betaln(self.a, self.b))
+        return np.asarray(self.never + (1 - self.never) * beaten)
+
+    def log_ranks(self, impostors: int) -> NDArray[np.float64]:
+        """log P(r = 0), ..., log P(r = K)."""
+        r = np.arange(impostors + 1)
+        logs = _log_choose(impostors) + betaln(self.a + r, self.b + impostors - r) - betaln(self.a, self.b)
+        logs += np.log1p(-self.never)
+        logs[0] = np.logaddexp(logs[0], np.log(self.never)) if self.never > 0 else logs[0]
+        return np.asarray(logs)
+
+
+def fit(
+    better: ArrayLike,
+    impostors: int,
+    weights: ArrayLike | None = None,
+    *,
+    inflated: bool = False,
+    start: BetaBinomial | None = None,
+) -> BetaBinomial:
+    """Maximum likelihood of r_i, each with its weight.
+
+    >>> r = np.random.default_rng(0).binomial(500, np.random.default_rng(1).beta(0.5, 20.0, 4000))
+    >>> found = fit(r, 500)
+    >>> round(found.a, 1), round(found.b)
+    (0.5, 20)
+    """
+    from scipy.optimize import minimize
+
+    ranks, where = np.unique(np.asarray(better, dtype=np.int64), return_inverse=True)
+    mass = np.bincount(where, None if weights is None else np.asarray(weights, float)).astype(float)
+    mass /= mass.sum()
+    ranks, mass = ranks[mass > 0], mass[mass > 0]
+    if start is None:
+        mean = min(max(float(mass @ ranks) / impostors, 1e-6), 1 - 1e-6)
+        start = BetaBinomial(0.5, max(0.5 * (1 - mean) / mean, 0.05), 0.1)
+    zero = int(np.flatnonzero(ranks == 0)[0]) if ranks[0] == 0 else None
+    if zero is None:
+        inflated = False  # somebody beats everybody: no share of people is never beaten
+
+    def cost(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        a, b = np.exp(x[:2])
+        k = impostors
+        logs = betaln(a + ranks, b + k - ranks) - betaln(a, b)
+        both = psi(a + b) - psi(a + b + k)
+        by_a, by_b = psi(a + ranks) - psi(a) + both, psi(b + k - ranks) - psi(b) + both
+        if not inflated:
+            return -float(mass @ logs), -np.array([a * (mass @ by_a), b * (mass @ by_b)])
+        z = float(expit(x[2]))
+        share = np.ones(len(ranks))  # of each rank's likelihood, the part that is not the inflation
+        total = logs + np.log1p(-z)
+        whole = float(np.logaddexp(np.log(z), total[zero]))
+        share[zero], total[zero] = np.exp(total[zero] - whole), whole
+        by_z = np.full(len(ranks), -z)
+        by_z[zero] = (1 - share[zero]) * (1 - z) - share[zero] * z
+        part = mass * share
+        return -float(mass @ total), -np.array([a * (part @ by_a), b * (part @ by_b), mass @ by_z])
+
+    x0 = [np.log(start.a), np.log(start.b)]
+    bounds = [(_LOW, _HIGH)] * 2
+    if inflated:
+        x0.append(np.log(max(start.never, 1e-3) / (1 - min(start.never, 0.999))))
+        bounds.append((-_MOST_INFLATION, _MOST_INFLATION))
+    inside = [min(max(x, low), high) for x, (low, high) in zip(x0, bounds, strict=True)]
+    best = minimize(cost, inside, jac=True, method="L-BFGS-B", bounds=bounds)
+    a, b = np.exp(best.x[:2])
+    return BetaBinomial(float(a), float(b), float(expit(best.x[2])) if inflated else 0.0)
+
+
+@lru_cache(maxsize=2)
+def _log_choose(n: int) -> NDArray[np.float64]:
+    """log C(n, 0), ..., log C(n, n)."""
+    k = np.arange(n + 1)
+    found = np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+    found.flags.writeable = False
+    return found
