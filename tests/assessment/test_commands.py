@@ -95,7 +95,7 @@ def test_a_run_says_first_whom_it_leaves_out(folder: Path) -> None:
     first, second = done.stderr.splitlines()[:2]
     assert first.endswith(
         "attackers: ignorant; not asked for: lazy-informed, semi-informed, informed, procrustes, "
-        "wasserstein-procrustes (where there are tables [attackers.NAME], only those attackers are run)"
+        "wasserstein-procrustes, adaptive (where there are tables [attackers.NAME], only those attackers are run)"
     )
     assert "reading original" in second
     results = read_results(folder / "tables")

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from veilmeter.assessment import assess, make_settings
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimates import Estimates
+from veilmeter.results.model import Results
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "voiceprivacy2020_b1.toml"
 SCORES = {
@@ -38,7 +41,7 @@ def placed(value: Any, root: Path) -> Any:
 
 
 @pytest.fixture(scope="module")
-def results(vpc2020: Path) -> dict[str, Any]:
+def results(vpc2020: Path) -> Results:
     """The example as it stands, without intervals and without the slowest attacker."""
     values = placed(tomllib.loads(EXAMPLE.read_text()), vpc2020)
     del values["attackers"]["wasserstein-procrustes"]
@@ -46,67 +49,76 @@ def results(vpc2020: Path) -> dict[str, Any]:
     return assess(settings=make_settings(values)).results
 
 
+def only(found: Estimates, name: str) -> Estimate:
+    return found.points(name).only()
+
+
 @pytest.mark.slow
-def test_scores(results: dict[str, Any], reference: dict[str, Any]) -> None:
+def test_scores(results: Results, reference: dict[str, Any]) -> None:
     for attacker, (extractor, name) in SCORES.items():
         for gender in "fm":
             wanted = reference["scores"][extractor][name.format(gender)]
-            found = results["attackers"][attacker]["by"]["gender"][gender]["estimates"]
+            found = results.attackers[attacker].by["gender"][gender]
             for measure, (key, tolerance) in TOLERANCES.items():
-                assert found[measure]["value"] == pytest.approx(wanted[key], abs=tolerance), (attacker, gender, measure)
-            assert found["l_w"]["tag"] == wanted["tag"]
-            assert found["eer"]["n"]["targets"] == wanted["targets"]
+                assert only(found, measure).value == pytest.approx(wanted[key], abs=tolerance), (attacker, measure)
+            assert only(found, "l_w").extra["tag"] == wanted["tag"]
+            assert only(found, "eer").n["targets"] == wanted["targets"]
+        assert results.attackers[attacker].source == "scores"
+        assert results.attackers[attacker].sources["linkability"] == "vectors"
 
 
 @pytest.mark.slow
-def test_normalised_and_similarity(results: dict[str, Any], reference: dict[str, Any]) -> None:
+def test_normalised_and_similarity(results: Results, reference: dict[str, Any]) -> None:
     for gender in "fm":
-        found = results["zebra"]["by"]["gender"][gender]["estimates"]
+        found = results.parts["zebra"].by["gender"][gender]
         names = ("d_ece_op_oo", "min_cllr_op_oo", "g_d_ece", "g_min_cllr")
         for name, wanted in zip(names, reference["normalised"]["extractor-original"][gender], strict=True):
-            assert found[name]["value"] == pytest.approx(wanted, abs=1e-3)
+            assert only(found, name).value == pytest.approx(wanted, abs=1e-3)
         for one in reference["similarity_matrices"][gender]:
             for form in ("arithmetic", "geometric"):
-                values = results["similarity"]["by"]["gender"][gender]["variants"][f"{form}, {one['pairs']} pairs"]
+                variants = results.parts["similarity"].details["variants_by"]["gender"][gender]
+                values = variants[f"{form}, {one['pairs']} pairs"]
                 assert values["deid"] == pytest.approx(one[form]["deid_percent"], abs=0.01)
                 assert values["g_vd"] == pytest.approx(one[form]["g_vd_db"], abs=0.001)
 
 
-def points(found: list[dict[str, Any]], at: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def points(found: Estimates, at: dict[str, Any]) -> dict[str, Estimate]:
     """By gender: the points with exactly these parameters."""
-    keys = ("pca", "by", "extractor", "centred")
-    return {p["gender"]: p for p in found if {k: p[k] for k in keys if k in p} == at}
+    keys = ("pca", "by", "extractor", "centered")
+    return {str(p.at["gender"]): p for p in found if {k: p.at[k] for k in keys if k in p.at} == at}
 
 
 @pytest.mark.slow
-def test_inversion(results: dict[str, Any], reference: dict[str, Any]) -> None:
+def test_inversion(results: Results, reference: dict[str, Any]) -> None:
     table = reference["table2"]["deterministic"]
-    estimates = results["inversion"]["estimates"]
+    inversion = results.parts["inversion"]
     for line, at in LINES.items():
         wanted = table[str(line)]["reached"]
-        eers, tops = points(estimates["eer"], at), points(estimates["top1_clear"], at)
+        eers, tops = (points(inversion.estimates.points(name), at) for name in ("eer", "top1_clear"))
         for number, gender in enumerate("fm"):
-            assert eers[gender]["roc_folded"] == pytest.approx(wanted[number], abs=0.15), line
-            assert tops[gender]["value"] == pytest.approx(wanted[2 + number], abs=0.5), line
-    baselines = {(p["attacker"], p["gender"]): p for p in results["inversion"]["baselines"]}
+            assert eers[gender].extra["roc_folded"] == pytest.approx(wanted[number], abs=0.15), line
+            assert tops[gender].value == pytest.approx(wanted[2 + number], abs=0.5), line
+    plain = inversion.reference.filter(name="eer", attack="none")
+    baselines = {(p.at["attacker"], p.at["gender"]): p for p in plain}
     for line, attacker in ((1, "original"), (2, "ignorant"), (3, "lazy-informed"), (4, "informed")):
         for number, gender in enumerate("fm"):
             wanted = table[str(line)]["reached"][number]
-            assert baselines[attacker, gender]["roc_folded"] == pytest.approx(wanted, abs=0.15), line
+            assert baselines[attacker, gender].extra["roc_folded"] == pytest.approx(wanted, abs=0.15), line
     unfolded = reference["table2"]["unfolded_eer_line_2"]
-    assert [baselines["ignorant", g]["roc"] for g in "fm"] == pytest.approx(unfolded, abs=0.15)
-    oracle = results["inversion"]["oracle"]["estimates"]
+    assert [baselines["ignorant", g].extra["roc"] for g in "fm"] == pytest.approx(unfolded, abs=0.15)
+    oracle = inversion.reference.filter(attack="procrustes, oracle")
     at = {"pca": 70, "by": "gender", "extractor": "informed"}
     for number, gender in enumerate("fm"):
         wanted = table["21"]["reached"]
-        assert points(oracle["eer"], at)[gender]["roc_folded"] == pytest.approx(wanted[number], abs=0.15)
-        assert points(oracle["top1_clear"], at)[gender]["value"] == pytest.approx(wanted[2 + number], abs=0.5)
+        assert points(oracle.points("eer"), at)[gender].extra["roc_folded"] == pytest.approx(wanted[number], abs=0.15)
+        assert points(oracle.points("top1_clear"), at)[gender].value == pytest.approx(wanted[2 + number], abs=0.5)
 
 
 @pytest.mark.slow
-def test_the_protocol_was_found(results: dict[str, Any]) -> None:
-    protocol = results["protocol"]
-    assert protocol["split"] == "lists found with the data"
-    assert (protocol["enrolment"], protocol["trials"], protocol["key"]) == (438, 1496, 21650)
-    assert (protocol["enrolled_speakers"], protocol["trial_speakers"]) == (29, 40)
-    assert results["attackers"]["informed"]["trained_on"].startswith("an extractor of its own")
+def test_the_protocol_was_found(results: Results) -> None:
+    protocol = results.protocol
+    assert protocol.split == "lists found with the data"
+    assert (protocol.enrollment_utterances, protocol.trial_utterances) == (438, 1496)
+    assert protocol.details["key"] == 21650
+    assert (protocol.enrolled_speakers, protocol.trial_speakers) == (29, 40)
+    assert results.attackers["informed"].trained_on.startswith("an extractor of its own")

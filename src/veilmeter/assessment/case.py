@@ -101,8 +101,11 @@ class AssessmentCase:
         )
 
 
-def attacker_runs(original: Embeddings, released: Embeddings, runs: Sequence[AttackerRun]) -> tuple[AttackerRun, ...]:
-    """The runs by the ids and speakers of the originals."""
+def attacker_runs(
+    original: Embeddings, released: Embeddings, runs: Sequence[AttackerRun], *, made_here: bool = False
+) -> tuple[AttackerRun, ...]:
+    """The runs by the ids and speakers of the originals. One that equals the released run is taken for that run, unless
+    it was made here: then the anonymizer draws nothing at random."""
     placed = []
     for run in runs:
         matched = match(original, run.vectors)
@@ -111,7 +114,9 @@ def attacker_runs(original: Embeddings, released: Embeddings, runs: Sequence[Att
         same = bool(common) and np.array_equal(
             vectors.of_utterances(common).vectors, released.of_utterances(common).vectors
         )
-        placed.append(AttackerRun(vectors=vectors, draw=run.draw, own=run.own and not same, name=run.name))
+        placed.append(
+            AttackerRun(vectors=vectors, draw=run.draw, own=run.own and (made_here or not same), name=run.name)
+        )
     return tuple(placed)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,11 +95,15 @@ class Reader:
     def _load(self, role: str, source: Any) -> Speech | None:
         read = partial(read_source, role=role, settings=self.settings)
         speech = load(source, role=role, embed=self._embedding(role), read=read)
-        if speech is not None:
-            if self.settings.strict:
-                refuse(speech.left_out)
-            self.warnings += speech.warnings
-        return speech
+        if speech is None:
+            return None
+        if self.settings.strict:
+            refuse(speech.left_out)
+        self.warnings += speech.warnings
+        if self.folder is None:
+            return speech
+        # What was made here is named as seen from the folder: results must not depend on where that lies.
+        return replace(speech, facts=replace(speech.facts, path=speech.facts.path.replace(f"{self.folder}/", "")))
 
     def _embedding(self, role: str) -> Callable[[Corpus], tuple[Embeddings, dict[str, Any]]]:
         """How audio of this role becomes vectors: training speech is cut into pieces, so that a speaker with one
@@ -122,7 +126,12 @@ class Reader:
     def runs(self, matched: Matched, enrollment: Sequence[str]) -> list[HeardRun]:
         """Those that were given, or made here over the enrollment recordings."""
         heard = self._made_runs(enrollment) if self.settings.runs_system else self._given_runs()
-        placed = attacker_runs(matched.original, matched.anonymized, [one.run for one in heard])
+        placed = attacker_runs(
+            matched.original,
+            matched.anonymized,
+            [one.run for one in heard],
+            made_here=self.settings.runs_system,
+        )
         for number, run in enumerate(placed, 1):
             if heard[number - 1].run.own and not run.own:
                 self.warnings.append(

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from veilmeter.cli import options, streams
+
+if TYPE_CHECKING:
+    from veilmeter.attacks.knowledge import Attacker
 
 
 def command(
@@ -10,27 +15,24 @@ def command(
     markdown: options.Markdown = False,
 ) -> None:
     """The attackers, what each has, and what others call them."""
-    from veilmeter.attacks.knowledge import ATTACKERS
+    from veilmeter.attacks.knowledge import ORIGINAL, known_attackers
     from veilmeter.cli.output import chosen_form
     from veilmeter.core.files import to_json
 
     form = chosen_form(json=json, markdown=markdown)
+    everybody = [attacker for name, attacker in known_attackers().items() if name != ORIGINAL.name]
     if form == "json":
-        print(to_json({name: one.to_json() | {"other_names": one.aliases} for name, one in ATTACKERS.items()}))
-        return
-    columns = ("attacker", "enrolment speech", "extractor", "inversion", "VoicePrivacy", "Vauquier et al. 2025")
-    rows = [
-        (
-            one.name,
-            "original" if one.enrolment == "original" else "anonymized, same system",
-            one.extractor.removeprefix("adapted to speech ") if not one.adapted else f"adapted to a {one.adaptation}",
-            {"none": "-", "procrustes": "from known pairs", "wasserstein": "without pairs"}[one.inversion],
-            one.voiceprivacy or "-",
-            one.vauquier2025 or "-",
+        print(
+            to_json(
+                {
+                    attacker.name: attacker.to_json() | {"other_names": attacker.aliases, "default": attacker.default}
+                    for attacker in everybody
+                }
+            )
         )
-        for one in ATTACKERS.values()
-    ]
-    rows = [tuple(cell.replace("to a same", "to the same") for cell in row) for row in rows]  # type: ignore[misc]
+        return
+    columns = ("attacker", "enrollment speech", "extractor", "inversion", "VoicePrivacy", "Vauquier et al. 2025")
+    rows = [_row(attacker) for attacker in everybody]
     if form == "markdown":
         for row in (columns, ("---",) * len(columns), *rows):
             print("| " + " | ".join(row) + " |")
@@ -52,4 +54,22 @@ def command(
         "\nThe last two columns are what others call the same attacker: the VoicePrivacy challenges' semi-informed "
         "attacker is our informed one.",
         style="dim",
+    )
+
+
+def _row(attacker: Attacker) -> tuple[str, str, str, str, str, str]:
+    if attacker.attack:
+        return attacker.name, "original, and own copies", "as given; many methods", "-", "-", "-"
+    adapted = {
+        "none": "trained on original speech",
+        "similar system": "adapted to a similar system",
+        "same system": "adapted to the same system",
+    }
+    return (
+        attacker.name,
+        "original" if attacker.enrolment == "original" else "anonymized, same system",
+        adapted[attacker.adaptation],
+        {"none": "-", "procrustes": "from known pairs", "wasserstein": "without pairs"}[attacker.inversion],
+        attacker.voiceprivacy or "-",
+        attacker.vauquier2025 or "-",
     )

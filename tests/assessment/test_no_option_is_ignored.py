@@ -1,0 +1,197 @@
+"""Every option of the command acts, or is refused, or is said to have had no effect: in every mode."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import synthetic_voices as voices
+from typer.testing import CliRunner
+
+from veilmeter.assessment.effects import RULES
+from veilmeter.assessment.settings import Settings
+from veilmeter.cli import assess as declared
+from veilmeter.cli.main import app
+from veilmeter.core.errors import VeilmeterError
+from veilmeter.data.formats.vectors import write_embeddings
+
+ORIGINAL = voices.original(8, 4, 6)
+TRAINING = voices.original(7, 4, 6, seed=5, prefix="t")
+EXTRACTOR = """
+import numpy as np
+
+def embed(samples):
+    return np.log(np.abs(np.fft.rfft(samples[:4096]))[{start}::64] + 1e-3)
+"""
+
+Words = Callable[[Path], list[str]]
+
+
+def words(*given: object) -> Words:
+    return lambda folder: [str(word).replace("HERE", str(folder)) for word in given]
+
+
+# For every option a value that is not its default; `None` where an option has no value.
+VALUES: dict[str, Words] = {
+    "config": words("HERE/other.toml"),
+    "original": words("--original", "HERE/moved.npz"),
+    "anonymized": words("--anonymized", "HERE/again.npz"),
+    "attacker_run": words("--attacker-run", "HERE/again.npz"),
+    "system": words("--system", "mcadams"),
+    "option": words("--option", "alpha=0.7"),
+    "command_line": words("--command", "cp {input} {output}"),
+    "attacker_runs": words("--attacker-runs", 3),
+    "train_original": words("--train-original", "HERE/train_original.npz"),
+    "train_anonymized": words("--train-anonymized", "HERE/train_anonymized.npz"),
+    "train_similar": words("--train-similar", "HERE/train_anonymized.npz"),
+    "enroll": words("--enroll", "HERE/enroll"),
+    "trials": words("--trials", "HERE/key"),
+    "attackers": words("--attackers", "lazy-informed"),
+    "scores": words("--scores", "ignorant=HERE/scores"),
+    "measures": words("--measures", "similarity"),
+    "lengths": words("--lengths", 2),
+    "speakers": words("--speakers", 500),
+    "population": words("--population", 1000),
+    "by": words("--by", "session"),
+    "attributes": words("--attributes", "gender"),
+    "extractor": words("--extractor", "HERE/other.py:embed"),
+    "recognizer": words("--recognizer", "nobody"),
+    "no_utility": words("--no-utility"),
+    "layout": words("--layout", "vctk"),
+    "part": words("--part", "nonsense"),
+    "suffix": words("--suffix", "_anon"),
+    "root": words("--root", "HERE"),
+    "segments": words("--segments", 0.6),
+    "backend": words("--backend", "centred-cosine"),
+    "adaptation": words("--adaptation", "finetune"),
+    "adapted_backend": words("--adapted-backend", "plda"),
+    "network": words("--network", "campplus"),
+    "epochs": words("--epochs", 2),
+    "folds": words("--folds", 3),
+    "weak_attacker": words("--weak-attacker", 1),
+    "precision": words("--precision", 0.01),
+    "title": words("--title", "another"),
+    "notice": words("--notice", "DRAFT"),
+    "out": words("--out", "HERE/elsewhere"),
+    "seed": words("--seed", 3),
+    "resamples": words("--resamples", 7),
+    "no_intervals": words("--no-intervals"),
+    "offline": words("--offline"),
+    "strict": words("--strict"),
+    "cluster": words("--cluster", "nonsense"),
+    "json": words("--json"),
+    "quiet": words("--quiet"),
+}
+# Where the work runs and what is drawn besides: results must not depend on it, to the byte.
+WITHOUT_EFFECT_ON_RESULTS = {"jobs", "no_report"}
+
+
+def test_every_option_is_tried_and_every_setting_has_a_rule() -> None:
+    options = set(inspect.signature(declared.command).parameters) - {"ctx"}
+    assert options == set(VALUES) | WITHOUT_EFFECT_ON_RESULTS
+    assert set(RULES) == {field.name for field in fields(Settings)}
+
+
+def write_inputs(folder: Path) -> None:
+    sides = {
+        "original": ORIGINAL, "anonymized": voices.partly(ORIGINAL), "again": voices.partly(ORIGINAL, seed=2),
+        "moved": ORIGINAL.with_vectors(ORIGINAL.vectors + 0.1 * np.random.default_rng(1).normal(size=(32, 6))),
+        "train_original": TRAINING, "train_anonymized": voices.partly(TRAINING),
+    }  # fmt: skip
+    for name, side in sides.items():
+        write_embeddings(side, folder / f"{name}.npz")
+    tried = [u for u in ORIGINAL.utterances if u[-1] in "23"]
+    rng = np.random.default_rng(0)
+    pairs = [(s, u) for s in ORIGINAL.names for u in tried]
+    target = {pair: pair[1].startswith(pair[0] + "-") for pair in pairs}
+    (folder / "key").write_text("".join(f"{s} {u} {'target' if target[s, u] else 'nontarget'}\n" for s, u in pairs))
+    (folder / "scores").write_text("".join(f"{s} {u} {target[s, u] + rng.normal():.6f}\n" for s, u in pairs))
+    (folder / "enroll").write_text("\n".join(u for u in ORIGINAL.utterances if u[-1] == "0") + "\n")
+    (folder / "other.toml").write_text("lengths = 2\n")
+    for start, name in ((1, "own"), (2, "other")):
+        (folder / f"{name}.py").write_text(EXTRACTOR.format(start=start))
+
+
+def write_audio_inputs(folder: Path) -> None:
+    from veilmeter.speech.audio import write_audio
+
+    rng = np.random.default_rng(0)
+    for role, people in (("speech", "abcdef"), ("hidden", "abcdef")):
+        for speaker in people:
+            for number in range(3):
+                path = folder / role / speaker / f"{speaker}{number}.wav"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                tone = np.sin(np.arange(12_000) * (0.1 + 0.05 * ord(speaker) % 7))
+                write_audio(path, (0.1 * (tone + rng.normal(0, 1, 12_000))).astype(np.float32))
+
+
+COMMON = 'lengths = 1\nresamples = 5\nattackers = ["ignorant"]\nmeasures = ["scores"]\njobs = 1\nno-report = true\n'
+VECTORS = 'original = "original.npz"\nanonymized = "anonymized.npz"\n'
+MODES = {
+    "embeddings": VECTORS + COMMON,
+    "trained": VECTORS + 'train-anonymized = "train_anonymized.npz"\n' + COMMON.replace("ignorant", "informed"),
+    "scores": VECTORS + 'trials = "key"\n' + COMMON.replace('attackers = ["ignorant"]\n', "")
+    + '[attackers.ignorant]\nscores = "scores"\n',
+    "audio": 'original = "speech"\nanonymized = "hidden"\n' + COMMON,
+}  # fmt: skip
+
+
+def run(mode: str, folder: Path, *more: str) -> tuple[Any, ...]:
+    """What came of it, without what only repeats the command: results, exit code, texts, or the refusal."""
+    given = [str(folder / f"{mode}.toml"), "--out", str(folder / mode)]
+    if mode == "audio":
+        given += ["--extractor", f"{folder / 'own.py'}:embed"]
+    if more and not more[0].startswith("--"):
+        given[0] = more[0]
+        more = more[1:]
+    done = CliRunner().invoke(app, ["assess", *given, *more])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        if not isinstance(done.exception, VeilmeterError):
+            raise done.exception
+        return ("refused", str(done.exception))
+    out = Path(more[1]) if more[:1] == ("--out",) else folder / mode
+    results = json.loads((out / "results.json").read_text())
+    remarks = results.pop("remarks")
+    for name in ("command", "parameters"):
+        del results[name]
+    return "done", done.exit_code, results, re.sub(r"\[\d+:\d\d\]", "", done.stdout + done.stderr), remarks, str(out)
+
+
+@pytest.fixture(scope="module")
+def used(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, tuple[Any, ...]]]:
+    """A folder for every mode, with a run in it; all further runs go on in there."""
+    folder = tmp_path_factory.mktemp("modes")
+    write_inputs(folder)
+    write_audio_inputs(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VEILMETER_CACHE", str(folder / "cache"))
+        bases = {}
+        for mode, text in MODES.items():
+            (folder / f"{mode}.toml").write_text(text)
+            run(mode, folder)
+            bases[mode] = (folder, run(mode, folder))
+    return bases
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("option", VALUES)
+def test_an_option_acts_is_refused_or_is_said(
+    used: dict[str, tuple[Path, tuple[Any, ...]]], mode: str, option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, base = used[mode]
+    monkeypatch.setenv("VEILMETER_CACHE", str(folder / "cache"))
+    given = VALUES[option](folder)
+    if mode == "audio" and option == "extractor":
+        pytest.skip("the mode itself gives it")
+    found = run(mode, folder, *given)
+    if found[0] == "refused":
+        return
+    said = [remark for remark in found[4] if remark.startswith(given[0])]
+    assert said or found[1:] != base[1:], f"{' '.join(given)} changed nothing and nothing was said"
