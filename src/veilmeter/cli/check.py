@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from veilmeter.cli import options
 from veilmeter.cli.exit_codes import Exit
-from veilmeter.core.errors import Problem, VeilmeterError
+from veilmeter.core.errors import InputError, Problem, VeilmeterError
+
+if TYPE_CHECKING:
+    from veilmeter.data.checks import Checked
 
 
 def command(
@@ -45,7 +48,7 @@ def command(
         veilmeter check scores.txt trials
         veilmeter check scores.txt --trials trials
     """
-    from veilmeter.data.checks import Checked, check
+    from veilmeter.data.checks import Checked
     from veilmeter.data.formats.table import parse_columns
 
     results: list[tuple[Path, Checked]] = []
@@ -58,7 +61,7 @@ def command(
     }
     for path in paths:
         try:
-            results.append((path, _check(path, check, trials, layout, chosen)))
+            results.append((path, _check(path, trials, layout, chosen)))
         except VeilmeterError as error:
             problem = Problem("unreadable", error.what, error.path or str(path), error.line, error.fix or "")
             results.append((path, Checked("unknown", "", [problem])))
@@ -70,7 +73,9 @@ def command(
         raise typer.Exit(Exit.WRONG_INPUT)
 
 
-def _check(path: Path, check, trials: Path | None, layout: str | None, chosen):  # type: ignore[no-untyped-def]
+def _check(path: Path, trials: Path | None, layout: str | None, chosen: dict[str, Any]) -> Checked:
+    from veilmeter.data.checks import check
+
     if path.is_file() and (trials is not None or layout is not None):
         from veilmeter.data.formats import check_scores
 
@@ -79,19 +84,24 @@ def _check(path: Path, check, trials: Path | None, layout: str | None, chosen): 
             return check_scores.check_scores(path, trials=trials, layout=layout)
         if kind == "trials":
             return check_scores.check_trials(path, layout=layout)
-    from veilmeter.data.formats.csv_list import is_list
-
-    if path.is_dir() or is_list(path):
-        from veilmeter.cli.progress import shown
-        from veilmeter.data.formats.vectors import is_embeddings
-        from veilmeter.speech import check_corpus
-
-        if layout is not None or not is_embeddings(path):
-            with shown("reading", unit="recordings") as progress:
-                found = check_corpus.check(path, layout=layout, progress=progress, **chosen)
-            if found is not None:
-                return found
+    corpus = _check_corpus(path, layout, chosen)
+    if corpus is not None:
+        return corpus
+    if useless := [name for name, value in chosen.items() if value]:
+        option = {"roots": "root"}.get(useless[0], useless[0])
+        raise InputError(f"--{option} is for corpora, and this is none", path=path, fix="leave it out")
     return check(path)
+
+
+def _check_corpus(path: Path, layout: str | None, chosen: dict[str, Any]) -> Checked | None:
+    from veilmeter.cli.progress import shown
+    from veilmeter.data.formats.vectors import is_embeddings
+    from veilmeter.speech import check_corpus
+
+    if layout is None and is_embeddings(path):
+        return None
+    with shown("reading", unit="recordings") as progress:
+        return check_corpus.check(path, layout=layout, progress=progress, **chosen)
 
 
 def _print(results) -> None:  # type: ignore[no-untyped-def]

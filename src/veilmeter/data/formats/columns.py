@@ -10,12 +10,13 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, Problem
+from veilmeter.data.formats.fast_columns import LEAST, read_fast
 
 PIECE = 1 << 24
 LONGEST_LINE = 1 << 16
@@ -41,12 +42,14 @@ class Codes:
 
     known: dict[bytes, int] = field(default_factory=dict)
 
-    def encode(self, tokens: list[bytes]) -> NDArray[np.int32]:
+    def encode(self, column: WordColumn) -> NDArray[np.int32]:
         known = self.known
-        for token in dict.fromkeys(tokens):
-            if token not in known:
-                known[token] = len(known)
-        return np.fromiter(map(known.__getitem__, tokens), np.int32, len(tokens))
+        words, index = column.distinct()
+        for word in words:
+            if word not in known:
+                known[word] = len(known)
+        codes = np.fromiter(map(known.__getitem__, words), np.int32, len(words))
+        return np.asarray(codes[index])
 
     def names(self) -> list[str]:
         return [text(token) for token in self.known]
@@ -62,6 +65,13 @@ def text(token: bytes) -> str:
 
 def pieces(path: str | Path, *, size: int = PIECE) -> Iterator[Piece]:
     """The file's lines in pieces; `InputError` if it can't be read or is no text."""
+    for data, line, _ in raw_pieces(path, size=size):
+        yield _piece(data, path, line)
+
+
+def raw_pieces(path: str | Path, *, size: int = PIECE) -> Iterator[tuple[bytes, int, int]]:
+    """The file in pieces that end at a line's end, all line ends alike, with the number of the first line and how many
+    there are."""
     line = 1
     with _opened(path) as handle:
         rest = b""
@@ -88,9 +98,11 @@ def pieces(path: str | Path, *, size: int = PIECE) -> Iterator[Piece]:
                     continue
                 whole, rest = whole[:end], whole[end:]
             if whole:
-                piece = _piece(whole, path, line)
-                yield piece
-                line += len(piece.per_line)
+                if b"\r" in whole:
+                    whole = whole.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+                count = whole.count(b"\n") + (not whole.endswith(b"\n"))
+                yield whole, line, count
+                line += count
             if not data:
                 return
 
@@ -119,8 +131,6 @@ def _check_start(data: bytes, path: str | Path) -> None:
 
 
 def _piece(data: bytes, path: str | Path, first_line: int) -> Piece:
-    if b"\r" in data:
-        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     latin1 = False
     if not data.isascii():
         try:
@@ -214,53 +224,122 @@ class Findings:
         return [str(problem) for problem in self.problems() if not problem.fatal]
 
 
+class WordColumn(Protocol):
+    """The words of a column, one per line."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, row: int) -> bytes: ...
+
+    def distinct(self) -> tuple[list[bytes], NDArray[np.int32]]:
+        """The distinct words in the order of their first appearance, and which of them each row has."""
+
+    def numbers(self) -> NDArray[np.float64] | None:
+        """The column as finite numbers, where it was read as such."""
+
+    def words(self) -> Any:
+        """All words as an Arrow array of bytes."""
+
+
+@dataclass(slots=True)
+class TokenColumn:
+    """A column of tokens, of whatever a line may hold."""
+
+    tokens: list[bytes]
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __getitem__(self, row: int) -> bytes:
+        return self.tokens[row]
+
+    def distinct(self) -> tuple[list[bytes], NDArray[np.int32]]:
+        known = {token: code for code, token in enumerate(dict.fromkeys(self.tokens))}
+        return list(known), np.fromiter(map(known.__getitem__, self.tokens), np.int32, len(self.tokens))
+
+    def numbers(self) -> NDArray[np.float64] | None:
+        return None
+
+    def words(self) -> Any:
+        import pyarrow as pa
+
+        return pa.array(self.tokens, pa.binary())
+
+
 @dataclass(slots=True)
 class Rows:
-    """Lines of one width as columns of tokens, with their line numbers."""
+    """Lines of one width as columns, with their line numbers."""
 
-    columns: list[list[bytes]]
+    columns: Sequence[WordColumn]
     lines: NDArray[np.int64]
 
 
 def rows(
-    path: str | Path, widths: tuple[int, ...], what: str, findings: Findings, *, size: int = PIECE
+    path: str | Path,
+    widths: tuple[int, ...],
+    what: str,
+    findings: Findings,
+    *,
+    size: int = PIECE,
+    number: int | None = None,
 ) -> Iterator[Rows]:
-    """The lines with the file's number of columns, piece by piece; other lines go to `findings`."""
+    """The lines with the file's number of columns, piece by piece; other lines go to `findings`. The column `number`
+    should hold numbers: large pieces in which it does are read as such at once."""
     width = 0
     empty = True
-    for piece in pieces(path, size=size):
+    for data, first_line, count in raw_pieces(path, size=size):
+        fast = _fast(data, (width,) if width else widths, number)
+        if fast is not None and len(fast[0]) == count:  # Arrow does not see every empty line
+            width, empty = len(fast), False
+            yield Rows(fast, np.arange(first_line, first_line + count))
+            continue
+        piece = _piece(data, path, first_line)
         if piece.latin1:
             findings.add("latin-1", "the file is not UTF-8; it was read as Latin-1", path, fatal=False)
         filled = piece.per_line[piece.per_line > 0]
         if not len(filled):
             continue
         empty = False
-        lines = piece.line_numbers()
         if not width:
             counts = [int(np.count_nonzero(filled == w)) for w in widths]
             width = widths[int(np.argmax(counts))]
-        tokens = piece.tokens
-        good = filled == width
-        if not good.all():
-            bad = np.flatnonzero(~good)
-            commas = not good.any() and b"," in tokens[0]
-            findings.add(
-                "columns",
-                f"{what} has {' or '.join(map(str, widths))} columns in every line",
-                path,
-                [int(line) for line in lines[bad[: findings.shown]]],
-                count=len(bad),
-                details=[f"this one has {int(n)}" for n in filled[bad[: findings.shown]]],
-                fix="columns are separated by white space, not by commas"
-                if commas
-                else "mend or remove the line"
-                if good.any()
-                else "is this the right file?",
-            )
-            keep = np.repeat(good, filled)
-            tokens = [token for token, kept in zip(tokens, keep.tolist(), strict=True) if kept]
-            lines = lines[good]
-        if len(lines):
-            yield Rows([tokens[column::width] for column in range(width)], lines)
+        found = _of_width(piece, filled, width, f"{what} has {' or '.join(map(str, widths))} columns", path, findings)
+        if len(found.lines):
+            yield found
     if empty:
         findings.add("empty", "the file is empty", path)
+
+
+def _fast(data: bytes, widths: Sequence[int], number: int | None) -> Sequence[WordColumn] | None:
+    if len(data) < LEAST:
+        return None
+    width = len(data[: data.find(b"\n")].split())
+    return read_fast(data, width, number) if width in widths else None
+
+
+def _of_width(
+    piece: Piece, filled: NDArray[np.int64], width: int, what: str, path: str | Path, findings: Findings
+) -> Rows:
+    """The lines of a piece that have this width; the others are said."""
+    tokens, lines = piece.tokens, piece.line_numbers()
+    good = filled == width
+    if not good.all():
+        bad = np.flatnonzero(~good)
+        commas = not good.any() and b"," in tokens[0]
+        findings.add(
+            "columns",
+            f"{what} in every line",
+            path,
+            [int(line) for line in lines[bad[: findings.shown]]],
+            count=len(bad),
+            details=[f"this one has {int(n)}" for n in filled[bad[: findings.shown]]],
+            fix="columns are separated by white space, not by commas"
+            if commas
+            else "mend or remove the line"
+            if good.any()
+            else "is this the right file?",
+        )
+        keep = np.repeat(good, filled)
+        tokens = [token for token, kept in zip(tokens, keep.tolist(), strict=True) if kept]
+        lines = lines[good]
+    return Rows([TokenColumn(tokens[column::width]) for column in range(width)], lines)

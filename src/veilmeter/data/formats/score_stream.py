@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
-from veilmeter.data.formats.columns import PIECE, Findings, rows, text
+from veilmeter.data.formats.columns import PIECE, Findings, WordColumn, rows, text
 from veilmeter.data.formats.scores import numbers_of
 from veilmeter.data.formats.trials import label_column, labels_of
 
+_NOTHING: Any = ()
 Piece = tuple[NDArray[np.float64], NDArray[np.bool_]]
 
 
@@ -26,7 +28,7 @@ def stream(
     """Scores and whether each is of a target trial, in the file's order."""
     notes = Findings()
     key = None if trials is None else _Key(trials, layout, size)
-    for part in rows(path, (3, 4), "a score file", notes, size=size):
+    for part in rows(path, (3, 4), "a score file", notes, size=size, number=2):
         values = numbers_of(path, part, notes)
         notes.raise_first()
         if key is not None:
@@ -60,19 +62,16 @@ class _Key:
         self.notes = Findings()
         self.parts = rows(path, (3,), "a trial key", self.notes, size=size)
         self.first = None if layout is None else layout == "voxceleb"
-        self.enrol: list[bytes] = []
-        self.test: list[bytes] = []
+        self.enrol, self.test = _NOTHING, _NOTHING
         self.labels = np.empty(0, bool)
 
-    def next(self, enrol: list[bytes], test: list[bytes], path: str | Path, line: int) -> NDArray[np.bool_]:
+    def next(self, enrol: WordColumn, test: WordColumn, path: str | Path, line: int) -> NDArray[np.bool_]:
         """The labels of the next trials, which must be these."""
         count = len(enrol)
-        while len(self.enrol) < count and self._more():
+        while len(self.labels) < count and self._more():
             pass
-        same = self.enrol[:count] == enrol and self.test[:count] == test
-        if not same:
-            pairs = zip(self.enrol, self.test, enrol, test, strict=False)
-            at = next((i for i, (a, b, c, d) in enumerate(pairs) if (a, b) != (c, d)), len(self.enrol))
+        at = self._first_difference(enrol.words(), test.words())
+        if at < count:
             raise InputError(
                 f"from here on the key {self.path} does not have the same trials in the same order",
                 path=path,
@@ -82,6 +81,17 @@ class _Key:
         labels = self.labels[:count]
         self.enrol, self.test, self.labels = self.enrol[count:], self.test[count:], self.labels[count:]
         return labels
+
+    def _first_difference(self, enrol: Any, test: Any) -> int:
+        """The first row in which the two files differ, or how many there are."""
+        import pyarrow.compute as pc
+
+        count = min(len(enrol), len(self.labels))
+        same = np.ones(count, bool)
+        for mine, other in ((self.enrol, enrol), (self.test, test)):
+            if count:
+                same &= pc.equal(mine[:count], other[:count]).to_numpy(zero_copy_only=False)
+        return count if same.all() else int(np.argmin(same))
 
     def _more(self) -> bool:
         part = next(self.parts, None)
@@ -98,13 +108,19 @@ class _Key:
             raise InputError(
                 f"the label is {word!r}, not target or nontarget", path=self.path, line=int(part.lines[bad])
             )
-        self.enrol += part.columns[a]
-        self.test += part.columns[b]
+        self.enrol = _joined(self.enrol, part.columns[a].words())
+        self.test = _joined(self.test, part.columns[b].words())
         self.labels = np.concatenate([self.labels, labels])
         return True
 
     def finish(self) -> None:
-        if self.enrol or self._more():
+        if len(self.labels) or self._more():
             raise InputError(
                 "the key has more trials than there are scores", path=self.path, fix="is it the right key?"
             )
+
+
+def _joined(first: Any, second: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.concat_arrays([first, second]) if len(first) else second

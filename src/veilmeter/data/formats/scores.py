@@ -78,7 +78,7 @@ def read_score_table(path: str | Path, *, codes: Codes | None = None, findings: 
     ids = Codes() if codes is None else codes
     notes = Findings() if findings is None else findings
     enrol, test, values, labels, lines = [], [], [], [], []
-    for part in rows(path, (3, 4), "a score file", notes, size=PIECE):
+    for part in rows(path, (3, 4), "a score file", notes, size=PIECE, number=2):
         numbers = numbers_of(path, part, notes)
         good = np.isfinite(numbers)
         truth = None
@@ -120,7 +120,11 @@ def read_score_table(path: str | Path, *, codes: Codes | None = None, findings: 
 
 def numbers_of(path: str | Path, part: Rows, notes: Findings) -> NDArray[np.float64]:
     """The scores; what is no finite number becomes NaN and goes to the findings."""
-    tokens = part.columns[2]
+    column = part.columns[2]
+    read = column.numbers()
+    if read is not None:
+        return read
+    tokens = [column[row] for row in range(len(column))]
     try:
         found = np.fromiter(map(float, tokens), np.float64, len(tokens))
         odd = []

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
-from veilmeter.data.formats.columns import PIECE, Codes, Findings, Rows, rows, text
+from veilmeter.data.formats.columns import PIECE, Codes, Findings, Rows, WordColumn, rows, text
 
 LAYOUTS = ("vpc", "pairs", "voxceleb")
 LABELS: dict[bytes, bool] = {
@@ -96,13 +96,12 @@ def _joined(parts: list[NDArray[Any]], dtype: type[np.generic]) -> NDArray[Any]:
     return np.concatenate(parts) if parts else np.empty(0, dtype)
 
 
-def labels_of(tokens: list[bytes]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def labels_of(column: WordColumn) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """What the labels say, and which of them are labels."""
-    seen = {token: LABELS.get(token.lower()) for token in dict.fromkeys(tokens)}
-    if None not in seen.values():
-        return np.fromiter(map(seen.__getitem__, tokens), bool, len(tokens)), np.ones(len(tokens), bool)
-    good = np.fromiter((seen[token] is not None for token in tokens), bool, len(tokens))
-    return np.fromiter((bool(seen[token]) for token in tokens), bool, len(tokens)), good
+    words, index = column.distinct()
+    meant = [LABELS.get(word.lower()) for word in words]
+    truth = np.array([bool(label) for label in meant], bool)[index]
+    return truth, np.array([label is not None for label in meant], bool)[index]
 
 
 def label_column(path: str | Path, part: Rows) -> bool:
