@@ -88,3 +88,39 @@ def test_the_documentation_counts_its_lines() -> None:
     named = dict(re.findall(r"\| \[`(\w+\.py)`\]\([^)]+\) \| (\d+) \|", text))
     lines = {path.name: len(path.read_text().splitlines()) for path in CODE.glob("*.py") if path.name != "__init__.py"}
     assert {name: int(count) for name, count in named.items()} == lines
+
+
+@pytest.fixture(scope="module")
+def run_folder(installed: Path, world: Path) -> Path:
+    """An assessment with the package's attack and back end; its measures come by themselves."""
+    common = "--attackers ignorant,nearest-recording --measures scores,linkability --lengths 1 --no-intervals --jobs 1"
+    for name, hidden in (("run", "anonymized.npz"), ("other", "second.npz")):
+        line = f"assess --original original.npz --anonymized {hidden} --backend euclidean {common} --quiet --out {name}"
+        ran = run(line, installed, world)
+        assert ran.returncode in (0, 3), ran.stderr
+    return world / "run"
+
+
+def test_measures_attack_and_back_end_are_in_the_results(run_folder: Path) -> None:
+    results = json.loads((run_folder / "results.json").read_text())
+    assert {"ignorant", "nearest-recording"} <= set(results["attackers"])
+    for attacker in ("ignorant", "nearest-recording"):
+        assert 0 < results["attackers"][attacker]["estimates"]["auc"]["value"] < 1
+    assert "Euclidean distance" in json.dumps(results["attackers"]["ignorant"])
+    parts = [part["estimates"] for part in results["parts"].values()]
+    (shift,) = [estimates["mean_shift"] for estimates in parts if "mean_shift" in estimates]
+    assert shift["value"] > 0.5
+
+
+def test_measures_are_gated_and_compared(installed: Path, world: Path, run_folder: Path) -> None:
+    assert run("gate run --max auc=1 --even-if-doubted", installed, world).returncode == 0
+    broken = run("gate run --max auc=0.4 --even-if-doubted", installed, world)
+    assert broken.returncode == 1
+    assert "BROKEN  auc" in broken.stdout
+    assert "AUC" in succeeds("compare run other --resamples 20 --markdown", installed, world)
+
+
+def test_measures_and_attack_are_on_the_page(run_folder: Path) -> None:
+    page = (run_folder / "report.html").read_text(encoding="utf-8")
+    for words in ("AUC", "mean shift", "nearest-recording"):
+        assert words in page

@@ -37,7 +37,7 @@ def print_verdict(results: Results, folder: Path | str, report: Path | None = No
     verdict, protocol = results.verdict, results.protocol
 
     def paragraph(text: str, style: str = "") -> None:
-        console.print(Text(clean(text), style=style))
+        console.print(Text(clean(text, keep="\n"), style=style))
 
     paragraph(results.title, "bold")
     speakers = max(protocol.enrolled_speakers, protocol.trial_speakers)
