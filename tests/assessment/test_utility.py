@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from veilmeter.assessment.utility import UtilitySettings, measure_utility, spread_over_people
+from veilmeter.assessment.utility import UtilitySettings, measure_utility, spread_over_people, with_labels
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.estimate import Estimate
 from veilmeter.data.corpus import Utterance, read_corpus
+from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics import registry
 from veilmeter.metrics.measure import Measure
 from veilmeter.results.model import Part
@@ -202,3 +203,21 @@ def test_the_command(tmp_path: Path, settings: UtilitySettings) -> None:
     shown = CliRunner().invoke(app, arguments)
     assert "dog → cat (1)" in shown.output
     assert "Whose words suffer most: anna" in shown.output
+
+
+def test_labels_of_utterances_join_the_part() -> None:
+    rng = np.random.default_rng(0)
+    who, mood = np.repeat(np.arange(8), 10), np.tile([0, 1], 40)
+    vectors = rng.normal(size=(8, 16))[who] + 2 * np.outer(mood, rng.normal(size=16)) + rng.normal(size=(80, 16)) / 2
+    names, owners = [f"u{i}" for i in range(80)], [f"s{w}" for w in who]
+    anonymized = Embeddings(rng.normal(size=(80, 16)), names, owners)
+    empty = Part(name="utility", details={"remarks": []})
+    labels = [["calm", "angry"][m] for m in mood]
+    part = with_labels(empty, Embeddings(vectors, names, owners, {"emotion": labels}), anonymized)
+    told = {point.at["read_from"]: point.value for point in part.estimates.points("label_recall")}
+    assert told["original"] > 90
+    assert told["anonymized"] < 75
+    few = with_labels(empty, Embeddings(vectors, names, owners, {"emotion": ["calm"] * 80}), anonymized)
+    assert len(few.estimates) == 0
+    assert "Emotion can't be told" in few.details["remarks"][0]
+    assert with_labels(empty, Embeddings(vectors, names, owners), anonymized) == empty

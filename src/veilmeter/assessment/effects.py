@@ -80,7 +80,10 @@ RULES: Mapping[str, Rule] = {
     "population": _unless(lambda settings, facts: settings.wants("population"), "--measures leaves population out"),
     "attributes": _unless(lambda settings, facts: settings.wants("inference"), "--measures leaves inference out"),
     **dict.fromkeys(("extractor", "layout", "part", "suffix", "root", "offline"), _heard),
-    "recognizer": _unless(lambda settings, facts: "utility" in facts.parts, "utility was not measured"),
+    **dict.fromkeys(
+        ("recognizer", "utility_recordings", "utility_rated"),
+        _unless(lambda settings, facts: "utility" in facts.parts, "utility was not measured"),
+    ),
     "utility": _unless(lambda settings, facts: facts.is_audio, f"{NO_AUDIO}: utility can't be measured"),
     "segments": _unless(
         lambda settings, facts: any(role.startswith("train_") for role in facts.heard),

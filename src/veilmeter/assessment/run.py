@@ -188,7 +188,7 @@ class _AssessmentRun:
         case = self.case(reader, matched, protocol, heard)
         keys = self.settings.trials or tuple(lists_near(near)[1])
         plan = make_plan(case, self.settings, keys)
-        return self.finish(reader, case, plan, {**self.perform(plan.tasks), **self.utility(reader)})
+        return self.finish(reader, case, plan, {**self.perform(plan.tasks), **self.utility(reader, case)})
 
     def case(self, reader: Reader, matched: Matched, protocol: Protocol, heard: Sequence[HeardRun]) -> AssessmentCase:
         from veilmeter.assessment.tuning import to_be_tuned, tuned_extractor
@@ -236,15 +236,20 @@ class _AssessmentRun:
             self._say(f"measured: {task.name} ({len(done)} of {len(tasks)})")
         return {task.name: done[task.name] for task in tasks}  # in one order, wherever they ran
 
-    def utility(self, reader: Reader) -> dict[str, tuple[TaskResult, Arrays]]:
+    def utility(self, reader: Reader, case: AssessmentCase) -> dict[str, tuple[TaskResult, Arrays]]:
         """What the speech is still good for, where there are recordings of both sides."""
         sides = [reader.speech[role].corpora for role in ("original", "anonymized")]
         if not self.settings.wants("utility") or not all(sides):
             return {}
-        from veilmeter.assessment.utility import UtilitySettings, measure_utility
+        from veilmeter.assessment.utility import UtilitySettings, measure_utility, with_labels
 
         self.stage("listening for what the speech is still good for")
-        chosen = UtilitySettings(offline=self.settings.offline)
+        chosen = UtilitySettings(
+            recordings=self.settings.utility_recordings,
+            rated=self.settings.utility_rated,
+            groups=self.settings.by or UtilitySettings().groups,
+            offline=self.settings.offline,
+        )
         if self.settings.recognizer is not None:
             chosen = replace(chosen, recognizer=self.settings.recognizer)
         original, anonymized = map(joined_corpora, sides)
@@ -257,6 +262,7 @@ class _AssessmentRun:
             if self.settings.recognizer is not None:
                 raise
             return {"utility": (TaskResult(not_possible=str(error)), {})}
+        part = with_labels(part, case.matched.original, case.matched.anonymized)
         return {"utility": (TaskResult(part=part), {})}
 
     def finish(

@@ -120,6 +120,8 @@ class Settings:
     weak_attacker: float = 15.0
     precision: float = 0.10
     utility: bool = True
+    utility_recordings: int = 100
+    utility_rated: int = 30
     offline: bool = False
     strict: bool = False
 
@@ -133,7 +135,15 @@ class Settings:
             bad = [n for n in getattr(self, key) if n < least]
             if bad:
                 raise InputError(f"{key} = {bad[0]} makes no sense", fix=f"give {least} or more")
-        for key, least in [("folds", 3), ("resamples", 2), ("epochs", 1), ("seed", 0), ("attacker_runs", 1)]:
+        for key, least in [
+            ("folds", 3),
+            ("resamples", 2),
+            ("epochs", 1),
+            ("seed", 0),
+            ("attacker_runs", 1),
+            ("utility_recordings", 1),
+            ("utility_rated", 0),
+        ]:
             value = getattr(self, key)
             if value is not None and value < least:
                 raise InputError(f"{key} = {value} makes no sense", fix=f"give {least} or more")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 
 from veilmeter.core.engine import Engine, Here
 from veilmeter.core.errors import InputError, Problem
+from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import make_folder
 from veilmeter.data.corpus import Corpus, Utterance
+from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.ids import match_ids
 from veilmeter.metrics.registry import MEASURES, computed_on_recording
+from veilmeter.metrics.utility.labels import label_estimates
 from veilmeter.metrics.utility.melody import pitch_correlation
 from veilmeter.metrics.utility.summary import ORIGINAL, UtilityTable, count_speech
 from veilmeter.metrics.utility.texts import normalize_text
@@ -30,6 +33,7 @@ from veilmeter.speech.recognizers.base import DEFAULT, Language, resolve_languag
 from veilmeter.speech.weights import cache_folder
 
 FULL_BAND = 16_000
+LABELS = ("emotion",)  # attributes of an utterance, not of a person, that should survive
 _RATED = ("mos", "dnsmos_sig", "dnsmos_bak", "dnsmos_ovr")
 _LOOKED_AT = 20  # files whose rate is read from their headers
 
@@ -271,6 +275,20 @@ def _correlations(tracks: Sequence[Sequence[float]], others: Sequence[Sequence[f
     return np.array(
         [pitch_correlation(x, y) if len(x) and len(y) else np.nan for x, y in zip(tracks, others, strict=True)]
     )
+
+
+def with_labels(utility: Part, original: Embeddings, anonymized: Embeddings) -> Part:
+    """With how well labels per utterance can still be told, where the corpus has such and enough people have them."""
+    points: list[Estimate] = []
+    remarks = list(utility.details["remarks"])
+    for name in LABELS:
+        if name in original.attributes:
+            try:
+                points += label_estimates(original, anonymized, name)
+            except InputError as error:
+                remarks.append(f"{error.what[0].upper()}{error.what[1:]}.")
+    details = {**utility.details, "remarks": remarks}
+    return replace(utility, estimates=utility.estimates + points, details=details)
 
 
 # --- measures that other packages add for recordings

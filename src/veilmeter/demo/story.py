@@ -84,6 +84,8 @@ def tell(out: str | Path, *, fast: bool = False, jobs: int = 2, seed: int = 0, o
             lengths=[1, utterances],
             seed=seed,
             offline=offline,
+            utility_recordings=30,  # few, so that the whole story stays short; the page says how many
+            utility_rated=10,
             **quick,
         )
         write_report(folder, with_audio=True)
