@@ -15,6 +15,7 @@ from veilmeter.core.estimate import Estimate
 if TYPE_CHECKING:
     from veilmeter import metrics
     from veilmeter.assessment import Assessment, assess
+    from veilmeter.assessment.utility import measure_utility
     from veilmeter.attacks import inversion
     from veilmeter.data.corpus import Corpus, Utterance, read_corpus
     from veilmeter.data.embeddings import Embeddings
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from veilmeter.metrics.scores.zebra import zebra
     from veilmeter.metrics.similarity.matrices import similarity
     from veilmeter.report import write_report
+    from veilmeter.speech.transcribe_corpus import transcribe_corpus
 
 __all__ = [
     "Assessment",
@@ -50,6 +52,7 @@ __all__ = [
     "linkability",
     "logistic",
     "measure_scores",
+    "measure_utility",
     "metrics",
     "min_cllr",
     "pav",
@@ -60,6 +63,7 @@ __all__ = [
     "similarity",
     "singling_out",
     "tpr_at_fpr",
+    "transcribe_corpus",
     "write_embeddings",
     "write_report",
     "zebra",
@@ -78,6 +82,7 @@ _WHERE = {
     "linkability": "metrics.legal.linkability",
     "logistic": "metrics.calibration",
     "measure_scores": "metrics.scores.summary",
+    "measure_utility": "assessment.utility",
     "min_cllr": "metrics.scores.verification",
     "pav": "metrics.calibration",
     "population_linkability": "metrics.legal.population",
@@ -87,6 +92,7 @@ _WHERE = {
     "similarity": "metrics.similarity.matrices",
     "singling_out": "metrics.legal.singling_out",
     "tpr_at_fpr": "metrics.scores.verification",
+    "transcribe_corpus": "speech.transcribe_corpus",
     "write_embeddings": "data.formats.vectors",
     "write_report": "report",
     "zebra": "metrics.scores.zebra",
