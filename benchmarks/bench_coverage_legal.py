@@ -131,9 +131,7 @@ def population() -> bool:
     from veilmeter.metrics.legal.population import population_linkability
 
     fitted, people, tested, times = 50, 20_000, 1_500, 4
-    print(
-        f"Population: from {fitted} to {people:,}; mean truth and value, covered, width, |log10 of value by truth|"
-    )
+    print(f"Population: from {fitted} to {people:,}; mean truth and value, covered, width, |log10 of value by truth|")
     names = [str(person) for person in range(fitted)]
     rows = []
     for name, shape in VOICES.items():

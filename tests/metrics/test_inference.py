@@ -7,7 +7,7 @@ import pytest
 
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.metrics.inference import infer
+from veilmeter.metrics.inference import infer, shuffled
 
 
 def voices(shift: float, *, speakers: int = 30, each: int = 4, values: int = 2, seed: int = 0) -> Embeddings:
@@ -25,7 +25,7 @@ def voices(shift: float, *, speakers: int = 30, each: int = 4, values: int = 2, 
 def test_what_is_there_is_found() -> None:
     found = infer(voices(4.0), "accent")
     assert found.value > 95
-    one = found.estimate(resamples=200)
+    one = found.estimate()
     assert one.null == 50
     assert one.null_range is not None
     assert one.value > one.null_range[1]
@@ -76,3 +76,53 @@ def test_too_little_to_learn_from() -> None:
     found = infer(Embeddings(some.vectors, some.utterances, some.speakers, {"accent": column}), "accent")
     assert found.left_out == {"unknown": 1}
     assert "s0" not in found.speakers
+
+
+def moods(shift: float, *, speakers: int = 20, each: int = 6, seed: int = 0) -> Embeddings:
+    """An attribute of the recording: everybody speaks in three moods, two recordings each."""
+    rng = np.random.default_rng(seed)
+    codes, mood = np.repeat(np.arange(speakers), each), np.tile(np.arange(each) % 3, speakers)
+    x = 5 * np.eye(12)[11] + (0.5 * rng.standard_normal((speakers, 12)))[codes] + shift * np.eye(12)[mood]
+    x += 0.2 * rng.standard_normal(x.shape)
+    names = np.array(["calm", "glad", "sad"], object)
+    return Embeddings(x, [str(i) for i in range(len(x))], [f"s{c}" for c in codes], {"mood": names[mood]})
+
+
+def test_what_varies_within_speakers_is_guessed_by_recording() -> None:
+    """A speaker's most frequent value would be right for a third of the recordings at most."""
+    found = infer(moods(3.0), "mood", permutations=40)
+    assert found.varies
+    assert found.value > 95
+    assert found.counts == {"calm": 20, "glad": 20, "sad": 20}
+    assert "by recording" in found.estimate().method
+    assert not infer(voices(4.0), "accent", permutations=5).varies
+
+
+def test_moods_that_can_not_be_heard_are_not_found() -> None:
+    point = infer(moods(0.0), "mood", permutations=60).estimate()
+    assert point.interval is not None
+    assert point.interval[0] < 100 / 3 < point.interval[1]
+
+
+def test_shuffled_values_stay_in_their_bundles() -> None:
+    """Speakers keep bundles of values such as there were, but not their own order."""
+    who = np.repeat(np.arange(6), 4)
+    label = np.array([[0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 0, 1], [2, 2, 2, 0], [1, 2, 1, 2], [0, 0, 1, 1]]).ravel()
+    bundles = sorted(sorted(part) for part in label.reshape(6, 4).tolist())
+    for seed in range(5):
+        dealt = shuffled(label, who, np.random.default_rng(seed)).reshape(6, 4)
+        assert sorted(sorted(part) for part in dealt.tolist()) == bundles
+
+
+def test_without_signal_the_interval_holds_chance() -> None:
+    inside, worlds = 0, 60
+    for seed in range(worlds):
+        low, high = infer(voices(0.0, seed=seed, speakers=20), "accent", permutations=40, seed=seed).interval()
+        inside += low <= 50 <= high
+    assert inside / worlds >= 0.88
+
+
+def test_a_sure_guess_has_an_interval_below_it() -> None:
+    low, high = infer(voices(9.0), "accent", permutations=20).interval()
+    assert 60 < low < 100
+    assert high == pytest.approx(100)

@@ -145,7 +145,7 @@ def inference_part(
             details[attribute] = {"not_possible": error.what}
             continue
         for collected, found in ((guesses, guessed), (before, known)):
-            estimate = found.estimate(intervals=intervals, resamples=resamples, seed=seed)
+            estimate = found.estimate(intervals=intervals)
             collected.append(estimate.with_(at={"attribute": attribute, **estimate.at}))
         details[attribute] = {
             "majority": 100 / len(guessed.values),

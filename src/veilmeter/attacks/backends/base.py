@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
+from veilmeter.metrics.discriminant import shrunk as shrunk
+from veilmeter.metrics.discriminant import unit64 as unit64
 
 Array = NDArray[np.float64]
 
@@ -68,13 +70,6 @@ def average(projected: Array, codes: ArrayLike, groups: int | None = None) -> Av
 def single(projected: Array) -> Averages:
     """Every utterance by itself."""
     return Averages(projected, np.ones(len(projected), np.int64))
-
-
-def unit64(vectors: ArrayLike) -> Array:
-    """Rows of length 1 in double precision; a zero row stays zero."""
-    x = np.asarray(vectors, np.float64)
-    norms = np.sqrt(np.einsum("ij,ij->i", x, x))
-    return x / np.where(norms > 0, norms, 1.0)[:, None]
 
 
 def cosines(enrolment: Averages, test: Averages) -> Array:
@@ -150,30 +145,6 @@ def scatter(x: Array, codes: NDArray[np.int64], k: int) -> tuple[Array, Array, A
     weights = averages.counts / averages.counts.sum()
     between = (centred * weights[:, None]).T @ centred
     return within, between, mean
-
-
-def shrunk(covariance: Array, samples: int) -> Array:
-    """With its correlation shrunk towards the identity, so that it can be inverted when there are fewer samples than
-    dimensions; each coordinate keeps its own variance.
-
-    The share is the oracle approximating one (Chen et al. 2010), for the correlation. Shrunk towards a multiple of the
-    identity, coordinates of low variance would be drowned, and whatever tells people apart there with them.
-    """
-    d = len(covariance)
-    variances = np.diag(covariance)
-    mean = float(variances.mean())
-    if mean <= 0:
-        return np.eye(d)
-    # A floor for coordinates that hold no variance at all, as when the vectors lie in a subspace.
-    scales = np.sqrt(np.maximum(variances, 1e-9 * mean))
-    correlation = covariance / np.outer(scales, scales)
-    np.fill_diagonal(correlation, 1.0)
-    trace_of_square = float(np.sum(correlation**2))
-    above = (1 - 2 / d) * trace_of_square + d**2
-    below = (samples + 1 - 2 / d) * (trace_of_square - d)
-    weight = 1.0 if below <= 0 else min(1.0, above / below)
-    mixed: Array = ((1 - weight) * correlation + (weight + 1e-9) * np.eye(d)) * np.outer(scales, scales)
-    return mixed
 
 
 class _CosineKind:
