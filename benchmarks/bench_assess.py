@@ -43,10 +43,10 @@ def main() -> None:
         assess(clear, protected, lengths=LENGTHS, intervals=False)
         bare = time.process_time() - start
     start = time.process_time()
-    for _ in range(len(first.results["attackers"]) * len(LENGTHS)):
+    for _ in range(len(first.results.attackers) * len(LENGTHS)):
         unit(places) @ unit(clear.vectors).T
     floor = time.process_time() - start
-    print(f"{SPEAKERS} speakers, {len(codes)} recordings, {len(first.results['attackers'])} attackers, processor time:")
+    print(f"{SPEAKERS} speakers, {len(codes)} recordings, {len(first.results.attackers)} attackers, processor time:")
     print(f"  with intervals {fresh:.1f} s, {fresh / bare:.1f} times that without ({bare:.1f} s)")
     print(f"  going on from a finished run: 1/{fresh / kept:.0f} of it")
     print(f"  bare scoring: 1/{fresh / max(floor, 1e-9):.0f} of it")

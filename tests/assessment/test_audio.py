@@ -67,20 +67,21 @@ def speech(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_assessed_from_audio(speech: dict[str, Path], own_cache: Path, tmp_path: Path) -> None:
     options = FAST | {"train_anonymized": [speech["train-1"], speech["train-2"]], "segments": 0.6}
     results = assess(speech["original"], speech["anonymized"], out=tmp_path / "run", **options).results
-    assert results["inputs"]["original"]["kind"] == "corpus"
-    assert results["inputs"]["original"]["layout"] == "folder"
-    assert results["extractor"]["name"] == EXTRACTOR
-    assert results["extractor"]["dimension"] == 40
+    assert results.inputs["original"].kind == "corpus"
+    assert results.inputs["original"].layout == "folder"
+    assert results.extractor is not None
+    assert results.extractor["name"] == EXTRACTOR
+    assert results.extractor["dimension"] == 40
     # One recording a speaker, two passes, four pieces each.
-    assert results["attackers"]["informed"]["trained_on"] == "80 recordings of 10 other speakers"
-    assert results["attackers"]["original"]["estimates"]["eer"]["value"] < 10
+    assert results.attackers["informed"].trained_on == "80 recordings of 10 other speakers"
+    assert results.attackers["original"].estimates.points("eer").only().value < 10
     kept = sorted(folder.name.rsplit("-", 1)[0] for folder in (own_cache / "embeddings").iterdir())
     assert kept == ["anonymized", "original", "train-1", "train-2"]
     # Heard once: another run does not need the recordings' samples any more.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("veilmeter.speech.audio.read_recording", None)
         again = assess(speech["original"], speech["anonymized"], **options).results
-    assert again["attackers"] == results["attackers"]
+    assert again.attackers == results.attackers
 
 
 def test_pieces(speech: dict[str, Path]) -> None:
@@ -100,10 +101,10 @@ def test_fine_tuned_attacker(speech: dict[str, Path], tmp_path: Path) -> None:
         "network": "tiny_network:make", "epochs": 2, "attackers": ["ignorant", "informed"],
     }  # fmt: skip
     results = assess(speech["original"], speech["anonymized"], out=tmp_path / "run", **options).results
-    said = results["attackers"]["informed"]["trained_on"]
+    said = results.attackers["informed"].trained_on
     assert said.startswith("fine-tuned on 20 recordings of 10 other speakers (loss ")
     assert (tmp_path / "run" / "finetuned" / "informed" / "model.safetensors").is_file()
-    assert results["attackers"]["informed"]["backend"] == "cosine"
+    assert results.attackers["informed"].backend == "cosine"
     first = (tmp_path / "run" / "results.json").read_bytes()
     assess(speech["original"], speech["anonymized"], out=tmp_path / "run", **options)
     assert (tmp_path / "run" / "results.json").read_bytes() == first
@@ -200,9 +201,8 @@ def test_two_lists_of_one_folder_are_kept_apart(speech: dict[str, Path], own_cac
     corpora = [read_corpus(roots[0] / "lists" / f"{side}.csv", roots=roots) for side in ("original", "anonymized")]
     plain = assess(speech["original"], speech["anonymized"], **FAST, attackers="ignorant").results
     listed = assess(*corpora, **FAST, attackers="ignorant").results
-    assert listed["inputs"]["anonymized"]["sha256"] != listed["inputs"]["original"]["sha256"]
-    value = plain["attackers"]["original"]["estimates"]["eer"]["value"]
-    assert listed["attackers"]["original"]["estimates"]["eer"]["value"] == value
+    assert listed.inputs["anonymized"].sha256 != listed.inputs["original"].sha256
+    assert listed.attackers["original"].estimates["eer"] == plain.attackers["original"].estimates["eer"]
     assert len([folder for folder in (own_cache / "embeddings").iterdir() if folder.name.startswith("lists-")]) == 2
 
 
@@ -233,13 +233,13 @@ def test_one_folder_of_voiceprivacy_data(voiceprivacy: Path, tmp_path: Path) -> 
     """It holds both sides and the lists: the same result as with every data folder named."""
     options = FAST | {"attackers": ["ignorant", "lazy-informed"]}
     results = assess(voiceprivacy, voiceprivacy, out=tmp_path / "run", **options).results
-    assert results["title"].endswith("(_anon) against " + voiceprivacy.name)
-    assert results["protocol"]["split"] == "lists found with the data"
-    assert results["protocol"]["key"] == 64
+    assert results.title.endswith("(_anon) against " + voiceprivacy.name)
+    assert results.protocol.split == "lists found with the data"
+    assert results.protocol.details["key"] == 64
     data = voiceprivacy / "data"
     sets = [data / f"libri_test_{role}" for role in ("enrolls", "trials_f", "trials_m")]
     named = assess(sets, [folder.with_name(folder.name + "_anon") for folder in sets], **options).results
-    assert named["attackers"]["ignorant"]["estimates"] == results["attackers"]["ignorant"]["estimates"]
+    assert named.attackers["ignorant"].estimates == results.attackers["ignorant"].estimates
     from veilmeter.report.sound import recordings_of
     from veilmeter.results.run_folder import read_results
 
@@ -253,7 +253,7 @@ def test_one_folder_of_voiceprivacy_data(voiceprivacy: Path, tmp_path: Path) -> 
         with pytest.raises(InputError, match="several variants"):
             assess(voiceprivacy, voiceprivacy, **options)
         again = assess(voiceprivacy, voiceprivacy, **options, suffix="_anon").results
-        assert again["attackers"]["ignorant"]["estimates"] == results["attackers"]["ignorant"]["estimates"]
+        assert again.attackers["ignorant"].estimates == results.attackers["ignorant"].estimates
     finally:
         shutil.rmtree(data / "libri_test_enrolls_third")
 
@@ -265,9 +265,9 @@ def test_what_is_left_out_is_said_and_listed(speech: dict[str, Path], tmp_path: 
     (anonymized / "s1" / "s1-0.wav").unlink()
     (anonymized / "s1" / "s1-1.wav").rename(anonymized / "s1" / "s1-8.wav")
     results = assess(original, anonymized, out=tmp_path / "run", **FAST, attackers="ignorant").results
-    assert "original: 1 recordings or lines could not be used (1 unreadable)" in results["warnings"]
+    assert "original: 1 recordings or lines could not be used (1 unreadable)" in results.warnings
     said = "2 original utterances have no anonymized partner; 1 anonymized utterances have no original"
-    assert f"{said}: they are not assessed" in results["warnings"]
+    assert f"{said}: they are left out" in results.warnings
     lines = [json.loads(line) for line in (tmp_path / "run" / "left_out.jsonl").read_text().splitlines()]
     assert [(one["role"], one["kind"]) for one in lines] == [
         ("original", "unreadable"), ("matching", "only_original"), ("matching", "only_original"),
@@ -278,5 +278,5 @@ def test_what_is_left_out_is_said_and_listed(speech: dict[str, Path], tmp_path: 
     # Results go into a report that names nobody: no id stands in them.
     assert "s1-8" not in (tmp_path / "run" / "results.json").read_text()
     clean = assess(speech["original"], speech["anonymized"], out=tmp_path / "run", **FAST, attackers="ignorant").results
-    assert not any("left out" in text or "partner" in text for text in clean["warnings"])
+    assert not any("left out" in text or "partner" in text for text in clean.warnings)
     assert not (tmp_path / "run" / "left_out.jsonl").exists()

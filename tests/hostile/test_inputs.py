@@ -225,6 +225,7 @@ def broken_archives() -> list[bytes]:
 @pytest.mark.parametrize("number", range(3))
 def test_archives_that_fuzzing_found(tmp_path: Path, number: int) -> None:
     from veilmeter.assessment.stages import Stages
+    from veilmeter.assessment.tasks import TaskResult
     from veilmeter.data.formats.vectors import load_embeddings
 
     path = tmp_path / "x.npz"
@@ -233,7 +234,7 @@ def test_archives_that_fuzzing_found(tmp_path: Path, number: int) -> None:
         with pytest.raises(InputError):
             read(path)
     stages = Stages(tmp_path)
-    stages.put("a", "k", {"v": 1}, {"x": np.arange(3)})
+    stages.put("a", "k", TaskResult(names=("x",)), {"x": np.arange(3)})
     assert stages.get("a", "k") is not None
     (tmp_path / "a-k.npz").write_bytes(path.read_bytes())
     assert stages.get("a", "k") is None

@@ -84,7 +84,10 @@ RULES: Mapping[str, Rule] = {
         ("recognizer", "utility_recordings", "utility_rated"),
         _unless(lambda settings, facts: "utility" in facts.parts, "utility was not measured"),
     ),
-    "utility": _unless(lambda settings, facts: facts.is_audio, f"{NO_AUDIO}: utility can't be measured"),
+    "utility": _unless(
+        lambda settings, facts: facts.is_audio and "utility" in settings.measures,
+        "utility would not have been measured without it either",
+    ),
     "segments": _unless(
         lambda settings, facts: any(role.startswith("train_") for role in facts.heard),
         "there are no recordings of training speech",

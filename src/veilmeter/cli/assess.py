@@ -118,6 +118,12 @@ def command(
     recognizer: Annotated[
         str | None, typer.Option("--recognizer", help="Whose transcripts utility is measured by; see `transcribe`.")
     ] = None,
+    utility_recordings: Annotated[
+        int | None, typer.Option("--utility-recordings", help="How many recordings utility is measured on (100).")
+    ] = None,
+    utility_rated: Annotated[
+        int | None, typer.Option("--utility-rated", help="How many of them are rated for their quality (30).")
+    ] = None,
     no_utility: Annotated[
         bool, typer.Option("--no-utility", help="Do not measure what the speech is still good for.")
     ] = False,

@@ -36,14 +36,15 @@ class IdMatch:
     ways: Mapping[str, int] = field(default_factory=dict)
     ambiguous: tuple[str, ...] = ()
 
-    def remarks(self, first: str = "the first side", second: str = "the second") -> list[str]:
-        """What was decided about ids that differ, with counts."""
+    def remarks(self, first: str = "the first side", second: str = "the second", *, examples: bool = True) -> list[str]:
+        """What was decided about ids that differ, with counts, and with the first ones unless they are not for
+        everybody's eyes."""
         words = {
             "form": "differ in their extension or Unicode form only",
             "path": "differ in the folders before them only",
             "name": "have nothing but the name of their file in common",
         }
-        differing = {mine: other for mine, other in self.partner.items() if mine != other}
+        differing = {mine: other for mine, other in self.partner.items() if mine != other and examples}
         example = "".join(f", such as {mine!r} and {other!r}" for mine, other in list(differing.items())[:1])
         remarks = [
             f"{self.ways[way]} ids of {first} and {second} {text}{example}; they were matched"
@@ -51,9 +52,9 @@ class IdMatch:
             if self.ways.get(way)
         ]
         if self.ambiguous:
+            named = f"; the first: {self.ambiguous[0]!r}" if examples else ""
             remarks.append(
-                f"{len(self.ambiguous)} ids of {first} could be several ids of {second} and were left out; "
-                f"the first: {self.ambiguous[0]!r}"
+                f"{len(self.ambiguous)} ids of {first} could be several of {second} and were left out{named}"
             )
         return remarks
 
