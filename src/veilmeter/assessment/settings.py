@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from veilmeter.assessment.plain_values import build
 from veilmeter.attacks.backends.registry import BACKENDS
 from veilmeter.attacks.knowledge import attacker_name, default_attackers, known_attackers
 from veilmeter.core.errors import InputError
@@ -261,7 +262,7 @@ def make_settings(values: Mapping[str, Any], *, where: str | Path | None = None)
         plain = _spelled(values)
         if "attackers" in plain:
             plain["attackers"] = _attackers(plain["attackers"])
-        made: Settings = _build(Settings, plain)
+        made: Settings = build(Settings, plain)
         return made
     except InputError as error:
         raise InputError(error.what, path=error.path or where, line=error.line, fix=error.fix) from None
@@ -306,7 +307,7 @@ def _attackers(given: Any) -> dict[str, AttackerSettings]:
             made[name] = table
             continue
         try:
-            made[name] = _build(AttackerSettings, _spelled(table))
+            made[name] = build(AttackerSettings, _spelled(table))
         except InputError as error:
             raise InputError(f"attackers.{name}: {error.what}", path=error.path, fix=error.fix) from None
     return made
@@ -334,54 +335,6 @@ def with_attackers(tables: Any, names: Sequence[str] = (), scores: Sequence[str]
     for name, of_name in files.items():
         chosen[name] = {**chosen.get(name, {}), "scores": of_name}
     return chosen
-
-
-def _build(kind: Any, values: Mapping[str, Any]) -> Any:
-    fields = {f.name: f for f in dataclasses.fields(kind)}
-    made: dict[str, Any] = {}
-    for key, value in values.items():
-        if key not in fields:
-            near = difflib.get_close_matches(key, list(fields), 1)
-            raise InputError(
-                f"there is no option {key!r}",
-                fix=f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(fields)}",
-            )
-        made[key] = _coerced(key, value, str(fields[key].type))
-    return kind(**made)
-
-
-def _coerced(key: str, value: Any, wanted: str) -> Any:
-    """The value in the type that the field has; a single word or number stands for a list of one."""
-
-    def wrong(what: str) -> InputError:
-        return InputError(f"{key} must be {what}, not {value!r}")
-
-    if value is None:
-        return None
-    if wanted.startswith("tuple"):
-        items = [value] if isinstance(value, str | Path | int | float) else list(value)
-        if "int" in wanted:
-            if not all(isinstance(item, int) and not isinstance(item, bool) for item in items):
-                raise wrong("whole numbers")
-            return tuple(items)
-        if not all(isinstance(item, str | Path) for item in items):
-            raise wrong("text")
-        return tuple(str(item) for item in items)
-    if wanted.startswith("bool"):
-        if not isinstance(value, bool):
-            raise wrong("true or false")
-    elif wanted.startswith("int"):
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise wrong("a whole number")
-    elif wanted.startswith("float"):
-        if not isinstance(value, int | float) or isinstance(value, bool):
-            raise wrong("a number")
-        return float(value)
-    elif wanted.startswith("str"):
-        if not isinstance(value, str | Path):
-            raise wrong("text")
-        return str(value)
-    return value
 
 
 # --- who attacks
