@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+import numpy as np
+
 from veilmeter.attacks.adaptive.learning import MOST_CANDIDATES, learning_curves
 from veilmeter.attacks.backends.scoring import Fixed, Recipe
-from veilmeter.attacks.base import Attack, Floats, Material, Rows, perform
+from veilmeter.attacks.base import Attack, AttackScores, Floats, Material, Rows, perform
+from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.estimates import Estimates
 from veilmeter.data.embeddings import Embeddings
 
@@ -101,7 +104,7 @@ class AttackScoring:
     def score(self, test: Embeddings, conversations: Sequence[Rows]) -> ScoreTables:
         filled = tuple(table for table in conversations if len(table))
         material = replace(self.material, conversations=filled)
-        outcome = perform(self.attack, material)
+        outcome = _performed(self.attack, material)
         split = iter(material.split(outcome.scores))
         empty = outcome.scores[:, :0]
         tables = tuple(next(split) if len(table) else empty for table in conversations)
@@ -116,3 +119,19 @@ class AttackScoring:
         return learning_curves(
             material, spoken, lambda part: perform(self.attack, part).scores, intervals=intervals, seed=seed
         )
+
+
+def _performed(attack: Attack, material: Material) -> AttackScores:
+    """The attack's scores; what goes wrong in another package's attack, or with vectors that hold nothing to compute
+    with, is the attack's own trouble and ends nothing else."""
+    ours = type(attack).__module__.startswith("veilmeter.")
+    try:
+        return perform(attack, material)
+    except VeilmeterError:
+        raise
+    except np.linalg.LinAlgError as error:
+        raise InputError(f"the vectors do not allow it ({error})") from error
+    except Exception as error:
+        if ours:
+            raise
+        raise InputError(f"the attack {attack.name} failed: {type(error).__name__}: {error}") from error
