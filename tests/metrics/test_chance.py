@@ -154,3 +154,27 @@ def test_a_few_unprotected_people_are_found() -> None:
 
 def test_no_attackers() -> None:
     assert joint_chance([]).p_adjusted == {}
+
+
+def test_one_unprotected_person_stands_out_where_all_attackers_agree() -> None:
+    """Luck would have to fall on one person with every attacker and again and again."""
+    drawn = chance.exposed_draws(court(40, 3, leaking=1), draws=99, seed=3)
+    assert drawn[1, 0] > drawn[1, 1:].max()
+
+
+def test_exposed_people_are_counted_as_defined() -> None:
+    first, own = np.array([0, 0, 1, 2, 2, 1]), np.array([0, 0, 1, 1, 2, 2])
+    names = ("a", "b", "c")
+    one = Relabeled((), np.zeros((1, 6)), names, first, own)
+    other = Relabeled((), np.zeros((1, 6)), names, np.array([1, 0, 1, 1, 0, 0]), own)
+    drawn = chance.exposed_draws([one, other], draws=5, seed=0)
+    # By the better attacker a is linked always, b always, c half the time; over both: 0.75, 0.75, 0.25.
+    assert drawn[:, 0].tolist() == [2.0, 0.75]
+    for column, called in enumerate(chance.relabelings(names, draws=5, seed=0), 1):
+        rates = np.array(
+            [
+                [np.mean(found[own == person] == called[person]) for person in range(3)]
+                for found in (one.first, other.first)
+            ]
+        )
+        assert drawn[:, column].tolist() == [(rates.max(axis=0) > 0.5).sum(), rates.mean(axis=0).max()]

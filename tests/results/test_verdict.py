@@ -109,6 +109,12 @@ def test_the_worst_group_is_part_of_the_worst_case() -> None:
     assert "94 [88, 97] to the right person among 50 with gender f" in results.verdict.headline
 
 
+def test_a_group_that_is_known_poorly_is_bounded_by_everybody() -> None:
+    wide = Estimates([link(0.0, speakers=5, low=0.0, high=0.9)])
+    holder = attacker("ignorant", link(0.05, low=0.02, high=0.1), by={"gender": {"f": wide}})
+    assert concluded(ignorant=holder).criteria["linking"].level == "low"
+
+
 def test_smaller_sets_count_where_they_are_sure() -> None:
     results = concluded(
         ignorant=[with_p(0.6, 0.001, speakers=2, low=0.56, high=0.64), with_p(0.02, 0.4, speakers=100, high=0.05)]

@@ -62,3 +62,12 @@ def test_the_court_counts_what_is_wrong() -> None:
     assert "false reassurance: 1 of 3" in text
     assert "trusted false alarms: 1 of 2" in text
     assert "80.0% of 5" in text
+
+
+@pytest.mark.parametrize("kept", [(0.0, 0.0), (0.0, 0.3)])
+def test_intervals_of_differences_hold_the_truth_also_near_chance(kept: tuple[float, float]) -> None:
+    """Of 40 worlds, 95 % intervals miss at most 6 (99.5 %)."""
+    from benchmarks.bench_coverage_compare import coverage
+
+    shares = coverage(40, 14, 3, kept)
+    assert min(shares.values()) >= 34 / 40, shares

@@ -74,7 +74,7 @@ def linking(results: Results) -> Criterion | None:
     found = list(cases(results, "linkability"))
     if not found:
         return None
-    worst, level = _worst(found, lambda case: level_of(case.estimate), lambda case: surplus(case.estimate))
+    worst, level = _worst(found, _linking_level, lambda case: surplus(case.estimate))
     exposed = len(results.people.unprotected)
     if exposed and level in ("low", "unknown"):
         level = "raised"
@@ -100,6 +100,12 @@ def linking(results: Results) -> Criterion | None:
         group=worst.group,
         original=original,
     )
+
+
+def _linking_level(case: Case) -> Level:
+    """A group is part of everybody: what is too wide to tell within it is bounded by what is known of all."""
+    level = level_of(case.estimate)
+    return "low" if case.group and level == "unknown" else level
 
 
 def _same_point(results: Results, case: Case) -> Estimate | None:

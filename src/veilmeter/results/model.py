@@ -208,7 +208,7 @@ class Chance:
 
     `best_link` is the 95th percentile of the largest rate of linking among everybody enrolled; `exposed` how many
     people would be linked more often than not by their best attacker, and `exposed_p` how often there would be as many
-    as were found.
+    as were found, or one who is found as often.
     """
 
     draws: int

@@ -13,7 +13,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import clustered_error, t_quantile
 from veilmeter.data.scores import Scores, encode
 from veilmeter.metrics.scores.resampling import Replicates
-from veilmeter.metrics.scores.summary import prepare, replicates_of
+from veilmeter.metrics.scores.summary import prepare, replicates_of, shape_of
 from veilmeter.results.model import LinkedPerson, Results
 from veilmeter.results.run_folder import table_of
 
@@ -35,7 +35,7 @@ class PairedTrials:
         value = second.value - first.value
         if first.name == "linkability":
             return self._of_links(first, number, value)
-        if self.replicates and first.name in self.replicates[0].samples:
+        if self.replicates and first.name in self.replicates[0].samples and not first.at:
             return _of_replicates(self.replicates[0], self.replicates[number], first.name, value)
         return None
 
@@ -43,28 +43,33 @@ class PairedTrials:
         key = (int(first.at.get("length", 1)), int(first.at["speakers"]))
         if not self.people or key not in self.people[0] or key not in self.people[number]:
             return None
-        sides = [{row.speaker: row for row in people[key]} for people in (self.people[0], self.people[number])]
-        counts = [{name: row.conversations for name, row in side.items()} for side in sides]
-        if counts[0] != counts[1] or len(counts[0]) < 2:
-            return None
-        names = list(counts[0])
-        weights = np.array([counts[0][name] for name in names])
-        change = np.array([sides[1][name].linked - sides[0][name].linked for name in names])
-        error, clusters = clustered_error(np.repeat(change, weights), np.repeat(np.arange(len(names)), weights))
-        half = t_quantile(clusters - 1, 0.975) * error
-        return (value - half, value + half)
+        return _of_links(self.people[0][key], self.people[number][key], value)
+
+
+def _of_links(first: Sequence[LinkedPerson], second: Sequence[LinkedPerson], value: float) -> Interval | None:
+    """Each speaker's change in how often they are linked, weighted by their conversations as the values are."""
+    sides = [{row.speaker: row for row in people} for people in (first, second)]
+    counts = [{name: row.conversations for name, row in side.items()} for side in sides]
+    if counts[0] != counts[1] or len(counts[0]) < 2:
+        return None
+    names = list(counts[0])
+    weights = np.array([counts[0][name] for name in names])
+    change = np.array([sides[1][name].linked - sides[0][name].linked for name in names])
+    error, clusters = clustered_error(np.repeat(change, weights), np.repeat(np.arange(len(names)), weights))
+    half = t_quantile(clusters - 1, 0.975) * error
+    return (value - half, value + half)
 
 
 def _of_replicates(first: Replicates, second: Replicates, name: str, value: float) -> Interval | None:
-    """Student's t with the jackknife's error of the difference; the bootstrap's where nobody was left out singly."""
-    if name in first.left_out and name in second.left_out:
+    """Student's t with the error of the difference: the bootstrap's, and the jackknife's where a measure is fitted to
+    the trials it measures, as resamples that repeat people are fitted even closer."""
+    drawn = np.asarray(second.samples[name]) - np.asarray(first.samples[name])
+    error = float(drawn[np.isfinite(drawn)].std(ddof=1)) if np.isfinite(drawn).sum() > 1 else np.inf
+    if shape_of(name).overfits and name in first.left_out and name in second.left_out:
         others = np.asarray(second.left_out[name]) - np.asarray(first.left_out[name])
         others = others[np.isfinite(others)]
         k = len(others)
         error = float(np.sqrt((k - 1) / k * np.sum((others - others.mean()) ** 2))) if k > 1 else np.inf
-    else:
-        drawn = np.asarray(second.samples[name]) - np.asarray(first.samples[name])
-        error = float(drawn[np.isfinite(drawn)].std(ddof=1))
     if first.clusters < 2 or not np.isfinite(error):
         return None
     half = t_quantile(first.clusters - 1, 0.975) * error

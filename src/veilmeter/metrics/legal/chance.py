@@ -233,7 +233,7 @@ def joint_chance(attackers: Sequence[Relabeled], *, seed: int = 0) -> JointChanc
     draws = known[0].values.shape[1] - 1
     figures = [figure for attacker in known for figure in attacker.figures]
     exposed = exposed_draws(known, draws=draws, seed=seed)
-    values = np.concatenate([*(attacker.values for attacker in known), exposed[None]])
+    values = np.concatenate([*(attacker.values for attacker in known), exposed])
     p = adjusted(values)
     everybody: dict[tuple[str, int], int] = {}
     for row, figure in enumerate(figures):
@@ -241,23 +241,26 @@ def joint_chance(attackers: Sequence[Relabeled], *, seed: int = 0) -> JointChanc
             curve = (figure.attacker, figure.length)
             everybody[curve] = max(everybody.get(curve, row), row, key=lambda at: figures[at].speakers)
     best = values[list(everybody.values()), 1:].max(axis=0) if everybody else None
-    luck = np.stack([values[:-1, 1:].mean(axis=1), *np.quantile(values[:-1, 1:], [0.05, 0.95], axis=1)], axis=1)
+    drawn = values[: len(figures), 1:]
+    luck = np.stack([drawn.mean(axis=1), *np.quantile(drawn, [0.05, 0.95], axis=1)], axis=1)
     return JointChance(
-        dict(zip(figures, p[:-1].tolist(), strict=True)),
+        dict(zip(figures, p[: len(figures)].tolist(), strict=True)),
         draws,
         {figure: (row[0], row[1], row[2]) for figure, row in zip(figures, luck.tolist(), strict=True)},
         None if best is None else float(np.quantile(best, 0.95)),
-        float(exposed[1:].mean()),
-        float(p[-1]),
+        float(exposed[0, 1:].mean()),
+        float(p[len(figures) :].min()),
     )
 
 
 def exposed_draws(attackers: Sequence[Relabeled], *, draws: int = DRAWS, seed: int = 0) -> Floats:
-    """How many people are linked more often than not by the attacker that finds them best: with the true names, and
-    under each relabeling."""
+    """With the true names (first column) and under each relabeling: how many people are linked more often than not by
+    the attacker that finds them best, and how often the most exposed person is linked, over all attackers. The second
+    finds a single unprotected person: luck seldom makes all attackers name the same one again and again."""
     people = sorted({attacker.enrolled[row] for attacker in attackers for row in np.unique(attacker.own)})
     place = {name: number for number, name in enumerate(people)}
-    most = np.zeros((1 + draws, len(people)))
+    most, total = np.zeros((1 + draws, len(people))), np.zeros((1 + draws, len(people)))
+    tried = np.zeros(len(people))
     for attacker in attackers:
         if not len(attacker.own):
             continue
@@ -265,10 +268,13 @@ def exposed_draws(attackers: Sequence[Relabeled], *, draws: int = DRAWS, seed: i
         counts = np.bincount(attacker.own, minlength=len(attacker.enrolled))
         spoken = np.flatnonzero(counts)
         where = [place[attacker.enrolled[row]] for row in spoken]
+        tried[where] += 1
         for number, called in enumerate([np.arange(len(attacker.enrolled)), *names]):
             hits = np.bincount(attacker.own, attacker.first == called[attacker.own], minlength=len(counts))
-            most[number, where] = np.maximum(most[number, where], hits[spoken] / counts[spoken])
-    return np.asarray((most > MORE_OFTEN_THAN_NOT).sum(axis=1), np.float64)
+            rates = hits[spoken] / counts[spoken]
+            most[number, where] = np.maximum(most[number, where], rates)
+            total[number, where] += rates
+    return np.stack([(most > MORE_OFTEN_THAN_NOT).sum(axis=1), (total / tried).max(axis=1)])
 
 
 def adjusted(values: Floats) -> Floats:
