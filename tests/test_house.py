@@ -33,18 +33,13 @@ TOO_LONG_FILES = {
     "metrics/scores/resampling.py": 437,
 }
 TOO_LONG_FUNCTIONS = {
-    "cli/verdict.py:print_verdict": 64,
     "data/formats/vector_file.py:judge": 73,
     "metrics/similarity/matrices.py:similarity": 71,
     "report/figures/legal.py:_cell": 65,
 }
 TOO_MANY_PARAMETERS: dict[str, int] = {}
-UPWARDS = {}
-SHARED_NAMES = {
-    "Check", "Found", "Layout", "Material", "Piece", "Plan", "Pool", "Rows", "Run", "Settings",
-    "Shape", "_Item", "_Run", "_Work",
-}  # fmt: skip
-NOT_YET_TYPED = {"compare.py", "doubts.py", "gate.py", "people.py", "trust.py", "verdict.py", "model.py"}
+UPWARDS: set[tuple[str, str]] = set()
+SHARED_NAMES = {"Layout", "Rows"}
 
 
 def name_of(path: Path) -> str:
@@ -118,10 +113,10 @@ def test_results_are_typed() -> None:
     """No function of results/ gives back a bare dictionary, except where JSON is made."""
     found = []
     for path in (SOURCE / "results").rglob("*.py"):
-        if path.name in {"run_folder.py", *NOT_YET_TYPED}:
+        if path.name == "run_folder.py":
             continue
         for node in ast.walk(tree_of(path)):
-            if isinstance(node, ast.FunctionDef) and node.returns is not None:
+            if isinstance(node, ast.FunctionDef) and node.returns is not None and node.name != "to_json":
                 returns = ast.unparse(node.returns)
                 if "dict[str, Any]" in returns or "Mapping[str, Any]" in returns:
                     found.append(f"{name_of(path)}:{node.name}")

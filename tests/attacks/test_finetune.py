@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from veilmeter.attacks.finetune import AngularMargin, Training, _Run, finetune  # noqa: E402
+from veilmeter.attacks.finetune import AngularMargin, Training, _TuningRun, finetune  # noqa: E402
 from veilmeter.core.errors import InputError  # noqa: E402
 from veilmeter.data.corpus import Corpus, read_corpus  # noqa: E402
 from veilmeter.speech.audio import write_audio  # noqa: E402
@@ -80,9 +80,9 @@ def weights(folder: Path) -> dict[str, object]:
 def test_a_stopped_run_goes_on_and_ends_alike(corpus: Corpus, tmp_path: Path, stop: int) -> None:
     whole = finetune(corpus, tmp_path / "whole", spec=SPEC, training=QUICK)
     steps = 0
-    real = _Run._step
+    real = _TuningRun._step
 
-    def interrupted(self: _Run, *batch: object) -> float:
+    def interrupted(self: _TuningRun, *batch: object) -> float:
         nonlocal steps
         steps += 1
         if steps > stop:
@@ -90,7 +90,7 @@ def test_a_stopped_run_goes_on_and_ends_alike(corpus: Corpus, tmp_path: Path, st
         return real(self, *batch)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_Run, "_step", interrupted)
+        patch.setattr(_TuningRun, "_step", interrupted)
         with pytest.raises(KeyboardInterrupt):
             finetune(corpus, tmp_path / "stopped", spec=SPEC, training=QUICK)
     assert (tmp_path / "stopped" / "checkpoint.pt").exists()
@@ -102,10 +102,10 @@ def test_a_stopped_run_goes_on_and_ends_alike(corpus: Corpus, tmp_path: Path, st
 
 def test_killed_between_checkpoints_and_damaged_ones(corpus: Corpus, tmp_path: Path) -> None:
     whole = finetune(corpus, tmp_path / "whole", spec=SPEC, training=QUICK)
-    real = _Run._step
+    real = _TuningRun._step
     steps = 0
 
-    def killed(self: _Run, *batch: object) -> float:
+    def killed(self: _TuningRun, *batch: object) -> float:
         nonlocal steps
         steps += 1
         if steps > 5:
@@ -114,7 +114,7 @@ def test_killed_between_checkpoints_and_damaged_ones(corpus: Corpus, tmp_path: P
 
     out = tmp_path / "killed"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_Run, "_step", killed)
+        patch.setattr(_TuningRun, "_step", killed)
         with pytest.raises(MemoryError):
             finetune(corpus, out, spec=SPEC, training=QUICK)
     checkpoint = (out / "checkpoint.pt").read_bytes()
@@ -130,7 +130,7 @@ def test_killed_between_checkpoints_and_damaged_ones(corpus: Corpus, tmp_path: P
 def test_a_finished_run_is_not_repeated_unless_something_changed(corpus: Corpus, tmp_path: Path) -> None:
     first = finetune(corpus, tmp_path, spec=SPEC, training=QUICK)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_Run, "_step", None)  # any step would fail
+        patch.setattr(_TuningRun, "_step", None)  # any step would fail
         assert finetune(corpus, tmp_path, spec=SPEC, training=QUICK).losses == first.losses
     other = Training(epochs=2, batch=4, seconds=0.5, seed=4)
     assert len(finetune(corpus, tmp_path, spec=SPEC, training=other).losses) == 2
@@ -164,9 +164,9 @@ def test_campplus_on_real_speech(librispeech: Path, tmp_path: Path) -> None:
     names = whole.speakers[:4]
     few = whole.take([u.id for u in whole if u.speaker in names and u.id.endswith(("0000", "0001", "0002"))])
     training = Training(epochs=3, batch=4, seconds=1.0, checkpoint_steps=1, warm_up=0)
-    real, steps = _Run._step, 0
+    real, steps = _TuningRun._step, 0
 
-    def interrupted(self: _Run, *batch: object) -> float:
+    def interrupted(self: _TuningRun, *batch: object) -> float:
         nonlocal steps
         steps += 1
         if steps > 4:
@@ -174,7 +174,7 @@ def test_campplus_on_real_speech(librispeech: Path, tmp_path: Path) -> None:
         return real(self, *batch)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_Run, "_step", interrupted)
+        patch.setattr(_TuningRun, "_step", interrupted)
         with pytest.raises(KeyboardInterrupt):
             finetune(few, tmp_path, training=training)
     done = finetune(few, tmp_path, training=training)

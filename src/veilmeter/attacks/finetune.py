@@ -122,7 +122,7 @@ def finetune(
             {"params": head.parameters(), "lr": given.head_learning_rate},
         ]
     )
-    run = _Run(folder, key, given, model, head, optimizer, device)
+    run = _TuningRun(folder, key, given, model, head, optimizer, device)
     crops = _Crops(utterances, {name: code for code, name in enumerate(people)}, features, given)
     resumed = run.resume()
     losses = run.train(crops, progress)
@@ -186,7 +186,7 @@ class _Crops:
         return self._kept[index]
 
 
-class _Run:
+class _TuningRun:
     """The loop, its checkpoints, and how it goes on."""
 
     def __init__(

@@ -14,7 +14,7 @@ from veilmeter.core.errors import InputError
 OLD_SPELLINGS = {"--enrol": "--enroll"}  # understood, no longer shown
 
 
-class Command(TyperCommand):
+class CommaCommand(TyperCommand):
     """Every repeatable option takes commas too; `common` are the parameters that `--help` shows."""
 
     common: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class Command(TyperCommand):
         return {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
 
 
-class Lists(Command):
+class Lists(CommaCommand):
     """Every repeatable option takes all words that follow it as well, up to the next option or `--`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

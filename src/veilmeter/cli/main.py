@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from veilmeter._version import __version__
 from veilmeter.cli.exit_codes import Exit
 from veilmeter.cli.help import group_text
-from veilmeter.cli.lists import Command
+from veilmeter.cli.lists import CommaCommand
 from veilmeter.cli.streams import output_is_closed, prepare_streams
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.extras import explained
@@ -56,7 +56,7 @@ class Commands(TyperGroup):
         else:
             single = typer.Typer(add_completion=False, rich_markup_mode="rich")
             # A module may bring its own kind of command, such as one whose options take several values (`Lists`).
-            single.command(cmd_name, cls=getattr(module, "COMMAND_CLASS", Command))(module.command)
+            single.command(cmd_name, cls=getattr(module, "COMMAND_CLASS", CommaCommand))(module.command)
             built = typer.main.get_command(single)
             built.common = getattr(module, "COMMON", ())
         built.name = cmd_name

@@ -123,7 +123,7 @@ def test_lists_of_best_scores_give_what_whole_subsets_give(monkeypatch, rule, kn
     found = isolate(
         mu[targets], targets, said, sizes, draws=3, folds=6, rule=rule, seed=1, allowed=allowed, absent=True
     )
-    work = isolation._Work(said, sizes, 3, 6, rule, 1)
+    work = isolation._IsolationWork(said, sizes, 3, 6, rule, 1)
     assert 2 < work.whole < 600
     ranks = [work.ranks(int(t)) for t in targets]
     for counts, absent in zip(found, (False, True), strict=True):
@@ -150,7 +150,7 @@ def test_conversations_on_disk_are_read_in_parts(tmp_path, monkeypatch):
 
 def test_draws_and_folds_differ():
     said, mu, _ = made(9, 60, least=10)
-    work = isolation._Work(said, [20], 4, 10, "paper", 0)
+    work = isolation._IsolationWork(said, [20], 4, 10, "paper", 0)
     rank = work.ranks(3)
     assert (rank[:, 3] == 0).all()
     assert all(sorted(one) == list(range(60)) for one in rank.tolist())

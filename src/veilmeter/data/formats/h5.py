@@ -29,6 +29,7 @@ _BROKEN = (OSError, ValueError, TypeError, RuntimeError, KeyError, UnicodeError,
 
 
 def read_h5(path: Path) -> Found:
+    need("h5py")
     with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:
         facts = run_confined("veilmeter.data.formats.h5:unpack", path, [folder], "HDF5 file")
         flat = np.load(Path(folder, "vectors.npy"), allow_pickle=False)

@@ -151,7 +151,7 @@ def isolate(
     """
     shape = (len(targets), len(sizes), draws)
     found = [Counts(np.zeros(shape, np.int64), np.zeros(shape, np.int64)) for _ in range(1 + absent)]
-    work = _Work(said, list(sizes), draws, folds, rule, seed, absent)
+    work = _IsolationWork(said, list(sizes), draws, folds, rule, seed, absent)
     for start in range(0, len(targets), PREDICATES):
         part = slice(start, start + PREDICATES)
         mask = None if allowed is None else allowed[part]
@@ -181,7 +181,7 @@ def _layout(said: Conversations) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return np.concatenate([[0], np.cumsum(counts)[:-1]]), counts
 
 
-class _Work:
+class _IsolationWork:
     """One way of evaluating many predicates, with what all of them share."""
 
     def __init__(

@@ -84,7 +84,7 @@ def disclosure(
     replicates: dict[str, NDArray[np.float64]] = {}
     if intervals:
         engine = worth(engine, n >= WORTH_SENDING)
-        work = [_Work(link, seed, part) for part in stretches(RESAMPLES, engine.workers)]
+        work = [_RankWork(link, seed, part) for part in stretches(RESAMPLES, engine.workers)]
         parts = ordered(engine, _resampled, work)
         replicates = {name: np.concatenate([part[name] for part in parts]) for name in values}
     # What it gives when every rank is as likely as any other, at the same counts
@@ -120,7 +120,7 @@ def disclosure(
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Work:
+class _RankWork:
     """Resamples of the test speakers, by number."""
 
     link: Linkability
@@ -128,7 +128,7 @@ class _Work:
     numbers: range
 
 
-def _resampled(work: _Work) -> dict[str, NDArray[np.float64]]:
+def _resampled(work: _RankWork) -> dict[str, NDArray[np.float64]]:
     """The engine's task: mean and worst disclosure of each resample."""
     link = work.link
     found = []

@@ -63,7 +63,7 @@ def spread(
     parts = max(1, min(engine.workers, draws))
     shared = _Shared(codes, layout, matrix.kind, form, weight, total_t, total_n, counts, slopes, tuple(seed))
     work = [
-        _Work(shared, targets[people.start : people.stop], impostors[people.start : people.stop], drawn)
+        _SpreadWork(shared, targets[people.start : people.stop], impostors[people.start : people.stop], drawn)
         for people, drawn in zip(stretches(len(targets), parts), stretches(draws, parts), strict=True)
     ]
     shifts, chance = (np.concatenate(part) for part in zip(*ordered(engine, _resampled, work), strict=True))
@@ -92,7 +92,7 @@ class _Shared:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Work:
+class _SpreadWork:
     """Speakers to leave out, by the bins of their pairs, and permutations to draw, by number."""
 
     shared: _Shared
@@ -101,7 +101,7 @@ class _Work:
     draws: range
 
 
-def _resampled(work: _Work) -> tuple[Floats, Floats]:
+def _resampled(work: _SpreadWork) -> tuple[Floats, Floats]:
     """The engine's task: by how much D_diag, plain and in the log domain, moves without each of these speakers, as far
     as the calibration goes; and what these permutations give."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]

@@ -74,14 +74,14 @@ def embed_corpus(
     use(task, model)  # where the work is done in this process
     store = Store(Path(out), facts)
     try:
-        run = _Run(corpus, store, strict, progress or (lambda done, total: None))
+        run = _EmbeddingRun(corpus, store, strict, progress or (lambda done, total: None))
         run.work(engine or Here(), task)
         return run.finish(model)
     finally:
         store.close()
 
 
-class _Run:
+class _EmbeddingRun:
     def __init__(self, corpus: Corpus, store: Store, strict: bool, progress: Progress) -> None:
         self.corpus, self.store, self.strict, self.progress = corpus, store, strict, progress
         self.plan = Plan(corpus)
