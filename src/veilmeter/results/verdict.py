@@ -77,8 +77,6 @@ def _remarks(results: Results, risks: Sequence[Criterion]) -> list[str]:
             "That nothing was recognized may mean that little of a voice is left at all: listen to the output before "
             "trusting it, or measure how usable the speech still is."
         )
-    if use := use_sentence(results.parts.get("utility")):
-        remarks.append(use)
     if _pseudonyms(results):
         remarks.append(
             "Each speaker seems to be given one new voice for good: whoever knows one anonymized recording of a person "
