@@ -30,7 +30,6 @@ MOST_LINES, MOST_FUNCTION_LINES, MOST_PARAMETERS = 400, 60, 12
 
 # What is still to be mended, with the size it must not exceed. Entries are only ever removed.
 TOO_LONG_FILES = {
-    "metrics/scores/resampling.py": 437,
 }
 TOO_LONG_FUNCTIONS = {
     "data/formats/vector_file.py:judge": 73,

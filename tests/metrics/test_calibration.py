@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
-from veilmeter.metrics.calibration import _regression, logistic, pav, pav_llrs, pool_starts, sigmoid, softplus
+from veilmeter.metrics.calibration import logistic, pav, pav_llrs, pool_starts, sigmoid, softplus
 
 # Few distinct values, so that ties within and between the classes are common.
 few_values = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=30)
@@ -91,27 +88,6 @@ def test_any_shape_keeps_its_shape() -> None:
     assert np.isfinite(llr_t).all()
 
 
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 3)), min_size=1, max_size=40))
-def test_the_compiled_core_is_the_public_function(pairs: list[tuple[int, int]]) -> None:
-    from scipy.optimize import isotonic_regression
-
-    values, weights = (np.array(column, float) for column in zip(*pairs, strict=True))
-    public = isotonic_regression(values, weights=weights).blocks[:-1]
-    assert pool_starts(values, weights).tolist() == public.tolist()
-
-
-def test_without_the_core_the_public_function_serves(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing() -> None:
-        raise ImportError
-
-    monkeypatch.setattr("veilmeter.metrics.calibration._compiled_core", missing)
-    _regression.cache_clear()
-    try:
-        assert pool_starts(np.array([0.0, 1.0, 0.5]), np.ones(3)).tolist() == [0, 1]
-    finally:
-        _regression.cache_clear()
-
-
 def test_logistic_regression_is_where_the_gradient_vanishes() -> None:
     rng = np.random.default_rng(1)
     t, n = rng.normal(50, 30, 300), rng.normal(0, 40, 5000)
@@ -146,12 +122,18 @@ def test_unusable_scores_are_errors(bad: list[float]) -> None:
         pav([1.0], bad)
 
 
-@pytest.mark.parametrize("first", ["ours", "SciPy's"])
-def test_the_compiled_core_is_loaded_once(first: str) -> None:
-    """Two copies in one process crash at its end with the lowest SciPy that is allowed."""
-    ours = "from veilmeter.metrics.calibration import _compiled_core; core = _compiled_core()"
-    theirs = "from scipy.optimize import isotonic_regression; isotonic_regression([1.0, 0.0])"
-    lines = [ours, theirs] if first == "ours" else [theirs, ours]
-    check = "import scipy.optimize._isotonic as own; assert own.pava is core"
-    done = subprocess.run([sys.executable, "-c", "\n".join([*lines, check])], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 3)), min_size=1, max_size=40))
+def test_blocks_by_pooling_one_pair_at_a_time(pairs: list[tuple[int, int]]) -> None:
+    """Neighbors that do not rise are pooled until all do."""
+    blocks = [[value * weight, weight, 1] for value, weight in pairs]
+    at = 0
+    while at + 1 < len(blocks):
+        (a, v, k), (b, w, m) = blocks[at], blocks[at + 1]
+        if a * w >= b * v:
+            blocks[at : at + 2] = [[a + b, v + w, k + m]]
+            at = max(at - 1, 0)
+        else:
+            at += 1
+    values, weights = (np.array(column, float) for column in zip(*pairs, strict=True))
+    starts = np.cumsum([0, *(size for _, _, size in blocks[:-1])])
+    assert pool_starts(values, weights).tolist() == starts.tolist()

@@ -7,10 +7,10 @@ into groups, and at most twice as many groups as distinct rarer scores go throug
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -311,58 +311,10 @@ def _pool(targets: Floats, impostors: Floats) -> NDArray[np.intp]:
 
 
 def pool_starts(values: Floats, weights: Floats) -> NDArray[np.intp]:
-    """Where the blocks of the weighted isotonic regression start; equal neighbours are pooled. Overwrites its input."""
-    return _regression()(values, weights)
+    """Where the blocks of the weighted isotonic regression start; equal neighbors are pooled."""
+    from scipy.optimize import isotonic_regression  # half a second to import, which not every command needs
 
-
-@cache
-def _regression() -> Callable[[Floats, Floats], NDArray[np.intp]]:
-    """SciPy's isotonic regression: its compiled core if that is where and what we know, else the public function.
-
-    `import scipy.optimize` takes half a second, a third of what measuring a score file may take; the core is one small
-    file that can be loaded alone. It is tried out before it is trusted.
-    """
-
-    def public(values: Floats, weights: Floats) -> NDArray[np.intp]:
-        from scipy.optimize import isotonic_regression
-
-        return np.asarray(isotonic_regression(values, weights=weights).blocks[:-1], np.intp)
-
-    try:
-        core = _compiled_core()
-
-        def quick(values: Floats, weights: Floats) -> NDArray[np.intp]:
-            found = core(values, weights, np.full(len(values) + 1, -1, np.intp))
-            return np.asarray(found[2][: found[3]], np.intp)
-
-        tried = quick(np.array([0.0, 0.7, 0.2, 0.2, 0.9, 0.9]), np.array([1.0, 2.0, 1.0, 3.0, 1.0, 1.0]))
-        if tried.tolist() == [0, 1, 4]:
-            return quick
-    except Exception:
-        return public
-    return public
-
-
-def _compiled_core() -> Callable[..., Any]:
-    """Loaded under its own name, so that SciPy finds it there: loaded twice, old versions crash at the end."""
-    import importlib.util
-    import sys
-    from importlib.machinery import EXTENSION_SUFFIXES
-    from pathlib import Path
-
-    name = "scipy.optimize._pava_pybind"
-    if name not in sys.modules:
-        scipy = importlib.util.find_spec("scipy")
-        folder = Path(str(scipy.origin if scipy else "")).parent / "optimize"
-        file = next(folder / f"_pava_pybind{s}" for s in EXTENSION_SUFFIXES if (folder / f"_pava_pybind{s}").is_file())
-        spec = importlib.util.spec_from_file_location(name, file)
-        if spec is None or spec.loader is None:
-            raise ImportError(name)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        sys.modules[name] = module
-    found: Callable[..., Any] = sys.modules[name].pava
-    return found
+    return np.asarray(isotonic_regression(values, weights=weights).blocks[:-1], np.intp)
 
 
 def sigmoid(x: ArrayLike) -> Floats:

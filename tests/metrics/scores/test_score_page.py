@@ -268,9 +268,7 @@ def test_student_t_is_scipys() -> None:
 
     for freedom in (1, 2, 3, 4, 7, 19, 100, 10**5):
         for p in (0.9, 0.975, 0.995):
-            assert t_quantile(freedom, p) == pytest.approx(float(stdtrit(freedom, p)), rel=2e-5)
-    with pytest.raises(ValueError, match="freedom"):
-        t_quantile(0, 0.975)
+            assert t_quantile(freedom, p) == pytest.approx(float(stdtrit(freedom, p)))
 
 
 def test_the_same_run_calibrates_itself() -> None:

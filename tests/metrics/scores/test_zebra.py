@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from veilmeter.core.errors import InputError
 from veilmeter.metrics.calibration import pav
 from veilmeter.metrics.scores import zebra
+from veilmeter.metrics.scores.blocks import values_of_pav
 
 llrs = st.lists(st.floats(-20, 20), min_size=1, max_size=10)
 scores = st.lists(st.integers(-5, 5).map(float) | st.floats(-9, 9), min_size=1, max_size=30)
@@ -63,7 +64,9 @@ def test_disclosure_is_between_nothing_and_all(t: list[float], n: list[float]) -
 @given(scores, scores)
 def test_blocks_give_what_trials_give(t: list[float], n: list[float]) -> None:
     blocks = pav(t, n)
-    assert zebra.d_ece_of_pav(blocks) == pytest.approx(max(0, zebra.d_ece(blocks.apply(t), blocks.apply(n))), abs=1e-12)
+    assert values_of_pav(blocks)["d_ece"] == pytest.approx(
+        max(0, zebra.d_ece(blocks.apply(t), blocks.apply(n))), abs=1e-12
+    )
 
 
 def test_constant_and_separated_scores() -> None:

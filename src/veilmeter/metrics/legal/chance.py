@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from veilmeter.metrics.calibration import Runs
 from veilmeter.metrics.legal.linkability import link_probability
-from veilmeter.metrics.scores.zebra import d_ece_of_sets
+from veilmeter.metrics.scores.blocks import d_ece_of_sets
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.calibration import softplus
-from veilmeter.metrics.scores import resampling, verification
+from veilmeter.metrics.scores import verification
 from veilmeter.metrics.scores.relabeling import relabeling
+from veilmeter.metrics.scores.resampling import values_of_groups
 
 Floats = NDArray[np.float64]
 
@@ -74,7 +75,7 @@ class _Deals:
         most = max(map(len, draws))
         few, many = (np.stack(side, axis=1) for side in zip(*(self._groups(d, most) for d in draws), strict=True))
         t, n = (few, many) if self.few_are_targets else (many, few)
-        found = resampling.of_groups(t, n, eer_method)
+        found = values_of_groups(t, n, eer_method)
         found["cllr"] = np.array([self._cllr(values) for values in draws])
         found["calibration_loss"] = found["cllr"] - found["min_cllr"]
         drawn = np.stack([verification.binned(np.sort(values), self.edges) for values in draws], axis=1)

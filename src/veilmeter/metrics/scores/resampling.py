@@ -17,7 +17,8 @@ from veilmeter.core.engine import Engine, ordered, stretches, worth
 from veilmeter.core.intervals import drawn_people, t_quantile, wilson
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.calibration import Groups, pool_starts, softplus
-from veilmeter.metrics.scores import verification, zebra
+from veilmeter.metrics.scores import verification
+from veilmeter.metrics.scores.blocks import values_of_blocks
 
 Floats = NDArray[np.float64]
 MOST_LEFT_OUT = 300  # people up to which bootstrap and jackknife may differ enough to look at both
@@ -111,7 +112,7 @@ def statistics(place: Layout, target_weights: Floats, impostor_weights: Floats, 
     """Every measure for each column of weights; NaN where a class got no weight."""
     t = _summed(target_weights, place.target_cells.starts, place.target_cells.groups, len(place.groups.targets))
     n = _summed(impostor_weights, place.impostor_cells.starts, place.impostor_cells.groups, len(place.groups.targets))
-    out = of_groups(t, n, eer_method)
+    out = values_of_groups(t, n, eer_method)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         up = place.target_cells.costs @ target_weights / t.sum(0)
         down = place.impostor_cells.costs @ impostor_weights / n.sum(0)
@@ -121,14 +122,14 @@ def statistics(place: Layout, target_weights: Floats, impostor_weights: Floats, 
     return out
 
 
-def of_groups(t: Floats, n: Floats, eer_method: str) -> dict[str, Floats]:
+def values_of_groups(t: Floats, n: Floats, eer_method: str) -> dict[str, Floats]:
     """The measures that need ranks only, of weights per group (groups in rising order x replicates)."""
     total_t, total_n = t.sum(0), n.sum(0)
     out = {name: np.full(t.shape[1], np.nan) for name in ("eer", "min_cllr", "d_ece", "l_w")}
     usable = np.flatnonzero((total_t > 0) & (total_n > 0))
     if len(usable):
         blocks = [_blocks(t[:, b], n[:, b]) for b in usable]
-        for name, found in _of_blocks(blocks, total_t[usable], total_n[usable]).items():
+        for name, found in values_of_blocks(blocks, total_t[usable], total_n[usable]).items():
             out[name][usable] = found
     with np.errstate(divide="ignore", invalid="ignore"):
         above_t = np.cumsum(t[::-1], axis=0) / total_t  # accepted from the top, group by group
@@ -150,81 +151,6 @@ def _blocks(t: Floats, n: Floats) -> tuple[Floats, Floats]:
     return np.add.reduceat(t, starts), np.add.reduceat(n, starts)
 
 
-def _of_blocks(blocks: list[tuple[Floats, Floats]], total_t: Floats, total_n: Floats) -> dict[str, Floats]:
-    """ROCCH-EER, min Cllr, D_ECE and l_w of many sets of blocks at once, laid end to end."""
-    sizes = np.array([len(t) for t, _ in blocks])
-    first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    of = np.repeat(np.arange(len(blocks)), sizes)
-    t, n = (np.concatenate(side) for side in zip(*blocks, strict=True))
-    share_t, share_n = t / total_t[of], n / total_n[of]
-    with np.errstate(divide="ignore"):
-        llr = np.log(share_t) - np.log(share_n)
-    # An infinite ratio weighs nothing on its bad side.
-    gain = np.where(t > 0, zebra.z(np.where(t > 0, llr, 0)), 0) * share_t
-    gain += np.where(n > 0, zebra.z(np.where(n > 0, -llr, 0)), 0) * share_n
-    cost = softplus(np.where(t > 0, -llr, 0)) * share_t + softplus(np.where(n > 0, llr, 0)) * share_n
-    scale = 2 * np.log(2)
-    return {
-        "eer": _hull_eers(share_t, share_n, first, of),
-        "min_cllr": np.add.reduceat(cost, first) / scale,
-        "d_ece": np.maximum(0, np.add.reduceat(gain, first) / scale),
-        "l_w": _strongest(t, n, total_t, total_n, first, of),
-    }
-
-
-def _within(values: Floats, first: NDArray[np.intp], of: NDArray[np.intp]) -> Floats:
-    """Cumulative sums that start anew with every set."""
-    running = np.cumsum(values)
-    before = np.concatenate([[0.0], running])[first]
-    return np.asarray(running - before[of])
-
-
-def _hull_eers(share_t: Floats, share_n: Floats, first: NDArray[np.intp], of: NDArray[np.intp]) -> Floats:
-    """In percent: where the hull, whose corners lie between the blocks, crosses the diagonal."""
-    miss, false = _within(share_t, first, of), 1 - _within(share_n, first, of)
-    last = np.append(first[1:], len(of)) - 1
-    over = miss >= false
-    over[last] = True  # rounding must not hide the end, where everything is rejected
-    at = np.flatnonzero(over)
-    at = at[np.searchsorted(of[at], np.arange(len(first)))]  # the first such block of each set
-    x1, y1 = false[at], miss[at]
-    x0, y0 = x1 + share_n[at], y1 - share_t[at]
-    share = (x0 - y0) / ((x0 - y0) + (y1 - x1))
-    return np.asarray(100 * (y0 + share * (y1 - y0)))
-
-
-def _strongest(
-    t: Floats, n: Floats, total_t: Floats, total_n: Floats, first: NDArray[np.intp], of: NDArray[np.intp]
-) -> Floats:
-    """l_w under Laplace's rule: only the lowest and the highest block can be the strongest.
-
-    Isotonic regression fits an element by max over starts a of min over ends b of mean(a..b): for the lowest real block
-    the start is the dummy pair below or the block itself, for the highest the end is the dummy pair above or itself.
-    """
-    up_t, up_m = _within(t, first, of), _within(t + n, first, of)
-    down_t, down_m = total_t[of] - up_t + t, (total_t + total_n)[of] - up_m + t + n
-    both = total_t + total_n
-    all_and_two, all_and_one = (2 + total_t) / (4 + both), (1 + total_t) / (2 + both)
-    lowest = np.maximum(
-        np.minimum(np.minimum.reduceat((1 + up_t) / (2 + up_m), first), all_and_two),
-        np.minimum(np.minimum.reduceat(up_t / up_m, first), all_and_one),
-    )
-    highest = np.minimum(
-        np.maximum(np.maximum.reduceat((1 + down_t) / (2 + down_m), first), all_and_two),
-        np.maximum(np.maximum.reduceat(down_t / down_m, first), all_and_one),
-    )
-    prior = np.log(total_t / total_n)
-    with np.errstate(divide="ignore"):
-        ends = [np.abs(np.log(share) - np.log1p(-share) - prior) for share in (lowest, highest)]
-    return np.asarray(np.maximum(*ends) / np.log(10))
-
-
-def _summed(weights: Floats, starts: NDArray[np.intp], cells: NDArray[np.intp], count: int) -> Floats:
-    out = np.zeros((count, weights.shape[1]))
-    out[cells] = np.add.reduceat(weights, starts, axis=0)
-    return out
-
-
 def _roc_eers(false: Floats, miss: Floats, method: str) -> Floats:
     """EER per column on the ROC itself; runs of one class are single steps, which is what drop_intermediate leaves."""
     zero, one = np.zeros((1, false.shape[1])), np.ones((1, false.shape[1]))
@@ -237,6 +163,12 @@ def _roc_eers(false: Floats, miss: Floats, method: str) -> Floats:
     x0, y0, x1, y1 = (a[after - k, columns] for k in (1, 0) for a in (false, miss))
     share = (y0 - x0) / ((y0 - x0) + (x1 - y1))
     return np.asarray(100 * (x0 + share * (x1 - x0)))
+
+
+def _summed(weights: Floats, starts: NDArray[np.intp], cells: NDArray[np.intp], count: int) -> Floats:
+    out = np.zeros((count, weights.shape[1]))
+    out[cells] = np.add.reduceat(weights, starts, axis=0)
+    return out
 
 
 def _d_sys(place: Layout, target_weights: Floats, impostor_weights: Floats) -> Floats:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.metrics.calibration import Pav, pool_starts, runs, softplus
 from veilmeter.metrics.scores import verification, zebra
+from veilmeter.metrics.scores.blocks import page_of
 
 Floats = NDArray[np.float64]
 STRETCHES = 64  # times two files, which every system lets a process open
@@ -119,17 +120,12 @@ def _measured(targets: _Class, impostors: _Class) -> tuple[dict[str, float], dic
     nothing = np.zeros(len(rising.t))
     blocks = Pav(nothing, nothing, rising.t, rising.n, float(total_t), float(total_n))
     cllr = (targets.cost / total_t + impostors.cost / total_n) / (2 * float(np.log(2)))
-    least = verification.min_cllr_of_pav(blocks)
-    values = {
-        "eer": verification.eer_of_pav(blocks),
-        "cllr": cllr,
-        "min_cllr": least,
-        "calibration_loss": max(0.0, cllr - least),
-        "d_ece": zebra.d_ece_of_pav(blocks),
-        "l_w": zebra.l_w_of_pav(blocks),
-        "d_sys": float(verification.d_sys_of_counts(bins_t, bins_n)),
-        **{verification.tpr_name(fpr): 100 * count / total_t for fpr, count in above.items()},
-    }
+    values = page_of(
+        blocks,
+        cllr=cllr,
+        d_sys=float(verification.d_sys_of_counts(bins_t, bins_n)),
+        low={verification.tpr_name(fpr): 100 * count / total_t for fpr, count in above.items()},
+    )
     return values, {"targets": total_t, "impostors": total_n}, zebra.d_ece_of_counts(falling.t, falling.n)
 
 

@@ -15,6 +15,7 @@ from veilmeter.data.scores import Scores
 from veilmeter.metrics.calibration import Pav, group, pav_of_runs, runs
 from veilmeter.metrics.registry import MEASURES, estimate_of
 from veilmeter.metrics.scores import resampling, verification, zebra
+from veilmeter.metrics.scores.blocks import page_of
 from veilmeter.metrics.scores.null import Null, null_levels
 from veilmeter.metrics.scores.resampling import Replicates, Shape
 
@@ -56,19 +57,14 @@ def prepare(targets: Floats, impostors: Floats) -> SortedScores:
 
 def values(data: SortedScores, eer_method: str = "rocch") -> dict[str, float]:
     """The value of every measure in `NAMES`."""
-    t, n, blocks = data.targets, data.impostors, data.pav
-    hull = eer_method == "rocch"
-    eer = verification.eer_of_pav(blocks) if hull else verification.eer_sorted(t, n, eer_method)
-    cllr, least = verification.cllr_sorted(t, n), verification.min_cllr_of_pav(blocks)
-    low = [verification.tpr_at_fpr_sorted(t, n, fpr) for fpr in verification.LOW_FPRS]
-    return dict(
-        zip(
-            NAMES,
-            [eer, cllr, least, max(0.0, cllr - least), zebra.d_ece_of_pav(blocks), zebra.l_w_of_pav(blocks),
-             verification.d_sys_sorted(t, n), *low],
-            strict=True,
-        )
-    )  # fmt: skip
+    t, n = data.targets, data.impostors
+    found = page_of(
+        data.pav,
+        cllr=verification.cllr_sorted(t, n),
+        d_sys=verification.d_sys_sorted(t, n),
+        low={verification.tpr_name(fpr): verification.tpr_at_fpr_sorted(t, n, fpr) for fpr in verification.LOW_FPRS},
+    )
+    return found if eer_method == "rocch" else {**found, "eer": verification.eer_sorted(t, n, eer_method)}
 
 
 @np.errstate(over="ignore", invalid="ignore")  # scores near the largest float have no finite sums
@@ -80,7 +76,7 @@ def measure_scores(
     seed: int = 0,
     eer_method: str = "rocch",
     engine: Engine | None = None,
-) -> dict[str, Estimate | list[Estimate]]:
+) -> dict[str, Estimate]:
     """Every score-based measure by name: eer, cllr, min_cllr, calibration_loss, d_ece, l_w, d_sys, tpr@fpr=...
 
     Without `intervals` large sets get no null level either: what remains is a few sorts' worth of time. Resamples of

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError
-from veilmeter.metrics.calibration import Pav, checked, pav, softplus
+from veilmeter.metrics.calibration import checked, pav, softplus
+from veilmeter.metrics.scores.blocks import values_of_pav
 
 Floats = NDArray[np.float64]
 EerMethod = Literal["rocch", "roc", "interpolated", "speechbrain"]
@@ -41,7 +42,7 @@ def eer(targets: ArrayLike, impostors: ArrayLike, method: str = "rocch", *, fold
 def eer_sorted(targets: Floats, impostors: Floats, method: str = "rocch") -> float:
     """As `eer`, of scores in rising order."""
     if method == "rocch":
-        return eer_of_pav(pav(targets, impostors, presorted=True))
+        return values_of_pav(pav(targets, impostors, presorted=True))["eer"]
     if method not in get_args(EerMethod):
         raise InputError(
             f"there is no EER method called {method!r}", fix=f"choose from {', '.join(get_args(EerMethod))}"
@@ -67,13 +68,6 @@ def _eer_speechbrain(targets: Floats, impostors: Floats) -> float:
     accepted = len(impostors) - np.searchsorted(impostors, thresholds, side="right")
     best = int(np.argmin(np.abs(accepted * len(targets) - missed * len(impostors))))  # whole numbers: ties are ties
     return float(50 * (missed[best] / len(targets) + accepted[best] / len(impostors)))
-
-
-def eer_of_pav(blocks: Pav) -> float:
-    """The EER on the ROC's convex hull, whose corners lie between the PAV blocks (without Laplace), in percent."""
-    miss = np.concatenate([[0.0], np.cumsum(blocks.targets) / blocks.total_targets])
-    false = 1 - np.concatenate([[0.0], np.cumsum(blocks.impostors) / blocks.total_impostors])
-    return 100 * _crossing(false[::-1], miss[::-1])
 
 
 def _crossing(false: Floats, miss: Floats) -> float:
@@ -125,15 +119,7 @@ def _mean_cost(ordered: Floats, chunk: int = 1 << 16) -> float:
 
 def min_cllr(targets: ArrayLike, impostors: ArrayLike) -> float:
     """Cllr after oracle calibration, in bit."""
-    return min_cllr_of_pav(pav(targets, impostors))
-
-
-def min_cllr_of_pav(blocks: Pav) -> float:
-    """The least Cllr of any non-decreasing map, from the blocks without Laplace, in bit."""
-    up, down = blocks.targets > 0, blocks.impostors > 0
-    cost = np.sum(softplus(-blocks.llrs[up]) * blocks.targets[up]) / blocks.total_targets
-    cost += np.sum(softplus(blocks.llrs[down]) * blocks.impostors[down]) / blocks.total_impostors
-    return float(cost / (2 * np.log(2)))
+    return values_of_pav(pav(targets, impostors))["min_cllr"]
 
 
 def tpr_at_fpr(targets: ArrayLike, impostors: ArrayLike, fpr: float) -> float:

@@ -5,14 +5,15 @@ Noé et al. 2022 (paper 004), sections 5 and 7, and Nautsch et al. 2020.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError
-from veilmeter.metrics.calibration import Calibration, Pav, checked, logistic, pav, pav_of_runs, runs, softplus
+from veilmeter.metrics.calibration import Calibration, checked, logistic, pav, pav_of_runs, runs, softplus
+from veilmeter.metrics.scores.blocks import d_ece_of_sets, values_of_pav
+from veilmeter.metrics.scores.blocks import z as z
 
 Floats = NDArray[np.float64]
 Number = float | np.float64 | Floats  # one value, or one of many resamples
@@ -28,33 +29,6 @@ TAGS: tuple[tuple[float, str, str], ...] = (
     (1, "B", "an attacker who is sure is wrong once in 10 to 100"),
     (0, "A", "more is disclosed than by a coin, but an attacker is wrong at least once in 10"),
 )
-
-
-def z(llr: ArrayLike) -> Floats:
-    """The integral over all priors of what a log-likelihood ratio tells (eq. 13): 0 at 0, 1/2 at inf, -inf at -inf.
-
-    Z(l) = 1/2 + (l - (e^l - 1)) / (e^l - 1)^2, by its series near 0, where the quotient loses all digits.
-
-    >>> [round(float(v), 6) for v in z([-np.inf, -800, 0, 1e-9, 2, 800, np.inf])]
-    [-inf, -798.5, 0.0, 0.0, 0.392478, 0.5, 0.5]
-    """
-    x = np.asarray(llr, np.float64)
-    out = np.empty_like(x)
-    near = np.abs(x) < 0.3
-    y = x[near]
-    out[near] = y * (1 / 3 + y * (-1 / 12 + y * (1 / 180 + y * (1 / 720 - y / 5040))))
-    up = x >= 0.3
-    y = x[up]
-    e = np.exp(-y)
-    grown = -np.expm1(-y)  # 1 - e^-l, so that e^l - 1 = grown / e
-    finite = np.where(np.isinf(y), 0.0, y)
-    out[up] = 0.5 + (finite * e - grown) * e / grown**2
-    down = x <= -0.3
-    y = x[down]
-    less = np.expm1(y)
-    out[down] = 0.5 + (y - less) / less**2
-    out[np.isnan(x)] = np.nan
-    return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +60,9 @@ def zebra(targets: ArrayLike, impostors: ArrayLike) -> Zebra:
     """
     t, n = np.sort(checked(targets, "target")), np.sort(checked(impostors, "impostor"))
     found = runs(t, n)
-    blocks = pav_of_runs(found, t, n)
-    worst = l_w_of_pav(blocks)
+    values = values_of_pav(pav_of_runs(found, t, n))
     flipped = d_ece_of_counts(*found.pooled(flipped=True))
-    return Zebra(d_ece_of_pav(blocks), worst, tag(worst), flipped)
+    return Zebra(values["d_ece"], values["l_w"], tag(values["l_w"]), flipped)
 
 
 def d_ece(target_llrs: ArrayLike, impostor_llrs: ArrayLike) -> float:
@@ -99,30 +72,9 @@ def d_ece(target_llrs: ArrayLike, impostor_llrs: ArrayLike) -> float:
     return (up + down) / (2 * float(np.log(2)))
 
 
-def d_ece_of_pav(blocks: Pav) -> float:
-    """D_ECE from the blocks of the oracle calibration (without Laplace), in bit."""
-    return d_ece_of_counts(blocks.targets, blocks.impostors)
-
-
 def d_ece_of_counts(targets: Floats, impostors: Floats) -> float:
     """D_ECE of blocks with these counts, in whichever order, in bit."""
     return float(d_ece_of_sets([(targets, impostors)])[0])
-
-
-def d_ece_of_sets(blocks: Sequence[tuple[Floats, Floats]]) -> Floats:
-    """`d_ece_of_counts` of many sets of blocks at once, laid end to end."""
-    first = np.cumsum([0, *(len(targets) for targets, _ in blocks[:-1])])
-    t, n = (np.concatenate([side / side.sum() for side in sides]) for sides in zip(*blocks, strict=True))
-    with np.errstate(divide="ignore"):
-        llrs = np.log(t) - np.log(n)
-    # An infinite ratio weighs nothing on its bad side.
-    gain = z(np.where(t > 0, llrs, 0.0)) * t + z(np.where(n > 0, -llrs, 0.0)) * n
-    return np.asarray(np.maximum(0.0, np.add.reduceat(gain, first) / (2 * np.log(2))))
-
-
-def l_w_of_pav(blocks: Pav) -> float:
-    """The strongest evidence in powers of ten, from blocks without Laplace (the rule is applied here)."""
-    return float(np.max(np.abs(blocks.with_laplace().llrs)) / np.log(10))
 
 
 def tag(l_w: float) -> str:

@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.intervals import LEVEL
+from veilmeter.core.intervals import LEVEL, t_quantile
 from veilmeter.metrics.registry import estimate_of, measure
 from veilmeter.metrics.similarity.matrices import KINDS, Kind, Similarity, deid, g_vd
 
@@ -87,6 +86,6 @@ def _interval(
     error = float(np.sqrt((people - 1) / people * np.sum((without - without.mean()) ** 2)))
     # In dB a vanished distinctiveness spreads without bound; there the jackknife alone is the honest one.
     least = float(chance.std(ddof=1)) if len(chance) > 2 and name != "g_vd" else 0.0
-    half = float(stdtrit(people - 1, 0.5 + LEVEL / 2)) * max(error, least)
+    half = t_quantile(people - 1, 0.5 + LEVEL / 2) * max(error, least)
     entry = measure(name)
     return (max(entry.low, value - half), min(entry.high, value + half))

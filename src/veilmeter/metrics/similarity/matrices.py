@@ -259,17 +259,6 @@ def _product(a: NDArray[np.floating], b: NDArray[np.floating]) -> NDArray[np.flo
     return np.asarray(a @ b.T)
 
 
-def matrix_of_scores(
-    scores: NDArray[np.floating], speakers: NDArray[np.int64], kind: Kind, *, pairs: Pairs = "all"
-) -> SimilarityMatrix:
-    """Calibrate the scores (n x n, utterances in listing order) and average them over pairs of speakers.
-
-    `speakers` are codes from 0; every one has at least two utterances. The pair of utterances (i, i) is left out.
-    """
-    layout = Layout.of(speakers)
-    return _matrix(layout.arranged(scores, mirrored=kind == "OP" and pairs == "vpc"), layout, kind, pairs)
-
-
 def _matrix(ordered: NDArray[np.floating], layout: Layout, kind: Kind, pairs: Pairs) -> SimilarityMatrix:
     half = kind != "OP" or pairs == "vpc"  # a symmetric matrix: each pair once
     targets, impostors = layout.split(ordered, half=half)
