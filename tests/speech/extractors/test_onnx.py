@@ -110,6 +110,11 @@ def test_the_graph_is_kept_and_made_anew_when_damaged(
     (tmp_path / published.name).symlink_to(published)
     load_campplus(offline=True)
     assert path.read_bytes() == data
+    changed = bytearray(data)
+    changed[len(data) // 2 : len(data) // 2 + 5000] = bytes(5000)  # still a model, with other weights
+    path.write_bytes(changed)
+    load_campplus(offline=True)
+    assert path.read_bytes() == data
 
 
 def wespeaker_like(path: Path, *, bins: Any = 80, shape: list[Any] | None = None, outputs: int = 3) -> Path:
@@ -154,6 +159,37 @@ def test_other_interfaces_are_refused(tmp_path: Path, bins: int, shape: list[Any
     path = wespeaker_like(tmp_path / "m.onnx", bins=bins, shape=shape)
     with pytest.raises(VeilmeterError, match=said):
         load_onnx(path)
+
+
+def with_weights_beside(folder: Path, location: str = "weights.bin") -> Path:
+    """The same model with its matrix in a file of its own."""
+    model = onnx.load(str(wespeaker_like(folder / "whole.onnx")))
+    onnx.external_data_helper.convert_model_to_external_data(model, location="weights.bin", size_threshold=0)
+    onnx.save(model, str(folder / "m.onnx"))
+    if location != "weights.bin":
+        model = onnx.load(str(folder / "m.onnx"), load_external_data=False)
+        model.graph.initializer[0].external_data[0].value = location
+        (folder / "m.onnx").write_bytes(model.SerializeToString())
+    return folder / "m.onnx"
+
+
+def test_weights_beside_the_model_are_part_of_its_version(tmp_path: Path, speechlike: Make) -> None:
+    path = with_weights_beside(tmp_path)
+    before = load_onnx(path)
+    vector = before.embed(speechlike(1.0, 3))
+    stored = np.fromfile(tmp_path / "weights.bin", np.float32)
+    (stored * 2).astype(np.float32).tofile(tmp_path / "weights.bin")
+    after = load_onnx(path)
+    assert after.version != before.version
+    np.testing.assert_allclose(after.embed(speechlike(1.0, 3)), 2 * vector, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("location", "said"), [("../weights.bin", "outside its folder"), ("gone.bin", "not there")])
+def test_weights_elsewhere_are_refused(tmp_path: Path, location: str, said: str) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "weights.bin").write_bytes(bytes(4 * 240))
+    with pytest.raises(InputError, match=said):
+        load_onnx(with_weights_beside(tmp_path / "models", location))
 
 
 @pytest.mark.parametrize("data", [b"", b"not a model", b"\x08\x08" * 100])

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
+import hashlib
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, VeilmeterError, missing_extra
-from veilmeter.core.files import sha256, write_bytes
+from veilmeter.core.files import sha256, write_bytes, write_text
 from veilmeter.speech.extractors.base import Extractor, as_vector
 from veilmeter.speech.extractors.features import fbank
+from veilmeter.speech.extractors.onnx_files import model_digest
 from veilmeter.speech.onnx_session import first_line, open_session
 
 # Part of the cached graph's name and of the extractor's version: raise it when the graph changes.
@@ -71,11 +72,11 @@ class OnnxExtractor:
 
 
 def load_onnx(path: str | Path) -> OnnxExtractor:
-    """`onnx:FILE`; the file's content is the version."""
+    """`onnx:FILE`; its content, and that of weights beside it, is the version."""
     file = Path(path)
     if not file.is_file():
         raise InputError("there is no such model", path=file, fix="give --extractor onnx:FILE")
-    return OnnxExtractor(file, name=f"onnx:{file.name}", version=f"onnx-{sha256(file)[:12]}")
+    return OnnxExtractor(file, name=f"onnx:{file.name}", version=f"onnx-{model_digest(file)[:12]}")
 
 
 def load_campplus(*, offline: bool = False) -> Extractor:
@@ -99,11 +100,13 @@ def load_campplus(*, offline: bool = False) -> Extractor:
 
 
 def campplus_graph_file(*, offline: bool = False) -> Path:
-    """The graph in the cache, made from the verified weights when it is missing; its name holds the weights' hash."""
+    """The graph in the cache, made from the verified weights when it is missing or not as it was made; its name holds
+    the weights' hash, a file beside it the graph's."""
     from veilmeter.speech import weights
 
     path = weights.cache_folder() / f"campplus-{weights.CAMPPLUS.sha256[:12]}-{GRAPH}.onnx"
-    if os.path.isfile(path):
+    mark = path.with_name(path.name + ".sha256")
+    if _is_as_made(path, mark):
         return path
     published = weights.fetch(weights.CAMPPLUS, offline=offline)
     try:
@@ -114,5 +117,15 @@ def campplus_graph_file(*, offline: bool = False) -> Path:
 
     state = torch.load(published, map_location="cpu", weights_only=True)
     arrays = {name: tensor.numpy() for name, tensor in state.items()}
-    write_bytes(path, build_graph(arrays, {WINDOW: "povey", SCALE: "1"}))
+    graph = build_graph(arrays, {WINDOW: "povey", SCALE: "1"})
+    write_bytes(path, graph)
+    write_text(mark, hashlib.sha256(graph).hexdigest() + "\n")
     return path
+
+
+def _is_as_made(path: Path, mark: Path) -> bool:
+    """Whether the graph is the one made from the verified weights: one that was changed gives other vectors."""
+    try:
+        return mark.read_text(encoding="ascii").strip() == sha256(path)
+    except (OSError, UnicodeDecodeError):
+        return False
