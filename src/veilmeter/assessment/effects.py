@@ -69,7 +69,7 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(
         ("original", "anonymized", "system", "option", "command", "attacker_runs", "enroll", "trials", "attackers",
          "measures", "lengths", "by", "backend", "title", "notice", "seed", "intervals", "weak_attacker", "precision",
-         "strict"),
+         "strict", "release_size", "candidates"),
         _always,
     ),
     "attacker_run": _unless(

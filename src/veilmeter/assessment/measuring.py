@@ -45,6 +45,7 @@ class Asked:
     lengths: tuple[int, ...]
     sizes: tuple[int, ...] = ()
     population: tuple[int, ...] = ()
+    candidates: int | None = None
     measures: tuple[str, ...] = ()
     added: tuple[AddedMeasure, ...] = ()
     groups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -297,7 +298,7 @@ def estimates_of(matrices: Mapping[int, Matrix], asked: Asked, *, whole: bool = 
         for link in links.values():
             for name, points in rank_estimates(link, intervals=asked.intervals, seed=asked.seed).items():
                 measured[name] = [*_points(measured.get(name, [])), *_points(points)]
-    if whole and asked.wants("population") and asked.population:
+    if whole and asked.wants("population") and (asked.population or asked.candidates):
         beyond: list[Estimate] = []
         for link in links.values():
             points, said = extrapolated(link, asked)
@@ -325,7 +326,8 @@ def _one_minus_eer(matrix: Matrix, asked: Asked, measured: Mapping[str, Any]) ->
 def extrapolated(link: Linkability, asked: Asked) -> tuple[list[Estimate], list[str]]:
     """Linkability in the populations asked for, and what can't be said: of populations that are not larger than those
     enrolled, and of all where too few people are enrolled for the back-test."""
-    beyond = tuple(people for people in asked.population if people >= link.largest)
+    wanted = sorted({*asked.population, *((asked.candidates,) if asked.candidates else ())})
+    beyond = tuple(people for people in wanted if people >= link.largest)
     said = [
         f"{people:,} people are fewer than the {link.largest:,} enrolled: Linkability among them is measured "
         f"(--speakers {people}), not extrapolated"

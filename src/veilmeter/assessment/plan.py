@@ -65,6 +65,7 @@ class _Planner:
             lengths=settings.lengths,
             sizes=settings.speakers,
             population=settings.population,
+            candidates=settings.candidates,
             measures=tuple(dict.fromkeys((*settings.measures, *NEEDED_BY_CHECKS))),
             added=added_measures("scores"),
             groups=self.case.groups,

@@ -98,6 +98,8 @@ class Settings:
     lengths: tuple[int, ...] = (1, 3, 30)
     speakers: tuple[int, ...] = ()
     population: tuple[int, ...] = ()
+    release_size: int | None = None
+    candidates: int | None = None
     by: tuple[str, ...] | None = None
     attributes: tuple[str, ...] | None = None
     extractor: str = "campplus"
@@ -144,6 +146,8 @@ class Settings:
             ("attacker_runs", 1),
             ("utility_recordings", 1),
             ("utility_rated", 0),
+            ("release_size", 1),
+            ("candidates", 2),
         ]:
             value = getattr(self, key)
             if value is not None and value < least:

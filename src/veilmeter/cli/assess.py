@@ -105,6 +105,15 @@ def command(
     population: Annotated[
         list[int] | None, typer.Option("--population", help="Extrapolate Linkability to so many people.")
     ] = None,
+    release_size: Annotated[
+        int | None, typer.Option("--release-size", help="People in the real release; those assessed by default.")
+    ] = None,
+    candidates: Annotated[
+        int | None,
+        typer.Option(
+            "--candidates", help="People an attacker has recordings of: measured, or extrapolated if there are more."
+        ),
+    ] = None,
     by: Annotated[
         list[str] | None,
         typer.Option("--by", help="Measure within each value of this attribute, too; gender by default."),

@@ -151,7 +151,7 @@ _LEGAL = (
         _VAUQUIER, "singling_out", "Pr{exactly one of N scores above the threshold}", 0, 1,
     ),
     Measure(
-        "residual_risk", "residual risk", "probability", "lower",
+        "residual_risk", "risk beyond the control", "probability", "lower",
         "Singling Out beyond what a rule without knowledge of anybody achieves.",
         _VAUQUIER, "singling_out", "(attack − control) / (1 − control)", -inf, 1,
     ),

@@ -60,7 +60,7 @@ _REMEDIES = {
     trust.SESSIONS: "Assess recordings of several sessions, so that rooms and microphones are not taken for voices.",
     trust.TIES: "Check the scores: many are equal, which points to rounding or to copies.",
     trust.UPRIGHT: "Look at the attack: its scores tell more when they are turned round.",
-    trust.OWN_RUNS: "Run the anonymizer a second time and give that run to the attackers (--anonymized-again).",
+    trust.OWN_RUNS: "Run the anonymizer a second time and give that run to the attackers.",
 }
 
 

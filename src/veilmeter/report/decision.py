@@ -13,7 +13,7 @@ from veilmeter.core.estimates import Estimates
 from veilmeter.report.advice import Advice, advice
 from veilmeter.report.criterion_rows import Bar, CriterionRow, about_attacker, bar_of, criterion_row, in_percent
 from veilmeter.report.release import Curve, Release, release_of
-from veilmeter.report.rows import where
+from veilmeter.report.rows import recordings, where
 from veilmeter.report.texts import CHECKS, NEVER_TESTED, OPINION
 from veilmeter.results.levels import ORDER as LEVEL_ORDER
 from veilmeter.results.model import Check, Criterion, Results
@@ -114,10 +114,10 @@ def decide(
         sentence=sentence,
         detail=detail,
         dots=() if linking is None else _dots(linking),
-        dots_caption="" if linking is None else f"Each dot is one of 100 recordings{where(linking.estimate)}.",
+        dots_caption="" if linking is None else f"Each dot is one of 100 attempts{_setting(linking)}.",
         criteria=tuple(criterion_row(results, name) for name in _shown_first(results)),
         who=_who(results, linking),
-        who_caption="" if linking is None else f"Recordings linked to the right person{where(linking.estimate)}.",
+        who_caption="" if linking is None else f"People found in 100 attempts{_setting(linking)}.",
         trustworthy=results.verdict.trustworthy,
         reliance=reliance(results),
         checks=check_rows(results),
@@ -168,7 +168,8 @@ def _sentences(results: Results, release: Release | None) -> tuple[str, str, str
         return headline, verdict.headline.removeprefix(headline).strip(), ""
     who = plain_words(release.curve.attacker, about_attacker(results, release.curve.attacker)).who
     sentence = f"{_release_text(release)} by {who}, with a list of {release.candidates:,} candidates."
-    detail = f"Guessing would find {counted(release.by_guessing)}."
+    by_guessing = counted(release.by_guessing) if release.by_guessing >= 0.5 else "fewer than one"
+    detail = f"Guessing would find {by_guessing}."
     if linking.original is not None:
         detail += f" Without anonymization {100 * linking.original.value:.0f} of 100 recordings are linked."
     serious = [c for c in _others(results) if _height(c) > _height(linking)]
@@ -183,10 +184,10 @@ def _release_text(release: Release) -> str:
 
 def counted(people: float) -> str:
     """
-    >>> counted(0.0417), counted(3.2), counted(412.3), counted(0.0), counted(1234.0)
-    ('0.04', '3', '412', '0', '1,234')
+    >>> counted(0.0417), counted(3.2), counted(412.3), counted(1234.0)
+    ('0', '3', '412', '1,234')
     """
-    return f"{people:,.0f}" if people >= 0.95 or people == 0 else f"{people:.1g}"
+    return f"{people:,.0f}"
 
 
 def basis_words(curve: Curve) -> dict[str, str]:
@@ -222,6 +223,15 @@ def _dots_of(title: str, point: Estimate, verb: str) -> Dots:
 
 def _height(criterion: Criterion) -> int:
     return LEVEL_ORDER.index(criterion.level)
+
+
+def _setting(linking: Criterion) -> str:
+    """What every attempt is like, in plain words."""
+    at = linking.estimate.at
+    words = f": {recordings(int(at.get('length', 1)))}"
+    if "speakers" in at:
+        words += f", {int(at['speakers']):,} people to choose from"
+    return words + "".join(f", {attribute} {value}" for attribute, value in linking.group.items())
 
 
 def _others(results: Results) -> list[Criterion]:

@@ -56,11 +56,12 @@ class TechnicalSection:
 
 
 def decision_of(run: Reported, options: Options) -> Decision:
+    settings = run.results.settings
     return decide(
         run.results,
         created=run.created,
-        people=options.release_size,
-        candidates=options.candidates,
+        people=options.release_size or settings.get("release_size"),
+        candidates=options.candidates or settings.get("candidates"),
         limit=options.limit,
     )
 

@@ -19,7 +19,6 @@ from veilmeter.report.source import Matrices, Reported
 from veilmeter.results.model import AttackerResult, Criterion, Input, Part, Person, Results
 
 TITLE = "Assessment of anonymized speech"
-LEFT_OUT = "{count} warning{plural} about single files or recordings left out here; see results.json."
 
 # Values of attributes that many people share by nature; any other may be the only one of its kind.
 _COMMON_VALUES = {"", "f", "m", "female", "male", "all", "yes", "no"}
@@ -88,7 +87,7 @@ def public_results(results: Results, names: Names) -> Results:
     warnings = tuple(names.text(text) for text in results.warnings if not _NAMES_SOMETHING.search(text))
     dropped = len(results.warnings) - len(warnings)
     if dropped:
-        warnings += (LEFT_OUT.format(count=dropped, plural=" is" if dropped == 1 else "s are"),)
+        warnings += (f"{_warnings(dropped)} left out here; see results.json.",)
     verdict = results.verdict
     return replace(
         results,
@@ -123,6 +122,11 @@ def public_results(results: Results, names: Names) -> Results:
         remarks=tuple(names.text(text) for text in results.remarks if not _NAMES_SOMETHING.search(text)),
         warnings=warnings,
     )
+
+
+def _warnings(count: int) -> str:
+    about = "about single files or recordings"
+    return f"1 warning {about} is" if count == 1 else f"{count} warnings {about} are"
 
 
 def _speakers(results: Results, matrices: Matrices | None) -> list[str]:

@@ -15,6 +15,7 @@ from veilmeter.results.model import Results
 
 FURTHER = "further"
 ORDER = (*(section for section in SECTIONS if section != "verification"), FURTHER, "verification")
+GROUPED = ("linkability", "d_ece", "eer")  # shown within groups, too; see results.json for the rest
 _CURVE_ENDS = ("speakers", "k")  # along which a curve is shown by its ends, as the figure shows the rest
 
 # What figures of a part compare, where that is no attacker.
@@ -53,8 +54,20 @@ def section_points(results: Results, section: str) -> Iterator[tuple[str, Estima
         for name in estimates.names:
             if _home(place, name) == section:
                 yield from ((who, point) for point in _ends(estimates.points(name)))
+    yield from _group_points(results, section)
     if section == "inference" and section in results.parts:
         yield from (("from original speech", point) for point in results.parts[section].reference)
+
+
+def _group_points(results: Results, section: str) -> Iterator[tuple[str, Estimate]]:
+    """The measures that speak for a section, within every group."""
+    for name, attacker in results.attackers.items():
+        for attribute, groups in attacker.by.items():
+            for value, estimates in groups.items():
+                for measured in GROUPED:
+                    if section_of(measured) == section:
+                        points = _ends(estimates.points(measured))
+                        yield from ((f"{name}, {attribute} {value}", point) for point in points)
 
 
 def _home(place: str, name: str) -> str:

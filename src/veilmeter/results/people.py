@@ -132,7 +132,7 @@ def _sentence(persons: Sequence[Person], expected: float | None, stability: floa
         )
     if stability is not None:
         kind = "largely the same" if stability > 0.6 else "partly the same" if stability > 0.3 else "mostly different"
-        words += f" The attackers find {kind} people (rank correlation {stability:.2f})."
+        words += f" The attackers find {kind} people."
     return words
 
 

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from veilmeter.core.estimate import Estimate
     from veilmeter.data.embeddings import Embeddings
 
-MOST_SPEAKERS = 8  # whose vectors can still be told apart by colour
+MOST_SPEAKERS = 8  # whose vectors can still be told apart by color
 SIDE = 280
 
 
 def projection(evaluation: Evaluation, anonymized: Embeddings, *, most: int = MOST_SPEAKERS) -> Any:
     """Clear and anonymized vectors of a few speakers in the plane of the clear ones, before and after the rotation.
 
-    The plane is the two strongest directions between the clear speakers' means, so that it favours no side; what is
+    The plane is the two strongest directions between the clear speakers' means, so that it favors no side; what is
     anonymized is a cross, what is clear a dot. Before: the anonymized vectors without the rotation.
     """
     import altair as alt

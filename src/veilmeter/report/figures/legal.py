@@ -60,7 +60,7 @@ class Look:
 
 
 def legal_curves(attackers: Mapping[str, Curves]) -> alt.TopLevelMixin | None:
-    """Figure 1 of the paper: a row a measure, a column a conversation length, a curve an attacker, with chance.
+    """Figure 1 of the paper: one row per measure, one column per conversation length, one curve per attacker.
 
     Bands are 95 % intervals. Singling Out has three levels to be held against: the paper's 1/e, that of an estimated
     threshold, and the measured control of each attacker (dashed, in the attacker's color).
@@ -82,7 +82,7 @@ def legal_curves(attackers: Mapping[str, Curves]) -> alt.TopLevelMixin | None:
 def curve_rows(
     attackers: Mapping[str, Curves], measure: str, *, levels: Sequence[str] = LEVELS, beyond: str = ""
 ) -> list[dict[str, Any]]:
-    """A table of a measure's curves: a row a point, of which `kind` says whether it was measured, is a level to hold
+    """A table of a measure's curves, one row per point; `kind` says whether it was measured, is a level to hold
     it against (`levels`), or was extrapolated (the estimates called `beyond`).
 
     Chance is the same for all attackers, and there once; the control is each attacker's own.
@@ -128,7 +128,7 @@ def curve_panels(
     counts: Sequence[int] = (),
     look: Look = Look(),  # noqa: B008 (frozen)
 ) -> Any:
-    """The rows of `curve_rows` as panels, one a conversation length; `names` are the attackers in their order.
+    """The rows of `curve_rows` as panels, one per conversation length; `names` are the attackers in their order.
 
     All panels have the same people on their axis, those of `counts` or of the rows.
     """
@@ -199,18 +199,7 @@ def _cell(
     layers.append(of(MEASURED).mark_line(strokeWidth=2).encode(strokeDash=dash, color=color))
     layers.append(of(MEASURED).mark_point(filled=True, size=28, opacity=1).encode(color=color, tooltip=tip))
     if BEYOND in kinds:
-        far = of(BEYOND)
-        # The continuation starts where measuring ended, so that the eye can follow it across the gap.
-        joined = (
-            of(MEASURED, BEYOND)
-            .transform_calculate(reach=f"datum.kind === '{MEASURED}' ? datum.speakers : 0")
-            .transform_joinaggregate(end="max(reach)", groupby=["attacker"])
-            .transform_filter(f"datum.kind === '{BEYOND}' || datum.speakers === datum.end")
-            .transform_calculate(kind=f"'{BEYOND}'")
-        )
-        layers.append(joined.mark_line(strokeWidth=1.5).encode(strokeDash=dash, color=color))
-        layers.append(far.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q"), y2="high:Q", color=color))
-        layers.append(far.mark_point(size=45, strokeWidth=2, fill="white").encode(color=color, tooltip=tip))
+        layers += _continuation(of, dash, color, tip)
     if LIMIT_KIND in kinds:
         line = of(LIMIT_KIND)
         layers.append(line.mark_line(strokeWidth=1.8, color=LIMIT).encode(strokeDash=dash))
@@ -219,6 +208,25 @@ def _cell(
         )
         layers.append(said)
     return alt.layer(*layers)
+
+
+def _continuation(of: Callable[..., Any], dash: Any, color: Any, tip: list[Any]) -> list[Any]:
+    """What a model extrapolates; its line starts where measuring ended, so that the eye can follow it over the gap."""
+    import altair as alt
+
+    far = of(BEYOND)
+    joined = (
+        of(MEASURED, BEYOND)
+        .transform_calculate(reach=f"datum.kind === '{MEASURED}' ? datum.speakers : 0")
+        .transform_joinaggregate(end="max(reach)", groupby=["attacker"])
+        .transform_filter(f"datum.kind === '{BEYOND}' || datum.speakers === datum.end")
+        .transform_calculate(kind=f"'{BEYOND}'")
+    )
+    return [
+        joined.mark_line(strokeWidth=1.5).encode(strokeDash=dash, color=color),
+        far.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q"), y2="high:Q", color=color),
+        far.mark_point(size=45, strokeWidth=2, fill="white").encode(color=color, tooltip=tip),
+    ]
 
 
 def _words(words: Mapping[str, str]) -> str:
@@ -249,7 +257,7 @@ def _colors(names: Sequence[str], *, bottom: bool = False) -> Any:
 
 
 def population(attackers: Mapping[str, Curves]) -> alt.TopLevelMixin | None:
-    """Measured Linkability, and beyond the gap what the model extrapolates, with its interval; a column a length."""
+    """Measured Linkability, and beyond the gap what a model says, with its interval; one column per length."""
     key = "population_linkability"
     if not any(curves.get(key) for curves in attackers.values()):
         return None
@@ -259,7 +267,7 @@ def population(attackers: Mapping[str, Curves]) -> alt.TopLevelMixin | None:
 
 
 def match_curves(attackers: Mapping[str, Curves]) -> alt.TopLevelMixin | None:
-    """How often the right person is among the k best; a column a length, dashed: chance."""
+    """How often the right person is among the k best; one column per length, dashed: chance."""
     import altair as alt
 
     lengths = sorted({int(one.at["length"]) for c in attackers.values() for one in c.get("cmc", [])})

@@ -14,7 +14,7 @@ from veilmeter.core.files import make_folder, plain, whole_file
 if TYPE_CHECKING:
     import altair as alt
 
-# Okabe and Ito's colours can be told apart by everybody; attackers keep theirs in every figure.
+# Okabe and Ito's colors can be told apart by everybody; attackers keep theirs in every figure.
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, GRAY = (
     "#0072B2",
     "#E69F00",
@@ -84,7 +84,7 @@ def save(
         if form == "svg":
             data = vl_convert.vegalite_to_svg(spec).encode()
         elif form == "png":
-            # Half-transparent colours on a transparent ground come out wrong in PNG (0.55 of #E69F00 turns olive).
+            # Half-transparent colors on a transparent ground come out wrong in PNG (0.55 of #E69F00 turns olive).
             opaque = json.dumps(_on_white(json.loads(spec)))
             data = vl_convert.vegalite_to_png(opaque, scale=2)
         elif form == "pdf":

@@ -178,7 +178,7 @@
     const part = (Math.log(candidates) - Math.log(first[0])) / (Math.log(last[0]) - Math.log(first[0]));
     return [...[1, 2, 3].map((at) => (1 - part) * first[at] + part * last[at]), last[4]];
   }
-  const people100 = (value) => (value >= 0.95 || value === 0 ? Math.round(value).toLocaleString("en-US") : value.toPrecision(1));
+  const counted = (value) => Math.round(value).toLocaleString("en-US");
   function calculate() {
     const [total, candidates] = [Math.max(1, Math.floor(Number(fields[0].value) || 1)), Math.max(2, Math.floor(Number(fields[1].value) || 2))];
     const curve = (release.curves[fields[3].value] || {})[fields[2].value];
@@ -186,7 +186,7 @@
     if (!curve) { answer.textContent = "This was not measured."; basis.textContent = ""; return; }
     const [value, low, high, kind] = shareAt(curve.points, candidates);
     const listed = Math.min(total, candidates);
-    answer.textContent = `In a release of ${total.toLocaleString("en-US")} people, about ${people100(listed * value)} [${people100(listed * low)}, ${people100(listed * high)}] would be found.`;
+    answer.textContent = `In a release of ${total.toLocaleString("en-US")} people, about ${counted(listed * value)} [${counted(listed * low)}, ${counted(listed * high)}] would be found.`;
     basis.textContent = curve.basis[kind];
   }
   if (fields.every(Boolean)) for (const field of fields) field.addEventListener("input", calculate);
@@ -197,8 +197,9 @@
     const button = event.target.closest("button[data-bundled]");
     if (!button || !bundled) return;
     const vega = document.getElementById("vega").textContent;
-    const [before, after] = JSON.parse(bundled.textContent)[button.dataset.bundled].split('<script id="vega">');
-    window.open(URL.createObjectURL(new Blob([before, '<script id="vega">', vega, after], { type: "text/html" })), "_blank");
+    const inner = JSON.parse(bundled.textContent)[button.dataset.bundled], start = '<script id="vega">';
+    const place = inner.indexOf(start) + start.length;
+    window.open(URL.createObjectURL(new Blob([inner.slice(0, place), vega, inner.slice(place)], { type: "text/html" })), "_blank");
   });
 
   // On paper nothing can be opened: what a file needs is printed; long tables stay here and in results.json.
