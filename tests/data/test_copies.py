@@ -1,4 +1,4 @@
-"""Copies of recordings and of vectors, against plain definitions and under what copies go through."""
+"""Copies of recordings, against plain definitions and under what copies go through."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ from numpy.typing import NDArray
 from veilmeter.data.copies import (
     RATE,
     best_correlation,
-    copied_vectors,
     fingerprint,
     likely_copies,
     unchanged_stretches,
 )
 from veilmeter.data.corpus import Utterance
-from veilmeter.data.embeddings import Embeddings
 
 Samples = NDArray[np.float32]
 
@@ -38,7 +36,9 @@ def test_the_best_correlation_is_that_of_trying_every_delay(length: int, total: 
         if np.linalg.norm(part) > 0:
             value = float(a @ part / np.linalg.norm(a) / np.linalg.norm(part))
             best = value if abs(value) > abs(best) else best
-    assert abs(best_correlation(a, b).value) == pytest.approx(abs(best), abs=1e-5)
+    found = abs(best_correlation(a, b).value)
+    assert found >= abs(best) - 1e-5  # at least: delays between samples are tried, too
+    assert found <= 1 + 1e-6
 
 
 def test_delay_and_gain_are_found() -> None:
@@ -48,7 +48,7 @@ def test_delay_and_gain_are_found() -> None:
     found = best_correlation(a, b)
     assert found.value == pytest.approx(-1, abs=1e-6)
     assert found.delay == pytest.approx(150 / RATE)
-    assert found.gain == pytest.approx(-0.4, abs=1e-5)
+    assert found.gain == pytest.approx(-0.4, abs=1e-3)
     assert best_correlation(a, np.zeros(1000, np.float32)).value == 0
 
 
@@ -110,47 +110,17 @@ def test_a_part_that_was_left_as_it_was_is_seen(voices: dict[str, Samples]) -> N
     assert 0 < found.unchanged < found.stretches
 
 
+def test_tones_of_one_pitch_are_no_copies() -> None:
+    time = np.arange(32000) / 16000
+    first, second = (np.sin(2 * np.pi * 440 * time + phase).astype(np.float32) for phase in (0.0, 1.0))
+    assert unchanged_stretches(first, second).unchanged == 0
+
+
 def test_silence_and_nothing_are_no_copies() -> None:
     nothing = np.zeros(16000, np.float32)
     assert not unchanged_stretches(nothing, nothing).is_copy
     assert not unchanged_stretches(nothing[:0], nothing).is_copy
     assert likely_copies({"a": fingerprint(nothing)}, {"b": fingerprint(nothing)}) == []
-
-
-def people(count: int, each: int, seed: int, *, spread: float = 0.5) -> Embeddings:
-    rng = np.random.default_rng(seed)
-    means = rng.standard_normal((count, 32))
-    vectors = np.repeat(means, each, axis=0) + spread * rng.standard_normal((count * each, 32))
-    ids = [f"{seed}-{i}" for i in range(count * each)]
-    return Embeddings(vectors, ids, [f"s{i // each}" for i in range(count * each)])
-
-
-def test_vectors_under_two_ids() -> None:
-    enrollment, trials = people(20, 3, 1), people(20, 3, 2)
-    assert copied_vectors(enrollment, trials).copies == 0
-    vectors = trials.vectors.copy()
-    vectors[[3, 10, 40]] = enrollment.vectors[[3, 11, 5]] * np.array([[1.0], [2.0], [1.0001]], np.float32)
-    found = copied_vectors(enrollment, trials.with_vectors(vectors))
-    assert (found.compared, found.copies, found.same_speaker) == (60, 3, 2)
-    assert {(pair.first, pair.second) for pair in found.examples} == {("1-3", "2-3"), ("1-11", "2-10"), ("1-5", "2-40")}
-
-
-def test_the_same_id_is_no_copy_and_one_voice_for_all_is_none_either() -> None:
-    enrollment = people(20, 3, 1)
-    assert copied_vectors(enrollment, enrollment).copies == 0
-    alike = enrollment.with_vectors(np.ones((60, 32)) + 1e-6 * enrollment.vectors)
-    other = Embeddings(np.ones((60, 32)), [f"x{i}" for i in range(60)], enrollment.speakers)
-    assert copied_vectors(alike, other).copies == 0
-
-
-def test_people_who_hardly_vary_are_no_copies() -> None:
-    one = people(30, 2, 3, spread=0.05)
-    other = Embeddings(
-        one.vectors + 0.05 * np.random.default_rng(9).standard_normal(one.vectors.shape),
-        [f"t{i}" for i in range(60)],
-        one.speakers,
-    )
-    assert copied_vectors(one, other).copies == 0
 
 
 def test_over_corpora(tmp_path: Path, voices: dict[str, Samples]) -> None:
@@ -166,9 +136,10 @@ def test_over_corpora(tmp_path: Path, voices: dict[str, Samples]) -> None:
     hidden = [written(f"{name}-x", 0.5 * voices[name], name[:4]) for name in names[:2]]
     hidden += [written(f"{name}-x", voices[other], name[:4]) for name, other in zip(names[2:], names[:2], strict=True)]
     found = unchanged_speech(list(zip(clear, hidden, strict=True)))
-    assert (found.compared, found.copies) == (4, 2)
-    assert [name for name, _ in found.examples] == names[:2]
+    assert (found.compared, found.copies, found.parts) == (4, tuple(names[:2]), ())
     gone = Utterance("gone", "s", tmp_path / "gone.wav")
     copies = same_recordings(clear, [*hidden, gone])
-    assert (copies.compared, copies.copies) == (4, 4)
-    assert copies.same_speaker == 2 + sum(a[:4] == b[:4] for a, b in zip(names[2:], names[:2], strict=True))
+    assert {(pair.first, pair.second) for pair in copies} == {
+        *((name, f"{name}-x") for name in names[:2]),
+        *((other, f"{name}-x") for name, other in zip(names[2:], names[:2], strict=True)),
+    }

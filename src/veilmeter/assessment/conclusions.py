@@ -8,10 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from veilmeter._version import __version__
 from veilmeter.assessment.case import OWN_RUN, RELEASED_RUN, AssessmentCase, NotPossibleError
 from veilmeter.assessment.effects import Effects
 from veilmeter.assessment.given_scores import combined
+from veilmeter.assessment.heard_copies import HeardCopies
 from veilmeter.assessment.plan import NEEDED_BY_CHECKS, AssessmentPlan
 from veilmeter.assessment.settings import Settings
 from veilmeter.assessment.speech import Speech
@@ -40,6 +43,7 @@ class FinishedRun:
     speech: Mapping[str, Speech]
     warnings: tuple[str, ...]
     effects: Effects
+    heard: HeardCopies | None = None
 
     def measured(self) -> Mapping[str, TaskResult]:
         """By task, those that were possible."""
@@ -154,13 +158,17 @@ def _evidence(outcome: FinishedRun) -> TrustFacts:
     known, tried = (
         case.original.of_utterances(utterances) for utterances in (case.protocol.enrollment, case.protocol.trials)
     )
+    heard = outcome.heard or HeardCopies()
     same = unchanged(case.original, case.anonymized)
+    if same is not None:
+        same |= np.isin(case.original.utterances.astype(str), sorted(heard.unchanged))
+    repeated = copies(known, tried) | np.isin(tried.utterances.astype(str), sorted(heard.repeated))
     assessed = set(case.original.names)
     return TrustFacts(
         compared=len(case.original),
         unchanged=None if same is None else int(same.sum()),
         trials=len(tried),
-        copies=int(copies(known, tried).sum()),
+        copies=int(repeated.sum()),
         overlap={
             role: len(assessed & set(case.training[role].embeddings.names)) for role in outcome.plan.used.training
         },

@@ -12,6 +12,7 @@ from typing import Any
 from veilmeter.assessment.case import AssessmentCase, group_people
 from veilmeter.assessment.conclusions import FinishedRun, concluded
 from veilmeter.assessment.effects import Facts, effects
+from veilmeter.assessment.heard_copies import HeardCopies, heard_copies
 from veilmeter.assessment.plan import AssessmentPlan, make_plan
 from veilmeter.assessment.protocol import Protocol, lists_near, make_protocol
 from veilmeter.assessment.reading import HeardRun, Reader, Say, Shown
@@ -265,6 +266,12 @@ class _AssessmentRun:
         part = with_labels(part, case.matched.original, case.matched.anonymized)
         return {"utility": (TaskResult(part=part), {})}
 
+    def listen(self, reader: Reader, case: AssessmentCase) -> HeardCopies | None:
+        """Whether recordings of both sides are copies of each other, where there are any."""
+        if all(reader.speech[role].is_audio for role in ("original", "anonymized")):
+            self.stage("listening for copies")
+        return heard_copies(case, reader.speech, self.engine)
+
     def finish(
         self, reader: Reader, case: AssessmentCase, plan: AssessmentPlan, done: Mapping[str, tuple[TaskResult, Arrays]]
     ) -> Assessment:
@@ -278,7 +285,8 @@ class _AssessmentRun:
             parts=frozenset(done),
         )
         had = effects(self.settings, facts)
-        outcome = FinishedRun(case, plan, done, reader.speech, tuple(reader.warnings), had)
+        heard = self.listen(reader, case)
+        outcome = FinishedRun(case, plan, done, reader.speech, tuple(reader.warnings), had, heard)
         results = concluded(outcome, self.settings, without_place(self.argv))
         left_out = sum(len(speech.left_out) for speech in reader.speech.values()) + len(case.matched.left_out)
         if self.folder is not None:

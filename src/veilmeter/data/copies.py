@@ -2,20 +2,16 @@
 
 Recordings are compared by correlation where they are aligned best, whatever gain and delay lie between them, stretch by
 stretch, in the band below 2 kHz, which survives lossy codecs. Among many recordings fingerprints (Haitsma and Kalker
-2002) find the few pairs worth comparing. Vectors are copies where their distance is next to nothing beside that of any
-two others.
+2002) find the few pairs to compare.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-
-from veilmeter.core.errors import InputError
-from veilmeter.data.embeddings import Embeddings, unit
 
 Samples = NDArray[np.float32]
 
@@ -23,19 +19,25 @@ RATE = 4000  # what is compared is resampled to this
 STRETCH = 1.0  # seconds compared at once
 MOST_STRETCHES = 8
 UNCHANGED = 0.95  # a stretch of which 0.9 of the energy is the original's
+_ELSEWHERE, _NEIGHBORS = 0.9, RATE // 40  # a voice repeats itself within 25 ms, and never so well later
 _FRAME, _HOP, _BANDS = 1480, 46, 33  # fingerprints: 0.37 s, every 11.5 ms, 32 differences of 33 bands
 _COMMON = 64  # a word that more frames have, as that of a steady tone, says nothing
 _VOTES = 10  # frames that two recordings share at one offset before they are compared
-NEAR = 0.01  # of the median distance of two vectors
 
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """How alike two signals are where they fit best: `delay` is that of the second in seconds, `gain` its factor."""
+    """How alike two signals are where they fit best: `delay` is that of the second in seconds, `gain` its factor;
+    `elsewhere` is how well they fit at any other delay. A steady tone fits everywhere, which says nothing."""
 
     value: float
     delay: float
     gain: float
+    elsewhere: float = 0.0
+
+    @property
+    def is_copy(self) -> bool:
+        return abs(self.value) >= UNCHANGED and self.elsewhere < _ELSEWHERE * abs(self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +60,11 @@ class Unchanged:
 
 @dataclass(frozen=True, slots=True)
 class CopyPair:
-    """Two ids with one recording; the value is a correlation, or for vectors a cosine."""
+    """Two ids with one recording, and the correlation of the two."""
 
     first: str
     second: str
-    value: float
-    same_speaker: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CopiesFound:
-    """Copies between two sets: how many ids of the second set are copies, of how many, and the first few."""
-
-    compared: int
-    copies: int
-    same_speaker: int = 0
-    examples: tuple[CopyPair, ...] = ()
+    correlation: float
 
 
 def band_limited(samples: Samples, rate: int) -> Samples:
@@ -104,8 +95,30 @@ def best_correlation(stretch: Samples, signal: Samples) -> Correlation:
     under = sums[np.clip(starts + len(a), 0, len(b))] - sums[np.clip(starts, 0, len(b))]
     floor = max(float(under.max()) * 1e-6, 1e-20)  # silence correlates with anything
     values = np.where(under > floor, products / np.sqrt(energy * np.maximum(under, floor)), 0.0)
-    best = int(np.argmax(np.abs(values)))
-    return Correlation(float(values[best]), float(starts[best]) / RATE, float(products[best] / energy))
+    strength = np.abs(values)
+    best = int(np.argmax(strength))
+    near = slice(max(0, best - _NEIGHBORS), best + _NEIGHBORS + 1)
+    strength[near] = 0
+    begin = int(starts[best])
+    value, shift = float(values[best]), 0.0
+    if 0 <= begin <= len(b) - len(a):
+        value, shift = _between_samples(a, b[begin : begin + len(a)], value)
+    gain = value * float(np.sqrt(max(under[best], floor) / energy))
+    return Correlation(value, (begin + shift) / RATE, gain, float(strength.max()))
+
+
+def _between_samples(a: NDArray[np.float64], b: NDArray[np.float64], value: float) -> tuple[float, float]:
+    """The correlation where it is greatest within half a sample, and by how much `b` is later there: a delay is seldom
+    a whole number of samples."""
+    from scipy.fft import irfft, rfft
+
+    shifts = np.linspace(-0.5, 0.5, 9)
+    turned = np.exp(-2j * np.pi * np.fft.rfftfreq(len(a))[None, :] * shifts[:, None])
+    dots = irfft(rfft(a) * turned, len(a), axis=1) @ b
+    norm = float(np.linalg.norm(a) * np.linalg.norm(b))
+    best = int(np.argmax(np.abs(dots)))
+    found = float(dots[best]) / norm if norm else 0.0
+    return (found, float(shifts[best])) if abs(found) > abs(value) else (value, 0.0)
 
 
 def unchanged_stretches(original: Samples, anonymized: Samples, rate: int = 16_000) -> Unchanged:
@@ -116,11 +129,11 @@ def unchanged_stretches(original: Samples, anonymized: Samples, rate: int = 16_0
     found = []
     for start in places:
         match = best_correlation(a[start : start + length], b)
-        found.append(Correlation(match.value, match.delay - start / RATE, match.gain))
+        found.append(replace(match, delay=match.delay - start / RATE))
     if not found:
         return Unchanged(0, 0, Correlation(0.0, 0.0, 0.0))
     found.sort(key=lambda match: abs(match.value))
-    return Unchanged(len(found), sum(abs(m.value) >= UNCHANGED for m in found), found[len(found) // 2])
+    return Unchanged(len(found), sum(match.is_copy for match in found), found[len(found) // 2])
 
 
 def _loudest(samples: Samples, length: int) -> list[int]:
@@ -183,44 +196,3 @@ def _flattened(prints: Sequence[NDArray[np.uint32]]) -> tuple[NDArray[np.uint32]
     owner = np.repeat(np.arange(len(prints)), lengths)
     frame = np.arange(len(words)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     return words, owner, frame
-
-
-def copied_vectors(first: Embeddings, second: Embeddings, *, shown: int = 5) -> CopiesFound:
-    """Utterances of the second set whose vector is, but for rounding, that of an utterance of the first under another
-    id. Sets in which all vectors are next to alike have no copies to speak of."""
-    if first.dimension != second.dimension:
-        raise InputError(f"vectors of {first.dimension} and {second.dimension} dimensions can't be compared")
-    a, b = unit(first.vectors), unit(second.vectors)
-    far = _median_distance(a, b)
-    least = 1 - (NEAR * far) ** 2 / 2  # the cosine of unit vectors at this distance
-    rough = min(least, 1 - 1e-6)  # what products of float32 can tell
-    pairs: list[CopyPair] = []
-    for start in range(0, len(b) if far > 1e-3 else 0, 1024):
-        cosines = b[start : start + 1024] @ a.T
-        for row in np.flatnonzero(cosines.max(axis=1) >= rough):
-            pair = _nearest(first, second, start + int(row), np.flatnonzero(cosines[row] >= rough), a, b)
-            if pair is not None and pair.value >= least:
-                pairs.append(pair)
-    same = sum(bool(pair.same_speaker) for pair in pairs)
-    return CopiesFound(len(second), len(pairs), same, tuple(pairs[:shown]))
-
-
-def _nearest(
-    first: Embeddings, second: Embeddings, row: int, candidates: NDArray[np.intp], a: Samples, b: Samples
-) -> CopyPair | None:
-    """The nearest candidate with another id; float32 products can't tell near from equal, differences can."""
-    name = second.utterances[row]
-    others = [int(i) for i in candidates if first.utterances[i] != name]
-    if not others:
-        return None
-    squared = np.square(a[others].astype(np.float64) - b[row].astype(np.float64)).sum(axis=1)
-    best = others[int(np.argmin(squared))]
-    same = bool(first.speakers[best] == second.speakers[row])
-    return CopyPair(first.utterances[best], name, 1 - float(squared.min()) / 2, same)
-
-
-def _median_distance(a: Samples, b: Samples, most: int = 2000) -> float:
-    """Between vectors of the two sets, paired in a fixed scattered order."""
-    rng = np.random.default_rng(0)
-    rows, columns = rng.integers(len(a), size=most), rng.integers(len(b), size=most)
-    return float(np.median(np.linalg.norm(a[rows].astype(np.float64) - b[columns], axis=1)))
