@@ -25,6 +25,7 @@ MOST_SCORES = 6_000_000  # held-out scores per method: beyond, recordings are dr
 MOST_KEPT = 40_000_000  # held-out scores of all methods and parameters; beyond, parameters are chosen on a part
 SCREENED = 500_000  # scores per method and parameters on that part
 LEAST_WEIGHT = 1e-3
+UNTESTED = 0.5  # the weight of methods that could not be tested, where those that could be tell nothing
 BLOCK = 4_000_000  # scores at a time
 
 
@@ -161,7 +162,13 @@ def _chosen(
         return _defaults(methods, possible), None
     weights, validation = _choose(data, methods, transferring, held, seed)
     fixed = _defaults(methods, [place for place in possible if place not in transferring])
-    return {**weights, **fixed}, replace(validation, held="people")
+    trust = UNTESTED
+    if np.bincount(data.labels).max() > 1:  # else the tested utterance is the one that people are known by
+        # What can't be tested counts the less, the better what can be tested does.
+        trust *= min(1.0, validation.loss / float(np.log(data.candidates)))
+    return {**weights, **{choice: trust * weight for choice, weight in fixed.items()}}, replace(
+        validation, held="people"
+    )
 
 
 def _defaults(methods: Mapping[str, Family], possible: Sequence[tuple[int, str]]) -> dict[MethodChoice, float]:
