@@ -43,6 +43,18 @@ def test_the_lock_keeps_the_constraints() -> None:
                 assert pinned[one.name] in one.specifier
 
 
+def test_the_lock_is_for_every_python_of_its_series() -> None:
+    """A package that needs a later patch release fails on machines that have an earlier one."""
+    import sys
+
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        from lock import too_new
+    finally:
+        sys.path.remove(str(ROOT / "tools"))
+    assert too_new() == []
+
+
 def test_every_library_that_users_install_has_a_lower_bound() -> None:
     """One that `make test-lower` can install."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

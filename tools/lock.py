@@ -1,7 +1,7 @@
 """`make lock`: requirements-lock.txt, the versions and hashes of all that veilmeter[dev] needs, as it is in .venv.
 
 `make env` installs from it with hashes (tools/install.py), so that a package that was changed after the fact is
-refused. One archive a package: the one for this platform and Python. torch is left out: its build for CPUs is another
+refused. One archive per package: the one for this platform and Python. torch is left out: its build for CPUs is another
 file on every index, and constraints.txt pins its version.
 """
 
@@ -52,6 +52,15 @@ def needed() -> dict[str, str]:
     return {name: version for name, version in sorted(found.items()) if name not in LEFT_OUT}
 
 
+def too_new() -> list[str]:
+    """Packages that the oldest Python of the lock's series can't install: the lock is for every 3.11, not for ours."""
+    from packaging.specifiers import SpecifierSet
+
+    oldest = f"{sys.version_info[0]}.{sys.version_info[1]}.0"
+    wanted = {name: metadata.metadata(name)["Requires-Python"] or "" for name in needed()}
+    return [f"{name} needs Python {text}" for name, text in wanted.items() if oldest not in SpecifierSet(text)]
+
+
 def resolved(*arguments: str) -> set[str]:
     """The lines of the lock for what pip would install."""
     with tempfile.NamedTemporaryFile() as report:
@@ -66,6 +75,8 @@ def resolved(*arguments: str) -> set[str]:
 
 
 def main() -> int:
+    if problems := too_new():
+        raise SystemExit("\n".join([*problems, "pin older ones in constraints.txt"]))
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as names:
         names.write("\n".join(f"{name}=={version}" for name, version in needed().items()))
         names.flush()
