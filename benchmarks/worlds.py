@@ -18,8 +18,10 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import numpy as np
@@ -211,7 +213,7 @@ class Judgment:
         return not self.recognizable and self.trustworthy and self.level in ("raised", "high")
 
 
-def simulated(world: str, people: int, seed: int) -> dict[str, Embeddings]:
+def simulated(world: str, people: int, seed: int) -> dict[str, Any]:
     rng = np.random.default_rng([seed, people, sorted(WORLDS).index(world)])
     own = np.repeat(np.arange(people), RECORDINGS)
     voices = rng.standard_normal((people, DIMENSION))[own]
@@ -223,9 +225,10 @@ def simulated(world: str, people: int, seed: int) -> dict[str, Embeddings]:
     return {role: Embeddings(vectors, ids, names, genders) for role, vectors in sides.items() if vectors is not None}
 
 
-def real(world: str, seed: int) -> dict[str, Embeddings]:
-    """Original and B1 x-vectors of 29 people. Exchanged: every trial is replaced by one of another person of the same
-    gender, so that nothing of the right person is left in it."""
+@contextmanager
+def real(world: str, seed: int) -> Iterator[dict[str, Any]]:
+    """Original and B1 x-vectors, enrollment and trials of the challenge. Exchanged: every trial recording is replaced
+    by one that was drawn among all of them, so that nothing of the right person is left, not even the gender."""
     from veilmeter.data.embeddings import joined
     from veilmeter.data.formats.vectors import read_embeddings
 
@@ -234,26 +237,26 @@ def real(world: str, seed: int) -> dict[str, Embeddings]:
         joined([read_embeddings(SHARED / f"xvect_libri_test_{part}{end}") for part in parts]) for end in ("", "_anon")
     )
     anonymized = anonymized.of_utterances(list(original.utterances))
-    if world == "B1":
-        return {"original": original, "anonymized": anonymized}
-    rng = np.random.default_rng(seed)
-    vectors = anonymized.vectors.copy()
-    tried = len(read_embeddings(SHARED / "xvect_libri_test_enrolls"))
-    genders = original.attributes.get("gender")
-    rows = np.arange(tried, len(original))
-    for kind in sorted(set(genders[rows])) if genders is not None else [""]:
-        inside = rows if genders is None else rows[genders[rows] == kind]
-        vectors[inside] = anonymized.vectors[rng.permutation(inside)]
-    return {"original": original, "anonymized": anonymized.with_vectors(vectors)}
+    enrolled = len(read_embeddings(SHARED / "xvect_libri_test_enrolls"))
+    if world != "B1":
+        vectors = anonymized.vectors.copy()
+        vectors[enrolled:] = np.random.default_rng(seed).permutation(vectors[enrolled:])
+        anonymized = anonymized.with_vectors(vectors)
+    with TemporaryDirectory() as folder:
+        lists = {}
+        for name, ids in (("enroll", original.utterances[:enrolled]), ("trials", original.utterances[enrolled:])):
+            lists[name] = Path(folder) / name
+            lists[name].write_text("\n".join(ids) + "\n")
+        yield {"original": original, "anonymized": anonymized, **{name: str(path) for name, path in lists.items()}}
 
 
 def judge(
     world: str, people: int, seed: int, attackers: Sequence[str] = ATTACKERS, options: Mapping[str, Any] = OPTIONS
 ) -> Judgment:
     """One assessment of one world."""
-    sides = real(world, seed) if world in REAL else simulated(world, people, seed)
     started = time.process_time()
-    results = assess(**sides, attackers=list(attackers), seed=seed, **options).results
+    with real(world, seed) if world in REAL else nullcontext(simulated(world, people, seed)) as sides:
+        results = assess(**sides, attackers=list(attackers), seed=seed, **options).results
     linking = results.criteria["linking"]
     at = linking.estimate.at
     curve = {
@@ -263,7 +266,7 @@ def judge(
     }
     return Judgment(
         world=world,
-        people=len(sides["original"].names),
+        people=results.protocol.enrolled_speakers,
         seed=seed,
         recognizable=world == "B1" if world in REAL else WORLDS[world].recognizable,
         level=results.verdict.level,

@@ -33,25 +33,25 @@ def copies(enrollment: Embeddings, trials: Embeddings) -> NDArray[np.bool_]:
     limit = usual_distance(trials, enrollment) * CLOSER
     if len(enrollment) * len(trials) <= MOST_PAIRS:
         return _near(enrollment.unit, trials.unit, limit)
-    found = np.zeros(len(trials), dtype=bool)
+    same = np.zeros(len(trials), dtype=bool)
     rows_of = {name: np.flatnonzero(enrollment.speakers == name) for name in trials.names}
     for code, name in enumerate(trials.names):
         own = np.flatnonzero(trials.codes == code)
         if len(rows_of[name]):
-            found[own] = _near(enrollment.unit[rows_of[name]], trials.unit[own], limit)
-    return found
+            same[own] = _near(enrollment.unit[rows_of[name]], trials.unit[own], limit)
+    return same
 
 
 def _near(known: NDArray[np.float32], tried: NDArray[np.float32], limit: float) -> NDArray[np.bool_]:
-    found = np.zeros(len(tried), dtype=bool)
+    same = np.zeros(len(tried), dtype=bool)
     for start in range(0, len(tried), BLOCK):
         part = tried[start : start + BLOCK]
         best = np.full(len(part), -np.inf, np.float32)
         for first in range(0, len(known), BLOCK):
             np.maximum(best, (part @ known[first : first + BLOCK].T).max(axis=1), out=best)
         # float32 rounds 1 - cosine to about 1e-7, below the smallest limit
-        found[start : start + BLOCK] = 1 - best.astype(np.float64) < limit
-    return found
+        same[start : start + BLOCK] = 1 - best.astype(np.float64) < limit
+    return same
 
 
 def usual_distance(*sides: Embeddings) -> float:

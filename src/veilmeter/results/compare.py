@@ -87,8 +87,8 @@ def compare(folders: Sequence[str | Path], *, resamples: int = 1000, seed: int =
 def differing_settings(results: Sequence[Results]) -> dict[str, list[Any]]:
     """Every setting that is not the same in all runs, with its values."""
     keys = dict.fromkeys(key for result in results for key in result.settings)
-    found = {key: [result.settings.get(key) for result in results] for key in keys if key not in _NOT_COMPARED}
-    return {key: values for key, values in found.items() if any(value != values[0] for value in values)}
+    by_key = {key: [result.settings.get(key) for result in results] for key in keys if key not in _NOT_COMPARED}
+    return {key: values for key, values in by_key.items() if any(value != values[0] for value in values)}
 
 
 def _named(runs: Sequence[ComparedRun]) -> list[ComparedRun]:

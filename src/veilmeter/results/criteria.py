@@ -40,10 +40,10 @@ def cases(results: Results, measure: str) -> Iterator[Case]:
                 yield from (Case(name, point, {attribute: value}) for point in estimates.points(measure))
 
 
-def at_largest(found: Sequence[Case]) -> list[Case]:
+def at_largest(candidates: Sequence[Case]) -> list[Case]:
     """Of every curve the point with the most people: smaller sets are easier, and only this one is about everybody."""
     best: dict[tuple[object, ...], Case] = {}
-    for case in found:
+    for case in candidates:
         curve = (case.attacker, case.estimate.at.get("length"), tuple(case.group.items()))
         if curve not in best or _people(case) > _people(best[curve]):
             best[curve] = case
@@ -54,27 +54,29 @@ def _people(case: Case) -> float:
     return float(case.estimate.at.get("speakers", 0))
 
 
-def _worst(found: Sequence[Case], level: Callable[[Case], Level], rank: Callable[[Case], float]) -> tuple[Case, Level]:
+def _worst(
+    candidates: Sequence[Case], level: Callable[[Case], Level], rank: Callable[[Case], float]
+) -> tuple[Case, Level]:
     """The case with the highest level, and of these the highest figure.
 
     Points of smaller sets count where they are surely more than guessing: they may show what everybody together
     hides. Otherwise a curve speaks with its largest set, where it is also said what can't be told.
     """
-    largest = {id(case) for case in at_largest(found)}
+    largest = {id(case) for case in at_largest(candidates)}
 
     def place(case: Case) -> tuple[int, bool, bool, float]:
         height = level(case)
         return (ORDER.index(height), id(case) in largest, height != "low" or not case.group, rank(case))
 
-    worst = max((case for case in found if id(case) in largest or surely_more(case.estimate)), key=place)
+    worst = max((case for case in candidates if id(case) in largest or surely_more(case.estimate)), key=place)
     return worst, level(worst)
 
 
 def linking(results: Results) -> Criterion | None:
-    found = list(cases(results, "linkability"))
-    if not found:
+    candidates = list(cases(results, "linkability"))
+    if not candidates:
         return None
-    worst, level = _worst(found, _linking_level, lambda case: surplus(case.estimate))
+    worst, level = _worst(candidates, _linking_level, lambda case: surplus(case.estimate))
     exposed = len(results.people.unprotected)
     if exposed and level in ("low", "unknown"):
         level = "raised"
@@ -121,10 +123,10 @@ def _same_point(results: Results, case: Case) -> Estimate | None:
 
 
 def singling_out(results: Results) -> Criterion | None:
-    found = _corroborated(results, _adjusted(list(cases(results, "residual_risk"))))
-    if not found:
+    candidates = _corroborated(results, _adjusted(list(cases(results, "residual_risk"))))
+    if not candidates:
         return None
-    worst, level = _worst(found, lambda case: level_of(case.estimate), lambda case: case.estimate.value)
+    worst, level = _worst(candidates, lambda case: level_of(case.estimate), lambda case: case.estimate.value)
     estimate = worst.estimate
     estimates = results.attackers[worst.attacker].estimates
     attempts, control = (
@@ -149,10 +151,10 @@ def singling_out(results: Results) -> Criterion | None:
 
 
 def disclosure(results: Results) -> Criterion | None:
-    found = [case for case in cases(results, "d_ece") if math.isfinite(case.estimate.value)]
-    if not found:
+    candidates = [case for case in cases(results, "d_ece") if math.isfinite(case.estimate.value)]
+    if not candidates:
         return None
-    worst, level = _worst(found, lambda case: _disclosure_level(case.estimate), lambda case: case.estimate.value)
+    worst, level = _worst(candidates, lambda case: _disclosure_level(case.estimate), lambda case: case.estimate.value)
     estimate = worst.estimate
     holder = results.attackers[worst.attacker]
     estimates = holder.estimates
@@ -188,11 +190,11 @@ def _disclosure_level(estimate: Estimate) -> Level:
 
 
 def inversion(results: Results) -> Criterion | None:
-    found = _adjusted([Case(_attack(point), point) for point in results.part("inversion").points("top1")])
-    if not found:
+    candidates = _adjusted([Case(_attack(point), point) for point in results.part("inversion").points("top1")])
+    if not candidates:
         return None
     worst, level = _worst(
-        found, lambda case: level_of(case.estimate, largest=100.0), lambda case: surplus(case.estimate, 100.0)
+        candidates, lambda case: level_of(case.estimate, largest=100.0), lambda case: surplus(case.estimate, 100.0)
     )
     estimate = worst.estimate
     gender = estimate.at.get("gender")
@@ -268,19 +270,19 @@ def _within_noise(point: Estimate) -> Estimate:
     return point.with_(extra={**point.extra, P_ADJUSTED: 1.0}) if point.inside_null else point
 
 
-def _corroborated(results: Results, found: list[Case]) -> list[Case]:
+def _corroborated(results: Results, candidates: list[Case]) -> list[Case]:
     """Whoever singles people out beyond a stranger's rule has scores that tell who speaks. Where relabeling people does
     not show that any attacker's scores do, by linking or by what they disclose, a risk of singling out may be luck: its
     interval, over rules that share people, is too narrow to say otherwise by itself."""
     tested = [case.estimate for name in ("linkability", "d_ece") for case in cases(results, name)]
     if results.chance is None or any(P_ADJUSTED in point.extra and surely_more(point) for point in tested):
-        return found
-    return [replace(case, estimate=agreeing(case.estimate, 1.0)) for case in found]
+        return candidates
+    return [replace(case, estimate=agreeing(case.estimate, 1.0)) for case in candidates]
 
 
-def _adjusted(found: Sequence[Case]) -> list[Case]:
-    adjusted = with_holm([case.estimate for case in found])
-    return [replace(case, estimate=estimate) for case, estimate in zip(found, adjusted, strict=True)]
+def _adjusted(candidates: Sequence[Case]) -> list[Case]:
+    adjusted = with_holm([case.estimate for case in candidates])
+    return [replace(case, estimate=estimate) for case, estimate in zip(candidates, adjusted, strict=True)]
 
 
 CRITERIA: dict[str, Callable[[Results], Criterion | None]] = {

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import wilson
+from veilmeter.metrics.legal.chance import MORE_OFTEN_THAN_NOT
 from veilmeter.results.levels import ALPHA
 from veilmeter.results.model import LinkedPerson, People, Person, Results
-
-MORE_OFTEN_THAN_NOT = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,7 +86,7 @@ def open_questions(results: Results) -> list[str]:
 def checks(results: Results, facts: TrustFacts) -> tuple[Check, ...]:
     """Every check of a run whose criteria are known: failed ones first, then open ones, then those that passed."""
     limits = {key: float(results.settings[key]) for key in ("weak_attacker", "precision") if key in results.settings}
-    made = [
+    every = [
         strong_on_original(results, limits.get("weak_attacker", 15.0)),
         adapted_not_worse(results),
         changed(facts),
@@ -100,7 +100,7 @@ def checks(results: Results, facts: TrustFacts) -> tuple[Check, ...]:
         lengths_tell_nothing(results, facts),
         still_speech(results.parts.get("utility")),
     ]
-    return tuple(sorted(made, key=_place))
+    return tuple(sorted(every, key=_place))
 
 
 def _place(check: Check) -> int:
@@ -114,8 +114,8 @@ def strong_on_original(results: Results, limit: float) -> Check:
     if eer is not None and math.isfinite(eer.value):
         passed = eer.value <= limit
         figure = f"the attacker's EER is {eer.value:.1f} %"
-        told = f"limit {limit:g} %"
-        return _strength(passed, figure, told, eer, limit)
+        bound = f"limit {limit:g} %"
+        return _strength(passed, figure, bound, eer, limit)
     points = [] if yardstick is None else list(yardstick.estimates.points("linkability"))
     if points:
         largest = max(points, key=lambda point: (float(point.at.get("speakers", 0)), point.value))
@@ -131,11 +131,11 @@ def strong_on_original(results: Results, limit: float) -> Check:
     )
 
 
-def _strength(passed: bool, figure: str, told: str, estimate: Estimate, limit: float) -> Check:
+def _strength(passed: bool, figure: str, bound: str, estimate: Estimate, limit: float) -> Check:
     sentence = (
-        f"On original speech {figure}: it recognizes people ({told})."
+        f"On original speech {figure}: it recognizes people ({bound})."
         if passed
-        else f"Even on original speech {figure} ({told}): it hardly recognizes people at all, so its failure on "
+        else f"Even on original speech {figure} ({bound}): it hardly recognizes people at all, so its failure on "
         "anonymized speech proves little. Use a stronger extractor."
     )
     return Check(name=STRONG, sentence=sentence, passed=passed, misleads="overestimated", figure=estimate, limit=limit)
