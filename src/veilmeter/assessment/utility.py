@@ -88,7 +88,8 @@ def measure_utility(
     pairs = spread_over_people(with_text if from_corpus else pairs, chosen.recordings)
     rated = spread_over_people(pairs, chosen.rated)
     tell(f"listening to {len(pairs)} recordings before and after: {chosen.recognizer}, language {language}")
-    run = _Listening(chosen, language, where, show)
+    passes = 2 * (2 * len(pairs) + len(rated))  # both sides: words, voice, and quality of some
+    run = _Listening(chosen, language, where, lambda done: show(done, passes))
     before = run.hear(original, [pair[0] for pair in pairs], [pair[0] for pair in rated])
     after = run.hear(anonymized, [pair[1] for pair in pairs], [pair[1] for pair in rated])
     usable = [p for p in pairs if _heard(before, p[0].id) and _heard(after, p[1].id)]
@@ -158,8 +159,11 @@ def _draw(name: str) -> str:
 class _Listening:
     """The models, one after the other over both sides."""
 
-    def __init__(self, settings: UtilitySettings, language: Language, engine: Engine, progress: Progress) -> None:
+    def __init__(
+        self, settings: UtilitySettings, language: Language, engine: Engine, progress: Callable[[int], None]
+    ) -> None:
         self._settings, self._language, self._engine, self._progress = settings, language, engine, progress
+        self._done = 0  # recordings of the passes before
 
     def hear(self, corpus: Corpus, utterances: Sequence[Utterance], to_rate: Sequence[Utterance]) -> _Side:
         offline = self._settings.offline
@@ -171,7 +175,16 @@ class _Listening:
         return _Side(words, voice, quality)
 
     def _annotate(self, corpus: Corpus, load: Callable[[], Annotator]) -> Annotated:
-        return annotate_corpus(corpus, annotation_folder(corpus), load, engine=self._engine, progress=self._progress)
+        before = self._done
+        found = annotate_corpus(
+            corpus,
+            annotation_folder(corpus),
+            load,
+            engine=self._engine,
+            progress=lambda done, total: self._progress(before + done),
+        )
+        self._done += len(corpus)
+        return found
 
 
 def annotation_folder(corpus: Corpus) -> Path:
