@@ -113,3 +113,13 @@ def test_a_resample_depends_on_its_number_alone() -> None:
     np.testing.assert_array_equal(drawn_people(3, 10, range(20, 50)), many[:, 20:])
     assert (many.sum(axis=0) == 10).all()
     assert len(np.unique(many, axis=1).T) > 40
+
+
+def test_of_very_many_impostors_a_part_gives_the_same_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = measure_scores(trials(0, 1.5), resamples=200)
+    monkeypatch.setattr(resampling, "MOST_IMPOSTORS", len(trials(0, 1.5).impostors) // 2)
+    part = measure_scores(trials(0, 1.5), resamples=200)
+    for name in ("eer", "d_ece", "min_cllr", "cllr"):
+        assert part[name].value == whole[name].value
+        width = whole[name].interval[1] - whole[name].interval[0]
+        assert part[name].interval == pytest.approx(whole[name].interval, abs=0.15 * width)

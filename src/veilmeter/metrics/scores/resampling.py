@@ -22,6 +22,7 @@ from veilmeter.metrics.scores.blocks import values_of_blocks
 
 Floats = NDArray[np.float64]
 MOST_LEFT_OUT = 300  # people up to which bootstrap and jackknife may differ enough to look at both
+MOST_IMPOSTORS = 300_000  # what people differ in dwarfs what more trials of the same people would add to an interval
 MOST_GROUPS = 4096  # finer groups would not change a replicate in the digits that an interval shows
 WORTH_SENDING = 200_000_000  # weights of trials in all replicates, three seconds' work: less is done here at once
 
@@ -188,7 +189,7 @@ class Replicates:
     coarse: Mapping[str, float] = field(default_factory=dict)
 
     def interval(self, name: str, value: float, shape: Shape) -> tuple[float, float] | None:
-        """Where groups were merged, replicates are moved by what merging did to the value itself."""
+        """Where groups were merged or trials left out, replicates are moved by what that did to the value itself."""
         moved = value - self.coarse.get(name, value)
         others = self.left_out.get(name)
         return interval(
@@ -228,10 +229,11 @@ def replicates(
     """
     enrol, test, people = people_of(scores)
     known = scores.enrol_speaker is not None
-    place = layout(Scores(scores.values, scores.is_target, enrol, test), groups, edges)
-    rounds = max(50, min(resamples, 3_000_000_000 // len(scores)))  # beyond three million trials fewer will do
-    chunk = int(np.clip(4_000_000 // len(scores), 1, 64))
-    runner = worth(engine, rounds * len(scores) >= WORTH_SENDING)
+    kept = _thinned(scores.is_target, seed)
+    place = layout(Scores(scores.values[kept], scores.is_target[kept], enrol[kept], test[kept]), groups, edges)
+    rounds = max(50, min(resamples, 3_000_000_000 // len(kept)))  # of many millions of targets fewer will do
+    chunk = int(np.clip(4_000_000 // len(kept), 1, 64))
+    runner = worth(engine, rounds * len(kept) >= WORTH_SENDING)
     work = _Work(place, people, seed, chunk, eer_method)
 
     def measured(first: int, count: int) -> dict[str, Floats]:
@@ -242,10 +244,19 @@ def replicates(
     if people <= MOST_LEFT_OUT:
         others = measured(-people, people)
     coarse: dict[str, float] = {}
-    if len(place.groups.targets) < len(groups.targets):
+    if len(place.groups.targets) < len(groups.targets) or len(kept) < len(scores):
         everybody = np.ones((people, 1))
         coarse = {name: float(column[0]) for name, column in _of_draws(place, everybody, eer_method).items()}
     return Replicates(measured(0, rounds), people, "speakers" if known else "trials", others, coarse)
+
+
+def _thinned(is_target: NDArray[np.bool_], seed: int) -> NDArray[np.intp]:
+    """All targets, and of very many impostor trials a random part."""
+    impostors = np.flatnonzero(~is_target)
+    if len(impostors) <= MOST_IMPOSTORS:
+        return np.arange(len(is_target))
+    some = np.random.default_rng([seed, 9]).choice(impostors, MOST_IMPOSTORS, replace=False, shuffle=False)
+    return np.sort(np.concatenate([np.flatnonzero(is_target), some]))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
