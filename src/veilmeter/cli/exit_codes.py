@@ -24,5 +24,5 @@ MEANINGS = {
     Exit.LEFT_OUT: "it was done, but some recordings could not be used and are listed",
     Exit.OUR_MISTAKE: "a mistake inside veilmeter, never of yours: please report it",
     Exit.STOPPED: "stopped by Ctrl-C or SIGTERM; the same command goes on from there",
-    Exit.PIPE_CLOSED: "whoever read the output stopped reading, as in `veilmeter ... | head`",
+    Exit.PIPE_CLOSED: "whoever read the output stopped reading, as `head` does",
 }
