@@ -182,7 +182,7 @@ def test_each_person_and_the_population_say_how(folder):
         assert all(point["method"] for point in curve)
     assert [warning for warning in page["warnings"] if "60 enrolled people are few to extrapolate from" in warning]
     table = " ".join(run("linkability", *people, "--speakers", "20", "--population", "1e6").stdout.split())
-    assert "fitted among 6 people, the model had to predict what was measured among 60." in table
+    assert "fitted among 15 people, the model had to predict what was measured among 60." in table
     page = found("singling-out", *people, "--speakers", "20", "--draws", "1")
     for curve in page["estimates"].values():
         assert all(point["method"] and point["null"] is not None for point in curve)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilmeter.core.errors import InputError
+from veilmeter.core.text import few
 
 if TYPE_CHECKING:
     from veilmeter.core.estimate import Estimate
@@ -52,54 +53,19 @@ def later(title: str, seconds: float = 2.0) -> Iterator[Callable[[int, int], Non
 def read(enrol: Path, test: Path, *, strict: bool) -> tuple[Embeddings, Embeddings, dict[str, Any], list[str]]:
     """The enrolment, the test, what the results say of both, and what the reader must not miss."""
     from veilmeter.cli import vectors
+    from veilmeter.metrics.legal.material import doubts_of
 
     warnings: list[str] = []
     people, of_people = vectors.read(enrol, warnings, strict=strict)
     said, of_said = vectors.read(test, warnings, strict=strict)
-    return people, said, {"enrol": of_people, "test": of_said}, warnings + doubts(people, said)
-
-
-def doubts(enrol: Embeddings, test: Embeddings) -> list[str]:
-    """What makes these two sets a poor test; different dimensions are an error."""
-    import numpy as np
-
-    if enrol.dimension != test.dimension:
-        raise InputError(
-            f"the enrolment has {enrol.dimension} dimensions and the test {test.dimension}",
-            fix="both must come from the same extractor",
-        )
-    said = []
-    both = [u for u in test.utterances if u in enrol.utterance_rows]
-    if both:
-        rows = np.array([enrol.utterance_rows[u] for u in both])
-        mine = np.array([test.utterance_rows[u] for u in both])
-        same = int(np.count_nonzero((enrol.vectors[rows] == test.vectors[mine]).all(axis=1)))
-        if same:
-            said.append(
-                f"{same} utterances are the same recording in the enrolment and in the test: an attacker who has the "
-                "very recording needs no voice. Risks are overstated; enrol other utterances"
-            )
-        elif len(both):
-            said.append(
-                f"{len(both)} utterances are in the enrolment and in the test under the same id: if the enrolment is "
-                "the same speech before protection, it links by words and channel too; enrol other utterances"
-            )
-    enrolled = set(enrol.names)
-    strangers = [name for name in test.names if name not in enrolled]
-    if strangers:
-        said.append(f"{len(strangers)} test speakers are not enrolled ({_few(strangers)}): nobody looks for them")
-    return said
+    return people, said, {"enrol": of_people, "test": of_said}, warnings + doubts_of(people, said)
 
 
 def dropped(names: Sequence[str], least: int, length: int) -> list[str]:
     """Speakers who have too little speech, counted and named."""
     if not names:
         return []
-    return [f"{len(names)} test speakers have fewer than {least} utterances (length {length}): {_few(names)}; left out"]
-
-
-def _few(names: Sequence[str], most: int = 5) -> str:
-    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+    return [f"{len(names)} test speakers have fewer than {least} utterances (length {length}): {few(names)}; left out"]
 
 
 def draw(
@@ -139,31 +105,6 @@ def _earlier(word: str) -> tuple[str, dict[str, list[Estimate]]]:
         ) from None
 
 
-def each(
-    name: str,
-    people: Iterable[tuple[str, float, Mapping[str, int]]],
-    *,
-    speakers: int,
-    length: int,
-    method: str,
-    null: float | None = None,
-) -> list[Estimate]:
-    """The measure of each person (who, value, counts behind it) among so many speakers, the most exposed first."""
-    from veilmeter.metrics.registry import estimate_of
-
-    return [
-        estimate_of(
-            f"{name}_per_speaker",
-            float(value),
-            null=null,
-            method=method,
-            n=counts,
-            at={"speaker": who, "speakers": speakers, "length": length},
-        )
-        for who, value, counts in sorted(people, key=lambda one: (-one[1], one[0]))
-    ]
-
-
 def gains(knowing: Sequence[Estimate]) -> list[str]:
     """What an attacker gains by knowing more, in a sentence each."""
     said = []
@@ -174,11 +115,3 @@ def gains(knowing: Sequence[Estimate]) -> list[str]:
             f"{one.at['speakers']} (length {one.at['length']})."
         )
     return said
-
-
-def spoken(test: Embeddings, lengths: Sequence[int]) -> dict[int, int]:
-    """For each length, how many test speakers have two conversations of it."""
-    import numpy as np
-
-    counts = np.bincount(test.codes)
-    return {length: int(np.count_nonzero(counts >= 2 * length)) for length in lengths}

@@ -79,6 +79,7 @@ def command(
     from veilmeter.cli.output import Page, chosen_form, emit
     from veilmeter.core.engine import open_engine
     from veilmeter.metrics.legal.linkability import linkability
+    from veilmeter.metrics.legal.material import per_speaker_estimates
     from veilmeter.metrics.legal.one_minus_eer import one_minus_eer
 
     form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
@@ -126,7 +127,7 @@ def command(
             if per_speaker:
                 counted = [{"conversations": int(count)} for count in link.counts]
                 rows = zip(link.names, link.per_speaker(steps[-1]), counted, strict=True)
-                points["linkability_per_speaker"] = legal.each(
+                points["linkability_per_speaker"] = per_speaker_estimates(
                     "linkability", rows, speakers=steps[-1], length=one, method="exact", null=1 / steps[-1]
                 )
             for key, curve in points.items():

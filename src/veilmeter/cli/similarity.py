@@ -89,6 +89,9 @@ def command(
 
     output = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
     _check(form, pairs, backend)
+    from veilmeter.metrics.similarity.estimates import similarity_estimates
+    from veilmeter.metrics.similarity.people import details_of, doubts_of
+
     counts = numbers(speakers, "--speakers") or None
     warnings: list[str] = []
     base, entry = vectors.read(original, warnings, strict=strict)
@@ -105,21 +108,19 @@ def command(
             with shown(f"comparing voices ({name})", unit="matrices", quiet=len(used.original) < 2500) as progress:
                 made, animals = _matrices(used, form, pairs, not no_intervals, seed, progress, engine)
             found[name], zoos[name] = made, animals
-            from veilmeter.metrics.similarity.estimates import similarity_estimates
-
             system = name if len(names) > 1 else None
             one: dict[str, Estimate | list[Estimate]] = dict(similarity_estimates(made, system=system, backend=backend))
             if sessions:
                 one |= _sessions(both, session_column, counts, length, not no_intervals, seed, system, warnings)
             estimates.append(one)
-            warnings += _doubts(name if len(names) > 1 else "", made)
+            warnings += doubts_of(made, name if len(names) > 1 else "")
     files = []
     if figures is not None:
         from veilmeter.report.figures.similarity import save_all
 
         files = save_all(found, zoos, estimates, figures)
     merged = _merged(estimates)
-    more: dict[str, Any] = {"systems": {name: _detail(found[name], zoos[name]) for name in names}}
+    more: dict[str, Any] = {"systems": {name: details_of(found[name], zoos[name]) for name in names}}
     if len(names) == 1:
         more = more["systems"][names[0]]
     page = Page(
@@ -251,24 +252,6 @@ def _sessions(
     }
 
 
-def _doubts(name: str, found: Similarity) -> list[str]:
-    said = []
-    where = f"{name}: " if name else ""
-    if found.d_diag["OO"] < 0.5:
-        said.append(
-            f"{where}the original voices are hardly told apart (D_diag(OO) {found.d_diag['OO']:.3f}): the vectors are "
-            "weak, and DeID and G_VD say little"
-        )
-    if found.d_diag["OP"] < 0 and found.d_diag_log["OP"] < -0.01:
-        said.append(
-            f"{where}the OP diagonal is darker than its surroundings (D_diag(OP) {found.d_diag['OP']:.3g}): a "
-            "protected voice is less like its own speaker than like others, which gives them away too"
-        )
-    if len(found.names) < 10:
-        said.append(f"{where}only {len(found.names)} speakers: the intervals are wide, and rough themselves")
-    return said
-
-
 def _merged(parts: list[dict[str, Estimate | list[Estimate]]]) -> dict[str, Estimate | list[Estimate]]:
     if len(parts) == 1:
         return parts[0]
@@ -277,25 +260,6 @@ def _merged(parts: list[dict[str, Estimate | list[Estimate]]]) -> dict[str, Esti
         curves = [part[name] for part in parts]
         found[name] = [one for curve in curves for one in (curve if isinstance(curve, list) else [curve])]
     return found
-
-
-def _detail(found: Similarity, zoos: Mapping[str, Zoo]) -> dict[str, Any]:
-    """Per speaker: D_diag in each matrix, own DeID, and the animals; and how real the animals are."""
-    from veilmeter.metrics.similarity.matrices import KINDS, deid
-
-    own = {kind: found.per_speaker(kind) for kind in KINDS}
-    animals = {kind: zoos[kind].to_json() for kind in KINDS}
-    people = [
-        {
-            "speaker": name,
-            **{f"d_diag_{kind.lower()}": float(own[kind][row]) for kind in KINDS},
-            "deid": deid(float(own["OO"][row]), float(own["OP"][row])),
-            "zoo": {kind: {key: animals[kind][row][key] for key in ("target", "impostor", "animal", "doddington")}
-                    for kind in KINDS},
-        }
-        for row, name in enumerate(found.names)
-    ]  # fmt: skip
-    return {"speakers": people, "zoo": {kind: zoos[kind].corners() for kind in KINDS}}
 
 
 def _title(found: Mapping[str, Similarity]) -> str:

@@ -78,6 +78,7 @@ def command(
     from veilmeter.cli import legal
     from veilmeter.cli.output import Page, chosen_form, emit
     from veilmeter.metrics.legal.isolation import RULES
+    from veilmeter.metrics.legal.material import per_speaker_estimates, speakers_by_length
     from veilmeter.metrics.legal.one_minus_eer import one_minus_eer
     from veilmeter.metrics.legal.singling_out import CONVERSATIONS, singling_out
 
@@ -87,7 +88,7 @@ def command(
     wanted = numbers(speakers, "--speakers", least=2)
     lengths = numbers(length, "--length") or [1]
     people, said, inputs, warnings = legal.read(enrol, test, strict=strict)
-    steps, remarks = _steps(legal.spoken(said, lengths), wanted, test)
+    steps, remarks = _steps(speakers_by_length(said, lengths), wanted, test)
     warnings += remarks
     found: dict[str, list[Estimate]] = {}
     with legal.later("scoring") as progress:
@@ -110,7 +111,7 @@ def command(
             if per_speaker:
                 counted = [{"draws": single.draws, "folds": single.folds}] * len(single.names)
                 rows = zip(single.names, single.per_predicate(sizes[-1]), counted, strict=True)
-                points["singling_out_per_speaker"] = legal.each(
+                points["singling_out_per_speaker"] = per_speaker_estimates(
                     "singling_out",
                     rows,
                     speakers=sizes[-1],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -50,3 +51,12 @@ def latex_text(text: str) -> str:
     '50 \\\\% of D\\\\_sys'
     """
     return "".join(_LATEX.get(c, "\\textbackslash{}" if c == "\\" else c) for c in clean(text))
+
+
+def few(names: Sequence[str], most: int = 5) -> str:
+    """The first of many names.
+
+    >>> few(["a", "b", "c"], 2)
+    'a, b, ...'
+    """
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
