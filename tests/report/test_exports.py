@@ -163,7 +163,7 @@ def test_matrices_that_expand_are_refused(tmp_path: Path) -> None:
     columns = {"quadrant": constant, "row": constant, "column": constant, "similarity": np.zeros(5_000_000)}
     pq.write_table(pa.table(columns), tmp_path / "matrices.parquet")
     assert (tmp_path / "matrices.parquet").stat().st_size < 500_000
-    with pytest.raises(InputError, match="far more than similarities need"):
+    with pytest.raises(InputError, match="far more than the file can hold"):
         read_matrices(tmp_path / "matrices.parquet")
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
+from veilmeter.core.parquet_bounds import refuse_expansion
 from veilmeter.metrics.similarity.matrices import Kind
 from veilmeter.results.model import Results
 from veilmeter.results.run_folder import read_results, table_of
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 Subject: TypeAlias = "str | Path | Results | Assessment"
 QUADRANTS: tuple[Kind, ...] = ("OO", "OP", "PP")
 MATRICES = "matrices.parquet"
-MOST_EXPANSION = 100  # of a table's bytes; similarities are numbers that hardly compress
-HARMLESS_BYTES = 100_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +78,7 @@ def read_matrices(path: Path) -> Matrices:
     cells = []
     try:
         file = pq.ParquetFile(path)
-        _refuse_expansion(path, file.metadata)
+        refuse_expansion(file, path)
         for number in range(file.num_row_groups):
             table = file.read_row_group(number)
             kind, row, column = (table.column(name).combine_chunks() for name in ("quadrant", "row", "column"))
@@ -92,21 +91,11 @@ def read_matrices(path: Path) -> Matrices:
             cells.append((kinds, *places, table.column("similarity").to_numpy()))
     except (pa.ArrowException, OSError, KeyError, AttributeError) as error:
         raise InputError(f"it can't be read: {error}", path=path, fix="run the assessment again") from None
+    if sum(len(kinds) for kinds, *_ in cells) < len(names) ** 2:
+        raise InputError("it names more people than it compares", path=path, fix="run the assessment again")
     quadrants = {name: np.full((len(names), len(names)), np.nan) for name in QUADRANTS}
     for kinds, rows, columns, values in cells:
         for name, matrix in quadrants.items():
             of_this_kind = kinds == name
             matrix[rows[of_this_kind], columns[of_this_kind]] = values[of_this_kind]
     return Matrices(tuple(names), quadrants)
-
-
-def _refuse_expansion(path: Path, metadata: object) -> None:
-    """A small file must not become gigabytes in memory."""
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]  # type: ignore[attr-defined]
-    expanded = sum(group.total_byte_size for group in groups) + 24 * sum(group.num_rows for group in groups)
-    if expanded > max(HARMLESS_BYTES, MOST_EXPANSION * path.stat().st_size):
-        raise InputError(
-            f"this table would take {expanded / 1e9:.1f} GB in memory, far more than similarities need",
-            path=path,
-            fix="run the assessment again",
-        )

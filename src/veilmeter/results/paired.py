@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import clustered_error, t_quantile
+from veilmeter.core.parquet_bounds import refuse_expansion, texts
 from veilmeter.data.scores import Scores, encode
 from veilmeter.metrics.scores.resampling import Replicates
 from veilmeter.metrics.scores.summary import prepare, replicates_of, shape_of
@@ -108,9 +109,12 @@ def _scores(folder: Path, results: Results, attacker: str) -> Scores | None:
         return None
     import pyarrow.parquet as pq
 
-    table = pq.read_table(path)
-    enrolled = np.array(table.column("enrolment_speaker").to_pylist(), object)
-    tried = np.array(table.column("trial_speaker").to_pylist(), object)
+    with pq.ParquetFile(path, read_dictionary=["enrolment_speaker", "trial_speaker"]) as opened:
+        refuse_expansion(opened, path)
+        table = opened.read()
+    enrolled, tried = (
+        np.array(texts(table.column(name), path), object) for name in ("enrolment_speaker", "trial_speaker")
+    )
     names, enrolled_codes, tried_codes = encode(enrolled, tried)
     target = table.column("target").to_numpy(zero_copy_only=False)
     return Scores(table.column("score").to_numpy(), target, enrolled_codes, tried_codes, names, str(path), "given")
