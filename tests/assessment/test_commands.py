@@ -115,6 +115,14 @@ def test_strict_stops_at_a_broken_vector(folder: Path, role: str) -> None:
         run(*words, "--strict", "--quiet")
 
 
+def test_recordings_that_were_left_out_end_with_three(folder: Path) -> None:
+    write_embeddings(voices.partly(ORIGINAL).take(np.arange(6, len(ORIGINAL))), folder / "fewer.npz")
+    words = ["assess", folder / "partly.toml", "--anonymized", folder / "fewer.npz", "--out", folder / "fewer"]
+    code, text = run(*words, "--measures", "scores", "--no-intervals", "--no-report", "--jobs", 1, "--quiet")
+    assert code == 3
+    assert "6 original utterances have no anonymized partner" in " ".join(text.split())
+
+
 def test_a_seed_of_zero_wins_over_the_file_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*, settings: Settings, **_: object) -> None:
         raise InputError(f"seed {settings.seed}, intervals {settings.intervals}")
