@@ -58,10 +58,9 @@ papers: $(STAMP)  ## the papers' tables from public data: make papers DATA=folde
 	$(BIN)/python examples/papers_001_004.py $(DATA)
 	$(BIN)/python examples/paper002_table2.py $(DATA)
 
-screenshots: $(STAMP) browser  ## of the demo's report, into screenshots/
+screenshots: $(STAMP) browser  ## of the demo's reports, into screenshots/
 	test -f demo/report.html || $(BIN)/veilmeter demo --out demo
-	$(BIN)/python tools/screenshots.py demo/runs/b1/report.html screenshots
-	$(BIN)/python tools/screenshots.py demo/report.html screenshots compare
+	$(BIN)/python tools/screenshots.py screenshots demo/runs/b1 demo/runs/b2 demo/runs/b2r
 
 clean:          ## remove what make made
 	rm -rf $(VENV) demo build dist site

@@ -1,43 +1,68 @@
-"""Screenshots of a report in the system's Chromium: `python tools/screenshots.py REPORT OUT [NAME]`.
+"""Screenshots for the documentation, in the system's Chromium: `python tools/screenshots.py OUT RUN [RUN ...]`.
 
-Writes NAME.png (the top of the page, for the README), NAME-dark.png, NAME-phone.png, NAME-page.png (all of it) and
-NAME.pdf into OUT.
+Writes the reports of the runs, compares them, and leaves decision.png, dark.png, phone.png, comparison.png and, where
+pdftoppm is installed, pdf.png in OUT. The first run is the one that is shown alone.
 """
 
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
+from veilmeter.report import write_report
+from veilmeter.report.compare import write_comparison
 
-def main(report: Path, out: Path, name: str = "report") -> None:
+WIDE = {"width": 1000, "height": 1360}
+PHONE = {"width": 390, "height": 1500}
+
+
+def main(out: Path, runs: list[Path]) -> None:
     browser_path = next((p for n in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(n))), None)
     if browser_path is None:
         raise SystemExit("There is no Chromium on this machine: run `make browser`.")
     out.mkdir(parents=True, exist_ok=True)
-    shots = {
-        name: {"viewport": {"width": 1100, "height": 1000}},
-        f"{name}-dark": {"viewport": {"width": 1100, "height": 1000}, "color_scheme": "dark"},
-        f"{name}-phone": {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2},
-    }
-    with sync_playwright() as playwright:
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
+        folder = Path(name)
+        report = write_report(runs[0], folder / "report.html")
+        shots = {
+            "decision": (report, {"viewport": WIDE}),
+            "dark": (report, {"viewport": WIDE, "color_scheme": "dark"}),
+            "phone": (report, {"viewport": PHONE}),
+        }
+        if len(runs) > 1:
+            shots["comparison"] = (write_comparison(runs, folder / "comparison.html"), {"viewport": WIDE})
         browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox", "--disable-gpu"])
-        for shot, options in shots.items():
+        for shot, (page_file, options) in shots.items():
             page = browser.new_context(**options).new_page()
-            page.goto(report.resolve().as_uri())
-            page.wait_for_selector("html[data-ready]", timeout=60_000)
+            page.goto(page_file.resolve().as_uri())
+            page.wait_for_selector("html[data-ready]", timeout=120_000)
             page.screenshot(path=out / f"{shot}.png", timeout=180_000)
-            if shot == name:
-                page.screenshot(path=out / f"{name}-page.png", full_page=True, timeout=180_000)
-                page.pdf(path=out / f"{name}.pdf", format="A4", print_background=True)
         browser.close()
+        if shutil.which("pdftoppm"):
+            paper = write_report(runs[0], folder / "report.pdf", form="pdf")
+            command = [
+                "pdftoppm",
+                "-r",
+                "80",
+                "-f",
+                "1",
+                "-l",
+                "1",
+                "-singlefile",
+                "-png",
+                str(paper),
+                str(out / "pdf"),
+            ]
+            subprocess.run(command, check=True)
     print(out)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (3, 4):
+    if len(sys.argv) < 3:
         raise SystemExit(__doc__)
-    main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])
+    main(Path(sys.argv[1]), [Path(run) for run in sys.argv[2:]])

@@ -176,3 +176,18 @@ def test_chance_stands_in_the_learning_curve() -> None:
     part = Part(name="inversion", estimates=top1, details={"learning_curve": points})
     (figure,) = section_figures("inversion", replace(sample(), parts={"inversion": part}), None)
     assert [{"chance": 5.0}] in figure.spec["datasets"].values()
+
+
+def test_use_is_said_in_plain_words() -> None:
+    points = [
+        Estimate(name="wer", value=12.0, unit="percent", interval=(9.0, 15.0)),
+        Estimate(name="dnsmos_bak", value=3.0),
+        Estimate(name="warmth", label="warmth", value=2.0),
+    ]
+    before = Estimates([Estimate(name="wer", value=4.0, unit="percent")])
+    part = Part(name="utility", estimates=Estimates(points), reference=before)
+    assert decide(replace(sample(), parts={"utility": part})).use == (
+        "Of 100 words, a speech recognizer gets 12.0 [9.0, 15.0] wrong; original 4.0.",
+        "warmth: 2.000.",
+    )
+    assert decide(sample()).use == ()

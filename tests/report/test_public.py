@@ -15,6 +15,7 @@ import pytest
 from tests.report.conftest import simulated
 
 from veilmeter.assessment import assess
+from veilmeter.core.estimates import Estimates
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.report import write_report
 from veilmeter.report.compare import write_comparison
@@ -140,6 +141,12 @@ def test_what_can_be_said_is_kept(run: Path) -> None:
         "2 recordings are short",
         "3 warnings about single files or recordings are left out here; see results.json.",
     )
+    divided = replace(
+        before.results.parts["similarity"], by={"attacker": {"ignorant": Estimates(), "original": Estimates()}}
+    )
+    parts = {**before.results.parts, "similarity": divided}
+    again, _ = public(replace(before, results=replace(before.results, parts=parts)), b"k" * 32)
+    assert set(again.results.parts["similarity"].by["attacker"]) == {"ignorant", "original"}
     assert set(results.attackers["ignorant"].by["accent"]) == {"accent 1", "accent 2", "accent 3"}
     for name, attacker in before.results.attackers.items():
         assert [p.value for p in results.attackers[name].estimates] == [p.value for p in attacker.estimates]

@@ -107,7 +107,8 @@ def _system(run: ComparedRun, folder: Path, bundle: bool) -> ComparedSystem:
 
 def lead(systems: Sequence[ComparedSystem]) -> str:
     """Every system with how many people its strongest attacker finds."""
-    parts = []
+    parts: list[str] = []
+    among: dict[int, list[str]] = {}
     for system in systems:
         release = release_of(system.results)
         if release is None:
@@ -115,8 +116,13 @@ def lead(systems: Sequence[ComparedSystem]) -> str:
             continue
         share = release.share
         value, low, high = (f"{100 * end:.0f}" for end in (share.value, share.low, share.high))
-        parts.append(f"{value} [{low}, {high}] with {system.name} (among {release.candidates:,})")
-    return f"Of 100 people, the strongest attacker that was run finds {', '.join(parts[:-1])} and {parts[-1]}."
+        parts.append(f"{value} [{low}, {high}] with {system.name}")
+        among.setdefault(release.candidates, []).append(system.name)
+    people = ", ".join(
+        f"{count:,}" + (f" ({', '.join(names)})" if len(among) > 1 else "") for count, names in among.items()
+    )
+    found = f"Of 100 people, the strongest attacker that was run finds {', '.join(parts[:-1])} and {parts[-1]}"
+    return f"{found}, each among {people} people." if people else f"{found}."
 
 
 def recommendation(systems: Sequence[ComparedSystem], comparison: Comparison) -> str:

@@ -97,7 +97,9 @@ def _plain_sentence(results: Results, criterion: Criterion, point: Estimate) -> 
     span = f"{percent.value:.0f} [{low:.0f}, {high:.0f}]"
     guessing = guess(percent.null / 100) if percent.null is not None else ""
     if criterion.name == "linking" and guessing:
-        return f"Of 100 recordings, {span} are linked to the right person; guessing links {guessing}."
+        among = f" among {int(point.at['speakers']):,}" if "speakers" in point.at else ""
+        within = "".join(f" with {attribute} {value}" for attribute, value in criterion.group.items())
+        return f"Of 100 recordings, {span} are linked to the right person{among}{within}; guessing links {guessing}."
     if criterion.name == "singling_out" and point.name == "singling_out":
         return (
             f"In {span} of 100 attempts a rule made from a voice fits exactly one person; a rule that knows nobody "

@@ -13,10 +13,10 @@ from veilmeter.core.estimates import Estimates
 from veilmeter.report.advice import Advice, advice
 from veilmeter.report.criterion_rows import Bar, CriterionRow, about_attacker, bar_of, criterion_row, in_percent
 from veilmeter.report.release import Curve, Release, release_of
-from veilmeter.report.rows import recordings, where
-from veilmeter.report.texts import CHECKS, NEVER_TESTED, OPINION
+from veilmeter.report.rows import added, recordings, section_of, where
+from veilmeter.report.texts import CHECKS, NEVER_TESTED, OPINION, USE
 from veilmeter.results.levels import ORDER as LEVEL_ORDER
-from veilmeter.results.model import Check, Criterion, Results
+from veilmeter.results.model import YARDSTICK, Check, Criterion, Results
 from veilmeter.results.trust import meaning
 from veilmeter.results.verdict import OPENINGS
 
@@ -104,7 +104,7 @@ def decide(
 ) -> Decision:
     """`people` and `candidates` are those of the real release; by default the people that were assessed."""
     release = release_of(results, people=people, candidates=candidates)
-    linking = results.criteria.get("linking")
+    linking = None if release is None else everybody(results, release)
     headline, sentence, detail = _sentences(results, release)
     return Decision(
         title=results.title,
@@ -163,16 +163,19 @@ def _sentences(results: Results, release: Release | None) -> tuple[str, str, str
     """The headline, the consequence in people, and what stands below it."""
     verdict = results.verdict
     headline = OPENINGS[verdict.level]
-    linking = results.criteria.get("linking")
-    if release is None or linking is None:
+    worst = results.criteria.get("linking")
+    if release is None or worst is None:
         return headline, verdict.headline.removeprefix(headline).strip(), ""
     who = plain_words(release.curve.attacker, about_attacker(results, release.curve.attacker)).who
     sentence = f"{_release_text(release)} by {who}, with a list of {release.candidates:,} candidates."
     by_guessing = counted(release.by_guessing) if release.by_guessing >= 0.5 else "fewer than one"
     detail = f"Guessing would find {by_guessing}."
-    if linking.original is not None:
-        detail += f" Without anonymization {100 * linking.original.value:.0f} of 100 recordings are linked."
-    serious = [c for c in _others(results) if _height(c) > _height(linking)]
+    original = everybody(results, release).original
+    if original is not None:
+        detail += f" Without anonymization {100 * original.value:.0f} of 100 recordings are linked."
+    if worst.estimate.at != release.curve.measured[-1].at or worst.group:
+        detail += f" Worst case: {criterion_row(results, 'linking').sentence}"
+    serious = [c for c in _others(results) if _height(c) > _height(worst)]
     return headline, sentence, " ".join([detail, *(c.sentence for c in serious[:1])])
 
 
@@ -223,6 +226,22 @@ def _dots_of(title: str, point: Estimate, verb: str) -> Dots:
 
 def _height(criterion: Criterion) -> int:
     return LEVEL_ORDER.index(criterion.level)
+
+
+def everybody(results: Results, release: Release) -> Criterion:
+    """Linking by the release's attacker among everybody assessed. The worst case itself may lie within a group or a
+    smaller set, where guessing gives more: only figures among the same people stand side by side."""
+    point = release.curve.measured[-1]
+    yardstick = results.attackers.get(YARDSTICK)
+    same = [p for p in yardstick.estimates.points("linkability") if p.at == point.at] if yardstick is not None else []
+    return Criterion(
+        name="linking",
+        level=results.criteria["linking"].level if "linking" in results.criteria else "unknown",
+        sentence="",
+        estimate=point,
+        attacker=release.curve.attacker,
+        original=same[0] if same else None,
+    )
 
 
 def _setting(linking: Criterion) -> str:
@@ -326,11 +345,13 @@ def _use(results: Results) -> tuple[str, ...]:
     made = []
     for name in part.estimates.names:
         point = part.estimates.one(name)
-        if point is None:
+        if point is None or (name not in USE and section_of(name) == "utility" and not added(name)):
             continue
         before = part.reference.one(name)
-        was = "" if before is None else f" (original {format_number(before.value, before.unit)})"
-        made.append(f"{point.label}: {point.format_value()} {point.format_interval()}".rstrip() + was)
+        was = "" if before is None else f"; original {format_number(before.value, before.unit)}"
+        figure = f"{format_number(point.value, point.unit)} {point.format_interval()}".rstrip()
+        words = USE[name].format(figure=figure) if name in USE else f"{point.label}: {figure}"
+        made.append(f"{words}{was}.")
     return tuple(made)
 
 

@@ -151,10 +151,11 @@ def _rare_values(results: Results) -> dict[str, str]:
     for criterion in results.criteria.values():
         for attribute, value in criterion.group.items():
             by.setdefault(attribute, set()).add(value)
+    known = {*results.attackers, *results.parts}  # a part may be divided by attackers, whose names are no secret
     return {
         value: f"{attribute} {number}"
         for attribute, values in by.items()
-        for number, value in enumerate(sorted(values - _COMMON_VALUES), 1)
+        for number, value in enumerate(sorted(values - _COMMON_VALUES - known), 1)
     }
 
 

@@ -42,6 +42,13 @@ CHECKS = {
     trust.OWN_RUNS: "The attackers could run your anonymizer themselves.",
 }
 
+# Use in plain words, for the first page; the technical part has every measure.
+USE = {
+    "wer": "Of 100 words, a speech recognizer gets {figure} wrong",
+    "mos": "Quality {figure} of 5",
+    "pitch_correlation": "Melody kept to {figure} of 1",
+}
+
 NEVER_TESTED = (
     "What is said: names, places, habits of speech and background sounds can identify people too.",
     "Attackers other than those listed, and what recognizers of the future will be able to do.",
