@@ -59,6 +59,8 @@ VALUES: dict[str, Words] = {
     "lengths": words("--lengths", 2),
     "speakers": words("--speakers", 500),
     "population": words("--population", 1000),
+    "release_size": words("--release-size", 5000),
+    "candidates": words("--candidates", 700),
     "by": words("--by", "session"),
     "attributes": words("--attributes", "gender"),
     "extractor": words("--extractor", "HERE/other.py:embed"),
@@ -164,7 +166,8 @@ def run(mode: str, folder: Path, *more: str) -> tuple[Any, ...]:
     out = Path(more[1]) if more[:1] == ("--out",) else folder / mode
     results = json.loads((out / "results.json").read_text())
     remarks = results.pop("remarks")
-    results["notice"] = results.pop("parameters")["notice"]  # which the page shows
+    parameters = results.pop("parameters")
+    results["page"] = [parameters[name] for name in ("notice", "release_size")]  # which it shows
     del results["command"]
     return "done", done.exit_code, results, re.sub(r"\[\d+:\d\d\]", "", done.stdout + done.stderr), remarks, str(out)
 
