@@ -50,7 +50,7 @@ def _measure() -> None:
         root = Path(folder)
         _corpus(root / "corpus")
         corpus = read_corpus(root / "corpus")
-        model = load_extractor("campplus")  # loaded once a process: what follows finds it ready
+        model = load_extractor("campplus")  # loaded once per process: what follows finds it ready
         if not isinstance(model, OnnxExtractor):
             print("ONNX Runtime is not installed: nothing to compare with")
             return

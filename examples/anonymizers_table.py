@@ -4,9 +4,9 @@
 
 EERs in percent over pairs of different utterances, scored by the cosine of their embeddings:
 
-- ignorant: original enrolment, anonymized test
+- ignorant: original enrollment, anonymized test
 - lazy-informed: both anonymized, each side with its own seed, so a speaker gets another pseudo-speaker
-- informed: as lazy-informed, but the attacker's back end (LDA with within-class normalisation) is trained on the
+- informed: as lazy-informed, but the attacker's back end (LDA with within-class normalization) is trained on the
   training corpus anonymized by the same system: three pieces of 3 s of every recording, each with a voice of its own
 - distinctness: both anonymized with one seed: small if voices that were different stay different
 - DNSMOS: predicted overall quality (1 to 5) of two utterances a speaker

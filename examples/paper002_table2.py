@@ -146,7 +146,7 @@ def table(
     honest: bool = False,
     rounds: int = 0,
 ) -> dict[int, list[list[float]]]:
-    """The cells of each line, one row a seed."""
+    """The cells of each line, one row per seed."""
     chosen = tuple(range(PAPER_SEED, PAPER_SEED + seeds))
     engine = open_engine(jobs)
     # The long lines first, so that no process is left alone with one at the end; each line in as many pieces as there

@@ -208,7 +208,7 @@ def test_two_lists_of_one_folder_are_kept_apart(speech: dict[str, Path], own_cac
 
 @pytest.fixture(scope="module")
 def voiceprivacy(speech: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One folder with the original and the anonymized data, and lists of enrolment and trials."""
+    """One folder with the original and the anonymized data, and lists of enrollment and trials."""
     root = tmp_path_factory.mktemp("vpc")
     for side, suffix in (("original", ""), ("anonymized", "_anon")):
         for speaker in range(8):

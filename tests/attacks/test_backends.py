@@ -200,7 +200,7 @@ class TestKaldi:
             np.testing.assert_allclose(part, value, rtol=tolerance, atol=tolerance)
 
     def test_score_as_kaldi_computes_it(self, tmp_path: Path, model: tuple[np.ndarray, ...]) -> None:
-        """Plda::LogLikelihoodRatio with TransformIvector's length normalisation, term by term."""
+        """Plda::LogLikelihoodRatio with TransformIvector's length normalization, term by term."""
         mean, transform, psi = model
         write_kaldi(tmp_path / "plda", mean, transform, psi, "double")
         found = read_plda(tmp_path / "plda")

@@ -1,4 +1,4 @@
-"""Corpora: each layout recognised and read, pairs matched by id, and no way out of the root."""
+"""Corpora: each layout recognized and read, pairs matched by id, and no way out of the root."""
 
 from __future__ import annotations
 

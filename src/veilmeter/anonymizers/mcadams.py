@@ -3,7 +3,7 @@
 The voice is split into what the vocal tract does (the poles of a linear prediction) and what excites it (the residual).
 The angle φ of every complex pole becomes φ^α, which moves the formants; the residual then excites the moved poles.
 
-Patino, Tomashenko, Todisco, Nautsch, Evans, "Speaker anonymisation using the McAdams coefficient", Interspeech 2021.
+Patino, Tomashenko, Todisco, Nautsch, Evans, "Speaker anonymization using the McAdams coefficient", Interspeech 2021.
 """
 
 from __future__ import annotations

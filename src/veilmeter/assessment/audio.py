@@ -66,7 +66,7 @@ def embed_whole(
     progress: Progress | None = None,
     say: Say | None = None,
 ) -> tuple[Embeddings, dict[str, Any]]:
-    """One vector a recording, and facts about the extractor and about what could not be used."""
+    """One vector per recording, and facts about the extractor and about what could not be used."""
     from veilmeter.data.formats.vectors import read_embeddings
     from veilmeter.speech.extractors.embed_corpus import embed_corpus
 

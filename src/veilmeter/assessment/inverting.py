@@ -26,7 +26,7 @@ PCA = 70  # as in the paper
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """Enrolment and trials, clear and anonymized; of one extractor, or the anonymized side of the attacker's own."""
+    """Enrollment and trials, clear and anonymized; of one extractor, or the anonymized side of the attacker's own."""
 
     clear_enrollment: Embeddings
     anonymized_enrollment: Embeddings

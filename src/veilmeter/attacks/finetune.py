@@ -2,7 +2,7 @@
 
 The network learns to tell the training speakers apart by additive angular margin softmax (Deng et al. 2019): with unit
 embeddings x and unit class vectors w, the logit of the right class is s cos(theta + m), of the others s cos(theta).
-Batch normalisation keeps its statistics, since the sets are small. Everything random follows from the seed and the
+Batch normalization keeps its statistics, since the sets are small. Everything random follows from the seed and the
 number of the step, so that a run that was stopped and resumed ends with the same weights.
 """
 
@@ -115,7 +115,7 @@ def finetune(
     model, features, dimension = trainable(spec, offline=offline)
     device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if given.device == "auto" else given.device)
     head = AngularMargin(dimension, len(people), given.margin, given.scale, given.seed).to(device)
-    model = model.to(device).eval()  # batch normalisation keeps its statistics
+    model = model.to(device).eval()  # batch normalization keeps its statistics
     optimizer = torch.optim.Adam(
         [
             {"params": model.parameters(), "lr": given.learning_rate},

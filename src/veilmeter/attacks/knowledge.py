@@ -1,6 +1,6 @@
 """Attackers, defined by what they have, because two communities use the same words for different things.
 
-| attacker | enrolment speech | extractor | VoicePrivacy | Vauquier et al. 2025 |
+| attacker | enrollment speech | extractor | VoicePrivacy | Vauquier et al. 2025 |
 |---|---|---|---|---|
 | ignorant | original | trained on original speech | ignorant | ignorant |
 | lazy-informed | anonymized by the same system | trained on original speech | lazy-informed | - |
@@ -86,8 +86,8 @@ class Attacker:
         enrolment = "original speech" if self.enrolment == "original" else "speech anonymized by the same system"
         learned = {
             "none": "none",
-            "procrustes": "a rotation learnt from recordings known both clear and anonymized",
-            "wasserstein": "a rotation learnt from clear and anonymized recordings without knowing which are pairs",
+            "procrustes": "a rotation learned from recordings known both clear and anonymized",
+            "wasserstein": "a rotation learned from clear and anonymized recordings without knowing which are pairs",
         }[self.inversion]
         return {
             "enrolment": enrolment,

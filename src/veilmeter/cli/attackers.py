@@ -41,7 +41,7 @@ def command(
 
     console = streams.console()
     table = Table(box=None, pad_edge=False, show_lines=False)
-    # For 80 columns: what is learnt to undo the anonymizer stands with the extractor, and no word is ever cut, as a
+    # For 80 columns: what is learned to undo the anonymizer stands with the extractor, and no word is ever cut, as a
     # name that others use is of no use without its end.
     shown = [(*row[:2], row[2] if row[3] == "-" else f"{row[2]}; undoes it, {row[3]}", *row[4:]) for row in rows]
     for number, column in enumerate((*columns[:3], *columns[4:])):

@@ -79,7 +79,7 @@ def _check(path: Path, trials: Path | None, layout: str | None, chosen: dict[str
     if path.is_file() and (trials is not None or layout is not None):
         from veilmeter.data.formats import check_scores
 
-        kind = check_scores.recognise(path)
+        kind = check_scores.recognize(path)
         if kind == "scores":
             return check_scores.check_scores(path, trials=trials, layout=layout)
         if kind == "trials":

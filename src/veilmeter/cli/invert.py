@@ -27,10 +27,10 @@ def command(
     ] = None,
     clear_trials: Annotated[
         list[Path] | None,
-        options.vectors("Clear embeddings of the attacked utterances, for Top-1. Give it once a part."),
+        options.vectors("Clear embeddings of the attacked utterances, for Top-1. Give it once per part."),
     ] = None,
     anonymized_trials: Annotated[
-        list[Path] | None, options.vectors("The attacked anonymized embeddings. Give it once a part.")
+        list[Path] | None, options.vectors("The attacked anonymized embeddings. Give it once per part.")
     ] = None,
     enrol: Annotated[
         Path | None,
@@ -40,11 +40,11 @@ def command(
     ] = None,
     trials: Annotated[
         list[Path] | None,
-        typer.Option(metavar="KEY", help="Trial key (enrolment speaker, utterance, target or nontarget). Default: "
+        typer.Option(metavar="KEY", help="Trial key (enrollment speaker, utterance, target or nontarget). Default: "
                      "everybody with everybody, within gender.", show_default=False),
     ] = None,
     layout: Annotated[
-        str | None, typer.Option(help="Layout of the key where it can't be recognised: vpc, pairs or voxceleb.")
+        str | None, typer.Option(help="Layout of the key where it can't be recognized: vpc, pairs or voxceleb.")
     ] = None,
     method: Annotated[
         str | None, typer.Option(help="procrustes (pairs are known, the default) or wasserstein (they are not).",
@@ -58,7 +58,7 @@ def command(
         bool, typer.Option("--center", help="Subtract each side's mean (PCA does).", rich_help_panel=ATTACK)
     ] = False,
     by_gender: Annotated[
-        bool, typer.Option("--by-gender", help="One rotation a gender.", rich_help_panel=ATTACK)
+        bool, typer.Option("--by-gender", help="One rotation per gender.", rich_help_panel=ATTACK)
     ] = False,
     no_reflections: Annotated[
         bool, typer.Option("--no-reflections", help="Rotations only (det = +1).", rich_help_panel=ATTACK)
@@ -76,12 +76,12 @@ def command(
                           "reported, and the spread of all.", min=1, rich_help_panel=ATTACK)
     ] = 1,
     load_map: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Apply a map that was learnt before, on another run of the "
+        Path | None, typer.Option(metavar="FILE", help="Apply a map that was learned before, on another run of the "
                                   "anonymizer say, instead of learning one.", rich_help_panel=ATTACK,
                                   show_default=False)
     ] = None,
     save_map: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep the learnt map (.npz, no code in it).",
+        Path | None, typer.Option(metavar="FILE", help="Keep the learned map (.npz, no code in it).",
                                   rich_help_panel=OUTPUT, show_default=False)
     ] = None,
     learning_curve: Annotated[
@@ -217,7 +217,7 @@ def command(
 
 SECTIONS = {
     "Whose is this anonymized recording?": ["top1", "top_k", "top1_clear", "top1_before"],
-    "Restored trials against enrolments": ["eer", "d_ece", "l_w", "linkability"],
+    "Restored trials against enrollments": ["eer", "d_ece", "l_w", "linkability"],
     "The same map on another run of the anonymizer": ["eer_again", "top1_again", "top1_clear_again"],
     "How many pairs does it need?": ["learning_curve"],
     "How many of them may be wrong?": ["label_noise"],

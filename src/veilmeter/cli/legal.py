@@ -51,7 +51,7 @@ def later(title: str, seconds: float = 2.0) -> Iterator[Callable[[int, int], Non
 
 
 def read(enrol: Path, test: Path, *, strict: bool) -> tuple[Embeddings, Embeddings, dict[str, Any], list[str]]:
-    """The enrolment, the test, what the results say of both, and what the reader must not miss."""
+    """The enrollment, the test, what the results say of both, and what the reader must not miss."""
     from veilmeter.cli import vectors
     from veilmeter.metrics.legal.material import doubts_of
 

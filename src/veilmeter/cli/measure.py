@@ -31,7 +31,7 @@ def command(
     ] = None,
     layout: Annotated[
         str | None,
-        typer.Option(help="Layout of the key where it can't be recognised: vpc, pairs or voxceleb.",
+        typer.Option(help="Layout of the key where it can't be recognized: vpc, pairs or voxceleb.",
                      rich_help_panel=SCORES),
     ] = None,
     utt2spk: Annotated[
@@ -45,7 +45,7 @@ def command(
     original: Annotated[
         Path | None,
         typer.Option(metavar="OO", help="Scores of original against original speech: with --mixed and --protected adds "
-                     "the normalised measures (eq. 17-20).", rich_help_panel=SETS),
+                     "the normalized measures (eq. 17-20).", rich_help_panel=SETS),
     ] = None,
     mixed: Annotated[
         Path | None,

@@ -77,12 +77,12 @@ def percentile(samples: ArrayLike, *, level: float = LEVEL) -> tuple[float, floa
 
 
 def multiplicities(rng: np.random.Generator, clusters: int, resamples: int) -> NDArray[np.int64]:
-    """How often each cluster is drawn in each bootstrap resample; one row a resample, rows sum to `clusters`."""
+    """How often each cluster is drawn in each bootstrap resample; one row per resample, rows sum to `clusters`."""
     return rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=resamples)
 
 
 def drawn_people(seed: int, people: int, numbers: range) -> NDArray[np.float64]:
-    """How often each person is drawn in the resamples of these numbers; one column a resample.
+    """How often each person is drawn in the resamples of these numbers; one column per resample.
 
     A resample depends on the seed and its number alone: whoever needs some of them draws the same ones.
     """

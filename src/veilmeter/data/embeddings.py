@@ -60,7 +60,7 @@ class Embeddings:
     def _validate(self) -> None:
         where = self.source or None
         if self.vectors.ndim != 2:
-            raise InputError("the vectors must form a table, one row an utterance", path=where)
+            raise InputError("the vectors must form a table, one row per utterance", path=where)
         n = len(self.vectors)
         columns: dict[str, Any] = {"utterances": self.utterances, "speakers": self.speakers, **self.attributes}
         if self.durations is not None:

@@ -76,7 +76,7 @@ class Scores:
         impostor_speakers: tuple[ArrayLike, ArrayLike] | None = None,
         source: str = "",
     ) -> Scores:
-        """From the scores of the two classes; the speakers (enrolment, test) of each class if they are known."""
+        """From the scores of the two classes; the speakers (enrollment, test) of each class if they are known."""
         t, n = np.asarray(targets, np.float64).ravel(), np.asarray(impostors, np.float64).ravel()
         values = np.concatenate([t, n])
         is_target = np.zeros(len(values), bool)
@@ -106,7 +106,7 @@ class Scores:
         mask: ArrayLike | None = None,
         source: str = "",
     ) -> Scores:
-        """From a matrix of scores, one row an enrolment and one column a test; where `mask` is false there is no trial.
+        """From a matrix of scores, one row per enrollment and one column per test; no trial where `mask` is false.
 
         >>> Scores.from_matrix([[5, 1], [0, 4]], ["a", "b"], ["a", "b"]).targets
         array([5., 4.])
@@ -115,7 +115,7 @@ class Scores:
         names, rows, columns = encode(np.asarray(enrol_speakers), np.asarray(test_speakers))
         if x.shape != (len(rows), len(columns)):
             raise InputError(
-                f"the matrix is {x.shape} but there are {len(rows)} enrolments and {len(columns)} tests",
+                f"the matrix is {x.shape} but there are {len(rows)} enrollments and {len(columns)} tests",
                 path=source or None,
             )
         enrol = np.repeat(rows, len(columns))

@@ -19,7 +19,7 @@ SESSIONS = ("home", "clinic")
 
 
 def build(folder: str | Path, engine: Engine, *, speakers: int = 40, utterances: int = 3, seed: int = 0) -> Path:
-    """Synthesizes the corpus into `folder` (one folder a speaker, and `corpus.csv`); what is there already is kept."""
+    """Synthesizes the corpus into `folder` (one folder per speaker, and `corpus.csv`); what is there is kept."""
     root = make_folder(folder)
     tasks = [
         (root, voice, session, number, seed)

@@ -157,7 +157,7 @@ def pav_llrs(targets: ArrayLike, impostors: ArrayLike, *, laplace: bool = True) 
 def logistic(targets: ArrayLike, impostors: ArrayLike, *, prior: float = 0.5) -> Logistic:
     """Logistic regression in the logit domain, with both classes counting `prior` to `1 - prior` whatever their sizes.
 
-    Newton's method on standardised scores. Where the classes are separable the best slope is infinite; a ridge of 1e-9
+    Newton's method on standardized scores. Where the classes are separable the best slope is infinite; a ridge of 1e-9
     keeps it finite without touching other data in the first six digits.
     """
     t, n = checked(targets, "target"), checked(impostors, "impostor")

@@ -3,7 +3,7 @@
 For an attribute (gender, age band, accent) a classifier is trained on the protected speech of other speakers and
 guesses that of each recording. The classifier is a linear discriminant: the nearest class mean wins, in the space of
 the vectors and in that whitened by their shrunk covariance, every class and every speaker counting equally. An
-attribute that varies within speakers (an emotion, a style) is one of the recording, learnt and guessed in the same way.
+attribute that varies within speakers (an emotion, a style) is one of the recording, learned and guessed likewise.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from veilmeter.metrics.discriminant import Array, discriminant_views, nearest_ce
 from veilmeter.metrics.registry import estimate_of, measure
 
 Codes = NDArray[np.int64]
-LEAST_SPEAKERS = 4  # of a value, for it to be learnt from some and guessed for others
+LEAST_SPEAKERS = 4  # of a value, for it to be learned from some and guessed for others
 AT_ONCE = 4_000_000  # weights of training recordings in shuffles that are done at once
 
 

@@ -72,7 +72,7 @@ def remarks(corpus: Corpus, heard: list[Heard]) -> list[Problem]:
         found.append(Problem("one-speaker", what, str(corpus.root), fix=fix, fatal=False))
     elif alone:
         who = "every speaker has" if alone == len(each) else f"{alone} of {len(each)} speakers have"
-        what = f"{who} one usable recording only: enough to train with, not to be recognised by"
+        what = f"{who} one usable recording only: enough to train with, not to be recognized by"
         found.append(Problem("one-recording", what, str(corpus.root), fatal=False))
     return found
 
@@ -154,7 +154,7 @@ def _summary(facts: dict[str, Any]) -> str:
 
 
 def grouped(problems: list[Problem]) -> list[Problem]:
-    """One entry a kind: how many, and the first places. What can't be used comes first."""
+    """One entry per kind: how many, and the first places. What can't be used comes first."""
     kinds: dict[tuple[bool, str], list[Problem]] = {}
     for problem in problems:
         kinds.setdefault((not problem.fatal, problem.kind), []).append(problem)

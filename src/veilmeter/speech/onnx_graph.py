@@ -56,7 +56,7 @@ class GraphBuilder:
         return self._shared[value]
 
     def convolve(self, x: str, name: str, *, batch_norm: str | None = None, **attributes: Any) -> str:
-        """A convolution, with the batch normalisation after it folded in."""
+        """A convolution, with the batch normalization after it folded in."""
         weight: NDArray[Any] = self.state[f"{name}.weight"]
         bias: NDArray[Any] | None = self.state.get(f"{name}.bias")
         if batch_norm is not None:
@@ -69,7 +69,7 @@ class GraphBuilder:
         return self.op("Conv", inputs, kernel_shape=list(weight.shape[2:]), **attributes)
 
     def normalize(self, x: str, name: str) -> str:
-        """Batch normalisation that nothing before it can take over, and ReLU."""
+        """Batch normalization that nothing before it can take over, and ReLU."""
         gain, offset = self.normalization(name)
         zero = np.zeros(len(gain), np.float32)
         one = np.ones(len(gain), np.float32)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.data.checks import check
-from veilmeter.data.formats.check_scores import check_scores, check_trials, recognise
+from veilmeter.data.formats.check_scores import check_scores, check_trials, recognize
 from veilmeter.data.formats.columns import Findings, pieces
 from veilmeter.data.formats.scores import read_score_table, read_scores, read_with_remarks
 from veilmeter.data.formats.trials import read_trials
@@ -269,7 +269,7 @@ def test_no_bytes_break_a_reader(tmp_path_factory: pytest.TempPathFactory, one: 
     ):
         with suppress(VeilmeterError):
             read()
-    assert recognise(s) in ("scores", "trials", "empty", None)
+    assert recognize(s) in ("scores", "trials", "empty", None)
 
 
 def test_paths_that_are_no_files() -> None:

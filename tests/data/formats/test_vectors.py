@@ -96,7 +96,7 @@ def test_no_speakers_no_vectors_no_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         read_embeddings(tmp_path / "b.npz")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="no vectors are recognised"):
+    with pytest.raises(InputError, match="no vectors are recognized"):
         read_embeddings(tmp_path / "empty")
     with pytest.raises(InputError, match="can't be written as"):
         write_embeddings(example(), tmp_path / "a.docx")

@@ -69,7 +69,7 @@ def test_plain_count() -> None:
 
 
 def test_sessions_of_ones_own() -> None:
-    """Chapters instead of meetings: nobody shares a session; the gallery still has one voice a speaker."""
+    """Chapters instead of meetings: nobody shares a session; the gallery still has one voice per speaker."""
     hidden, clear = conference(across=0, original=0)
     own = [f"{s}/{k}" for s, k in zip(hidden.speakers, hidden.attributes["session"], strict=True)]
     alone = Embeddings(hidden.vectors, hidden.utterances, hidden.speakers, {"session": own})

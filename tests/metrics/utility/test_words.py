@@ -44,7 +44,7 @@ def test_errors_are_those_of_the_textbook(reference: str, hypothesis: str) -> No
         ("IT ISN'T TWENTY FIVE", "It isn't 25."),
         ("mister smith", "Mr. Smith"),
         ("I'm going to", "i am gonna"),
-        ("the colour", "The color!"),
+        ("the color", "The color!"),
         ("two thousand and ten", "2010"),
         ("well, uh, yes", "well yes"),
         ("we will", "we'll"),

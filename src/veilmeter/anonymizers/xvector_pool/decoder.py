@@ -40,7 +40,7 @@ class ConverterShape:
 class Encoder(nn.Module):
     """Mel-cepstra to a few channels between 0 and 1.
 
-    Instance normalisation after every convolution takes away what is constant over the utterance: channel and voice.
+    Instance normalization after every convolution takes away what is constant over the utterance: channel and voice.
     """
 
     def __init__(self, shape: ConverterShape) -> None:
@@ -92,7 +92,7 @@ class Decoder(nn.Module):
 
 
 class Converter(nn.Module):
-    """Both: (batch, 40, frames) and (batch, 3, frames) and (batch, 64) to (batch, 40, frames), all standardised."""
+    """Both: (batch, 40, frames) and (batch, 3, frames) and (batch, 64) to (batch, 40, frames), all standardized."""
 
     def __init__(self, shape: ConverterShape) -> None:
         super().__init__()

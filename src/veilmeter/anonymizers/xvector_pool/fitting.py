@@ -81,7 +81,7 @@ class Drawn:
 def draw_pool(
     vectors: ArrayLike, genders: Sequence[str], per_gender: int, seed: int, *, limit: float = SAME_PERSON
 ) -> Drawn:
-    """Voices of no one: drawn from normal distributions fitted to the real ones, one mean a gender, one covariance.
+    """Voices of no one: drawn from normal distributions fitted to the real ones, one mean per gender, one covariance.
 
     A draw whose cosine with any real speaker reaches `limit` (what two recordings of one person have) is thrown away.
     """

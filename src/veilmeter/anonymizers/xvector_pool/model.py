@@ -54,7 +54,7 @@ class Whitening:
 
     @classmethod
     def fit(cls, vectors: ArrayLike, dimension: int) -> Whitening:
-        """From one vector a speaker; fewer dimensions where there are fewer speakers."""
+        """From one vector per speaker; fewer dimensions where there are fewer speakers."""
         x = unit(vectors).astype(np.float64)
         mean = x.mean(axis=0)
         _, spread, axes = np.linalg.svd(x - mean, full_matrices=False)
@@ -75,7 +75,7 @@ class Whitening:
 
 
 def prosody_of(f0: ArrayLike, energy: ArrayLike, pitch: ArrayLike, energy_scale: float) -> NDArray[np.float32]:
-    """What the decoder is told about each frame (3 x frames): standardised log-F0, voicing, relative energy."""
+    """What the decoder is told about each frame (3 x frames): standardized log-F0, voicing, relative energy."""
     hertz = np.asarray(f0, float)
     level, scale = np.asarray(pitch, float)
     voiced = hertz > 0

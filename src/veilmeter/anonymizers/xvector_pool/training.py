@@ -140,7 +140,7 @@ def _pitch_level(examples: list[Example]) -> float:
 
 
 def _scales(examples: list[Example]) -> dict[str, NDArray[np.float64]]:
-    """How each quantity is standardised: over all frames, pitch over voiced ones, energy within utterances."""
+    """How each quantity is standardized: over all frames, pitch over voiced ones, energy within utterances."""
     cepstra = np.concatenate([example.cepstra for example in examples]).astype(np.float64)
     voiced = np.concatenate([example.f0[example.f0 > 0] for example in examples]).astype(np.float64)
     energy = np.concatenate([e.cepstra[:, 0] - e.cepstra[:, 0].mean() for e in examples]).astype(np.float64)
@@ -203,7 +203,7 @@ def fit_converter(
             for group in optimizer.param_groups:
                 group["lr"] = settings.learning_rate * _schedule(step / settings.steps)
             predicted = model(cepstra, prosody, codes + settings.speaker_noise * noise)
-            # Energy itself is copied from the source, so the first coefficient need not be learnt.
+            # Energy itself is copied from the source, so the first coefficient need not be learned.
             loss = ((predicted[:, 1:] - cepstra[:, 1:]).abs() * weights).mean()
             optimizer.zero_grad()
             loss.backward()

@@ -1,6 +1,6 @@
 """What a back end is: it turns two sets of recordings' vectors into one score.
 
-`project` is applied to every utterance's vector; the results are averaged over the utterances of an enrolment or of a
+`project` is applied to every utterance's vector; the results are averaged over the utterances of an enrollment or of a
 conversation; `compare` scores averages against averages and may use how many utterances each stands for.
 """
 
@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Averages:
-    """Mean projected vectors, one row a group of utterances, and how many utterances each row stands for."""
+    """Mean projected vectors, one row per group of utterances, and how many utterances each row stands for."""
 
     vectors: Array
     counts: NDArray[np.int64]
@@ -119,10 +119,10 @@ class CentredCosine:
 
 
 def training_set(vectors: ArrayLike, speakers: ArrayLike, what: str) -> tuple[Array, NDArray[np.int64], int]:
-    """Vectors and speaker codes fit for training `what`; raises where nothing could be learnt."""
+    """Vectors and speaker codes fit for training `what`; raises where nothing could be learned."""
     x = np.asarray(vectors, np.float64)
     if x.ndim != 2:
-        raise InputError(f"{what} is trained on a table of vectors, one row an utterance")
+        raise InputError(f"{what} is trained on a table of vectors, one row per utterance")
     _, codes = np.unique(np.asarray(speakers), return_inverse=True)
     if len(codes) != len(x):
         raise InputError(f"{what}: {len(x)} vectors but {len(codes)} speakers")

@@ -20,7 +20,7 @@ LARGEST = 100_000  # dimensions; a header that promises more is broken or hostil
 
 
 def read_plda(path: str | Path) -> PLDA:
-    """The model, scored as Kaldi's `ivector-plda-scoring` does (length normalisation inside the model)."""
+    """The model, scored as Kaldi's `ivector-plda-scoring` does (length normalization inside the model)."""
     data = _read(path)
     mean, transform, psi = _binary(data, path) if data[:2] == b"\0B" else _text(data, path)
     try:

@@ -1,4 +1,4 @@
-"""Linear discriminant analysis with within-class normalisation: directions that tell training speakers apart.
+"""Linear discriminant analysis with within-class normalization: directions that tell training speakers apart.
 
 Trained on protected speech it is the cheapest adaptation of an attacker, and it undoes much of what a weak anonymizer
 does: what the anonymizer changes at random within a speaker is exactly the within-class variation it takes away.

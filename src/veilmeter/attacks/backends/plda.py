@@ -108,7 +108,7 @@ class PLDA:
         return block
 
     def _scaled(self, side: Averages) -> Averages:
-        """Kaldi's length normalisation: every mean gets the expected squared length under the model."""
+        """Kaldi's length normalization: every mean gets the expected squared length under the model."""
         expected = (side.vectors**2 / (self.psi + 1 / side.counts[:, None])).sum(axis=1)
         factors = np.sqrt(side.vectors.shape[1] / np.where(expected > 0, expected, 1.0))
         return Averages(side.vectors * factors[:, None], side.counts)

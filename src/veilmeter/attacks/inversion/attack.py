@@ -80,7 +80,7 @@ def attack(
 ) -> Restoration:
     """Learn to undo the anonymizer on the training vectors and undo it on the trials.
 
-    Compare `restored` with `map.see(clear)`, or with enrolment models that are means of `map.project(clear)`.
+    Compare `restored` with `map.see(clear)`, or with enrollment models that are means of `map.project(clear)`.
     """
     settings = InversionSettings(method, pca, center, "gender" if by_gender else "", reflections, seed)
     learnt = learn(clear_train, anonymized_train, settings)

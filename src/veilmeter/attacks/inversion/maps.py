@@ -1,4 +1,4 @@
-"""A learnt inversion: what to do to an anonymized vector to get back to the clear one; saved without pickle."""
+"""A learned inversion: what to do to an anonymized vector to get back to the clear one; saved without pickle."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Alignment:
         return self.clear.apply(clear)
 
     def model(self, clear: ArrayLike) -> Floats:
-        """An enrolment model: the plain mean of raw vectors, seen in that space, with length 1."""
+        """An enrollment model: the plain mean of raw vectors, seen in that space, with length 1."""
         model: Floats = unit_rows(self.clear.project(clear).mean(0, keepdims=True))[0]
         return model
 
@@ -63,7 +63,7 @@ class Alignment:
 
 @dataclass(frozen=True, eq=False)
 class InversionMap:
-    """The alignments by group (one for everybody, or one a gender), and how they were learnt.
+    """The alignments by group (one for everybody, or one per gender), and how they were learned.
 
     `column` is the attribute that chooses the alignment; with a single alignment it is empty.
     """
@@ -104,7 +104,7 @@ class InversionMap:
         return self._each(clear, Alignment.see)
 
     def project(self, clear: Embeddings) -> Embeddings:
-        """As `see`, but without scaling to length 1: enrolment models are plain means of these."""
+        """As `see`, but without scaling to length 1: enrollment models are plain means of these."""
         return self._each(clear, lambda one, rows: one.clear.project(rows))
 
     def anonymize(self, clear: Embeddings) -> Embeddings:

@@ -1,4 +1,4 @@
-"""How well an inversion works: EER against enrolments, Top-k in both directions, Linkability, per speaker."""
+"""How well an inversion works: EER against enrollments, Top-k in both directions, Linkability, per speaker."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Group:
         return self.clear
 
     def scores(self, trials: Mapping[tuple[str, str], bool] | None = None) -> Scores | None:
-        """Cosine of each restored trial with the enrolment models; all pairs, or those of the key."""
+        """Cosine of each restored trial with the enrollment models; all pairs, or those of the key."""
         if self.enrol is None or not len(self.models):
             return None
         matrix = self.models @ unit_rows(self.restored.vectors).T
@@ -253,7 +253,7 @@ def evaluate(
     *,
     within: str | None = None,
 ) -> Evaluation:
-    """Restore the trials and compare them with clear trials and enrolments.
+    """Restore the trials and compare them with clear trials and enrollments.
 
     `within` is the attribute within which comparisons stay (paper 002: gender); by default gender where every side
     knows it, and in any case the attribute that the map itself depends on.

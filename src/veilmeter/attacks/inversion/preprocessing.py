@@ -1,4 +1,4 @@
-"""What is done to vectors before a rotation is learnt: center, PCA, unit length. Fitted on each side by itself."""
+"""What is done to vectors before a rotation is learned: center, PCA, unit length. Fitted on each side by itself."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Preprocessing:
         return int(self.basis.shape[1]) if self.basis.size else self.dimension
 
     def project(self, vectors: ArrayLike) -> Floats:
-        """Centered and projected, not yet of length 1: what an enrolment model is averaged from."""
+        """Centered and projected, not yet of length 1: what an enrollment model is averaged from."""
         x = np.asarray(vectors, float)
         if x.ndim != 2 or x.shape[1] != self.dimension:
-            raise InputError(f"this map was learnt on {self.dimension}-d vectors, these are {x.shape}")
+            raise InputError(f"this map was learned on {self.dimension}-d vectors, these are {x.shape}")
         if self.mean.size:
             x = x - self.mean
         return x @ self.basis if self.basis.size else x

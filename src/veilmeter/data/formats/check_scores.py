@@ -19,7 +19,7 @@ def check(path: Path) -> Checked | None:
     """The problems of a score file or a trial key; None if the file is neither."""
     if not path.is_file():
         return None
-    kind = recognise(path)
+    kind = recognize(path)
     if kind == "scores":
         return check_scores(path)
     if kind == "trials":
@@ -29,7 +29,7 @@ def check(path: Path) -> Checked | None:
     return None
 
 
-def recognise(path: Path) -> str | None:
+def recognize(path: Path) -> str | None:
     """`scores`, `trials` or `empty`, by the first lines; None if it is something else."""
     try:
         piece = next(pieces(path, size=FIRST), None)

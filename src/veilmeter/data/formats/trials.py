@@ -1,6 +1,6 @@
-"""Trial keys: which comparisons are of one speaker. Three layouts, recognised by where the labels are.
+"""Trial keys: which comparisons are of one speaker. Three layouts, recognized by where the labels are.
 
-    vpc        121 121-123852-0000 target                     enrolment speaker, test utterance, label
+    vpc        121 121-123852-0000 target                     enrollment speaker, test utterance, label
     pairs      id10001/a/1.wav id10001/b/1.wav target         two utterances, label
     voxceleb   1 id10001/a/1.wav id10001/b/1.wav              label, two utterances
 

@@ -1,4 +1,4 @@
-"""Embeddings from and to any format that is known, recognised by what is there."""
+"""Embeddings from and to any format that is known, recognized by what is there."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def find(path: str | Path) -> Found:
         raise InputError("there is no such file or folder", path=root)
     reader = _reader(root)
     if reader is None:
-        raise InputError("no vectors are recognised here", path=root, fix=f"known: {KNOWN}")
+        raise InputError("no vectors are recognized here", path=root, fix=f"known: {KNOWN}")
     return reader(root)
 
 

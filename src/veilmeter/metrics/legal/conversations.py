@@ -1,4 +1,4 @@
-"""Conversations: L utterances of one speaker, averaged; and enrolment models, all utterances of one, averaged.
+"""Conversations: L utterances of one speaker, averaged; and enrollment models, all utterances of one, averaged.
 
 Vectors are x = unit(mean of unit embeddings) throughout (Vauquier et al. 2025, section 3.4).
 """
@@ -21,7 +21,7 @@ _BLOCK = 1 << 16  # vectors made unit length at a time: a memory-mapped file is 
 
 @dataclass(frozen=True, eq=False)
 class Models:
-    """One vector a speaker (G x d, unit length), in the order of `names`."""
+    """One vector per speaker (G x d, unit length), in the order of `names`."""
 
     vectors: NDArray[np.float32]
     names: tuple[str, ...]
@@ -75,7 +75,7 @@ class Conversations:
 
 
 def models(embeddings: Embeddings) -> Models:
-    """Each speaker's enrolment model: unit(mean of all their unit embeddings).
+    """Each speaker's enrollment model: unit(mean of all their unit embeddings).
 
     >>> e = Embeddings([[2, 0], [0, 1], [0, 5]], ["a-1", "a-2", "b-1"], ["a", "a", "b"])
     >>> models(e).vectors.round(3).tolist()

@@ -35,7 +35,7 @@ _ROUNDING = 1e-9  # weights 1/(K-1) that sum to 1 may miss it by rounding
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How often each predicate isolated somebody, and the right one: of all folds, one column a size, a row a draw."""
+    """How often a predicate isolated somebody, and the right one: over folds, one column per size, one row per draw."""
 
     isolated: NDArray[np.int64]  # predicates x sizes x draws
     hits: NDArray[np.int64]

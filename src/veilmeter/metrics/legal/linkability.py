@@ -293,7 +293,7 @@ def linkability(
 ) -> Linkability:
     """Linkability of `test` recordings to the people of `enrol`, by cosine similarity.
 
-    Enrolment models are averaged over all utterances of a speaker. Every conversation of `length` test utterances
+    Enrollment models are averaged over all utterances of a speaker. Every conversation of `length` test utterances
     counts alike (at most `most` a speaker). Test speakers who are not enrolled can't be linked and are left out, as
     are those with fewer than `length` utterances.
     """
@@ -304,7 +304,7 @@ def linkability(
         raise InputError(
             "no test speaker is enrolled",
             path=test.source or None,
-            fix="the enrolment and the test must name the same speakers alike",
+            fix="the enrollment and the test must name the same speakers alike",
         )
     if len(people) < 2:
         raise InputError("only one speaker is enrolled: there is nobody to mistake them for", path=enrol.source or None)

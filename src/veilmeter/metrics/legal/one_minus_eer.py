@@ -37,7 +37,7 @@ def one_minus_eer(
     seed: int = 0,
     engine: Engine | None = None,
 ) -> list[Estimate]:
-    """1-EER (ROCCH) of test conversations against enrolment models, as a fraction, for every number of speakers."""
+    """1-EER (ROCCH) of test conversations against enrollment models, as a fraction, for every number of speakers."""
     people = models(enrol)
     code = {name: number for number, name in enumerate(people.names)}
     said = conversations(test, length, most=most, seed=seed)

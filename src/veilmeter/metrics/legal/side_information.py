@@ -97,7 +97,7 @@ def informed_linkability(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> InformedLinkability:
-    """Linkability with and without knowledge of a column of the enrolment (and of the test, where it has it)."""
+    """Linkability with and without knowledge of a column of the enrollment (and of the test, where it has it)."""
     without = linkability(enrol, test, length=length, most=most, seed=seed, progress=progress)
     people = models(enrol)
     [theirs] = codes(_attribute(enrol, test, attribute, people.names))
@@ -143,7 +143,7 @@ def _attribute(first: Embeddings, second: Embeddings, column: str, names: Sequen
     having = [one for one in (first, second) if column in one.attributes]
     if not having:
         there = ", ".join(sorted({*first.attributes, *second.attributes})) or "none"
-        raise InputError(f"neither the enrolment nor the test has a column {column!r}; there are: {there}")
+        raise InputError(f"neither the enrollment nor the test has a column {column!r}; there are: {there}")
     values = speaker_attribute(having[0], column, names)
     for other in having[1:]:
         values = np.where(values == "", speaker_attribute(other, column, names), values)

@@ -308,7 +308,7 @@ def aims(
             f"no enrolled speaker has {2 * said.length} utterances in the test, which conversations of "
             f"{said.length} need",
             path=enrol.source or None,
-            fix="the enrolment and the test must name the same speakers alike",
+            fix="the enrollment and the test must name the same speakers alike",
         )
     if predicates is not None and predicates < len(rows):
         if predicates < 1:

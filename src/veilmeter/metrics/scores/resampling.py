@@ -299,7 +299,7 @@ def _of_draws(place: Layout, drawn: Floats, eer_method: str) -> dict[str, Floats
 
 
 def trial_means(scores: Scores, costs: Mapping[str, tuple[Floats, Floats]], *, resamples: int, seed: int) -> Replicates:
-    """Replicates of measures that are a mean over targets plus a mean over impostors of one number a trial.
+    """Replicates of measures that are a mean over targets plus a mean over impostors of one number per trial.
 
     Weighted sums within each pair of people are all that is needed, whatever the number of trials.
     """
@@ -342,7 +342,7 @@ def interval(
     """The 95 % interval from bootstrap replicates and, where a measure overfits, the jackknife's.
 
     Measures with a range are compared as arcsin(sqrt(share of the range)), in which their spread depends little on
-    where they are. The centre is the value less its bias; the half-width is Student's t (people - 1 degrees of freedom)
+    where they are. The center is the value less its bias; the half-width is Student's t (people - 1 degrees of freedom)
     times the standard error, the larger of bootstrap's and jackknife's where the measure overfits. Plain percentiles
     would cover the truth in two cases of three only: D_ECE and min Cllr are calibrated on the very trials they are
     measured on, and resamples even more so. Always holds the value itself.

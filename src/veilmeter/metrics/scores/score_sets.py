@@ -79,7 +79,7 @@ def compared(
                 what, points[name][what], scores, method="PAV", spread=spreads.get(name), null=nulls[name][what]
             )
             out[f"{what}_{name}"] = estimate.with_(name=f"{what}_{name}", label=f"{estimate.label} {name.upper()}")
-    found = asdict(_normalised({name: {k: np.float64(v) for k, v in point.items()} for name, point in points.items()}))
+    found = asdict(_normalized({name: {k: np.float64(v) for k, v in point.items()} for name, point in points.items()}))
     together = None
     if spreads:
         people = {spread.clusters for spread in spreads.values()}
@@ -89,7 +89,7 @@ def compared(
                 fix="give the scores of the same trials, or --no-intervals",
             )
         samples = {name: spread.samples for name, spread in spreads.items()}
-        replicated = {key: np.asarray(column, np.float64) for key, column in asdict(_normalised(samples)).items()}
+        replicated = {key: np.asarray(column, np.float64) for key, column in asdict(_normalized(samples)).items()}
         together = Replicates(replicated, people.pop(), spreads["oo"].unit)
     chance = _chance(points, nulls)
     for name, value in found.items():
@@ -101,15 +101,15 @@ def compared(
 _EQUATIONS = {"d_ece_op_oo": "eq. 17", "min_cllr_op_oo": "eq. 18", "g_d_ece": "eq. 19", "g_min_cllr": "eq. 20"}
 
 
-def _normalised(sets: Mapping[str, Mapping[str, Floats | np.float64]]) -> zebra.Normalised:
+def _normalized(sets: Mapping[str, Mapping[str, Floats | np.float64]]) -> zebra.Normalized:
     arguments = [sets[name][what] for what in ("d_ece", "min_cllr") for name in ("oo", "op", "pp")]
-    return zebra.normalised(*arguments)
+    return zebra.normalized(*arguments)
 
 
 def _chance(points: Mapping[str, Mapping[str, float]], nulls: Mapping[str, Mapping[str, Null]]) -> dict[str, float]:
     """What the four give when OP, or PP, carries no information and OO is as it is."""
     level = {what: {name: nulls[name][what].mean for name in ("op", "pp")} for what in ("d_ece", "min_cllr")}
-    found = zebra.normalised(
+    found = zebra.normalized(
         points["oo"]["d_ece"], level["d_ece"]["op"], level["d_ece"]["pp"],
         points["oo"]["min_cllr"], level["min_cllr"]["op"], level["min_cllr"]["pp"],
     )  # fmt: skip

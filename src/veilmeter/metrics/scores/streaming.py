@@ -25,7 +25,7 @@ STRETCHES = 64  # times two files, which every system lets a process open
 
 
 class _Class:
-    """The scores of one class: counts, extremes, the sum of their costs, and one file a stretch."""
+    """The scores of one class: counts, extremes, the sum of their costs, and one file per stretch."""
 
     def __init__(self, folder: Path, name: str, sign: float) -> None:
         self.files = [open(folder / f"{name}-{i}", "w+b", buffering=1 << 15) for i in range(STRETCHES)]  # noqa: SIM115

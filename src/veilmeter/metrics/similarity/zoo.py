@@ -3,16 +3,16 @@
 Every speaker has a mean target score and a mean impostor score (calibrated log-likelihood ratios, over all pairs of
 segments). The quartiles of the two name the animals:
 
-    goat       target scores in the lowest quartile: hard to recognise
+    goat       target scores in the lowest quartile: hard to recognize
     lamb       impostor scores in the highest quartile as the first side of a pair (the original voice in OP):
                easy to be mistaken for
     wolf       the same as the second side (the protected voice in OP): easily mistaken for others; in OO and PP
                the two sides are the same, and so are lambs and wolves
     sheep      none of these
-    worm       target lowest, impostor highest quartile: the hardest for a recogniser
+    worm       target lowest, impostor highest quartile: the hardest for a recognizer
     chameleon  both highest: looks like everybody, and like themselves
     phantom    both lowest: looks like nobody, not even themselves
-    dove       target highest, impostor lowest: the easiest to recognise, hence the least protected
+    dove       target highest, impostor lowest: the easiest to recognize, hence the least protected
 """
 
 from __future__ import annotations

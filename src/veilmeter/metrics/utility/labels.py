@@ -20,7 +20,7 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.discriminant import discriminant_views, nearest_class
 from veilmeter.metrics.registry import estimate_of, measure
 
-LEAST_SPEAKERS = 3  # with a value, for it to be learnt from some and told for others
+LEAST_SPEAKERS = 3  # with a value, for it to be learned from some and told for others
 FOLDS = 5
 
 Array = NDArray[np.float64]

@@ -19,7 +19,7 @@ WITHOUT_BLANKS = frozenset({"zh", "ja", "th", "lo", "my", "km", "bo", "yue"})
 def normalize_text(text: str, language: str = "en") -> str:
     """The words that count, separated by single blanks.
 
-    >>> normalize_text("Mr. Smith isn't TWENTY-FIVE; uh, the colour!")
+    >>> normalize_text("Mr. Smith isn't TWENTY-FIVE; uh, the color!")
     'mister smith is not 25 the color'
     """
     return " ".join(_normalizer(language)(text).split())

@@ -5,7 +5,7 @@ The network, written from the paper, with the parameter names of the published s
 - a convolutional head over (mel, time) with residual blocks, which reduces the 80 mel bins to 10;
 - a time delay layer that halves the frame rate, and three dense blocks, each layer of which sees all before it and
   multiplies its output with a mask computed from the mean over the utterance and over its own 2 s segment;
-- mean and standard deviation over time, then a 192-d projection with batch normalisation **and no ReLU**. A ReLU there
+- mean and standard deviation over time, then a 192-d projection with batch normalization **and no ReLU**. A ReLU there
   (as one public implementation has it) lifts the mean cosine of different speakers from 0.10 to 0.38.
 """
 
@@ -43,7 +43,7 @@ __all__ = ["DIMENSION", "MEL_BINS", "MIN_SAMPLES", "RATE", "CamPlusPlus", "Torch
 
 
 class Normalized(nn.Module):
-    """Batch normalisation, then ReLU unless it is the last layer."""
+    """Batch normalization, then ReLU unless it is the last layer."""
 
     def __init__(self, channels: int, *, relu: bool = True, affine: bool = True) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
 """CAM++ as an ONNX graph, written straight from the published parameters.
 
-The same network as the torch module in `campplus`, arranged for a CPU: batch normalisation is folded into the
+The same network as the torch module in `campplus`, arranged for a CPU: batch normalization is folded into the
 convolution before it, and the context-aware mask, which is the same for all frames of a segment, is computed once a
 segment instead of once a frame. No exporter is involved, so that it takes a second and does not depend on torch's
 version.
