@@ -261,17 +261,21 @@ def scatter(systems: Sequence[tuple[str, Estimate, Estimate]]) -> Any:
     x = x.scale(domain=[max(-100.0, np.floor(reach[0] / 5) * 5), 100], nice=False, padding=10)
     y = alt.Y("g_vd:Q", title="G_VD, dB (0: voices as distinct as before)").scale(nice=True, zero=True, padding=10)
     named, middle = base.encode(x=x, y=y, text="system:N", color=color), sum(reach) / 2
-    return alt.layer(
+    layers = [
         alt.Chart(_data([{"zero": 0}])).mark_rule(color=GRAY, strokeDash=[4, 3]).encode(y="zero:Q"),
         base.mark_rule(opacity=0.7).encode(x="low_x:Q", x2="high_x:Q", y="g_vd:Q", color=color),
         base.mark_rule(opacity=0.7).encode(x="deid:Q", y="low_y:Q", y2="high_y:Q", color=color),
         base.mark_point(filled=True, size=90, opacity=1).encode(
             x=x, y=y, color=color, shape=shape, tooltip=["system:N", "deid:Q", "g_vd:Q"]
         ),
-        # Names stand beside the crosses of the intervals, on the side where there is room.
-        named.transform_filter(f"datum.deid >= {middle}").mark_text(align="right", dx=-9, dy=13, fontSize=11),
-        named.transform_filter(f"datum.deid < {middle}").mark_text(align="left", dx=9, dy=13, fontSize=11),
-    )
+    ]
+    # Names stand beside the crosses of the intervals, on the side where there is room; a side without any is no layer.
+    sides: tuple[tuple[str, Any, int], ...] = ((">=", "right", -9), ("<", "left", 9))
+    for side, align, dx in sides:
+        if any((float(v["deid"]) >= middle) == (side == ">=") for v in values):
+            named_here = named.transform_filter(f"datum.deid {side} {middle}")
+            layers.append(named_here.mark_text(align=align, dx=dx, dy=13, fontSize=11))
+    return alt.layer(*layers)
 
 
 def save_all(
