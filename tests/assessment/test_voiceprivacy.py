@@ -72,7 +72,7 @@ def test_normalised_and_similarity(results: Results, reference: dict[str, Any]) 
     for gender in "fm":
         found = results.parts["zebra"].by["gender"][gender]
         names = ("d_ece_op_oo", "min_cllr_op_oo", "g_d_ece", "g_min_cllr")
-        for name, wanted in zip(names, reference["normalized"]["extractor-original"][gender], strict=True):
+        for name, wanted in zip(names, reference["normalised"]["extractor-original"][gender], strict=True):
             assert only(found, name).value == pytest.approx(wanted, abs=1e-3)
         for one in reference["similarity_matrices"][gender]:
             for form in ("arithmetic", "geometric"):

@@ -130,7 +130,7 @@ def test_three_sets_and_a_second_run(run, vpc2020: Path, reference: dict[str, An
     assert code == 0
     found = json.loads(out)["estimates"]
     names = ("d_ece_op_oo", "min_cllr_op_oo", "g_d_ece", "g_min_cllr")
-    expected = reference["normalized"]["extractor-original"]["f"]
+    expected = reference["normalised"]["extractor-original"]["f"]
     np.testing.assert_allclose([found[name]["value"] for name in names], expected, atol=2e-3)
     assert [found[name]["unit"] for name in names] == ["percent", "percent", "dB", "dB"]
     assert found["c_ece_linear"]["value"] < 0

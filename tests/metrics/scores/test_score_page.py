@@ -70,7 +70,7 @@ def test_normalised_values(vpc2020: Path, reference: dict[str, Any], extractor: 
     sets = [real(vpc2020, extractor, name.format(gender)) for name in (ORIGINAL, MIXED, PROTECTED)]
     found = compared(*sets, intervals=False)
     ours = [found[name].value for name in ("d_ece_op_oo", "min_cllr_op_oo", "g_d_ece", "g_min_cllr")]
-    np.testing.assert_allclose(ours, reference["normalized"][extractor][gender], atol=2e-3)
+    np.testing.assert_allclose(ours, reference["normalised"][extractor][gender], atol=2e-3)
 
 
 @pytest.mark.parametrize("gender", ["f", "m"])

@@ -101,7 +101,7 @@ def compared(
 _EQUATIONS = {"d_ece_op_oo": "eq. 17", "min_cllr_op_oo": "eq. 18", "g_d_ece": "eq. 19", "g_min_cllr": "eq. 20"}
 
 
-def _normalized(sets: Mapping[str, Mapping[str, Floats | np.float64]]) -> zebra.Normalized:
+def _normalized(sets: Mapping[str, Mapping[str, Floats | np.float64]]) -> zebra.NormalizedForms:
     arguments = [sets[name][what] for what in ("d_ece", "min_cllr") for name in ("oo", "op", "pp")]
     return zebra.normalized(*arguments)
 

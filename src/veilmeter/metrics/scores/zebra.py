@@ -111,7 +111,7 @@ def train(kind: str, targets: ArrayLike, impostors: ArrayLike, *, laplace: bool 
 
 
 @dataclass(frozen=True, slots=True)
-class Normalized:
+class NormalizedForms:
     """Eq. 17 to 20: the shares are in percent, the gains in dB."""
 
     d_ece_op_oo: Number
@@ -122,14 +122,14 @@ class Normalized:
 
 def normalized(
     d_ece_oo: Number, d_ece_op: Number, d_ece_pp: Number, min_cllr_oo: Number, min_cllr_op: Number, min_cllr_pp: Number
-) -> Normalized:
+) -> NormalizedForms:
     """Eq. 17-20 from D_ECE and min Cllr of original-original, original-protected and protected-protected scores.
 
     In eq. 20 the numerator is PP: the paper's text shows OO twice.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         informed = 1 - np.asarray(min_cllr_oo)
-        return Normalized(
+        return NormalizedForms(
             100 * (1 - d_ece_op / np.asarray(d_ece_oo)),
             100 * (min_cllr_op - np.asarray(min_cllr_oo)) / informed,
             10 * np.log10(d_ece_pp / np.asarray(d_ece_oo)),
