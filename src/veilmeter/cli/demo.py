@@ -31,7 +31,7 @@ def command(
         print(f"\n{title}\n  {headline}")
     print(f"\nOpen {told.report} in a browser. Look at:")
     print("  1. the verdict: whether people can still be recognized, by whom, and whether the result can be trusted;")
-    print("  2. linking: how the informed attacker, who has the same anonymizer, compares with the ignorant one;")
+    print("  2. linking: how the adaptive attacker, who runs the same anonymizer, compares with the ignorant one;")
     print("  3. people: choose the speaker at the top of the table, find them in the matrix, and listen.")
     if len(told.runs) > 1:
         for name, run in told.runs.items():
