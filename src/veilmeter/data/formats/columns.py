@@ -267,7 +267,7 @@ class TokenColumn:
 
 
 @dataclass(slots=True)
-class Rows:
+class LineColumns:
     """Lines of one width as columns, with their line numbers."""
 
     columns: Sequence[WordColumn]
@@ -282,7 +282,7 @@ def rows(
     *,
     size: int = PIECE,
     number: int | None = None,
-) -> Iterator[Rows]:
+) -> Iterator[LineColumns]:
     """The lines with the file's number of columns, piece by piece; other lines go to `findings`. The column `number`
     should hold numbers: large pieces in which it does are read as such at once."""
     width = 0
@@ -291,7 +291,7 @@ def rows(
         fast = _fast(data, (width,) if width else widths, number)
         if fast is not None and len(fast[0]) == count:  # Arrow does not see every empty line
             width, empty = len(fast), False
-            yield Rows(fast, np.arange(first_line, first_line + count))
+            yield LineColumns(fast, np.arange(first_line, first_line + count))
             continue
         piece = _piece(data, path, first_line)
         if piece.latin1:
@@ -319,7 +319,7 @@ def _fast(data: bytes, widths: Sequence[int], number: int | None) -> Sequence[Wo
 
 def _of_width(
     piece: Piece, filled: NDArray[np.int64], width: int, what: str, path: str | Path, findings: Findings
-) -> Rows:
+) -> LineColumns:
     """The lines of a piece that have this width; the others are said."""
     tokens, lines = piece.tokens, piece.line_numbers()
     good = filled == width
@@ -342,4 +342,4 @@ def _of_width(
         keep = np.repeat(good, filled)
         tokens = [token for token, kept in zip(tokens, keep.tolist(), strict=True) if kept]
         lines = lines[good]
-    return Rows([TokenColumn(tokens[column::width]) for column in range(width)], lines)
+    return LineColumns([TokenColumn(tokens[column::width]) for column in range(width)], lines)

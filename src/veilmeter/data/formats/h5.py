@@ -19,7 +19,7 @@ from veilmeter.core.extras import need
 from veilmeter.core.files import whole_file
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.kaldi import with_meta
-from veilmeter.data.formats.vector_file import Found
+from veilmeter.data.formats.vector_file import RawVectors
 
 _LONGEST = 1 << 20
 _LONGEST_TEXT = 1 << 16
@@ -28,14 +28,14 @@ _SMALL, _LARGEST_EXPANSION = 1 << 14, 100
 _BROKEN = (OSError, ValueError, TypeError, RuntimeError, KeyError, UnicodeError, MemoryError)
 
 
-def read_h5(path: Path) -> Found:
+def read_h5(path: Path) -> RawVectors:
     need("h5py")
     with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:
         facts = run_confined("veilmeter.data.formats.h5:unpack", path, [folder], "HDF5 file")
         flat = np.load(Path(folder, "vectors.npy"), allow_pickle=False)
     vectors = np.split(flat, np.cumsum(facts["lengths"])[:-1]) if facts["lengths"] else []
     problems = [Problem("bad-vector", what, str(path), fix="write it anew") for what in facts["problems"]]
-    found = Found(path, facts["ids"], vectors, problems=problems)
+    found = RawVectors(path, facts["ids"], vectors, problems=problems)
     about: list[dict[str, str]] = facts["about"]
     names = {key for one in about for key in one}
     if "speaker" not in names:

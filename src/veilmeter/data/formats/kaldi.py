@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.files import make_folder, whole_file, write_text
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.data.formats.vector_file import Found
+from veilmeter.data.formats.vector_file import RawVectors
 
 _FLOATS = {b"FV ": ("<f4", 1), b"DV ": ("<f8", 1), b"FM ": ("<f4", 2), b"DM ": ("<f8", 2)}
 _SCP_VALUE = re.compile(r"^(?P<path>.*?)(?::(?P<offset>\d+))?$")
@@ -29,31 +29,31 @@ def is_xvector_folder(folder: Path) -> bool:
     return bool(_scp_files(folder))
 
 
-def read_xvector_folder(folder: Path) -> Found:
+def read_xvector_folder(folder: Path) -> RawVectors:
     """Vectors from xvector.scp (or xvector.*.scp), who speaks from meta/."""
     files = _scp_files(folder)
     if not files:
         raise InputError("there is no xvector.scp in this folder", path=folder)
-    found = Found(folder, [], [], places=[])
+    found = RawVectors(folder, [], [], places=[])
     for file in files:
         _read_scp_into(found, file)
     return with_meta(found, folder)
 
 
-def read_scp(path: Path) -> Found:
-    found = Found(path, [], [], places=[])
+def read_scp(path: Path) -> RawVectors:
+    found = RawVectors(path, [], [], places=[])
     _read_scp_into(found, path)
     return with_meta(found, path.parent)
 
 
-def read_ark(path: Path) -> Found:
+def read_ark(path: Path) -> RawVectors:
     """All vectors of one ark file in the order in which they stand."""
     ark = Ark(path)
     ids, vectors = [], []
     for key, vector in ark.items():
         ids.append(key)
         vectors.append(vector)
-    return with_meta(Found(path, ids, vectors), path.parent)
+    return with_meta(RawVectors(path, ids, vectors), path.parent)
 
 
 def _scp_files(folder: Path) -> list[Path]:
@@ -68,7 +68,7 @@ def _scp_files(folder: Path) -> list[Path]:
     return others if len(others) == 1 else []
 
 
-def _read_scp_into(found: Found, scp: Path) -> None:
+def _read_scp_into(found: RawVectors, scp: Path) -> None:
     arks: dict[str, Ark | Problem] = {}
     vectors: list[NDArray[np.float32]] = found.vectors  # type: ignore[assignment]
     assert found.places is not None
@@ -212,7 +212,7 @@ class Ark:
         return vector, start + end + 1
 
 
-def with_meta(found: Found, folder: Path) -> Found:
+def with_meta(found: RawVectors, folder: Path) -> RawVectors:
     """Who speaks, and what else is known, from Kaldi's text files in `folder/meta` or `folder`."""
     places = [m / name for name in ("utt2spk", "spk2utt") for m in (folder / "meta", folder)]
     told = next((file for file in places if file.is_file()), None)

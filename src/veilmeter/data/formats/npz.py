@@ -14,14 +14,14 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.files import BROKEN_ARCHIVE, whole_file
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.kaldi import with_meta
-from veilmeter.data.formats.vector_file import Found
+from veilmeter.data.formats.vector_file import RawVectors
 
 # Deflate can blow a file up a thousand times; honest vectors hardly shrink at all.
 _LARGEST_EXPANSION = 100
 _SMALL = 1 << 24
 
 
-def read_npz(path: Path) -> Found:
+def read_npz(path: Path) -> RawVectors:
     try:
         with zipfile.ZipFile(path) as archive:
             refuse_bombs(archive, path)
@@ -59,7 +59,7 @@ def read_npz(path: Path) -> Found:
     }
     with np.errstate(over="ignore", invalid="ignore"):
         table = vectors if isinstance(vectors, np.memmap) else np.asarray(vectors, np.float32)
-    found = Found(path, ids, table, speakers, attributes, durations)
+    found = RawVectors(path, ids, table, speakers, attributes, durations)
     return found if speakers is not None else with_meta(found, path.parent)
 
 

@@ -20,7 +20,7 @@ from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.files import make_folder, whole_file
 from veilmeter.core.parquet_bounds import allowed, refuse_expansion, texts
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.data.formats.vector_file import Found
+from veilmeter.data.formats.vector_file import RawVectors
 
 METADATA_KEY = b"veilmeter"
 ROW_GROUP = 4096  # rows decoded at a time; with 256 numbers each, some megabytes
@@ -186,7 +186,7 @@ def read_vectors(shard: Shard) -> Iterator[NDArray[np.float32]]:
             yield flat.reshape(len(column), shard.dimension).astype(np.float32, copy=False)
 
 
-def read_store(path: str | Path, *, memory_map: bool | None = None) -> Found:
+def read_store(path: str | Path, *, memory_map: bool | None = None) -> RawVectors:
     """All shards as one. Corrupt ones are skipped and named.
 
     With `memory_map` (by default above half a gigabyte of vectors) the vectors are put one row group after the other
@@ -199,7 +199,7 @@ def read_store(path: str | Path, *, memory_map: bool | None = None) -> Found:
         what = "the extraction that writes this store has not finished"
         raise InputError(what, path=root, fix="run the same `veilmeter embed` again")
     if not shards:
-        return Found(root, [], [], problems=problems)
+        return RawVectors(root, [], [], problems=problems)
     dimensions, counts = np.unique([s.dimension for s in shards], return_counts=True)
     dimension = int(dimensions[np.argmax(counts)])
     good: list[Shard] = []
@@ -238,7 +238,7 @@ def read_store(path: str | Path, *, memory_map: bool | None = None) -> Found:
     speakers, utterances = columns.pop("speaker"), columns.pop("utterance")
     seconds = np.concatenate(durations) if durations else np.zeros(0)
     known = seconds if np.isfinite(seconds).any() else None
-    return Found(root, utterances, table[:filled], speakers, columns, known, problems)
+    return RawVectors(root, utterances, table[:filled], speakers, columns, known, problems)
 
 
 def _read_rows(shard: Shard) -> tuple[dict[str, list[str]], NDArray[np.float64]]:

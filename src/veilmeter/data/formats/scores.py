@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
-from veilmeter.data.formats.columns import PIECE, Codes, Findings, Rows, rows, text
+from veilmeter.data.formats.columns import PIECE, Codes, Findings, LineColumns, rows, text
 from veilmeter.data.formats.trials import LABELS, TrialTable, labels_of, read_trials
 from veilmeter.data.scores import Scores
 
@@ -118,7 +118,7 @@ def read_score_table(path: str | Path, *, codes: Codes | None = None, findings: 
     )
 
 
-def numbers_of(path: str | Path, part: Rows, notes: Findings) -> NDArray[np.float64]:
+def numbers_of(path: str | Path, part: LineColumns, notes: Findings) -> NDArray[np.float64]:
     """The scores; what is no finite number becomes NaN and goes to the findings."""
     column = part.columns[2]
     read = column.numbers()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, Problem, missing_extra
 from veilmeter.data.formats.kaldi import read_map
-from veilmeter.data.formats.vector_file import Found
+from veilmeter.data.formats.vector_file import RawVectors
 
 NAME = "speaker_vectors.pt"
 _LARGEST = 1 << 33  # bytes of a file of vectors
@@ -23,7 +23,7 @@ def is_vector_folder(folder: Path) -> bool:
     return (folder / NAME).is_file()
 
 
-def read_vector_folder(folder: Path) -> Found:
+def read_vector_folder(folder: Path) -> RawVectors:
     """One vector per utterance (`utt-level`) or per speaker (`spk-level`)."""
     vectors = _tensor(folder / NAME)
     problems: list[Problem] = []
@@ -35,7 +35,7 @@ def read_vector_folder(folder: Path) -> Found:
     ids = sorted(rows, key=lambda name: rows[name])
     index = np.array([rows[name] for name in ids], np.int64)
     genders = read_map(folder / "spk2gender", problems) if (folder / "spk2gender").is_file() else {}
-    found = Found(folder, ids, vectors[index], [who.get(int(row), "") for row in index], problems=problems)
+    found = RawVectors(folder, ids, vectors[index], [who.get(int(row), "") for row in index], problems=problems)
     if genders:
         found.attributes["gender"] = [genders.get(speaker, "").lower() for speaker in found.speakers or []]
     unnamed = len(vectors) - len(ids)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
-from veilmeter.data.formats.columns import PIECE, Codes, Findings, Rows, WordColumn, rows, text
+from veilmeter.data.formats.columns import PIECE, Codes, Findings, LineColumns, WordColumn, rows, text
 
 LAYOUTS = ("vpc", "pairs", "voxceleb")
 LABELS: dict[bytes, bool] = {
@@ -104,7 +104,7 @@ def labels_of(column: WordColumn) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]
     return truth, np.array([label is not None for label in meant], bool)[index]
 
 
-def label_column(path: str | Path, part: Rows) -> bool:
+def label_column(path: str | Path, part: LineColumns) -> bool:
     """Whether the label comes first."""
     shares = [float(labels_of(part.columns[column])[1].mean()) for column in (0, 2)]
     if shares[0] == shares[1] == 1.0:
@@ -126,7 +126,7 @@ def label_column(path: str | Path, part: Rows) -> bool:
     return shares[0] > shares[1]
 
 
-def _add_bad_labels(notes: Findings, path: str | Path, part: Rows, column: int, good: NDArray[np.bool_]) -> None:
+def _add_bad_labels(notes: Findings, path: str | Path, part: LineColumns, column: int, good: NDArray[np.bool_]) -> None:
     bad = np.flatnonzero(~good)
     first = bad[: notes.shown]
     notes.add(

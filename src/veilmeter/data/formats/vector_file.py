@@ -16,7 +16,7 @@ Vectors = NDArray[np.float32] | Sequence[NDArray[np.float32]]
 
 
 @dataclass(slots=True)
-class Found:
+class RawVectors:
     """Ids and vectors as they stand in the file. An empty string among `speakers` or `attributes` means unknown.
 
     `vectors` is a table, or a list where the lengths may differ. `problems` are what the reader itself left out.
@@ -50,86 +50,112 @@ class Loaded:
         ]
 
 
-def judge(found: Found) -> Loaded:
+def usable(raw: RawVectors) -> Loaded:
     """Keep what can be used; name and count the rest. Raises only where nothing is left.
 
     The decisions: the most frequent vector length is the right one; of an id that is there twice the first stays; a
     vector that is zero or not finite, or whose speaker is unknown, goes.
     """
-    n = len(found.utterances)
-    if n == 0:
-        _raise_or(found, "there are no vectors in it")
-    if found.speakers is None:
+    if len(raw.utterances) == 0:
+        raise _nothing_left("there are no vectors in it", raw, raw.problems)
+    if raw.speakers is None:
         raise InputError(
             "nothing says who speaks in these utterances",
-            path=found.path,
+            path=raw.path,
             fix="put a Kaldi file utt2spk beside it, or in a folder meta/",
         )
-    problems = list(found.problems)
-    keep = np.ones(n, bool)
+    sieve = _Sieve(raw, np.ones(len(raw.utterances), bool), list(raw.problems))
+    dimension = _usual_length(raw.vectors)
+    sieve.leave_out_bad_texts(raw.speakers)
+    sieve.leave_out_other_lengths(dimension)
+    sieve.leave_out_repeated_ids()
+    sieve.leave_out_unknown_speakers(raw.speakers)
+    table = sieve.table(dimension)
+    for row, kind, what in _bad_rows(table, raw.utterances):
+        sieve.leave_out(row, kind, what, "leave the utterance out or extract it again")
+    if not sieve.keep.any():
+        raise _nothing_left("none of its vectors can be used", raw, sieve.problems)
+    return Loaded(_kept(raw, raw.speakers, table, sieve.keep), tuple(sieve.problems))
 
-    def leave_out(row: int, kind: str, what: str, fix: str) -> None:
-        keep[row] = False
-        path, line = found.places[row] if found.places is not None else (str(found.path), None)
-        problems.append(Problem(kind, what, path, line, fix))
 
-    texts = (found.utterances, found.speakers, *found.attributes.values())
-    if not all(_sound(column) for column in texts) or "" in found.utterances:
-        for row in range(n):
-            if not found.utterances[row] or not _sound([column[row] for column in texts]):
+@dataclass(frozen=True, slots=True)
+class _Sieve:
+    """Which rows are still in, and why the others are out. A row is left out once, for the first reason."""
+
+    raw: RawVectors
+    keep: NDArray[np.bool_]
+    problems: list[Problem]
+
+    def leave_out(self, row: int, kind: str, what: str, fix: str) -> None:
+        if self.keep[row]:
+            self.keep[row] = False
+            path, line = self.raw.places[row] if self.raw.places is not None else (str(self.raw.path), None)
+            self.problems.append(Problem(kind, what, path, line, fix))
+
+    def leave_out_bad_texts(self, speakers: list[str]) -> None:
+        utterances = self.raw.utterances
+        texts = (utterances, speakers, *self.raw.attributes.values())
+        if all(_sound(column) for column in texts) and "" not in utterances:
+            return
+        for row, utterance in enumerate(utterances):
+            if not utterance or not _sound([column[row] for column in texts]):
                 what = f"the id or another text of utterance {row + 1} is empty or no Unicode text"
-                leave_out(row, "bad-id", what, "write the file anew with ids in UTF-8")
-    dimension = _usual_length(found.vectors)
-    if isinstance(found.vectors, list | tuple):
-        for row, vector in enumerate(found.vectors):
-            if len(vector) != dimension and keep[row]:
-                what = f"the vector of {found.utterances[row]!r} has {len(vector)} numbers, most have {dimension}"
-                leave_out(row, "differing-length", what, "extract it again with the same extractor")
-    seen: set[str] = set()
-    for row, utterance in enumerate(found.utterances):
-        if utterance in seen and keep[row]:
-            what = f"utterance {utterance!r} is there twice"
-            leave_out(row, "same-id-twice", what, "give every utterance its own id; the first one was kept")
-        seen.add(utterance)
-    for row, speaker in enumerate(found.speakers):
-        if not speaker and keep[row]:
-            what = f"the speaker of utterance {found.utterances[row]!r} is not known"
-            leave_out(row, "no-speaker", what, "add the utterance to utt2spk")
-    if isinstance(found.vectors, np.ndarray):
-        table = found.vectors
-    else:
-        table = np.zeros((n, dimension), np.float32)
-        for row in np.flatnonzero(keep).tolist():
-            table[row] = found.vectors[row]
-    for row, kind, what in _bad_rows(table, found.utterances):
-        if keep[row]:
-            leave_out(row, kind, what, "leave the utterance out or extract it again")
-    if not keep.any():
-        _raise_or(found, "none of its vectors can be used", problems)
+                self.leave_out(row, "bad-id", what, "write the file anew with ids in UTF-8")
+
+    def leave_out_other_lengths(self, dimension: int) -> None:
+        if not isinstance(self.raw.vectors, list | tuple):
+            return
+        for row, vector in enumerate(self.raw.vectors):
+            if len(vector) != dimension:
+                what = f"the vector of {self.raw.utterances[row]!r} has {len(vector)} numbers, most have {dimension}"
+                self.leave_out(row, "differing-length", what, "extract it again with the same extractor")
+
+    def leave_out_repeated_ids(self) -> None:
+        seen: set[str] = set()
+        for row, utterance in enumerate(self.raw.utterances):
+            if utterance in seen:
+                what = f"utterance {utterance!r} is there twice"
+                self.leave_out(row, "same-id-twice", what, "give every utterance its own id; the first one was kept")
+            seen.add(utterance)
+
+    def leave_out_unknown_speakers(self, speakers: list[str]) -> None:
+        for row, speaker in enumerate(speakers):
+            if not speaker:
+                what = f"the speaker of utterance {self.raw.utterances[row]!r} is not known"
+                self.leave_out(row, "no-speaker", what, "add the utterance to utt2spk")
+
+    def table(self, dimension: int) -> NDArray[np.float32]:
+        """All vectors as one array; rows that are out may be zero in it."""
+        if isinstance(self.raw.vectors, np.ndarray):
+            return self.raw.vectors
+        table = np.zeros((len(self.keep), dimension), np.float32)
+        for row in np.flatnonzero(self.keep).tolist():
+            table[row] = self.raw.vectors[row]
+        return table
+
+
+def _kept(raw: RawVectors, speakers: list[str], table: NDArray[np.float32], keep: NDArray[np.bool_]) -> Embeddings:
     everything = bool(keep.all())
     rows = np.flatnonzero(keep)
 
     def part(column: list[str]) -> list[str]:
         return column if everything else [column[row] for row in rows]
 
-    return Loaded(
-        Embeddings(
-            table if everything else table[rows],
-            part(found.utterances),
-            part(found.speakers),
-            {key: part(column) for key, column in found.attributes.items()},
-            found.durations if everything or found.durations is None else found.durations[rows],
-            str(found.path),
-        ),
-        tuple(problems),
+    return Embeddings(
+        table if everything else table[rows],
+        part(raw.utterances),
+        part(speakers),
+        {key: part(column) for key, column in raw.attributes.items()},
+        raw.durations if everything or raw.durations is None else raw.durations[rows],
+        str(raw.path),
     )
 
 
-def _raise_or(found: Found, what: str, problems: Sequence[Problem] = ()) -> None:
-    first = next(iter([*found.problems, *problems]), None)
-    if first is None:
-        raise InputError(what, path=found.path)
-    raise InputError(f"{what}; {first.what}", path=first.path, line=first.line, fix=first.fix or None)
+def _nothing_left(what: str, raw: RawVectors, problems: Sequence[Problem]) -> InputError:
+    if not problems:
+        return InputError(what, path=raw.path)
+    first = problems[0]
+    return InputError(f"{what}; {first.what}", path=first.path, line=first.line, fix=first.fix or None)
 
 
 def _sound(texts: Sequence[str]) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from veilmeter.core.errors import InputError, Problem, refuse
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.data.formats.vector_file import Found, Loaded, judge
+from veilmeter.data.formats.vector_file import Loaded, RawVectors, usable
 
 KNOWN = (
     "an x-vector folder (xvector.scp with meta/), .scp, .ark, .npz, .h5, .parquet, "
@@ -29,7 +29,7 @@ def read_embeddings(path: str | Path, *, strict: bool = True) -> Embeddings:
 
 def load_embeddings(path: str | Path) -> Loaded:
     """The usable embeddings, and what was left out and why."""
-    return judge(find(path))
+    return usable(find(path))
 
 
 def check_embeddings(path: str | Path) -> tuple[Embeddings | None, list[Problem]]:
@@ -47,7 +47,7 @@ def is_embeddings(path: str | Path) -> bool:
     return _reader(Path(path)) is not None
 
 
-def find(path: str | Path) -> Found:
+def find(path: str | Path) -> RawVectors:
     """What is in the file or folder, not yet judged."""
     root = Path(path)
     if not root.exists():
@@ -58,7 +58,7 @@ def find(path: str | Path) -> Found:
     return reader(root)
 
 
-def _reader(path: Path) -> Callable[[Path], Found] | None:
+def _reader(path: Path) -> Callable[[Path], RawVectors] | None:
     from veilmeter.data.formats import kaldi, parquet, speaker_vectors
     from veilmeter.data.formats.dataset import holds_audio
 
@@ -99,8 +99,8 @@ def _reader(path: Path) -> Callable[[Path], Found] | None:
     }.get(path.suffix)
 
 
-def _never(form: str) -> Callable[[Path], Found]:
-    def refuse(path: Path) -> Found:
+def _never(form: str) -> Callable[[Path], RawVectors]:
+    def refuse(path: Path) -> RawVectors:
         raise InputError(f"this is no {form} file, though its name says so", path=path)
 
     return refuse

@@ -32,7 +32,7 @@ KEEP = 1 << 24  # keep who beats whom (for the both-roles jackknife) up to this 
 Progress = Callable[[int, int], None]
 
 
-class Rows(Protocol):
+class VectorRows(Protocol):
     """Vectors that can be had in part: an array or a memory-mapped file."""
 
     @property
@@ -218,7 +218,7 @@ def better_impostors(scores: ArrayLike, own: ArrayLike) -> NDArray[np.int64]:
 def count_better(
     test: NDArray[np.float32],
     own: NDArray[np.int64],
-    enrol: Rows,
+    enrol: VectorRows,
     *,
     groups: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
     beats: NDArray[np.bool_] | None = None,

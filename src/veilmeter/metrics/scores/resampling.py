@@ -28,7 +28,7 @@ WORTH_SENDING = 200_000_000  # weights of trials in all replicates, three second
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class TrialPlaces:
     """Where the sorted trials of both classes fall: groups, bins of D_sys, costs, and the people of each trial."""
 
     groups: Groups
@@ -53,7 +53,7 @@ class _Cells:
         return len(self.costs)
 
 
-def layout(scores: Scores, groups: Groups, edges: Floats) -> Layout:
+def layout(scores: Scores, groups: Groups, edges: Floats) -> TrialPlaces:
     """Prepare the trials of `scores`, whose speakers are known, for reweighting."""
     coarse = _coarser(groups)
     cells = []
@@ -70,7 +70,7 @@ def layout(scores: Scores, groups: Groups, edges: Floats) -> Layout:
         starts, filled = _runs(np.searchsorted(coarse.upper, ordered, side="left"))
         in_bin = np.clip(np.searchsorted(edges, ordered, side="right") - 1, 0, len(edges) - 2)
         cells.append(_Cells(enrol, test, starts, filled, *_runs(in_bin), softplus(sign * ordered)))
-    return Layout(coarse, cells[0], cells[1], len(edges) - 1)
+    return TrialPlaces(coarse, cells[0], cells[1], len(edges) - 1)
 
 
 def _runs(numbers: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -109,7 +109,9 @@ def by_person(cells: _Cells, drawn: Floats) -> Floats:
     return weights
 
 
-def statistics(place: Layout, target_weights: Floats, impostor_weights: Floats, eer_method: str) -> dict[str, Floats]:
+def statistics(
+    place: TrialPlaces, target_weights: Floats, impostor_weights: Floats, eer_method: str
+) -> dict[str, Floats]:
     """Every measure for each column of weights; NaN where a class got no weight."""
     t = _summed(target_weights, place.target_cells.starts, place.target_cells.groups, len(place.groups.targets))
     n = _summed(impostor_weights, place.impostor_cells.starts, place.impostor_cells.groups, len(place.groups.targets))
@@ -172,7 +174,7 @@ def _summed(weights: Floats, starts: NDArray[np.intp], cells: NDArray[np.intp], 
     return out
 
 
-def _d_sys(place: Layout, target_weights: Floats, impostor_weights: Floats) -> Floats:
+def _d_sys(place: TrialPlaces, target_weights: Floats, impostor_weights: Floats) -> Floats:
     t = _summed(target_weights, place.target_cells.bin_starts, place.target_cells.bins, place.bins)
     n = _summed(impostor_weights, place.impostor_cells.bin_starts, place.impostor_cells.bins, place.bins)
     return verification.d_sys_of_counts(t, n)
@@ -266,7 +268,7 @@ class _Work:
     What a chunk gives does not depend on who measures it, nor on the chunks beside it.
     """
 
-    place: Layout
+    place: TrialPlaces
     people: int
     seed: int
     chunk: int
@@ -294,7 +296,7 @@ def _measure(work: _Work) -> dict[str, Floats]:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _of_draws(place: Layout, drawn: Floats, eer_method: str) -> dict[str, Floats]:
+def _of_draws(place: TrialPlaces, drawn: Floats, eer_method: str) -> dict[str, Floats]:
     return statistics(place, by_person(place.target_cells, drawn), by_person(place.impostor_cells, drawn), eer_method)
 
 

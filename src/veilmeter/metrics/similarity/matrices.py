@@ -57,14 +57,14 @@ class SimilarityMatrix:
 
     def similarity(self, form: Form = "geometric") -> Floats:
         """Sim(i, j), between 0 and 1."""
-        found: Floats = np.exp(self.log_posterior) if form == "geometric" else sigmoid(self.llr)
-        return found
+        similarities: Floats = np.exp(self.log_posterior) if form == "geometric" else sigmoid(self.llr)
+        return similarities
 
     def log_similarity(self, form: Form = "geometric") -> Floats:
         """log2 Sim(i, j) in bits, without passing through Sim, which may underflow."""
         natural = self.log_posterior if form == "geometric" else -softplus(-self.llr)
-        found: Floats = natural / np.log(2)
-        return found
+        bits: Floats = natural / np.log(2)
+        return bits
 
 
 def d_diag(matrix: ArrayLike) -> float:
@@ -143,8 +143,8 @@ class Similarity:
         m = self.similarities[kind]
         n = len(m)
         own = m.diagonal()
-        found: Floats = own - (m.sum(0) + m.sum(1) - 2 * own) / (2 * (n - 1))
-        return found
+        dominance: Floats = own - (m.sum(0) + m.sum(1) - 2 * own) / (2 * (n - 1))
+        return dominance
 
     def estimates(self, *, system: str | None = None) -> dict[str, Estimate]:
         """DeID, G_VD and D_diag with intervals, if there are `spreads`; see `similarity_estimates`."""
@@ -187,6 +187,30 @@ def similarity(
         raise InputError(f"there are no pairs {pairs!r}", fix="choose all or vpc")
     if o.shape[0] != p.shape[0] or o.shape[0] != len(speakers) or o.ndim != 2 or p.ndim != 2:
         raise InputError(f"{len(speakers)} utterances can't have vectors of shapes {o.shape} and {p.shape}")
+    names, code = _numbered(speakers)
+    if scorer is None:
+        o, p, scorer = _unit(o), _unit(p), _product
+    layout = SpeakerRectangles.of(code)
+    matrices: dict[Kind, SimilarityMatrix] = {}
+    around: dict[Kind, Spread] = {}
+    triples: list[tuple[Kind, Any, Any]] = [("OO", o, o), ("OP", o, p), ("PP", p, p)]
+    for done, (kind, first, second) in enumerate(triples):
+        if progress is not None:
+            progress(done, 3)
+        ordered = layout.arranged(_scores(scorer, first, second), mirrored=kind == "OP" and pairs == "vpc")
+        matrices[kind] = _matrix(ordered, layout, kind, pairs)
+        if spreads:
+            around[kind] = spread(
+                ordered, layout, matrices[kind], form=form, pairs=pairs, seed=(seed, done), engine=engine
+            )
+        del ordered
+    if progress is not None:
+        progress(3, 3)
+    return Similarity(names, matrices["OO"], matrices["OP"], matrices["PP"], form, pairs, len(code), around)
+
+
+def _numbered(speakers: Sequence[str] | NDArray[np.object_]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """The names in the order of their first utterances, and the number of each utterance's name."""
     if len(speakers) > MOST_UTTERANCES:
         raise InputError(
             f"{len(speakers):,} utterances make {len(speakers) ** 2:.1e} pairs, more than memory holds",
@@ -203,31 +227,16 @@ def similarity(
             f"{len(alone)} speakers have a single utterance and so no similarity with themselves, such as {alone[0]!r}",
             fix="leave them out",
         )
-    if scorer is None:
-        o, p, scorer = _unit(o), _unit(p), _product
-    layout = Layout.of(code)
-    found: dict[Kind, SimilarityMatrix] = {}
-    around: dict[Kind, Spread] = {}
-    triples: list[tuple[Kind, Any, Any]] = [("OO", o, o), ("OP", o, p), ("PP", p, p)]
-    for done, (kind, first, second) in enumerate(triples):
-        if progress is not None:
-            progress(done, 3)
-        scores = scorer(first, second)
-        if scores.shape != (len(code), len(code)):
-            raise InputError(f"the scorer gave an array of shape {scores.shape} for {len(code)} utterances")
-        if not np.isfinite(scores).all():
-            raise InputError("the scorer gave scores that are not finite")
-        ordered = layout.arranged(scores, mirrored=kind == "OP" and pairs == "vpc")
-        del scores
-        found[kind] = _matrix(ordered, layout, kind, pairs)
-        if spreads:
-            around[kind] = spread(
-                ordered, layout, found[kind], form=form, pairs=pairs, seed=(seed, done), engine=engine
-            )
-        del ordered
-    if progress is not None:
-        progress(3, 3)
-    return Similarity(tuple(codes), found["OO"], found["OP"], found["PP"], form, pairs, len(code), around)
+    return tuple(codes), code
+
+
+def _scores(scorer: Scorer, first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.floating]:
+    scores = scorer(first, second)
+    if scores.shape != (len(first), len(second)):
+        raise InputError(f"the scorer gave an array of shape {scores.shape} for {len(first)} utterances")
+    if not np.isfinite(scores).all():
+        raise InputError("the scorer gave scores that are not finite")
+    return scores
 
 
 def _rows(
@@ -259,7 +268,7 @@ def _product(a: NDArray[np.floating], b: NDArray[np.floating]) -> NDArray[np.flo
     return np.asarray(a @ b.T)
 
 
-def _matrix(ordered: NDArray[np.floating], layout: Layout, kind: Kind, pairs: Pairs) -> SimilarityMatrix:
+def _matrix(ordered: NDArray[np.floating], layout: SpeakerRectangles, kind: Kind, pairs: Pairs) -> SimilarityMatrix:
     half = kind != "OP" or pairs == "vpc"  # a symmetric matrix: each pair once
     targets, impostors = layout.split(ordered, half=half)
     calibration = _calibrate(targets, impostors, weight=2.0 if half and pairs == "all" else 1.0)
@@ -280,7 +289,7 @@ def _calibrate(targets: NDArray[np.floating], impostors: NDArray[np.floating], *
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class SpeakerRectangles:
     """Utterances sorted by speaker, so that a pair of speakers is a rectangle of the score matrix."""
 
     order: NDArray[np.int64]
@@ -290,11 +299,11 @@ class Layout:
     sorted: bool
 
     @staticmethod
-    def of(speakers: NDArray[np.int64]) -> Layout:
+    def of(speakers: NDArray[np.int64]) -> SpeakerRectangles:
         order = np.argsort(speakers, kind="stable")
         ends = np.cumsum(np.bincount(speakers))
         starts = np.append(0, ends[:-1])
-        return Layout(order, starts, ends, speakers[order], bool((np.diff(speakers) >= 0).all()))
+        return SpeakerRectangles(order, starts, ends, speakers[order], bool((np.diff(speakers) >= 0).all()))
 
     def arranged(self, scores: NDArray[np.floating], *, mirrored: bool) -> NDArray[np.floating]:
         """The scores in this order; with `mirrored`, that of (i, j), i < j in listing order, stands for (j, i) too."""

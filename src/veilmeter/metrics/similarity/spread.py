@@ -19,7 +19,7 @@ from veilmeter.core.engine import Engine, ordered, stretches, worth
 from veilmeter.metrics.calibration import pool_starts, sigmoid, softplus
 
 if TYPE_CHECKING:
-    from veilmeter.metrics.similarity.matrices import Form, Kind, Layout, Pairs, SimilarityMatrix
+    from veilmeter.metrics.similarity.matrices import Form, Kind, Pairs, SimilarityMatrix, SpeakerRectangles
 
 Floats = NDArray[np.float64]
 
@@ -41,7 +41,7 @@ class Spread:
 
 def spread(
     scores: NDArray[np.floating],
-    layout: Layout,
+    layout: SpeakerRectangles,
     matrix: SimilarityMatrix,
     *,
     form: Form,
@@ -80,7 +80,7 @@ class _Shared:
     """What every resample of one matrix needs; totals are the bins of all target and impostor pairs."""
 
     codes: NDArray[np.uint16]
-    layout: Layout
+    layout: SpeakerRectangles
     kind: Kind
     form: Form
     weight: float
@@ -140,7 +140,7 @@ def _binned(scores: NDArray[np.floating]) -> NDArray[np.uint16]:
     return codes
 
 
-def _histograms(codes: NDArray[np.uint16], layout: Layout, *, symmetric: bool) -> tuple[Floats, Floats]:
+def _histograms(codes: NDArray[np.uint16], layout: SpeakerRectangles, *, symmetric: bool) -> tuple[Floats, Floats]:
     """For each speaker the bins of their target pairs, and of the impostor pairs with them on either side."""
     people = len(layout.starts)
     targets, rows, columns = (np.zeros((people, BINS)) for _ in range(3))
@@ -173,7 +173,11 @@ def _valued(llrs: Floats, form: Form) -> Floats:
 
 
 def _slopes(
-    codes: NDArray[np.uint16], layout: Layout, matrix: SimilarityMatrix, form: Form, counts: NDArray[np.floating]
+    codes: NDArray[np.uint16],
+    layout: SpeakerRectangles,
+    matrix: SimilarityMatrix,
+    form: Form,
+    counts: NDArray[np.floating],
 ) -> tuple[Floats, Floats]:
     """How D_diag, plain and in the log domain, changes with the value that each bin is given."""
     people = len(layout.starts)
