@@ -9,6 +9,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,10 +17,12 @@ from veilmeter.anonymizers.base import Anonymizer, Batches, Draw, NeedsCorpus, N
 from veilmeter.anonymizers.manifest import Entry, Journal, read_manifest, write_manifest
 from veilmeter.anonymizers.planning import Item, check_places, check_settings, plan
 from veilmeter.anonymizers.side_files import write_side_files
+from veilmeter.anonymizers.timings import NO_EFFORT, Effort, Timings, read_timings, write_timings
 from veilmeter.anonymizers.treatment import NOT_ANONYMIZED, Treated, Treatment, file_hash
 from veilmeter.core.engine import Engine, Here
-from veilmeter.core.errors import InputError, Problem, refuse
+from veilmeter.core.errors import InputError, Problem, VeilmeterError, refuse
 from veilmeter.core.files import make_folder, only_one
+from veilmeter.core.processor_time import TimedEngine
 from veilmeter.core.user_code import loaded_files
 from veilmeter.data.corpus import Corpus
 from veilmeter.data.formats.locate import inside
@@ -118,8 +121,9 @@ def anonymize_corpus(
         before = (read_manifest(place) if place.exists() else {}) | journal.read()
         if not (before or overwrite or journal.path.exists()):
             _check_empty(folder, place)
+        timed = TimedEngine(engine)
         if isinstance(anonymizer, NeedsCorpus):
-            anonymizer = anonymizer.prepared(corpus, engine)
+            anonymizer = anonymizer.prepared(corpus, timed)
         items = plan(corpus, anonymizer, audio, before)
         if not overwrite:
             check_settings(items, folder)
@@ -128,8 +132,8 @@ def anonymize_corpus(
         if isinstance(anonymizer, NeedsFolder):
             anonymizer = anonymizer.working_in(folder / WORK)
         journal.open(before.values())
+        watch = _Watch(journal, strict, progress, len(items))
         try:
-            watch = _Watch(journal, strict, progress, len(items))
             outcomes = _run(items, anonymizer, folder, max_seconds, engine, watch)
             entries = [outcome.entry for outcome in outcomes]
             outputs = {entry.utterance: Path(entry.output) for entry in entries if entry.output is not None}
@@ -142,6 +146,7 @@ def anonymize_corpus(
             raise
         finally:
             shutil.rmtree(folder / WORK, ignore_errors=True)
+            _note_timings(folder, anonymizer, timed.seconds, watch)
         journal.close(remove=True)
     return _summary(corpus, folder, place, outcomes, before, removed)
 
@@ -191,16 +196,25 @@ class _Watch:
         self._journal, self._strict, self._progress, self._total = journal, strict, progress, total
         self._done = 0
         self._failures: list[Problem] = []
+        self.effort = NO_EFFORT  # of the system, on what this run made
+        self.kept, self.speech_seconds = 0, 0.0
 
     def note(self, outcome: Treated) -> None:
         if not outcome.kept:
             self._journal.add(outcome.entry)
+        self.effort += outcome.effort
+        self.kept += outcome.kept
+        self.speech_seconds += outcome.entry.seconds or 0.0
         self._done += 1
         if self._strict and outcome.entry.output is None:
             raise _strict(outcome.problems[0])
         self._count_failures(outcome)
         if self._progress is not None:
             self._progress(self._done, self._total)
+
+    @property
+    def is_complete(self) -> bool:
+        return self._done == self._total
 
     def _count_failures(self, outcome: Treated) -> None:
         """A system that fails on one recording after the other, the same way, will fail on all of them."""
@@ -235,6 +249,16 @@ def _run(
             outcomes[outcome.entry.utterance] = outcome
             watch.note(outcome)
     return [outcomes[item.planned.utterance] for item in items]
+
+
+def _note_timings(folder: Path, anonymizer: Anonymizer, preparing: float, watch: _Watch) -> None:
+    """How long the system worked, a stopped run included. Where nothing was made, what is known stays."""
+    if not watch.effort.speech_seconds:
+        return
+    prepared = Effort(preparing, watch.speech_seconds) if watch.is_complete else NO_EFFORT
+    timings = Timings(anonymizer.name, anonymizer.version, prepared, watch.effort)
+    with suppress(VeilmeterError):  # no run should fail, or hide why it failed, because of how long it took
+        write_timings(folder, timings.after(read_timings(folder) if watch.kept else None))
 
 
 def _strict(problem: Problem) -> InputError:

@@ -14,8 +14,10 @@ import numpy as np
 from veilmeter.anonymizers.base import Anonymizer, Batches, Output, Samples
 from veilmeter.anonymizers.manifest import Entry
 from veilmeter.anonymizers.planning import Item
+from veilmeter.anonymizers.timings import NO_EFFORT, Effort
 from veilmeter.core.errors import InputError, Problem, VeilmeterError
 from veilmeter.core.files import sha256
+from veilmeter.core.processor_time import ProcessorClock
 from veilmeter.core.user_code import load_files
 from veilmeter.speech.audio import (
     RATE,
@@ -36,11 +38,12 @@ NOT_ANONYMIZED = "not-anonymized"
 
 @dataclass(frozen=True, slots=True)
 class Treated:
-    """`kept` is True where an earlier run had done the same."""
+    """`kept` is True where an earlier run had done the same; `effort` is what the system spent on it."""
 
     entry: Entry
     problems: list[Problem]
     kept: bool = False
+    effort: Effort = NO_EFFORT
 
 
 _unpacked: dict[str, Anonymizer] = {}
@@ -88,13 +91,15 @@ class Treatment:
         """Recordings are read one by one as the system takes them, so that a batch need not fit into memory."""
         failures: list[tuple[int, Treated]] = []
         read: list[tuple[int, Item, Entry, Recording]] = []
+        clock = ProcessorClock()
 
         def recordings() -> Iterator[tuple[Samples, dict[str, Any]]]:
             for number, item in waiting:
                 path = item.utterance.path
-                entry = replace(item.planned, source_sha256=file_hash(path))
                 try:
-                    recording = read_recording(path, stretch=item.utterance.stretch, max_seconds=self.max_seconds)
+                    with clock.paused():
+                        entry = replace(item.planned, source_sha256=file_hash(path))
+                        recording = read_recording(path, stretch=item.utterance.stretch, max_seconds=self.max_seconds)
                     if item.refusal:
                         raise InputError(item.refusal)
                 except InputError as error:
@@ -104,30 +109,15 @@ class Treatment:
                 read.append((number, item, replace(entry, seconds=len(recording.samples) / RATE), facts))
                 yield recording.samples, dict(entry.parameters)
 
-        for place, result in enumerate(self._anonymized(recordings())):
+        for place, result in enumerate(_timed(_anonymized(self._unpack(), recordings()), clock)):
             number, item, entry, facts = read[place]
             path = item.utterance.path
             if isinstance(result, InputError):
-                yield number, _failed(replace(entry, seconds=None), result, path)
+                outcome = _failed(replace(entry, seconds=None), result, path)
             else:
-                yield number, self._written(entry, result, facts, path)
+                outcome = self._written(entry, result, facts, path)
+            yield number, replace(outcome, effort=Effort(clock.lap(), entry.seconds or 0.0))
         yield from failures
-
-    def _anonymized(self, recordings: Iterator[tuple[Samples, dict[str, Any]]]) -> Iterator[Output | InputError]:
-        anonymizer = self._unpack()
-        if isinstance(anonymizer, Batches):
-            for result in anonymizer.anonymize_batch(recordings):
-                yield result if isinstance(result, InputError) else _checked(anonymizer.name, result)
-            return
-        for samples, parameters in recordings:
-            try:
-                yield _checked(anonymizer.name, anonymizer.anonymize(samples, parameters))
-            except InputError as error:
-                yield error
-            except (VeilmeterError, MemoryError):
-                raise
-            except Exception as error:  # a stranger's system: one utterance fails, not the run
-                yield InputError(f"{anonymizer.name} failed: {type(error).__name__}: {error}")
 
     def _unpack(self) -> Anonymizer:
         key = hashlib.sha256(self.packed).hexdigest()
@@ -156,6 +146,34 @@ class Treatment:
         remarks = tuple({"kind": problem.kind, "what": problem.what} for problem in problems)
         done = replace(entry, output_sha256=file_hash(target), seconds=seconds, gain=gain, problems=remarks)
         return Treated(done, problems)
+
+
+def _timed(results: Iterator[Output | InputError], clock: ProcessorClock) -> Iterator[Output | InputError]:
+    """The same, while the clock counts what it takes to get them."""
+    while True:
+        with clock.running():
+            result = next(results, None)
+        if result is None:
+            return
+        yield result
+
+
+def _anonymized(
+    anonymizer: Anonymizer, recordings: Iterator[tuple[Samples, dict[str, Any]]]
+) -> Iterator[Output | InputError]:
+    if isinstance(anonymizer, Batches):
+        for result in anonymizer.anonymize_batch(recordings):
+            yield result if isinstance(result, InputError) else _checked(anonymizer.name, result)
+        return
+    for samples, parameters in recordings:
+        try:
+            yield _checked(anonymizer.name, anonymizer.anonymize(samples, parameters))
+        except InputError as error:
+            yield error
+        except (VeilmeterError, MemoryError):
+            raise
+        except Exception as error:  # a stranger's system: one utterance fails, not the run
+            yield InputError(f"{anonymizer.name} failed: {type(error).__name__}: {error}")
 
 
 def _checked(name: str, result: Samples | Output) -> Output | InputError:

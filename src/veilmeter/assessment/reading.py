@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from veilmeter.anonymizers.timings import real_time_factor
 from veilmeter.assessment.attacker_runs import (
     RUNS,
     SystemRuns,
@@ -199,6 +200,15 @@ class Reader:
         if not corpora:
             raise InputError(f"{why}, and the {role} speech is vectors", fix="give recordings, or --attacker-run")
         return corpora
+
+    def real_time_factor(self) -> float | None:
+        """Of the release, where veilmeter made it, else of the attackers' runs."""
+        roles = [role for role in self.speech if role.startswith("attacker_run")]
+        for chosen in (["anonymized"], roles):
+            roots = {corpus.root for role in chosen for corpus in self.speech[role].corpora}
+            if (factor := real_time_factor(sorted(roots))) is not None:
+                return factor
+        return None
 
     # --- extractors of attackers' own
 

@@ -36,12 +36,14 @@ LEFT_OUT = "left_out.jsonl"
 @dataclass(frozen=True, eq=False)
 class Assessment:
     """`results` are what was found; `folder` is where they were written, if anywhere; `left_out` how many recordings
-    were given and could not be assessed."""
+    were given and could not be assessed. `timings` are the seconds of each stage and `real_time_factor` the processor
+    seconds for a second of speech, where veilmeter ran the anonymizer; both differ between runs, results do not."""
 
     results: Results
     folder: Path | None = None
     timings: dict[str, float] = field(default_factory=dict)
     left_out: int = 0
+    real_time_factor: float | None = None
 
     @property
     def trustworthy(self) -> bool:
@@ -289,12 +291,19 @@ class _AssessmentRun:
         outcome = FinishedRun(case, plan, done, reader.speech, tuple(reader.warnings), had, heard)
         results = concluded(outcome, self.settings, without_place(self.argv))
         left_out = sum(len(speech.left_out) for speech in reader.speech.values()) + len(case.matched.left_out)
+        factor = reader.real_time_factor()
         if self.folder is not None:
-            results = self.write(results, plan, done)
+            results = self.write(results, plan, done, factor)
             write_left_out(self.folder / LEFT_OUT, reader.speech, case.matched)
-        return Assessment(results, self.folder, self.timings, left_out)
+        return Assessment(results, self.folder, self.timings, left_out, factor)
 
-    def write(self, results: Results, plan: AssessmentPlan, done: Mapping[str, tuple[TaskResult, Arrays]]) -> Results:
+    def write(
+        self,
+        results: Results,
+        plan: AssessmentPlan,
+        done: Mapping[str, tuple[TaskResult, Arrays]],
+        factor: float | None,
+    ) -> Results:
         """The tables, the results, and how long it took. The folder is this run's: what an earlier one wrote goes."""
         assert self.folder is not None
         written = write_tables(self.folder / "tables", results, plan.jobs, done)
@@ -309,6 +318,7 @@ class _AssessmentRun:
             {
                 "seconds": self.timings,
                 "total": round(time.monotonic() - self.started, 3),
+                "real_time_factor": factor,
                 "command": self.argv,
                 "workers": self.engine.workers,
                 "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

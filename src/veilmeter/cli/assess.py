@@ -229,6 +229,9 @@ def command(
         from veilmeter.cli.verdict import print_verdict
 
         print_verdict(assessment.results, folder, report)
+        if assessment.real_time_factor is not None:
+            factor = f"{assessment.real_time_factor:.3g} processor seconds per second of speech"
+            print(f"Real-time factor of the anonymizer: {factor} (timings.json)")
     if assessment.left_out:
         raise typer.Exit(Exit.LEFT_OUT)
 

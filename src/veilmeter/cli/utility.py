@@ -56,6 +56,7 @@ def command(
     """
     from contextlib import closing
 
+    from veilmeter.anonymizers.timings import real_time_factor
     from veilmeter.assessment.settings import Settings
     from veilmeter.assessment.sources import read_source
     from veilmeter.assessment.utility import UtilitySettings, measure_utility
@@ -72,7 +73,10 @@ def command(
         groups=tuple(by or ("gender",)), offline=offline,
     )  # fmt: skip
     with closing(open_engine(jobs, cluster)) as engine, shown("listening", quiet=quiet) as progress:
-        found = measure_utility(before, after, chosen, engine=engine, say=stages(quiet=quiet), progress=progress)
+        found = measure_utility(
+            before, after, chosen,
+            engine=engine, say=stages(quiet=quiet), progress=progress, real_time_factor=real_time_factor([after.root]),
+        )  # fmt: skip
     inputs = {
         "original": {"path": str(original), "layout": before.layout, "utterances": len(before)},
         "anonymized": {"path": str(anonymized), "layout": after.layout, "utterances": len(after)},

@@ -1,0 +1,89 @@
+"""How long an anonymizer worked, beside what it made and never in it: a run repeated gives the same bytes, not the same
+times."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from veilmeter.core.files import write_json
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """Processor seconds that were spent on so many seconds of speech."""
+
+    processor_seconds: float = 0.0
+    speech_seconds: float = 0.0
+
+    def __add__(self, other: Effort) -> Effort:
+        return Effort(self.processor_seconds + other.processor_seconds, self.speech_seconds + other.speech_seconds)
+
+    @property
+    def rate(self) -> float:
+        return self.processor_seconds / self.speech_seconds if self.speech_seconds > 0 else 0.0
+
+
+NO_EFFORT = Effort()
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """What went into an output folder: `preparing` over the whole corpus, such as listening to every speaker first, and
+    `anonymizing` one recording after the other. Reading and writing audio files is not counted."""
+
+    system: str
+    version: str
+    preparing: Effort = NO_EFFORT
+    anonymizing: Effort = NO_EFFORT
+
+    @property
+    def real_time_factor(self) -> float | None:
+        """Processor seconds for a second of speech; None where nothing was timed."""
+        return self.preparing.rate + self.anonymizing.rate if self.anonymizing.speech_seconds > 0 else None
+
+    def after(self, earlier: Timings | None) -> Timings:
+        """With what the earlier runs took that this one went on from. Each run prepares anew: the longest counts."""
+        if earlier is None or (earlier.system, earlier.version) != (self.system, self.version):
+            return self
+        preparing = max(self.preparing, earlier.preparing, key=lambda effort: effort.rate)
+        return Timings(self.system, self.version, preparing, earlier.anonymizing + self.anonymizing)
+
+
+def timings_path(out: str | Path) -> Path:
+    """Where the timings of an output folder lie: beside it, as the manifest does.
+
+    >>> timings_path("data/libri-anon").as_posix()
+    'data/libri-anon.timings.json'
+    """
+    folder = Path(os.path.abspath(out)) if Path(out).name in ("", "..") else Path(out)
+    return folder.with_name(folder.name + ".timings.json")
+
+
+def read_timings(out: str | Path) -> Timings | None:
+    """The timings of a folder that veilmeter made; None without any, or where they can't be read: nothing rests on
+    them."""
+    try:
+        form = json.loads(timings_path(out).read_text(encoding="utf-8"))
+        efforts = (Effort(**{key: float(value) for key, value in form[name].items()}) for name in _EFFORTS)
+        return Timings(str(form["system"]), str(form["version"]), *efforts)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def real_time_factor(folders: Iterable[str | Path]) -> float | None:
+    """Of all the folders that veilmeter made, each by how much speech it holds; None if it made none of them."""
+    known = [timings for timings in map(read_timings, folders) if timings is not None]
+    timed = [(timings.real_time_factor, timings.anonymizing.speech_seconds) for timings in known]
+    total = sum(seconds for factor, seconds in timed if factor is not None)
+    return sum(factor * seconds for factor, seconds in timed if factor is not None) / total if total else None
+
+
+def write_timings(out: str | Path, timings: Timings) -> None:
+    write_json(timings_path(out), {**asdict(timings), "real_time_factor": timings.real_time_factor})
+
+
+_EFFORTS = ("preparing", "anonymizing")
