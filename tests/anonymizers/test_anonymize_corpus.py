@@ -60,7 +60,7 @@ def test_layout_ids_and_samples(folder_corpus: Path, tmp_path: Path) -> None:
     before = read_corpus(folder_corpus)
     assert list(before.by_id) == list(again.by_id)
     assert len(again) == 12
-    assert (done.done, done.made, done.kept, done.failed) == (12, 12, 0, ())
+    assert (done.done, done.written, done.kept, done.failed) == (12, 12, 0, ())
     source, output = before.utterances[5], again.utterances[5]
     assert output.path.suffix == ".flac"
     expected = mcadams(read_audio(source.path), 0.8)
@@ -103,7 +103,7 @@ def test_a_second_run_does_nothing(folder_corpus: Path, tmp_path: Path) -> None:
     run(folder_corpus, tmp_path / "out")
     before = state(tmp_path / "out"), (tmp_path / "out.manifest.jsonl").read_bytes()
     done = run(folder_corpus, tmp_path / "out")
-    assert (done.made, done.kept) == (0, 12)
+    assert (done.written, done.kept) == (0, 12)
     assert before == (state(tmp_path / "out"), (tmp_path / "out.manifest.jsonl").read_bytes())
 
 
@@ -115,7 +115,7 @@ def test_only_what_changed_is_done_again(folder_corpus: Path, tmp_path: Path, ma
     (folder_corpus / "s2/u3.wav").unlink()
     write_audio(folder_corpus / "s3/u0.wav", make_voice(98))
     done = run(folder_corpus, tmp_path / "out")
-    assert (done.made, done.kept, done.removed) == (4, 8, 1)
+    assert (done.written, done.kept, done.removed) == (4, 8, 1)
     assert not (tmp_path / "out/s2/u3.flac").exists()
     run(folder_corpus, tmp_path / "fresh")
     assert sha256(tmp_path / "out") == sha256(tmp_path / "fresh")
@@ -128,7 +128,7 @@ def test_other_settings_are_refused_or_overwrite(folder_corpus: Path, tmp_path: 
         with pytest.raises(InputError, match=r"made with halved 1 \(factor 0\.5"):
             run(folder_corpus, tmp_path / "out", **change)
     done = run(folder_corpus, tmp_path / "out", Halved(0.25), audio="wav", overwrite=True)
-    assert (done.made, done.removed) == (12, 12)
+    assert (done.written, done.removed) == (12, 12)
     run(folder_corpus, tmp_path / "fresh", Halved(0.25), audio="wav")
     assert sha256(tmp_path / "out") == sha256(tmp_path / "fresh")
 
@@ -251,7 +251,7 @@ def test_outputs_that_nobody_could_use_are_failures(folder_corpus: Path, tmp_pat
     for path in list(folder_corpus.rglob("*.wav"))[5:]:
         path.unlink()
     done = run(folder_corpus, tmp_path / "out", Function(how))
-    assert (done.made, len(done.failed)) == (0, 5)
+    assert (done.written, len(done.failed)) == (0, 5)
     assert said in done.failed[0].what
     assert not list((tmp_path / "out").rglob("*.flac"))
 
@@ -275,7 +275,7 @@ def test_a_full_disk_stops_the_run_and_it_goes_on_later(
             run(folder_corpus, tmp_path / "out")
     assert not list((tmp_path / "out").rglob("*.part"))
     done = run(folder_corpus, tmp_path / "out")
-    assert (done.kept, done.made) == (7, 5)
+    assert (done.kept, done.written) == (7, 5)
     run(folder_corpus, tmp_path / "fresh")
     assert sha256(tmp_path / "out") == sha256(tmp_path / "fresh")
 

@@ -35,7 +35,7 @@ def levels(one: Assessment) -> dict[str, str]:
 
 
 def eers(one: Assessment) -> dict[str, float]:
-    estimates = {name: attacker.estimates.one("eer") for name, attacker in one.results.attackers.items()}
+    estimates = {name: attacker.estimates.single("eer") for name, attacker in one.results.attackers.items()}
     return {name: estimate.value for name, estimate in estimates.items() if estimate is not None}
 
 

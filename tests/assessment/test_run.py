@@ -47,7 +47,7 @@ def eers(results: Results) -> dict[str, float]:
 
 
 def estimate_of(results: Results, attacker: str, measure: str = "eer") -> Estimate:
-    estimate = results.attackers[attacker].estimates.one(measure)
+    estimate = results.attackers[attacker].estimates.single(measure)
     assert estimate is not None
     return estimate
 

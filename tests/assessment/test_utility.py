@@ -85,7 +85,7 @@ def settings(tmp_path: Path) -> UtilitySettings:
 
 
 def value(part: Part, name: str) -> float:
-    found = part.estimates.one(name)
+    found = part.estimates.single(name)
     assert isinstance(found, Estimate)
     return found.value
 
@@ -106,7 +106,7 @@ def test_known_errors_against_the_transcript_of_the_original(tmp_path: Path, set
     assert part.details["deleted_words"] == 1
     assert value(part, "duration_ratio") == pytest.approx(1.0)
     assert value(part, "level_difference") == pytest.approx(20 * np.log10(0.5), abs=0.5)
-    assert part.by["gender"]["f"].one("wer").value == pytest.approx(100 / 8)  # type: ignore[union-attr]
+    assert part.by["gender"]["f"].single("wer").value == pytest.approx(100 / 8)  # type: ignore[union-attr]
     assert [row["wer"] for row in part.details["people"]] == pytest.approx([12.5, 12.5])
     assert "of 100 words a recognizer gets 12" in use_sentence(part)
     assert still_speech(part).passed is True

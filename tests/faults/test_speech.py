@@ -143,7 +143,7 @@ def test_a_clock_that_jumps(
     for file in (tmp_path / "anon").rglob("*.flac"):
         os.utime(file, (YEARS[0],) * 2)
     again = anonymize_corpus(read_corpus(root), tmp_path / "anon", system)
-    assert (again.made, again.kept) == (0, 12)
+    assert (again.written, again.kept) == (0, 12)
 
 
 def test_a_second_embed_is_refused(speech: Path, own_extractor: str, tmp_path: Path, command: Command) -> None:
@@ -192,7 +192,7 @@ def test_a_journal_that_is_cut_off(speech: Path, own_extractor: str, tmp_path: P
     manifest.unlink()
     (tmp_path / "out.manifest.jsonl.part").write_text("".join(lines[:5]) + lines[5][:40])
     done = anonymize_corpus(corpus, tmp_path / "out", system)
-    assert (done.kept, done.made) == (5, 7)
+    assert (done.kept, done.written) == (5, 7)
     assert [json.loads(line) for line in manifest.read_text().splitlines()] == [json.loads(line) for line in lines]
 
 

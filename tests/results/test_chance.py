@@ -33,7 +33,7 @@ def test_figures_get_their_probability_and_agreeing_intervals() -> None:
     (women,) = results.attackers["ignorant"].by["gender"]["f"]
     assert women.extra[P_ADJUSTED] == 0.004 / JOINT_SHARE
     assert women.interval == point.interval
-    d_ece = estimates.one("d_ece")
+    d_ece = estimates.single("d_ece")
     assert d_ece is not None
     assert (d_ece.null, d_ece.null_range) == (0.01, (0.0, 0.03))
     assert d_ece.extra[f"flipped_{P_ADJUSTED}"] == 0.6 / JOINT_SHARE
@@ -48,7 +48,7 @@ def test_figures_get_their_probability_and_agreeing_intervals() -> None:
 def test_scores_of_another_system_are_not_tested_by_these_people() -> None:
     holder = attacker("ignorant", D_ECE, sources={"d_ece": "scores"})
     results = with_chance(replace(sample(), attackers={"ignorant": holder}), JOINT)
-    assert results.attackers["ignorant"].estimates.one("d_ece") == D_ECE
+    assert results.attackers["ignorant"].estimates.single("d_ece") == D_ECE
 
 
 def test_nothing_relabeled_changes_nothing() -> None:

@@ -40,13 +40,13 @@ Progress = Callable[[int, int], None]
 class Anonymized:
     """What a run did. `problems` are the corpus's and the utterances'; fatal ones say what is missing in the output.
 
-    `redone` of those made had been made before by another version of the system.
+    `redone` of those written had been written before by another version of the system.
     """
 
     out: Path
     manifest: Path
     entries: tuple[Entry, ...]
-    made: int
+    written: int
     kept: int
     removed: int
     redone: int
@@ -54,7 +54,7 @@ class Anonymized:
 
     @property
     def done(self) -> int:
-        return self.made + self.kept
+        return self.written + self.kept
 
     @property
     def draw(self) -> Draw:
@@ -154,15 +154,15 @@ def anonymize_corpus(
 def _summary(
     corpus: Corpus, out: Path, manifest: Path, outcomes: Sequence[Treated], before: Mapping[str, Entry], removed: int
 ) -> Anonymized:
-    made = [outcome for outcome in outcomes if not outcome.kept and outcome.entry.output is not None]
+    written = [outcome for outcome in outcomes if not outcome.kept and outcome.entry.output is not None]
     return Anonymized(
         out,
         manifest,
         tuple(outcome.entry for outcome in outcomes),
-        made=len(made),
+        written=len(written),
         kept=sum(outcome.kept for outcome in outcomes),
         removed=removed,
-        redone=sum(_is_other_version(before.get(outcome.entry.utterance), outcome.entry) for outcome in made),
+        redone=sum(_is_other_version(before.get(outcome.entry.utterance), outcome.entry) for outcome in written),
         problems=(*corpus.problems, *(problem for outcome in outcomes for problem in outcome.problems)),
     )
 

@@ -193,13 +193,13 @@ def load_anonymizer(system: str, options: Mapping[str, Any] | None = None) -> An
         signature.bind(**given)
     except TypeError as error:
         raise InputError(f"{system}: {error}", fix=f"its options are {', '.join(known)}") from None
-    made = make(**given)
-    if not isinstance(made, Anonymizer):
+    anonymizer = make(**given)
+    if not isinstance(anonymizer, Anonymizer):
         raise InputError(
-            f"{system} gives a {type(made).__name__}, which is no anonymizer",
+            f"{system} gives a {type(anonymizer).__name__}, which is no anonymizer",
             fix="it needs name, version, parameters(utterance) and anonymize(samples, parameters)",
         )
-    return made
+    return anonymizer
 
 
 def options_of(system: str) -> tuple[str, ...]:

@@ -177,7 +177,7 @@ def _values(folder: Path, names: Sequence[str], parameters: Sequence[dict[str, A
     for name in VALUES:
         if name in parameters[0]:
             values[name] = parameters[0][name]
-            values[f"{name}_list"] = _list_file(folder, name, [one[name] for one in parameters])
+            values[f"{name}_list"] = _list_file(folder, name, [chosen[name] for chosen in parameters])
     return values
 
 

@@ -201,9 +201,9 @@ def burg(frames: Real) -> Real:
     return a
 
 
-def _dot(one: Real, other: Real) -> Real:
+def _dot(left: Real, right: Real) -> Real:
     """Row by row: numpy hands these to the linear algebra library, which is several times as fast as einsum."""
-    return np.asarray((one[:, None, :] @ other[:, :, None])[:, 0, 0])
+    return np.asarray((left[:, None, :] @ right[:, :, None])[:, 0, 0])
 
 
 def _lattice(frames: Real) -> Real:
@@ -230,9 +230,9 @@ def warp(predictors: Real, alpha: float) -> Real:
     """The predictors (columns, highest power first) with the angles of their complex poles to the power alpha."""
     moved = predictors.copy()
     rest = np.nonzero(predictors[-1])[0]  # a shorter recursion leaves poles at 0, which stay; see below
-    b, c, found = poles.factors(predictors[:, rest])
-    moved[:, rest[found]] = poles.product(_turned(b[:, found], c[:, found], alpha), c[:, found])
-    for column in np.setdiff1d(np.nonzero(predictors[1:].any(axis=0))[0], rest[found], assume_unique=True):
+    b, c, factored = poles.factors(predictors[:, rest])
+    moved[:, rest[factored]] = poles.product(_turned(b[:, factored], c[:, factored], alpha), c[:, factored])
+    for column in np.setdiff1d(np.nonzero(predictors[1:].any(axis=0))[0], rest[factored], assume_unique=True):
         moved[:, column] = _warped_one(predictors[:, column], alpha)
     return moved
 

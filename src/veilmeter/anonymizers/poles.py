@@ -53,10 +53,10 @@ def factors(polynomials: Real) -> tuple[Real, Real, Flags]:
         start, pairs = _start(polynomials)
         _approach(polynomials, start, pairs, COARSE, COARSE_STEPS)
         now = start.astype(np.float64)
-        found = _approach(polynomials, now, None, FINE, FINE_STEPS)
+        converged = _approach(polynomials, now, None, FINE, FINE_STEPS)
         wrong = _largest(product(*now) - polynomials)
-        found &= wrong <= BACKWARD_ERROR * _largest(polynomials)
-    return now[0], now[1], found
+        converged &= wrong <= BACKWARD_ERROR * _largest(polynomials)
+    return now[0], now[1], converged
 
 
 def product(b: Real, c: Real) -> Real:
@@ -153,9 +153,9 @@ def _start(p: Real) -> tuple[Floats, Flags]:
     first = np.cumsum(real) - real
     for i in range(half.max()):
         which = np.nonzero(half > i)[0]
-        one, other = root[first[which] + 2 * i], root[first[which] + 2 * i + 1]
-        start[0, i, which] = -(one + other)
-        start[1, i, which] = one * other
+        first_root, second_root = root[first[which] + 2 * i], root[first[which] + 2 * i + 1]
+        start[0, i, which] = -(first_root + second_root)
+        start[1, i, which] = first_root * second_root
     return start, row >= half
 
 
@@ -180,11 +180,11 @@ def _lines(values: Floats, count: int) -> Floats:
         cell = np.flatnonzero(changes).reshape(-1, count) - LINES * np.arange(len(frames))[:, None]
         here = cell + (frames * values.shape[1] + first)[:, None]
         before, after = values.take(here), values.take(here + 1)
-        found = (cell + before / (before - after)) * np.float32(np.pi / LINES)
+        crossings = (cell + before / (before - after)) * np.float32(np.pi / LINES)
         if len(frames) < width:
-            lines[kind::2, frames] = found.T
+            lines[kind::2, frames] = crossings.T
         else:
-            lines[kind::2] = found.T
+            lines[kind::2] = crossings.T
     return lines
 
 

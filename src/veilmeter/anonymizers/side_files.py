@@ -100,15 +100,17 @@ def _vpc(corpus: Corpus, done: list[Utterance], source: Path, out: Path, outputs
 
     by_id = {u.id: u for u in done}
     sets = {u.attributes.get("set") for u in done}
-    found = [
+    data_folders = [
         (folder.path, folder.suffix, vpc.read_data_folder(folder).utterances)
         for folder in vpc.data_folders(corpus.root)
         if folder.set in sets
     ]
     # Of the variants (original, _anon ...) the one that was read.
-    variants = {suffix for _, suffix, read in found if any(u.id in by_id and by_id[u.id].path == u.path for u in read)}
+    variants = {
+        suffix for _, suffix, read in data_folders if any(u.id in by_id and by_id[u.id].path == u.path for u in read)
+    }
     written = []
-    for folder, suffix, read in found:
+    for folder, suffix, read in data_folders:
         listed = [by_id[u.id] for u in read if u.id in by_id]
         if suffix in variants and listed:
             written += _data_folder(folder, out, listed, outputs, folder.relative_to(corpus.root))

@@ -73,10 +73,15 @@ def embed_whole(
     folder = cache_for(corpus, extractor)
     with in_turn(folder, corpus, say):
         done = embed_corpus(corpus, folder, extractor, engine=engine, offline=offline, strict=strict, progress=progress)
-        found = read_embeddings(done.folder)
+        embeddings = read_embeddings(done.folder)
     # What is wrong with it is wrong with the recordings: the cache is nothing a user could mend.
-    found = Embeddings(
-        found.vectors, found.utterances, found.speakers, found.attributes, found.durations, str(corpus.root)
+    embeddings = Embeddings(
+        embeddings.vectors,
+        embeddings.utterances,
+        embeddings.speakers,
+        embeddings.attributes,
+        embeddings.durations,
+        str(corpus.root),
     )
     facts = {
         "name": done.extractor,
@@ -84,7 +89,7 @@ def embed_whole(
         "dimension": done.dimension,
         "problems": list(done.problems),
     }
-    return found, facts
+    return embeddings, facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,7 @@ class Segments:
         from veilmeter.speech.audio import AudioError, read_audio
 
         extractor = _loaded(self.spec, self.version, self.offline)
-        found = []
+        vectors_by_file = []
         for path, stretch in places:
             vectors: list[NDArray[np.float32]] = []
             try:
@@ -111,8 +116,8 @@ class Segments:
             except Exception:  # a model's own trouble with one recording must not end the run
                 vectors = []
             good = [vector for vector in vectors if np.isfinite(vector).all() and vector.any()]
-            found.append(np.stack(good) if good else np.zeros((0, extractor.dimension), np.float32))
-        return found
+            vectors_by_file.append(np.stack(good) if good else np.zeros((0, extractor.dimension), np.float32))
+        return vectors_by_file
 
 
 @lru_cache(maxsize=2)

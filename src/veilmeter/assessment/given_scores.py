@@ -120,7 +120,7 @@ def combined(vectors: AttackerResult | None, given: AttackerResult) -> AttackerR
     if vectors is None:
         return given
     single = [point for point in vectors.estimates.points("one_minus_eer") if point.at.get("length") == 1]
-    turned = [of_eer(eer).with_(at=point.at) for point in single if (eer := given.estimates.one("eer")) is not None]
+    turned = [of_eer(eer).with_(at=point.at) for point in single if (eer := given.estimates.single("eer")) is not None]
     replaced = Estimates(point for point in vectors.estimates if point not in single or not turned)
     rest = replaced.without(*given.estimates.names)
     estimates = given.estimates + Estimates(turned) + rest

@@ -69,16 +69,16 @@ def _by_name(points: Sequence[Estimate]) -> Estimates:
     return Estimates(point for name in names for point in points if point.name == name)
 
 
-def _variants(one: Known, seed: int) -> list[InversionSettings]:
+def _variants(known: Known, seed: int) -> list[InversionSettings]:
     kinds = [
         InversionSettings(seed=seed),
         InversionSettings(center=True, seed=seed),
-        InversionSettings(pca=_pca(one.clear_enrollment), seed=seed),
+        InversionSettings(pca=_pca(known.clear_enrollment), seed=seed),
     ]
-    if _by(one):
+    if _by(known):
         kinds += [
             InversionSettings(by="gender", seed=seed),
-            InversionSettings(pca=_pca(one.clear_enrollment), by="gender", seed=seed),
+            InversionSettings(pca=_pca(known.clear_enrollment), by="gender", seed=seed),
         ]
     return kinds
 
@@ -88,13 +88,13 @@ def _pca(embeddings: Embeddings) -> int:
     return max(1, min(PCA, embeddings.dimension, len(embeddings) // 3))
 
 
-def _by(one: Known) -> str:
-    sides = (one.clear_enrollment, one.anonymized_enrollment, one.clear_trials, one.anonymized_trials)
+def _by(known: Known) -> str:
+    sides = (known.clear_enrollment, known.anonymized_enrollment, known.clear_trials, known.anonymized_trials)
     genders = [side.attributes.get("gender") for side in sides]
     if any(column is None or not all(column) for column in genders):
         return ""
     values = [set(column) for column in genders if column is not None]
-    return "gender" if all(one == values[0] for one in values) and len(values[0]) > 1 else ""
+    return "gender" if all(occurring == values[0] for occurring in values) and len(values[0]) > 1 else ""
 
 
 def _at(attack: str, settings: InversionSettings, extractor: str) -> dict[str, str | int]:

@@ -173,7 +173,7 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
     }
     first = matrices.get(1) or next(iter(matrices.values()))
     scores = first.to_scores()
-    everybody, said = estimates_of(matrices, asked, whole=True)
+    everybody, remarks = estimates_of(matrices, asked, whole=True)
     isolation = _isolation(job, scored, isolated, scored.tables[len(tried) :])
     grouped = _grouped(matrices, asked.groups)
     by, more = _by_group(grouped, asked)
@@ -189,7 +189,7 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
         det=det_of(scores),
         details={**job.attacker.details, **scored.details},
     )
-    measured = TaskResult(attacker=result, warnings=(*warnings, *said, *more, *scored.remarks))
+    measured = TaskResult(attacker=result, warnings=(*warnings, *remarks, *more, *scored.remarks))
     success = Success.of(first.scores, first.enrolled, first.spoken)
     arrays: dict[str, NDArray[Any]] = {"scores": first.scores, "ahead": success.ahead, "ahead_of": success.codes}
     if not result.is_attack or result.apart:
@@ -267,7 +267,7 @@ def relabeled_people(
     def trials(parts: Mapping[int, Matrix]) -> list[Trials]:
         # The scores are measured on single utterances where there are any, else on the first length.
         lengths = sorted(parts, key=lambda length: (length != 1, list(parts).index(length)))
-        return [made for length in lengths if (made := parts[length].trials()) is not None]
+        return [part_trials for length in lengths if (part_trials := parts[length].trials()) is not None]
 
     sizes = dict.fromkeys(asked.lengths, asked.sizes or CURVE)
     groups = {group: trials(parts) for group, parts in grouped.items()}
@@ -301,9 +301,9 @@ def estimates_of(matrices: Mapping[int, Matrix], asked: Asked, *, whole: bool = 
     if whole and asked.wants("population") and (asked.population or asked.candidates):
         beyond: list[Estimate] = []
         for link in links.values():
-            points, said = extrapolated(link, asked)
+            points, remarks = extrapolated(link, asked)
             beyond += points
-            warnings += [text for text in said if text not in warnings]
+            warnings += [text for text in remarks if text not in warnings]
         measured["population_linkability"] = beyond
     return Estimates.of(measured), warnings
 
@@ -328,16 +328,18 @@ def extrapolated(link: Linkability, asked: Asked) -> tuple[list[Estimate], list[
     enrolled, and of all where too few people are enrolled for the back-test."""
     wanted = sorted({*asked.population, *((asked.candidates,) if asked.candidates else ())})
     beyond = tuple(people for people in wanted if people >= link.largest)
-    said = [
+    remarks = [
         f"{people:,} people are fewer than the {link.largest:,} enrolled: Linkability among them is measured "
         f"(--speakers {people}), not extrapolated"
         for people in asked.population
         if people < link.largest
     ]
     try:
-        return population_linkability(link, beyond, intervals=asked.intervals, seed=asked.seed) if beyond else [], said
+        return population_linkability(
+            link, beyond, intervals=asked.intervals, seed=asked.seed
+        ) if beyond else [], remarks
     except InputError as error:
-        return [], [*said, f"Linkability is not extrapolated: {error}"]
+        return [], [*remarks, f"Linkability is not extrapolated: {error}"]
 
 
 def profile_of(scores: Scores) -> dict[str, list[float]]:

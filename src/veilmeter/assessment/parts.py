@@ -71,10 +71,10 @@ def similarity_part(
             if not rows.any():
                 continue
             sides = original.take(rows), anonymized.take(rows)
-            found = _similarity(*sides, intervals, seed)
-            if found is not None:
-                by[attribute][value] = Estimates.of(similarity_estimates(found))
-                variants[attribute][value] = _variants(found, *sides)
+            matrices = _similarity(*sides, intervals, seed)
+            if matrices is not None:
+                by[attribute][value] = Estimates.of(similarity_estimates(matrices))
+                variants[attribute][value] = _variants(matrices, *sides)
     details = {
         "form": whole.form,
         "pairs": whole.pairs,
@@ -111,13 +111,13 @@ def _similarity(original: Embeddings, anonymized: Embeddings, intervals: bool, s
     )
 
 
-def _variants(found: Similarity, original: Embeddings, anonymized: Embeddings) -> dict[str, dict[str, float]]:
+def _variants(measured: Similarity, original: Embeddings, anonymized: Embeddings) -> dict[str, dict[str, float]]:
     """Both forms of the papers, with all pairs and with those of the challenge's script."""
     variants: dict[str, dict[str, float]] = {}
     keep = _enough(original)
     for pairs in ("all", "vpc"):
-        paired = found
-        if pairs != found.pairs:
+        paired = measured
+        if pairs != measured.pairs:
             paired = similarity(original.vectors[keep], anonymized.vectors[keep], original.speakers[keep], pairs="vpc")
         for form in ("geometric", "arithmetic"):
             shaped = paired if form == paired.form else paired.with_form(form)
@@ -144,8 +144,8 @@ def inference_part(
             reasons.append(f"inference: {error.what}")
             details[attribute] = {"not_possible": error.what}
             continue
-        for collected, found in ((guesses, guessed), (before, known)):
-            estimate = found.estimate(intervals=intervals)
+        for collected, inference in ((guesses, guessed), (before, known)):
+            estimate = inference.estimate(intervals=intervals)
             collected.append(estimate.with_(at={"attribute": attribute, **estimate.at}))
         details[attribute] = {
             "majority": 100 / len(guessed.values),
@@ -181,7 +181,7 @@ def runs_part(first: Mapping[str, Job], second: Mapping[str, Job], across: Job) 
         )
 
     def disclosed(name: str) -> float:
-        estimate = by_attacker[name].one("c_ece_linear")
+        estimate = by_attacker[name].single("c_ece_linear")
         return float("-inf") if estimate is None or np.isnan(estimate.value) else estimate.value
 
     worst = max(by_attacker, key=disclosed)

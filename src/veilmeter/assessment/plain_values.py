@@ -14,7 +14,7 @@ from veilmeter.core.errors import InputError
 def build(kind: Any, values: Mapping[str, Any]) -> Any:
     """A dataclass of these fields; an unknown one is an error that suggests the nearest."""
     fields = {f.name: f for f in dataclasses.fields(kind)}
-    made: dict[str, Any] = {}
+    coerced: dict[str, Any] = {}
     for key, value in values.items():
         if key not in fields:
             near = difflib.get_close_matches(key, list(fields), 1)
@@ -22,8 +22,8 @@ def build(kind: Any, values: Mapping[str, Any]) -> Any:
                 f"there is no option {key!r}",
                 fix=f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(fields)}",
             )
-        made[key] = _coerced(key, value, str(fields[key].type))
-    return kind(**made)
+        coerced[key] = _coerced(key, value, str(fields[key].type))
+    return kind(**coerced)
 
 
 def _coerced(key: str, value: Any, wanted: str) -> Any:

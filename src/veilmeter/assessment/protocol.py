@@ -33,11 +33,11 @@ class Protocol:
             return None
         rows = {name: i for i, name in enumerate(enrolled)}
         columns = {utterance: j for j, utterance in enumerate(utterances)}
-        found = np.zeros((len(rows), len(columns)), bool)
+        asked = np.zeros((len(rows), len(columns)), bool)
         for speaker, utterance in self.key:
             if speaker in rows and utterance in columns:
-                found[rows[speaker], columns[utterance]] = True
-        return found
+                asked[rows[speaker], columns[utterance]] = True
+        return asked
 
     def facts(self, embeddings: Embeddings) -> ProtocolFacts:
         """For the results; what attackers had is added by the plan."""
@@ -72,11 +72,11 @@ def make_protocol(
     if not enroll and not trials:
         enroll, trials = lists_near(found_near)
         split = "lists found with the data"
-    made = _from_lists(embeddings, enroll, trials, split) if enroll or trials else _by_chance(embeddings, seed)
+    protocol = _from_lists(embeddings, enroll, trials, split) if enroll or trials else _by_chance(embeddings, seed)
     return replace(
-        made,
-        same_session=_same_session(embeddings, made),
-        warnings=(*made.warnings, *_unlike_people(embeddings, made)),
+        protocol,
+        same_session=_same_session(embeddings, protocol),
+        warnings=(*protocol.warnings, *_unlike_people(embeddings, protocol)),
     )
 
 
@@ -183,11 +183,11 @@ def _refuse_wrong_key(fields: Sequence[str], speaker: Mapping[str, str], path: s
         )
 
 
-def _unlike_people(embeddings: Embeddings, made: Protocol) -> list[str]:
+def _unlike_people(embeddings: Embeddings, protocol: Protocol) -> list[str]:
     """People who are enrolled and never tried, or tried and not enrolled."""
     speaker = dict(zip(embeddings.utterances, embeddings.speakers, strict=True))
-    enrolled = {speaker[u] for u in made.enrollment}
-    tried = {speaker[u] for u in made.trials}
+    enrolled = {speaker[u] for u in protocol.enrollment}
+    tried = {speaker[u] for u in protocol.trials}
     sentences = (
         (enrolled - tried, "are enrolled and never tried: others can be mistaken for them"),
         (tried - enrolled, "are tried and not enrolled: nobody can link them"),
@@ -203,10 +203,10 @@ def _lines(path: str | Path) -> list[tuple[int, list[str]]]:
         raise InputError(error.strerror or str(error), path=path) from None
     except UnicodeDecodeError:
         raise InputError("this list is not UTF-8", path=path, fix="save it as UTF-8") from None
-    found = [(number, line.split()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
-    if not found:
+    numbered = [(number, line.split()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    if not numbered:
         raise InputError("this list is empty", path=path)
-    return found
+    return numbered
 
 
 def _by_chance(embeddings: Embeddings, seed: int) -> Protocol:
@@ -256,16 +256,16 @@ def _by_chance(embeddings: Embeddings, seed: int) -> Protocol:
     return Protocol(tuple(ids[sorted(enrollment)]), tuple(ids[sorted(trials)]), split, None, None, warnings)
 
 
-def _same_session(embeddings: Embeddings, made: Protocol) -> float | None:
+def _same_session(embeddings: Embeddings, protocol: Protocol) -> float | None:
     """The share of trial utterances whose session is also in their speaker's enrollment; None if sessions are
     unknown."""
     sessions = embeddings.attributes.get("session")
     if sessions is None:
         return None
     of = {u: (s, t) for u, s, t in zip(embeddings.utterances, embeddings.speakers, sessions, strict=True)}
-    enrolled = {of[u] for u in made.enrollment if of[u][1]}
-    people = {of[u][0] for u in made.enrollment}
-    known = [of[u] for u in made.trials if of[u][1] and of[u][0] in people]
+    enrolled = {of[u] for u in protocol.enrollment if of[u][1]}
+    people = {of[u][0] for u in protocol.enrollment}
+    known = [of[u] for u in protocol.trials if of[u][1] and of[u][0] in people]
     if not known:
         return None
     return sum(pair in enrolled for pair in known) / len(known)

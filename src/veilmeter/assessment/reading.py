@@ -74,8 +74,10 @@ class Reader:
     def read_training(self) -> None:
         for role in TRAINING:
             self.read(role, self.sources.get(role))
-        made = self.settings.runs_system and "train_original" in self.speech and "train_anonymized" not in self.speech
-        if made and self.speech["train_original"].is_audio:
+        copied_here = (
+            self.settings.runs_system and "train_original" in self.speech and "train_anonymized" not in self.speech
+        )
+        if copied_here and self.speech["train_original"].is_audio:
             self.stage("anonymizing training speech as the attackers do")
             runs = []
             for number in self._numbers():
@@ -130,7 +132,7 @@ class Reader:
         placed = attacker_runs(
             matched.original,
             matched.anonymized,
-            [one.run for one in heard],
+            [heard_run.run for heard_run in heard],
             made_here=self.settings.runs_system,
         )
         for number, run in enumerate(placed, 1):
@@ -139,7 +141,7 @@ class Reader:
                     f"the attackers' {run.name} equals the released run: the anonymizer draws nothing at random, or it "
                     "is the same run"
                 )
-        return [HeardRun(run, one.corpora) for run, one in zip(placed, heard, strict=True)]
+        return [HeardRun(run, heard_run.corpora) for run, heard_run in zip(placed, heard, strict=True)]
 
     def _given_runs(self) -> list[HeardRun]:
         given = as_list(self.sources.get("attacker_run"))
@@ -174,13 +176,13 @@ class Reader:
         heard = []
         for number in self._numbers():
             self.stage(f"anonymizing the enrollment as the attackers do, run {number}")
-            made, draws = [], []
+            copies, draws = [], []
             for corpus in corpora:
                 with self.progress(f"attackers' run {number}") as progress:
                     copy, draw = self.system().of_attacker(corpus, number, progress=progress)
-                made.append(copy)
+                copies.append(copy)
                 draws.append(draw)
-            speech = self.read(f"attacker_run_{number}", made)
+            speech = self.read(f"attacker_run_{number}", copies)
             assert speech is not None
             draw = draws[0] if len(set(draws)) == 1 else "unknown"
             run = AttackerRun(vectors=speech.embeddings, draw=draw, name=f"run {number}")

@@ -216,7 +216,7 @@ class _AssessmentRun:
             matched=matched,
             protocol=protocol,
             training={role: speech for role, speech in reader.speech.items() if role.startswith("train_")},
-            runs=tuple(one.run for one in heard),
+            runs=tuple(heard_run.run for heard_run in heard),
             own=own,
             groups=group_people(matched.original, self.settings.by),
         )

@@ -266,8 +266,8 @@ def make_settings(values: Mapping[str, Any], *, where: str | Path | None = None)
         plain = _spelled(values)
         if "attackers" in plain:
             plain["attackers"] = _attackers(plain["attackers"])
-        made: Settings = build(Settings, plain)
-        return made
+        settings: Settings = build(Settings, plain)
+        return settings
     except InputError as error:
         raise InputError(error.what, path=error.path or where, line=error.line, fix=error.fix) from None
 
@@ -305,16 +305,16 @@ def attacker_tables(given: Any) -> dict[str, Any]:
 
 
 def _attackers(given: Any) -> dict[str, AttackerSettings]:
-    made: dict[str, AttackerSettings] = {}
+    attackers: dict[str, AttackerSettings] = {}
     for name, table in attacker_tables(given).items():
         if isinstance(table, AttackerSettings):
-            made[name] = table
+            attackers[name] = table
             continue
         try:
-            made[name] = build(AttackerSettings, _spelled(table))
+            attackers[name] = build(AttackerSettings, _spelled(table))
         except InputError as error:
             raise InputError(f"attackers.{name}: {error.what}", path=error.path, fix=error.fix) from None
-    return made
+    return attackers
 
 
 def with_attackers(tables: Any, names: Sequence[str] = (), scores: Sequence[str] = ()) -> dict[str, Any]:

@@ -34,16 +34,16 @@ def folders_near(original: Any, settings: Settings) -> list[Path]:
     """Folders of the original speech that may hold lists of enrollment and trials."""
     from veilmeter.data.formats import vpc
 
-    found: list[Path] = []
+    nearby: list[Path] = []
     for source in as_list(original):
         if isinstance(source, str | Path):
             path = Path(source)
-            found.append(path)
+            nearby.append(path)
             if path.is_dir():
                 suffix = vpc.variant(path, original=True, wanted=None)
                 folders = [folder for folder in vpc.data_folders(path) if suffix is None or folder.suffix == suffix]
-                found += [folder.path for folder in folders if settings.part in (None, folder.set, folder.base)]
-    return found
+                nearby += [folder.path for folder in folders if settings.part in (None, folder.set, folder.base)]
+    return nearby
 
 
 def write_left_out(place: Path, speech: Mapping[str, Speech], matched: Matched) -> None:

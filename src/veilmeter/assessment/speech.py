@@ -218,14 +218,14 @@ def _differ(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
 def _passes(parts: Sequence[Embeddings]) -> list[Embeddings]:
     """Training speech may hold an utterance several times, anonymized anew each time: every pass is its own one."""
     seen: set[str] = set()
-    made = []
+    passes = []
     for number, part in enumerate(parts):
         ids = list(part.utterances)
         if seen & set(ids):
             ids = [f"{utterance}#{number + 1}" for utterance in ids]
         seen |= set(ids)
-        made.append(Embeddings(part.vectors, ids, part.speakers, part.attributes, part.durations, part.source))
-    return made
+        passes.append(Embeddings(part.vectors, ids, part.speakers, part.attributes, part.durations, part.source))
+    return passes
 
 
 def _counted(problems: Sequence[Problem]) -> dict[str, int]:

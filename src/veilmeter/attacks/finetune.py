@@ -179,10 +179,10 @@ class _Crops:
             from veilmeter.speech.audio import read_audio
 
             utterance = self.utterances[index]
-            found = self.features(read_audio(utterance.path, stretch=utterance.stretch))
+            features = self.features(read_audio(utterance.path, stretch=utterance.stretch))
             if len(self._kept) < 5000:  # some 2 GB; beyond, recordings are read again
-                self._kept[index] = found
-            return found
+                self._kept[index] = features
+            return features
         return self._kept[index]
 
 

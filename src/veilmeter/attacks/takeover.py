@@ -86,7 +86,7 @@ def takeovers(successes: Mapping[str, Success], knows: Mapping[str, frozenset[st
         level = 1 - (1 - LEVEL) / len(pairs)
         low, high = clustered_t(difference, successes[more].speakers.astype(str), level=level)
         if high < 0:
-            found = Takeover(more, less, float(difference.mean()), (low, high))
-            if more not in best or found.difference < best[more].difference:
-                best[more] = found
+            takeover = Takeover(more, less, float(difference.mean()), (low, high))
+            if more not in best or takeover.difference < best[more].difference:
+                best[more] = takeover
     return tuple(best.values())

@@ -121,17 +121,17 @@ def command(
     chosen: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     chosen |= parse_options(option or []) | {"seed": seed, "offline": offline}
     anonymizer = load_anonymizer(system, chosen)
-    found = read_corpus(
+    recordings = read_corpus(
         corpus, layout, roots=root or (), part=part, suffix=suffix, columns=parse_columns(columns), channel=channel
     )
     with closing(open_engine(jobs, cluster)) as engine, shown("anonymizing", quiet=quiet) as progress:
         done = anonymize_corpus(
-            found, out, anonymizer,
+            recordings, out, anonymizer,
             audio=format, engine=engine, manifest=manifest, overwrite=overwrite, source=corpus,
             max_seconds=max_seconds, strict=strict, progress=progress,
         )  # fmt: skip
     if json:
-        inputs = {"corpus": str(corpus), "layout": found.layout, "system": system}
+        inputs = {"corpus": str(corpus), "layout": recordings.layout, "system": system}
         warnings = [f"{len(done.failed)} recordings were left out"] if done.failed else []
         emit(Page("anonymize", {}, inputs=inputs, warnings=warnings, more={"anonymized": _facts(done)}), Form.JSON)
     else:
@@ -156,7 +156,7 @@ def _facts(done: Anonymized) -> dict[str, object]:
         "utterances": done.done,
         "speakers": len({entry.speaker for entry in entries if entry.output is not None}),
         "hours": round(done.seconds / 3600, 4),
-        "made": done.made,
+        "made": done.written,
         "kept": done.kept,
         "redone": done.redone,
         "draw": str(done.draw),
@@ -173,8 +173,8 @@ def _print(done: Anonymized) -> None:
 
     facts = _facts(done)
     before = f", {done.kept} of them from before" if done.kept else ""
-    said = f"{done.done} utterances of {facts['speakers']} speakers, {facts['hours']:.2f} hours{before}"
-    print(clean(f"{done.out}: {said}; {facts['system']} {facts['version']}"))
+    summary = f"{done.done} utterances of {facts['speakers']} speakers, {facts['hours']:.2f} hours{before}"
+    print(clean(f"{done.out}: {summary}; {facts['system']} {facts['version']}"))
     print(clean(f"manifest: {done.manifest} (a key to re-identification: keep it private, never publish it)"))
     if done.redone:
         print(f"{done.redone} were made again: {facts['system']} is not the one that had made them")

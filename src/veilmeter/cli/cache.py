@@ -19,11 +19,11 @@ def _entries(folder: Path) -> list[tuple[Path, int]]:
     """The entries of the cache with the bytes below each; links are entries, never followed."""
     if not folder.is_dir():
         return []
-    found = []
+    entries = []
     for entry in sorted(folder.iterdir()):
         files = [entry] if entry.is_symlink() or not entry.is_dir() else [p for p in entry.rglob("*") if p.is_file()]
-        found.append((entry, sum(file.lstat().st_size for file in files)))
-    return found
+        entries.append((entry, sum(file.lstat().st_size for file in files)))
+    return entries
 
 
 @app.command()
@@ -63,7 +63,7 @@ def clear() -> None:
     import shutil
     from contextlib import ExitStack
 
-    from veilmeter.core.files import said
+    from veilmeter.core.files import as_veilmeter_error
     from veilmeter.speech.weights import cache_folder
 
     folder = cache_folder()
@@ -79,6 +79,6 @@ def clear() -> None:
                 else:
                     entry.unlink()
             except OSError as error:
-                raise said(error, error.filename or entry) from None
+                raise as_veilmeter_error(error, error.filename or entry) from None
     freed = sum(size for _, size in entries)
     print(f"Removed {len(entries)} entries, {freed / 1e6:.1f} MB, from {folder}.")

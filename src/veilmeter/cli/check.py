@@ -69,7 +69,7 @@ def command(
         _print_json(results)
     else:
         _print(results)
-    if not all(found.usable for _, found in results):
+    if not all(checked.usable for _, checked in results):
         raise typer.Exit(Exit.WRONG_INPUT)
 
 
@@ -107,10 +107,10 @@ def _check_corpus(path: Path, layout: str | None, chosen: dict[str, Any]) -> Che
 def _print(results) -> None:  # type: ignore[no-untyped-def]
     from veilmeter.core.text import clean
 
-    for path, found in results:
-        verdict = "fine" if not found.problems else "can be used" if found.usable else "can't be used as it is"
-        print(f"{clean(str(path))}: {found.kind}{', ' + found.summary if found.summary else ''}: {verdict}")
-        for problem in found.problems:
+    for path, checked in results:
+        verdict = "fine" if not checked.problems else "can be used" if checked.usable else "can't be used as it is"
+        print(f"{clean(str(path))}: {checked.kind}{', ' + checked.summary if checked.summary else ''}: {verdict}")
+        for problem in checked.problems:
             print(f"  {'!' if problem.fatal else '-'} {clean(_said(problem, path))}")
 
 
@@ -128,12 +128,12 @@ def _print_json(results) -> None:  # type: ignore[no-untyped-def]
     files = [
         {
             "path": str(path),
-            "kind": found.kind,
-            "summary": found.summary,
-            "usable": found.usable,
-            **({"facts": dict(found.facts)} if found.facts else {}),
-            "problems": [asdict(problem) for problem in found.problems],
+            "kind": checked.kind,
+            "summary": checked.summary,
+            "usable": checked.usable,
+            **({"facts": dict(checked.facts)} if checked.facts else {}),
+            "problems": [asdict(problem) for problem in checked.problems],
         }
-        for path, found in results
+        for path, checked in results
     ]
     emit(Page("check", {}, inputs={"files": [str(path) for path, _ in results]}, more={"files": files}), Form.JSON)

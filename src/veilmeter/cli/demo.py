@@ -25,14 +25,14 @@ def command(
     from veilmeter.demo.story import tell
 
     say = stages()
-    told = tell(out, fast=fast, jobs=jobs or cores(), seed=seed, offline=offline, say=say)
+    story = tell(out, fast=fast, jobs=jobs or cores(), seed=seed, offline=offline, say=say)
     say("done")
-    for title, headline in told.headlines.items():
+    for title, headline in story.headlines.items():
         print(f"\n{title}\n  {headline}")
-    print(f"\nOpen {told.report} in a browser. Look at:")
+    print(f"\nOpen {story.report} in a browser. Look at:")
     print("  1. the verdict: whether people can still be recognized, by whom, and whether the result can be trusted;")
     print("  2. linking: how the adaptive attacker, who runs the same anonymizer, compares with the ignorant one;")
     print("  3. people: choose the speaker at the top of the table, find them in the matrix, and listen.")
-    if len(told.runs) > 1:
-        for name, run in told.runs.items():
+    if len(story.runs) > 1:
+        for name, run in story.runs.items():
             print(f"Each system's own report: {name}: {run / 'report.html'}")

@@ -57,16 +57,16 @@ def command(
     from veilmeter.data.formats.table import parse_columns
     from veilmeter.speech.extractors.embed_corpus import embed_corpus
 
-    found = read_corpus(
+    recordings = read_corpus(
         corpus, layout, roots=root or (), part=part, suffix=suffix, columns=parse_columns(columns), channel=channel
     )
     with closing(open_engine(jobs, cluster)) as engine, shown("embedding", quiet=quiet) as progress:
         done = embed_corpus(
-            found, out, extractor,
+            recordings, out, extractor,
             engine=engine, offline=offline, strict=strict, max_seconds=max_seconds, progress=progress,
         )  # fmt: skip
     if json:
-        inputs = {"corpus": str(corpus), "layout": found.layout}
+        inputs = {"corpus": str(corpus), "layout": recordings.layout}
         warnings = [f"{len(done.skipped)} recordings were left out"] if done.skipped else []
         emit(Page("embed", {}, inputs=inputs, warnings=warnings, more={"embedded": _facts(done)}), Form.JSON)
     else:
@@ -98,6 +98,6 @@ def _print(done: Embedded) -> None:
     from veilmeter.core.text import clean
 
     before = f", {done.reused} of them from before" if done.reused else ""
-    said = f"{done.utterances} utterances of {done.speakers} speakers, {done.hours:.2f} hours{before}"
-    print(clean(f"{done.folder}: {said}; {done.extractor}, {done.dimension}-d"))
+    summary = f"{done.utterances} utterances of {done.speakers} speakers, {done.hours:.2f} hours{before}"
+    print(clean(f"{done.folder}: {summary}; {done.extractor}, {done.dimension}-d"))
     print_problems(done.problems, "inputs.jsonl and embeddings.json")

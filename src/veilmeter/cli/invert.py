@@ -267,10 +267,10 @@ class _Reader:
         self.warnings: list[str] = []
 
     def read(self, name: str, paths: list[Path] | None, option: str) -> Embeddings:
-        found = self.maybe(name, paths)
-        if found is None:
+        embeddings = self.maybe(name, paths)
+        if embeddings is None:
             raise InputError(f"the {name} are needed", fix=f"give {option}")
-        return found
+        return embeddings
 
     def maybe(self, name: str, paths: list[Path] | None) -> Embeddings | None:
         from veilmeter.cli import vectors
@@ -289,14 +289,14 @@ def _key(paths: list[Path] | None, layout: str | None) -> dict[tuple[str, str], 
     from veilmeter.data.formats.columns import Codes
     from veilmeter.data.formats.trials import read_trials
 
-    found: dict[tuple[str, str], bool] = {}
+    is_target: dict[tuple[str, str], bool] = {}
     for path in paths:
         codes = Codes()
         table = read_trials(path, layout=layout, codes=codes)
         names = codes.names()
         for a, b, target in zip(table.enrol, table.test, table.is_target, strict=True):
-            found[names[a], names[b]] = bool(target)
-    return found
+            is_target[names[a], names[b]] = bool(target)
+    return is_target
 
 
 def _title(learnt: InversionMap, evaluation: Evaluation, oracle: bool) -> str:

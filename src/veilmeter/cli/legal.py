@@ -57,8 +57,8 @@ def read(enrol: Path, test: Path, *, strict: bool) -> tuple[Embeddings, Embeddin
 
     warnings: list[str] = []
     people, of_people = vectors.read(enrol, warnings, strict=strict)
-    said, of_said = vectors.read(test, warnings, strict=strict)
-    return people, said, {"enrol": of_people, "test": of_said}, warnings + doubts_of(people, said)
+    tested, of_tested = vectors.read(test, warnings, strict=strict)
+    return people, tested, {"enrol": of_people, "test": of_tested}, warnings + doubts_of(people, tested)
 
 
 def dropped(names: Sequence[str], least: int, length: int) -> list[str]:
@@ -69,7 +69,7 @@ def dropped(names: Sequence[str], least: int, length: int) -> list[str]:
 
 
 def draw(
-    folder: Path | None, found: Mapping[str, Sequence[Estimate]], name: str, beside: Sequence[str] | None
+    folder: Path | None, drawn_curves: Mapping[str, Sequence[Estimate]], name: str, beside: Sequence[str] | None
 ) -> list[Path]:
     """The figure of the paper, with curves of earlier runs in it; nothing without a folder."""
     if folder is None:
@@ -78,7 +78,7 @@ def draw(
         return []
     from veilmeter.report.figures.legal import save_all
 
-    attackers: dict[str, dict[str, Sequence[Estimate]]] = {name: dict(found)}
+    attackers: dict[str, dict[str, Sequence[Estimate]]] = {name: dict(drawn_curves)}
     for word in beside or []:  # the same name again adds the other measures of that attacker
         who, curves = _earlier(word)
         attackers[who] = {**curves, **attackers.get(who, {})}
@@ -95,8 +95,8 @@ def _earlier(word: str) -> tuple[str, dict[str, list[Estimate]]]:
         raise InputError(f"--beside {word!r} is not NAME=FILE", fix="as in --beside ignorant=ignorant.json")
     try:
         form = json.loads(Path(path).read_text(encoding="utf-8"))
-        curves = {key: one for key, one in form["estimates"].items() if isinstance(one, list)}
-        return name, {key: [Estimate.from_json(key, point) for point in one] for key, one in curves.items()}
+        curves = {key: points for key, points in form["estimates"].items() if isinstance(points, list)}
+        return name, {key: [Estimate.from_json(key, point) for point in points] for key, points in curves.items()}
     except OSError as error:
         raise InputError(f"it can't be read: {error.strerror}", path=path) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -107,11 +107,11 @@ def _earlier(word: str) -> tuple[str, dict[str, list[Estimate]]]:
 
 def gains(knowing: Sequence[Estimate]) -> list[str]:
     """What an attacker gains by knowing more, in a sentence each."""
-    said = []
-    for one in knowing:
-        low, high = one.extra["gain_interval"]
-        said.append(
-            f"Knowing {one.at['knows']} adds {one.extra['gain']:+.3f} [{low:+.3f}, {high:+.3f}] among "
-            f"{one.at['speakers']} (length {one.at['length']})."
+    sentences = []
+    for estimate in knowing:
+        low, high = estimate.extra["gain_interval"]
+        sentences.append(
+            f"Knowing {estimate.at['knows']} adds {estimate.extra['gain']:+.3f} [{low:+.3f}, {high:+.3f}] among "
+            f"{estimate.at['speakers']} (length {estimate.at['length']})."
         )
-    return said
+    return sentences

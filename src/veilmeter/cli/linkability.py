@@ -86,7 +86,7 @@ def command(
     wanted = numbers(speakers, "--speakers", least=1)
     lengths = numbers(length, "--length") or [1]
     sizes = numbers(population, "--population", least=2)
-    people, said, inputs, warnings = legal.read(enrol, test, strict=strict)
+    people, tested, inputs, warnings = legal.read(enrol, test, strict=strict)
     largest = len(people.names)
     if wanted and wanted[-1] > largest:
         raise InputError(
@@ -95,15 +95,15 @@ def command(
     steps = wanted or legal.ladder(largest)
     if sizes and largest < FEW_ENROLLED:
         warnings.append(f"{largest} enrolled people are few to extrapolate from: rely on it from some hundreds on")
-    found: dict[str, list[Estimate]] = {}
+    curves: dict[str, list[Estimate]] = {}
     drawn: dict[str, Any] = {"most": conversations, "seed": seed}
     with closing(open_engine(jobs, cluster)) as engine, legal.later("scoring") as progress:
-        for one in lengths:
-            link = linkability(people, said, length=one, progress=progress, **drawn)
-            warnings += legal.dropped(_short(link, people.names, said.names), one, one)
+        for utterances in lengths:
+            link = linkability(people, tested, length=utterances, progress=progress, **drawn)
+            warnings += legal.dropped(_short(link, people.names, tested.names), utterances, utterances)
             points = {"linkability": link.estimates(steps, intervals=not no_intervals)}
             points["one_minus_eer"] = one_minus_eer(
-                people, said, steps, length=one, intervals=not no_intervals, engine=engine, **drawn
+                people, tested, steps, length=utterances, intervals=not no_intervals, engine=engine, **drawn
             )
             if sizes:
                 from veilmeter.metrics.legal.population import population_linkability
@@ -115,12 +115,12 @@ def command(
                 from veilmeter.metrics.legal.ranks import identity_tpr, rank_estimates
 
                 points |= rank_estimates(link, intervals=not no_intervals, seed=seed, engine=engine)
-                tpr = identity_tpr(people, said, length=one, **drawn)
+                tpr = identity_tpr(people, tested, length=utterances, **drawn)
                 points["identity_tpr"] = tpr.estimates(intervals=not no_intervals)
             for column in attribute or []:
                 from veilmeter.metrics.legal.side_information import informed_linkability
 
-                knowing = informed_linkability(people, said, column, length=one, progress=progress, **drawn)
+                knowing = informed_linkability(people, tested, column, length=utterances, progress=progress, **drawn)
                 points.setdefault("linkability_knowing", []).extend(
                     knowing.estimates(steps, intervals=not no_intervals)
                 )
@@ -128,19 +128,19 @@ def command(
                 counted = [{"conversations": int(count)} for count in link.counts]
                 rows = zip(link.names, link.per_speaker(steps[-1]), counted, strict=True)
                 points["linkability_per_speaker"] = per_speaker_estimates(
-                    "linkability", rows, speakers=steps[-1], length=one, method="exact", null=1 / steps[-1]
+                    "linkability", rows, speakers=steps[-1], length=utterances, method="exact", null=1 / steps[-1]
                 )
             for key, curve in points.items():
-                found.setdefault(key, []).extend(curve)
-    made = legal.draw(figures, found, name or test.name, beside)
+                curves.setdefault(key, []).extend(curve)
+    drawn_files = legal.draw(figures, curves, name or test.name, beside)
     page = Page(
-        title=f"{test}: {len(said.names):,} speakers, {largest:,} enrolled ({enrol})",
-        estimates=found,
+        title=f"{test}: {len(tested.names):,} speakers, {largest:,} enrolled ({enrol})",
+        estimates=curves,
         inputs=inputs | {"seed": seed, "conversations": conversations},
         warnings=warnings,
-        notes=_notes(found, no_intervals),
+        notes=_notes(curves, no_intervals),
         sections=SECTIONS,
-        figures=made,
+        figures=drawn_files,
     )
     emit(page, form)
 
@@ -158,20 +158,20 @@ SECTIONS = {
 
 def _short(link: Linkability, enrolled: tuple[str, ...], tested: tuple[str, ...]) -> list[str]:
     used, known = set(link.names), set(enrolled)
-    return [one for one in tested if one not in used and one in known]
+    return [name for name in tested if name not in used and name in known]
 
 
-def _notes(found: dict[str, list[Estimate]], no_intervals: bool) -> list[str]:
+def _notes(curves: dict[str, list[Estimate]], no_intervals: bool) -> list[str]:
     from veilmeter.cli import legal
 
     notes = []
     if not no_intervals:
         notes.append("95 % intervals over speakers, in both roles where few are enrolled; safer: ↓ lower.")
-    if "population_linkability" in found:
-        tested = found["population_linkability"][0].extra["back_test"]
+    if "population_linkability" in curves:
+        tested = curves["population_linkability"][0].extra["back_test"]
         notes.append(
             "Population: a model of the scores, not a measurement. Its interval is widened by what a back-test missed: "
             f"fitted among {tested['fitted']:,} people, the model had to predict what was measured among "
             f"{tested['speakers']:,}."
         )
-    return notes + legal.gains(found.get("linkability_knowing", []))
+    return notes + legal.gains(curves.get("linkability_knowing", []))

@@ -19,7 +19,7 @@ from veilmeter.cli.lists import CommaCommand
 from veilmeter.cli.streams import output_is_closed, prepare_streams
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.extras import explained
-from veilmeter.core.files import said
+from veilmeter.core.files import as_veilmeter_error
 from veilmeter.core.text import clean
 
 # In the order in which a person meets them. Each name is a module of this package with a function `command`;
@@ -122,7 +122,7 @@ def main() -> None:
     except OSError as error:
         if isinstance(error, BrokenPipeError) and output_is_closed():
             raise SystemExit(Exit.PIPE_CLOSED) from None
-        _wrong(str(said(error, error.filename or "a file")))
+        _wrong(str(as_veilmeter_error(error, error.filename or "a file")))
     except Exception as error:
         _our_mistake(error)
 

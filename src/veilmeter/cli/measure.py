@@ -128,10 +128,10 @@ def command(
     inputs: dict[str, Any] = {}
 
     def read(path: Path, key: Path | None, role: str) -> Scores:
-        found, remarks = read_with_remarks(path, key, layout=layout, utt2spk=utt2spk, only_common=only_common)
+        score_set, remarks = read_with_remarks(path, key, layout=layout, utt2spk=utt2spk, only_common=only_common)
         warnings.extend(remarks)
-        inputs[role] = _input(path, key, found)
-        return found
+        inputs[role] = _input(path, key, score_set)
+        return score_set
 
     data = read(main, trials, "scores")
     drawn: dict[str, Any] = {"intervals": not no_intervals, "resamples": resamples, "seed": seed}
@@ -156,11 +156,11 @@ def command(
             drawn["resamples"] = min(resamples, 200)
             estimates |= each(data, eer_method=eer_method, **drawn)
     warnings += _warnings(estimates, data, intervals=not no_intervals)
-    made = []
+    drawn_files = []
     if figures is not None:
         from veilmeter.report.figures.scores import save_all
 
-        made = save_all(data, estimates, figures)
+        drawn_files = save_all(data, estimates, figures)
     shown, cut = (estimates, 0) if form is not Form.TABLE else _shortened(estimates)
     page = Page(
         title=_title(main, data),
@@ -169,7 +169,7 @@ def command(
         warnings=warnings,
         notes=_notes(estimates, data, no_intervals, cut),
         sections=SECTIONS,
-        figures=made,
+        figures=drawn_files,
     )
     emit(page, form)
 
@@ -205,14 +205,14 @@ SECTIONS = {
 }  # fmt: skip
 
 
-def _input(path: Path, key: Path | None, found: Scores) -> dict[str, Any]:
+def _input(path: Path, key: Path | None, scores: Scores) -> dict[str, Any]:
     from veilmeter.core.files import sha256
 
     entry: dict[str, Any] = {
         "path": str(path),
         "sha256": sha256(path),
-        **found.counts,
-        "speakers_from": found.speakers_from,
+        **scores.counts,
+        "speakers_from": scores.speakers_from,
     }
     return entry if key is None else entry | {"trials": str(key), "trials_sha256": sha256(key)}
 
@@ -226,26 +226,28 @@ def _title(path: Path, data: Scores) -> str:
 def _warnings(estimates: dict[str, Any], data: Scores, *, intervals: bool) -> list[str]:
     from veilmeter.metrics.scores.summary import one_target_person
 
-    said = _inverted(estimates["d_ece"]) + _few_trials(data.counts)
+    warnings = _inverted(estimates["d_ece"]) + _few_trials(data.counts)
     if intervals and one_target_person(data):
-        said.append("all target trials are of one speaker: no interval over people can be given")
+        warnings.append("all target trials are of one speaker: no interval over people can be given")
     elif intervals and 0 < data.speaker_count < 10:
-        said.append(f"only {data.speaker_count} speakers: the intervals are wide, and rough themselves")
-    return said
+        warnings.append(f"only {data.speaker_count} speakers: the intervals are wide, and rough themselves")
+    return warnings
 
 
 def _few_trials(n: Mapping[str, int]) -> list[str]:
     """What so few trials can't show."""
     from veilmeter.metrics.scores.verification import LOW_FPRS, TARGETS_A_BIN
 
-    said = []
+    warnings = []
     if n["targets"] < 2 * TARGETS_A_BIN:
-        said.append(f"D_sys is 0 by its definition with fewer than {2 * TARGETS_A_BIN} target trials: do not read it")
+        warnings.append(
+            f"D_sys is 0 by its definition with fewer than {2 * TARGETS_A_BIN} target trials: do not read it"
+        )
     if n["impostors"] * LOW_FPRS[0] < 1:
-        said.append(
+        warnings.append(
             f"{n['impostors']} impostor trials can't show a FPR of 1 % or less: TPRs are those without false alarm"
         )
-    return said
+    return warnings
 
 
 def _inverted(d_ece: Estimate) -> list[str]:
@@ -261,8 +263,8 @@ def _inverted(d_ece: Estimate) -> list[str]:
 
 def _shortened(estimates: dict[str, Any]) -> tuple[dict[str, Any], int]:
     """The estimates with the worst speakers only, and how many there are in all if some were cut."""
-    longest = max((len(found) for found in estimates.values() if isinstance(found, list)), default=0)
-    kept = {name: found[:WORST] if isinstance(found, list) else found for name, found in estimates.items()}
+    longest = max((len(measured) for measured in estimates.values() if isinstance(measured, list)), default=0)
+    kept = {name: measured[:WORST] if isinstance(measured, list) else measured for name, measured in estimates.items()}
     return kept, longest if longest > WORST else 0
 
 

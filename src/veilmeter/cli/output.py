@@ -49,8 +49,8 @@ class Page:
     def to_json(self) -> dict[str, Any]:
         return {
             "estimates": {
-                name: found.to_json() if isinstance(found, Estimate) else [one.to_json() for one in found]
-                for name, found in self.estimates.items()
+                name: measured.to_json() if isinstance(measured, Estimate) else [point.to_json() for point in measured]
+                for name, measured in self.estimates.items()
             },
             **{key: plain(value) for key, value in self.more.items()},
             **({"figures": [str(path) for path in self.figures]} if self.figures else {}),
@@ -64,15 +64,15 @@ class Page:
         left = dict(self.estimates)
         groups: list[tuple[str, list[Estimate]]] = []
         for heading, names in self.sections.items():
-            rows = [one for name in names if name in left for one in _listed(left.pop(name))]
+            rows = [estimate for name in names if name in left for estimate in _listed(left.pop(name))]
             if rows:
                 groups.append((heading, rows))
-        rest = [one for found in left.values() for one in _listed(found)]
+        rest = [estimate for measured in left.values() for estimate in _listed(measured)]
         return groups + ([("", rest)] if rest else [])
 
 
-def _listed(found: Estimate | Sequence[Estimate]) -> list[Estimate]:
-    return [found] if isinstance(found, Estimate) else list(found)
+def _listed(measured: Estimate | Sequence[Estimate]) -> list[Estimate]:
+    return [measured] if isinstance(measured, Estimate) else list(measured)
 
 
 def chosen_form(*, json: bool = False, csv: bool = False, markdown: bool = False, latex: bool = False) -> Form:
@@ -101,12 +101,12 @@ def emit(page: Page, form: Form = Form.TABLE) -> None:
 COLUMNS = ("measure", "value", "95 % interval", "chance", "safer", "method")
 
 
-def _cells(one: Estimate) -> tuple[str, str, str, str, str, str]:
-    at = ", ".join(f"{key} {value}" for key, value in one.at.items())
-    value = one.format_value() + (f"  {one.extra['tag']}" if "tag" in one.extra else "")
-    safer = {"higher": "↑", "lower": "↓", "neither": ""}[one.better]
-    label = one.label + (f" ({at})" if at else "")
-    return (clean(label), value, one.format_interval(), one.format_null(), safer, clean(one.method))
+def _cells(estimate: Estimate) -> tuple[str, str, str, str, str, str]:
+    at = ", ".join(f"{key} {value}" for key, value in estimate.at.items())
+    value = estimate.format_value() + (f"  {estimate.extra['tag']}" if "tag" in estimate.extra else "")
+    safer = {"higher": "↑", "lower": "↓", "neither": ""}[estimate.better]
+    label = estimate.label + (f" ({at})" if at else "")
+    return (clean(label), value, estimate.format_interval(), estimate.format_null(), safer, clean(estimate.method))
 
 
 def _print_table(page: Page) -> None:
@@ -120,7 +120,7 @@ def _print_table(page: Page) -> None:
         console.print(Text("\n" + clean(line)))
     for heading, rows in page.grouped():
         table = Table(title=escape(clean(heading)) or None, title_justify="left", box=None, pad_edge=False)
-        cells = [_cells(one) for one in rows]
+        cells = [_cells(estimate) for estimate in rows]
         for number, column in enumerate(COLUMNS):
             # on a narrow terminal the words give way, never the numbers
             wide = max(len(row[number]) for row in [COLUMNS, *cells]) if 1 <= number <= 4 else None
@@ -131,8 +131,8 @@ def _print_table(page: Page) -> None:
                 no_wrap=1 <= number < 5,
                 min_width=wide,
             )
-        for one, row in zip(rows, cells, strict=True):
-            table.add_row(*(Text(cell) for cell in row), style="dim" if one.inside_null else None)
+        for estimate, row in zip(rows, cells, strict=True):
+            table.add_row(*(Text(cell) for cell in row), style="dim" if estimate.inside_null else None)
         console.print()
         console.print(table)
     for warning in page.warnings:
@@ -147,15 +147,15 @@ def _json(page: Page) -> str:
 
 
 def _csv(page: Page) -> str:
-    parameters = sorted({key for _, rows in page.grouped() for one in rows for key in one.at})
+    parameters = sorted({key for _, rows in page.grouped() for estimate in rows for key in estimate.at})
     out = io.StringIO()
     writer = csv_module.writer(out, lineterminator="\n")
     writer.writerow(["measure", *map(csv_cell, parameters), "value", "unit", "low", "high", "null", "method", "better"])
-    for name, found in page.estimates.items():
-        for one in _listed(found):
-            low, high = one.interval or ("", "")
-            cells = [name, *(one.at.get(key, "") for key in parameters), one.value, one.unit, low, high]
-            cells += ["" if one.null is None else one.null, one.method, one.better]
+    for name, measured in page.estimates.items():
+        for estimate in _listed(measured):
+            low, high = estimate.interval or ("", "")
+            cells = [name, *(estimate.at.get(key, "") for key in parameters), estimate.value, estimate.unit, low, high]
+            cells += ["" if estimate.null is None else estimate.null, estimate.method, estimate.better]
             writer.writerow([csv_cell(cell) for cell in cells])
     return out.getvalue()
 
@@ -167,7 +167,7 @@ def _markdown(page: Page) -> str:
         lines += ([f"### {markdown_text(heading)}", ""] if heading else []) + [
             "| " + " | ".join(COLUMNS) + " |",
             "|---|---:|---|---:|---|---|",
-            *("| " + " | ".join(markdown_text(cell) for cell in _cells(one)) + " |" for one in rows),
+            *("| " + " | ".join(markdown_text(cell) for cell in _cells(estimate)) + " |" for estimate in rows),
             "",
         ]
     lines += [f"> {markdown_text(warning)}" for warning in page.warnings]
@@ -181,7 +181,7 @@ def _latex(page: Page) -> str:
         lines.append("\\midrule")
         if heading:
             lines.append(f"\\multicolumn{{5}}{{l}}{{\\emph{{{latex_text(heading)}}}}} \\\\")
-        for one in rows:
-            label, value, interval, null, _, method = (latex_text(cell) for cell in _cells(one))
+        for estimate in rows:
+            label, value, interval, null, _, method = (latex_text(cell) for cell in _cells(estimate))
             lines.append(f"{label} & {value} & {interval} & {null} & {method} \\\\")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"])

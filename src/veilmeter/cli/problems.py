@@ -27,7 +27,9 @@ def listed(title: str, problems: Sequence[Problem], where: str) -> list[str]:
     counts: dict[str, int] = {}
     for problem in problems:
         counts[problem.kind] = counts.get(problem.kind, 0) + 1
-    by_kind = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items(), key=lambda one: (-one[1], one[0])))
+    by_kind = ", ".join(
+        f"{count} {kind}" for kind, count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    )
     lines = [f"{len(problems)} {title}: {by_kind}"]
     lines += [f"  {problem.kind}: {problem}" for problem in problems[:_LISTED]]
     if len(problems) > _LISTED:

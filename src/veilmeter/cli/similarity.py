@@ -97,7 +97,7 @@ def command(
     base, entry = vectors.read(original, warnings, strict=strict)
     names = _system_names(anonymized)
     inputs: dict[str, Any] = {"original": entry}
-    found: dict[str, Similarity] = {}
+    matrices: dict[str, Similarity] = {}
     zoos: dict[str, dict[str, Zoo]] = {}
     estimates: list[dict[str, Estimate | list[Estimate]]] = []
     with closing(open_engine(jobs, cluster)) as engine:
@@ -106,29 +106,31 @@ def command(
             inputs[f"anonymized {name}" if len(names) > 1 else "anonymized"] = entry
             both, used = _matched(base, protected, warnings)
             with shown(f"comparing voices ({name})", unit="matrices", quiet=len(used.original) < 2500) as progress:
-                made, animals = _matrices(used, form, pairs, not no_intervals, seed, progress, engine)
-            found[name], zoos[name] = made, animals
+                similarities, animals = _matrices(used, form, pairs, not no_intervals, seed, progress, engine)
+            matrices[name], zoos[name] = similarities, animals
             system = name if len(names) > 1 else None
-            one: dict[str, Estimate | list[Estimate]] = dict(similarity_estimates(made, system=system, backend=backend))
+            measured: dict[str, Estimate | list[Estimate]] = dict(
+                similarity_estimates(similarities, system=system, backend=backend)
+            )
             if sessions:
-                one |= _sessions(both, session_column, counts, length, not no_intervals, seed, system, warnings)
-            estimates.append(one)
-            warnings += doubts_of(made, name if len(names) > 1 else "")
+                measured |= _sessions(both, session_column, counts, length, not no_intervals, seed, system, warnings)
+            estimates.append(measured)
+            warnings += doubts_of(similarities, name if len(names) > 1 else "")
     files = []
     if figures is not None:
         from veilmeter.report.figures.similarity import save_all
 
-        files = save_all(found, zoos, estimates, figures)
+        files = save_all(matrices, zoos, estimates, figures)
     merged = _merged(estimates)
-    more: dict[str, Any] = {"systems": {name: details_of(found[name], zoos[name]) for name in names}}
+    more: dict[str, Any] = {"systems": {name: details_of(matrices[name], zoos[name]) for name in names}}
     if len(names) == 1:
         more = more["systems"][names[0]]
     page = Page(
-        title=_title(found),
+        title=_title(matrices),
         estimates=merged,
         inputs=inputs | {"form": form, "pairs": pairs, "backend": backend, "seed": seed},
         warnings=warnings,
-        notes=_notes(found, zoos, no_intervals, per_speaker),
+        notes=_notes(matrices, zoos, no_intervals, per_speaker),
         sections=SECTIONS,
         more=more,
         figures=files,
@@ -206,7 +208,7 @@ def _matrices(
     from veilmeter.metrics.similarity.matrices import KINDS, similarity
     from veilmeter.metrics.similarity.zoo import zoo
 
-    made = similarity(
+    matrices = similarity(
         used.original.vectors,
         used.anonymized.vectors,
         used.original.speakers,
@@ -217,7 +219,7 @@ def _matrices(
         progress=progress,
         engine=engine,
     )
-    return made, {kind: zoo(made.matrix(kind), made.names) for kind in KINDS}
+    return matrices, {kind: zoo(matrices.matrix(kind), matrices.names) for kind in KINDS}
 
 
 def _sessions(
@@ -239,37 +241,37 @@ def _sessions(
             protected.vectors, protected.utterances, protected.speakers,
             {**protected.attributes, column: both.original.attributes[column]}, protected.durations, protected.source,
         )  # fmt: skip
-    found = linkability_by_session(protected, both.original, length=length, column=column, seed=seed)
-    if found.left_out:
+    by_session = linkability_by_session(protected, both.original, length=length, column=column, seed=seed)
+    if by_session.left_out:
         warnings.append(
-            f"{len(found.left_out)} speakers have no session with {2 * length} utterances and were left out of the "
-            f"sessions, the first: {found.left_out[0]!r}"
+            f"{len(by_session.left_out)} speakers have no session with {2 * length} utterances and were left out "
+            f"of the sessions, the first: {by_session.left_out[0]!r}"
         )
     at = {} if system is None else {"system": system}
     return {
-        name: [one.with_(at={**at, **one.at}) for one in curve]
-        for name, curve in found.estimates(counts, intervals=intervals).items()
+        name: [estimate.with_(at={**at, **estimate.at}) for estimate in curve]
+        for name, curve in by_session.estimates(counts, intervals=intervals).items()
     }
 
 
 def _merged(parts: list[dict[str, Estimate | list[Estimate]]]) -> dict[str, Estimate | list[Estimate]]:
     if len(parts) == 1:
         return parts[0]
-    found: dict[str, Estimate | list[Estimate]] = {}
+    merged: dict[str, Estimate | list[Estimate]] = {}
     for name in parts[0]:
         curves = [part[name] for part in parts]
-        found[name] = [one for curve in curves for one in (curve if isinstance(curve, list) else [curve])]
-    return found
+        merged[name] = [estimate for curve in curves for estimate in (curve if isinstance(curve, list) else [curve])]
+    return merged
 
 
-def _title(found: Mapping[str, Similarity]) -> str:
-    first = next(iter(found.values()))
-    systems = next(iter(found)) if len(found) == 1 else f"{len(found)} systems"
+def _title(systems_matrices: Mapping[str, Similarity]) -> str:
+    first = next(iter(systems_matrices.values()))
+    systems = next(iter(systems_matrices)) if len(systems_matrices) == 1 else f"{len(systems_matrices)} systems"
     return f"{systems}: {first.utterances:,} utterances of {len(first.names):,} speakers, before and after"
 
 
 def _notes(
-    found: Mapping[str, Similarity],
+    matrices: Mapping[str, Similarity],
     zoos: Mapping[str, Mapping[str, Zoo]],
     no_intervals: bool,
     per_speaker: bool,
@@ -277,14 +279,14 @@ def _notes(
     import numpy as np
 
     notes = []
-    for name, one in found.items():
-        own = one.per_speaker("OP")
+    for name, similarities in matrices.items():
+        own = similarities.per_speaker("OP")
         order = np.argsort(-own, kind="stable")
         animals = zoos[name]["OP"].animals
         rows = order if per_speaker else order[:3]
-        who = ", ".join(f"{one.names[row]} ({own[row]:.3f}, {animals[row]})" for row in rows)
+        who = ", ".join(f"{similarities.names[row]} ({own[row]:.3f}, {animals[row]})" for row in rows)
         title = "Diagonal that stays in OP, speaker by speaker" if per_speaker else "Whose diagonal stays most in OP"
-        notes.append(f"{name + ': ' if len(found) > 1 else ''}{title}: {who}")
+        notes.append(f"{name + ': ' if len(matrices) > 1 else ''}{title}: {who}")
         real = [
             f"{int(facts['count'])} {animal}s in {kind} (chance {facts['expected']:.1f}, p {facts['p']:.2g})"
             for kind in ("OO", "OP", "PP")

@@ -87,25 +87,33 @@ def command(
         raise InputError(f"there is no rule {rule!r}", fix=f"choose {' or '.join(RULES)}")
     wanted = numbers(speakers, "--speakers", least=2)
     lengths = numbers(length, "--length") or [1]
-    people, said, inputs, warnings = legal.read(enrol, test, strict=strict)
-    steps, remarks = _steps(speakers_by_length(said, lengths), wanted, test)
+    people, tested, inputs, warnings = legal.read(enrol, test, strict=strict)
+    steps, remarks = _steps(speakers_by_length(tested, lengths), wanted, test)
     warnings += remarks
-    found: dict[str, list[Estimate]] = {}
+    curves: dict[str, list[Estimate]] = {}
     with legal.later("scoring") as progress:
-        for one, sizes in steps.items():
+        for utterances, sizes in steps.items():
             drawn: dict[str, Any] = {"predicates": predicates, "seed": seed, "progress": progress}
             single = singling_out(
-                people, said, sizes, length=one, rule=rule, draws=draws, folds=folds, control=not no_control, **drawn
+                people,
+                tested,
+                sizes,
+                length=utterances,
+                rule=rule,
+                draws=draws,
+                folds=folds,
+                control=not no_control,
+                **drawn,
             )
-            warnings += legal.dropped(single.dropped, 2 * one, one)
+            warnings += legal.dropped(single.dropped, 2 * utterances, utterances)
             points = single.estimates(intervals=not no_intervals)
             points["one_minus_eer"] = one_minus_eer(
-                people, said, sizes, length=one, most=CONVERSATIONS, intervals=not no_intervals, seed=seed
+                people, tested, sizes, length=utterances, most=CONVERSATIONS, intervals=not no_intervals, seed=seed
             )
             for column in attribute or []:
                 from veilmeter.metrics.legal.side_information import informed_singling_out
 
-                knowing = informed_singling_out(people, said, column, sizes, without=single, **drawn)
+                knowing = informed_singling_out(people, tested, column, sizes, without=single, **drawn)
                 for key, curve in knowing.estimates(intervals=not no_intervals).items():
                     points.setdefault(f"{key}_knowing", []).extend(curve)
             if per_speaker:
@@ -115,21 +123,21 @@ def command(
                     "singling_out",
                     rows,
                     speakers=sizes[-1],
-                    length=one,
+                    length=utterances,
                     method=f"{rule} rule",
                     null=single.chance(sizes[-1]),
                 )
             for key, curve in points.items():
-                found.setdefault(key, []).extend(curve)
-    made = legal.draw(figures, found, name or test.name, beside)
+                curves.setdefault(key, []).extend(curve)
+    drawn_files = legal.draw(figures, curves, name or test.name, beside)
     page = Page(
-        title=f"{test}: {len(said.names):,} speakers, {len(people.names):,} enrolled ({enrol})",
-        estimates=found,
+        title=f"{test}: {len(tested.names):,} speakers, {len(people.names):,} enrolled ({enrol})",
+        estimates=curves,
         inputs=inputs | {"seed": seed, "rule": rule, "draws": draws, "folds": folds, "predicates": predicates},
         warnings=warnings,
-        notes=_notes(found, no_intervals),
+        notes=_notes(curves, no_intervals),
         sections=SECTIONS,
-        figures=made,
+        figures=drawn_files,
     )
     emit(page, form)
 
@@ -152,7 +160,7 @@ def _steps(most: dict[int, int], wanted: list[int], test: Path) -> tuple[dict[in
 
     largest = max(most.values())
     if wanted and wanted[-1] > largest:
-        length = max(most, key=lambda one: most[one])
+        length = max(most, key=lambda utterances: most[utterances])
         raise InputError(
             f"--speakers {wanted[-1]}: only {largest} test speakers have the {2 * length} utterances that length "
             f"{length} needs",
@@ -175,10 +183,10 @@ def _steps(most: dict[int, int], wanted: list[int], test: Path) -> tuple[dict[in
     return steps, remarks
 
 
-def _notes(found: dict[str, list[Estimate]], no_intervals: bool) -> list[str]:
+def _notes(curves: dict[str, list[Estimate]], no_intervals: bool) -> list[str]:
     from veilmeter.cli import legal
 
     notes = ["The paper's chance level is 0.368 (1/e); the one shown is that of a threshold estimated from the data."]
     if not no_intervals:
         notes.append("95 % intervals over the people whose rules were tried; safer: ↓ lower.")
-    return notes + legal.gains(found.get("singling_out_knowing", []))
+    return notes + legal.gains(curves.get("singling_out_knowing", []))

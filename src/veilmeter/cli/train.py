@@ -49,7 +49,7 @@ def command(
     from veilmeter.data.corpus import read_corpus
 
     settings = TrainingSettings(seed=seed, steps=steps, voices_per_gender=voices, bottleneck=bottleneck)
-    found = read_corpus(corpus, layout, roots=root or (), part=part, suffix=suffix)
+    recordings = read_corpus(corpus, layout, roots=root or (), part=part, suffix=suffix)
     engine = open_engine(jobs)
     bars: dict[str, Progress] = {}
     units = {"features": "utterances", "network": "steps"}
@@ -62,7 +62,9 @@ def command(
         bars[step](done, total)
 
     try:
-        model = train(found, out, settings, engine=engine, offline=offline, progress=tell, notes={"license": license})
+        model = train(
+            recordings, out, settings, engine=engine, offline=offline, progress=tell, notes={"license": license}
+        )
     finally:
         on_screen.close()
         engine.close()

@@ -52,14 +52,14 @@ def command(
     from veilmeter.data.corpus import read_corpus
     from veilmeter.speech.transcribe_corpus import transcribe_corpus
 
-    found = read_corpus(corpus, layout, roots=root or (), part=part, suffix=suffix)
+    recordings = read_corpus(corpus, layout, roots=root or (), part=part, suffix=suffix)
     with closing(open_engine(jobs, cluster)) as engine, shown("transcribing", quiet=quiet) as progress:
         done = transcribe_corpus(
-            found, out, recognizer, language=language,
+            recordings, out, recognizer, language=language,
             engine=engine, offline=offline, strict=strict, max_seconds=max_seconds, progress=progress,
         )  # fmt: skip
     if json:
-        inputs = {"corpus": str(corpus), "layout": found.layout}
+        inputs = {"corpus": str(corpus), "layout": recordings.layout}
         warnings = [f"{len(done.skipped)} recordings were left out"] if done.skipped else []
         emit(Page("transcribe", {}, inputs=inputs, warnings=warnings, more={"transcribed": _facts(done)}), Form.JSON)
     else:

@@ -18,10 +18,10 @@ def read(path: Path, warnings: list[str], *, strict: bool = False) -> tuple[Embe
     from veilmeter.data.formats.vectors import load_embeddings, read_embeddings
 
     if strict:
-        found = read_embeddings(path)
+        embeddings = read_embeddings(path)
     else:
         loaded = load_embeddings(path)
         warnings += loaded.warnings()
-        found = loaded.embeddings
-    counts = {"utterances": len(found), "speakers": len(found.names), "dimension": found.dimension}
-    return found, {"path": str(path), "sha256": sha256(path), **counts}
+        embeddings = loaded.embeddings
+    counts = {"utterances": len(embeddings), "speakers": len(embeddings.names), "dimension": embeddings.dimension}
+    return embeddings, {"path": str(path), "sha256": sha256(path), **counts}

@@ -232,12 +232,12 @@ def _read_config(path: Path) -> dict[str, Any]:
             raise InputError(
                 "this is no plain configuration file", path=path, fix="write it without YAML aliases or deep nesting"
             )
-        found = yaml.safe_load(text)
+        config = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as error:
         raise InputError(f"this is not YAML: {error}", path=path) from None
-    if not isinstance(found, dict) or "jobqueue" not in found:
+    if not isinstance(config, dict) or "jobqueue" not in config:
         raise InputError("there is no `jobqueue` section in it", path=path)
-    return found
+    return config
 
 
 def _is_flat(text: str) -> bool:
@@ -257,7 +257,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def worth(engine: Engine | None, much: bool) -> Engine:
+def engine_for(engine: Engine | None, much: bool) -> Engine:
     """The engine that was given, for work that is worth sending to it; else this process."""
     return engine if engine is not None and much else Here()
 

@@ -38,7 +38,7 @@ class Estimates(Sequence[Estimate]):
     def of(cls, measured: Mapping[str, Estimate | Sequence[Estimate]]) -> Estimates:
         """What a measure gives by name: an estimate, or the points of a curve."""
         return cls(
-            point for found in measured.values() for point in ([found] if isinstance(found, Estimate) else found)
+            point for curve in measured.values() for point in ([curve] if isinstance(curve, Estimate) else curve)
         )
 
     # --- as a sequence and by name
@@ -94,7 +94,7 @@ class Estimates(Sequence[Estimate]):
         """Every point of a measure, none, one or many."""
         return Estimates(point for point in self._items if point.name == name)
 
-    def one(self, name: str) -> Estimate | None:
+    def single(self, name: str) -> Estimate | None:
         """The estimate of a measure that has one value; None where it was not measured or is a curve."""
         points = self.points(name)
         return points[0] if len(points) == 1 else None
@@ -132,35 +132,37 @@ class Estimates(Sequence[Estimate]):
 
     def to_json(self) -> dict[str, Any]:
         """By measure: an object, or a list of them for a curve."""
-        made: dict[str, Any] = {}
+        form: dict[str, Any] = {}
         for name in self.names:
-            found = self[name]
-            made[name] = found.to_json() if isinstance(found, Estimate) else [point.to_json() for point in found]
-        return made
+            measured = self[name]
+            form[name] = (
+                measured.to_json() if isinstance(measured, Estimate) else [point.to_json() for point in measured]
+            )
+        return form
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any], *, labels: Callable[[str], str] = lambda name: "") -> Estimates:
         """The reverse of `to_json`; `labels` gives the label of a measure."""
         return cls(
             Estimate.from_json(name, point, label=labels(name))
-            for name, found in form.items()
-            for point in (found if isinstance(found, list) else [found])
+            for name, stored in form.items()
+            for point in (stored if isinstance(stored, list) else [stored])
         )
 
     def columns(self) -> dict[str, list[Any]]:
         """One row per point: what it is, its value and interval, and a column for each parameter."""
-        made: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+        table: dict[str, list[Any]] = {name: [] for name in COLUMNS}
         parameters = tuple(dict.fromkeys(key for point in self._items for key in point.at))
-        made |= {name: [] for name in parameters if name not in made}
+        table |= {name: [] for name in parameters if name not in table}
         for point in self._items:
             low, high = point.interval or (None, None)
             row = {
                 "measure": point.name, "label": point.label, "value": point.value, "unit": point.unit, "low": low,
                 "high": high, "null": point.null, "method": point.method, "better": point.better,
             }  # fmt: skip
-            for name, column in made.items():
+            for name, column in table.items():
                 column.append(row[name] if name in row else point.at.get(name))
-        return made
+        return table
 
     def to_frame(self) -> Any:
         """A pandas DataFrame where pandas is installed, else a pyarrow Table; one row per point."""

@@ -51,5 +51,5 @@ def explained(error: ModuleNotFoundError) -> MissingExtra | None:
     >>> print(explained(ModuleNotFoundError("No module named 'docx'", name="docx")))
     python-docx is needed for this and is not installed (run: pip install 'veilmeter[report]')
     """
-    found = LIBRARIES.get((error.name or "").partition(".")[0])
-    return None if found is None else missing_extra(*found)
+    library = LIBRARIES.get((error.name or "").partition(".")[0])
+    return None if library is None else missing_extra(*library)

@@ -38,7 +38,7 @@ def make_folder(path: str | Path) -> Path:
         for place in reversed(missing):
             place.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
     except OSError as error:
-        raise said(error, folder) from None
+        raise as_veilmeter_error(error, folder) from None
     return folder
 
 
@@ -69,7 +69,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name[:80]}.", suffix=".part", dir=target.parent)
     except OSError as error:
-        raise said(error, target) from None
+        raise as_veilmeter_error(error, target) from None
     os.close(handle)
     temporary = Path(name)
     try:
@@ -80,7 +80,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         os.replace(temporary, target)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise said(error, target) from None
+        raise as_veilmeter_error(error, target) from None
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -101,7 +101,7 @@ def only_one(path: Path, where: str | Path | None = None, *, wait: Callable[[], 
             fix="wait until it has ended, stop it, or choose another folder",
         ) from None
     except OSError as error:
-        raise said(error, path) from None
+        raise as_veilmeter_error(error, path) from None
     try:
         yield
     finally:
@@ -114,7 +114,7 @@ def only_one(path: Path, where: str | Path | None = None, *, wait: Callable[[], 
 
 def _locked(path: Path, wait: Callable[[], None] | None = None) -> int:
     """An open, locked file. One that was removed between opening and locking protects nobody: then once more."""
-    told = False
+    announced = False
     while True:
         make_folder(path.parent)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
@@ -128,9 +128,9 @@ def _locked(path: Path, wait: Callable[[], None] | None = None) -> int:
             except BlockingIOError:
                 if wait is None:
                     raise
-                if not told:
+                if not announced:
                     wait()
-                    told = True
+                    announced = True
                 fcntl.flock(handle, fcntl.LOCK_EX)
             if path.exists() and os.path.samestat(os.fstat(handle), os.stat(path)):
                 return handle
@@ -169,7 +169,7 @@ def to_json(value: Any, *, indent: int | None = 1) -> str:
     '"Zoë\\\\u009b31m"'
     """
     text = json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
-    return text if text.isascii() else _COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return text if text.isascii() else _COMMANDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def plain(value: Any) -> Any:
@@ -211,7 +211,7 @@ def sha256(path: str | Path) -> str:
     return digest.hexdigest()
 
 
-def said(error: OSError, path: str | Path) -> VeilmeterError:
+def as_veilmeter_error(error: OSError, path: str | Path) -> VeilmeterError:
     """What the system answered, as a person would say it."""
     if error.errno == errno.ENOSPC:
         return VeilmeterError(

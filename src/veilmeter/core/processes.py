@@ -86,15 +86,15 @@ def end_marked(mark: Path) -> int:
 
 def _marked(mark: Path) -> list[int]:
     wanted = f"{MARK}={mark}".encode("utf-8", "surrogateescape")
-    found = []
+    marked = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             environment = (entry / "environ").read_bytes().split(b"\0")
         except OSError:  # it ended, or is somebody else's
             continue
         if any(line == wanted or line.startswith(wanted + b"/") for line in environment):
-            found.append(int(entry.name))
-    return found
+            marked.append(int(entry.name))
+    return marked
 
 
 def _end_all(process: subprocess.Popen[bytes], mark: Path) -> None:

@@ -40,10 +40,10 @@ class WatchedFiles:
 def watched_files(program: str, fixed: Sequence[str], *, look_inside: bool = True) -> WatchedFiles:
     """The program, found as the system would find it, and every file or folder that an argument names, whole or after
     a `=`; `fixed` are the arguments without placeholders. Without `look_inside` their content is not read."""
-    found = shutil.which(program)
-    if found is None:
+    executable = shutil.which(program)
+    if executable is None:
         raise InputError(f"there is no program {program}", fix="install it, or give its full path")
-    paths = [Path(os.path.abspath(found))]
+    paths = [Path(os.path.abspath(executable))]
     for argument in fixed:
         for candidate in dict.fromkeys((argument, argument.partition("=")[2])):
             path = Path(candidate)  # as the program gets it: no shell turns ~ into a folder

@@ -53,12 +53,12 @@ def check(path: str | Path) -> Checked:
                 raise
             continue
         try:
-            found: Checked | None = checker.check(place)
+            checked: Checked | None = checker.check(place)
         except VeilmeterError as error:  # what a reader can't get past is a problem of the file, too
-            found = Checked("unreadable", "", [Problem("unreadable", error.what, error.path or str(path), error.line,
+            checked = Checked("unreadable", "", [Problem("unreadable", error.what, error.path or str(path), error.line,
                                                        error.fix or "")])  # fmt: skip
-        if found is not None:
-            return found
+        if checked is not None:
+            return checked
     raise InputError(
         "this is nothing veilmeter knows",
         path=path,

@@ -117,8 +117,8 @@ def _between_samples(a: NDArray[np.float64], b: NDArray[np.float64], value: floa
     dots = irfft(rfft(a) * turned, len(a), axis=1) @ b
     norm = float(np.linalg.norm(a) * np.linalg.norm(b))
     best = int(np.argmax(np.abs(dots)))
-    found = float(dots[best]) / norm if norm else 0.0
-    return (found, float(shifts[best])) if abs(found) > abs(value) else (value, 0.0)
+    correlation = float(dots[best]) / norm if norm else 0.0
+    return (correlation, float(shifts[best])) if abs(correlation) > abs(value) else (value, 0.0)
 
 
 def unchanged_stretches(original: Samples, anonymized: Samples, rate: int = 16_000) -> Unchanged:
@@ -126,14 +126,14 @@ def unchanged_stretches(original: Samples, anonymized: Samples, rate: int = 16_0
     a, b = band_limited(original, rate), band_limited(anonymized, rate)
     length = min(int(STRETCH * RATE), len(a))
     places = _loudest(a, length)
-    found = []
+    unchanged = []
     for start in places:
         match = best_correlation(a[start : start + length], b)
-        found.append(replace(match, delay=match.delay - start / RATE))
-    if not found:
+        unchanged.append(replace(match, delay=match.delay - start / RATE))
+    if not unchanged:
         return Unchanged(0, 0, Correlation(0.0, 0.0, 0.0))
-    found.sort(key=lambda match: abs(match.value))
-    return Unchanged(len(found), sum(match.is_copy for match in found), found[len(found) // 2])
+    unchanged.sort(key=lambda match: abs(match.value))
+    return Unchanged(len(unchanged), sum(match.is_copy for match in unchanged), unchanged[len(unchanged) // 2])
 
 
 def _loudest(samples: Samples, length: int) -> list[int]:

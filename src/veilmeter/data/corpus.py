@@ -114,11 +114,11 @@ class Corpus:
     @cached_property
     def genders(self) -> dict[str, str]:
         """Each speaker's gender: the one of most of their utterances, "" if none says."""
-        found = {}
+        gender_of = {}
         for speaker, group in self.by_speaker.items():
             counts = Counter(u.gender for u in group if u.gender)
-            found[speaker] = min(counts, key=lambda g: (-counts[g], g)) if counts else ""
-        return found
+            gender_of[speaker] = min(counts, key=lambda g: (-counts[g], g)) if counts else ""
+        return gender_of
 
     @cached_property
     def languages(self) -> tuple[str, ...]:

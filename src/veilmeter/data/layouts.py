@@ -160,7 +160,7 @@ def _fitting(path: Path) -> list[str]:
 def _refuse_useless(name: str, layout: Layout, options: ReadOptions, path: Path) -> None:
     for option in options.given:
         if option not in layout.understands:
-            known = [OPTIONS[one] for one in OPTIONS if one in layout.understands]
+            known = [OPTIONS[understood] for understood in OPTIONS if understood in layout.understands]
             raise InputError(
                 f"{OPTIONS[option]} means nothing in the {name} layout",
                 path=path,

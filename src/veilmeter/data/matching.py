@@ -56,8 +56,8 @@ def match(original: Embeddings, anonymized: Embeddings) -> Matched:
     >>> {name: column.tolist() for name, column in both.anonymized.attributes.items()}
     {'gender': ['m'], 'pseudo_gender': ['f']}
     """
-    found = match_ids(original.utterances, anonymized.utterances)
-    partner = found.partner
+    matching = match_ids(original.utterances, anonymized.utterances)
+    partner = matching.partner
     if not partner:
         raise InputError(
             "no utterance is in both the original and the anonymized set; the original has ids such as "
@@ -97,7 +97,7 @@ def match(original: Embeddings, anonymized: Embeddings) -> Matched:
         ),
         {reason: reasons.count(reason) for reason in _REASONS},
         tuple((str(utterance), reason) for utterance, reason in left_out),
-        tuple(found.remarks("the original side", "the anonymized side", examples=False)),  # ids name people
+        tuple(matching.remarks("the original side", "the anonymized side", examples=False)),  # ids name people
     )
 
 

@@ -84,17 +84,17 @@ class Scores:
         if (target_speakers is None) != (impostor_speakers is None):
             raise InputError("give the speakers of both classes or of neither", path=source or None)
         if target_speakers is None or impostor_speakers is None:
-            made = cls(values, is_target, source=source)
+            scores = cls(values, is_target, source=source)
         else:
             sides = [
                 np.concatenate([np.ravel(a), np.ravel(b)])
                 for a, b in zip(target_speakers, impostor_speakers, strict=True)
             ]
             names, enrol, test = encode(*sides)
-            made = cls(values, is_target, enrol, test, names, source, "given")
+            scores = cls(values, is_target, enrol, test, names, source, "given")
         # The classes lie one after the other: their views cost nothing.
-        made.__dict__["targets"], made.__dict__["impostors"] = values[: len(t)], values[len(t) :]
-        return made
+        scores.__dict__["targets"], scores.__dict__["impostors"] = values[: len(t)], values[len(t) :]
+        return scores
 
     @classmethod
     def from_matrix(
@@ -151,8 +151,8 @@ class Scores:
     @property
     def counts(self) -> dict[str, int]:
         """What an estimate rests on."""
-        found = {"targets": len(self.targets), "impostors": len(self.impostors)}
-        return found | ({"speakers": self.speaker_count} if self.speaker_count else {})
+        trials = {"targets": len(self.targets), "impostors": len(self.impostors)}
+        return trials | ({"speakers": self.speaker_count} if self.speaker_count else {})
 
     def take(self, rows: ArrayLike) -> Scores:
         """A part, by a mask or by row numbers."""

@@ -65,8 +65,8 @@ class Pav:
     def llrs(self) -> Floats:
         """One log-likelihood ratio a block; infinite where a block holds one class only."""
         with np.errstate(divide="ignore"):
-            found: Floats = np.log(self.targets / self.total_targets) - np.log(self.impostors / self.total_impostors)
-        return found
+            ratios: Floats = np.log(self.targets / self.total_targets) - np.log(self.impostors / self.total_impostors)
+        return ratios
 
     @cached_property
     def breaks(self) -> Floats:
@@ -78,8 +78,8 @@ class Pav:
     def apply(self, scores: ArrayLike) -> Floats:
         """The log-likelihood ratios of these or of other scores; beyond the ends, those of the last block."""
         x = np.asarray(scores, np.float64)
-        found: Floats = self.llrs[self.block_of(x)]
-        return found
+        llrs: Floats = self.llrs[self.block_of(x)]
+        return llrs
 
     def block_of(self, scores: ArrayLike) -> NDArray[np.intp]:
         """The block each score falls in. A score on a break belongs to the upper block unless it is its lower edge."""
@@ -96,9 +96,9 @@ class Pav:
         are dropped again; the prior stays T / (T + N). Blocks are the state of the regression, so it goes on from here
         instead of starting anew.
         """
-        one = np.ones(1)
-        targets = np.concatenate([one, self.targets, one])
-        impostors = np.concatenate([one, self.impostors, one])
+        dummy = np.ones(1)
+        targets = np.concatenate([dummy, self.targets, dummy])
+        impostors = np.concatenate([dummy, self.impostors, dummy])
         starts = _pool(targets, impostors)
         edges = np.clip(starts, 1, len(self.targets) + 1) - 1  # in numbers of the real blocks
         sizes = np.diff(np.append(edges, len(self.targets)))
@@ -124,8 +124,8 @@ class Logistic:
     offset: float
 
     def apply(self, scores: ArrayLike) -> Floats:
-        found: Floats = self.slope * np.asarray(scores, np.float64) + self.offset
-        return found
+        llrs: Floats = self.slope * np.asarray(scores, np.float64) + self.offset
+        return llrs
 
 
 def pav(targets: ArrayLike, impostors: ArrayLike, *, laplace: bool = False, presorted: bool = False) -> Pav:
@@ -139,8 +139,8 @@ def pav(targets: ArrayLike, impostors: ArrayLike, *, laplace: bool = False, pres
     t, n = checked(targets, "target"), checked(impostors, "impostor")
     if not presorted:
         t, n = np.sort(t), np.sort(n)
-    found = pav_of_runs(runs(t, n), t, n)
-    return found.with_laplace() if laplace else found
+    calibration = pav_of_runs(runs(t, n), t, n)
+    return calibration.with_laplace() if laplace else calibration
 
 
 def pav_llrs(targets: ArrayLike, impostors: ArrayLike, *, laplace: bool = True) -> tuple[Floats, Floats]:
@@ -150,8 +150,8 @@ def pav_llrs(targets: ArrayLike, impostors: ArrayLike, *, laplace: bool = True) 
     array([1.099, 1.099])
     """
     t, n = np.asarray(targets, np.float64), np.asarray(impostors, np.float64)
-    found = pav(t.ravel(), n.ravel(), laplace=laplace)
-    return found.apply(t), found.apply(n)
+    calibration = pav(t.ravel(), n.ravel(), laplace=laplace)
+    return calibration.apply(t), calibration.apply(n)
 
 
 def logistic(targets: ArrayLike, impostors: ArrayLike, *, prior: float = 0.5) -> Logistic:
@@ -278,9 +278,9 @@ def runs(targets: Floats, impostors: Floats) -> Runs:
     return Runs(sizes, follows, (right - left).astype(np.float64), few_are_targets)
 
 
-def pav_of_runs(found: Runs, targets: Floats, impostors: Floats) -> Pav:
+def pav_of_runs(sorted_runs: Runs, targets: Floats, impostors: Floats) -> Pav:
     """The blocks with their edges, which the counts locate in the sorted scores."""
-    t, n = found.pooled()
+    t, n = sorted_runs.pooled()
     lowest, highest = [], []
     for counts, ordered in ((t, targets), (n, impostors)):
         end = np.cumsum(counts).astype(np.intp)
@@ -321,8 +321,8 @@ def sigmoid(x: ArrayLike) -> Floats:
     """1 / (1 + e^-x) without overflow."""
     v = np.asarray(x, np.float64)
     e = np.exp(-np.abs(v))
-    found: Floats = np.where(v >= 0, 1.0, e) / (1 + e)
-    return found
+    shares: Floats = np.where(v >= 0, 1.0, e) / (1 + e)
+    return shares
 
 
 def softplus(x: ArrayLike) -> Floats:
@@ -332,8 +332,8 @@ def softplus(x: ArrayLike) -> Floats:
     [0.0, 0.6931471805599453, 800.0]
     """
     v = np.asarray(x, np.float64)
-    found: Floats = np.log1p(np.exp(-np.abs(v))) + np.maximum(v, 0)
-    return found
+    costs: Floats = np.log1p(np.exp(-np.abs(v))) + np.maximum(v, 0)
+    return costs
 
 
 def checked(scores: ArrayLike | Sequence[float], kind: str) -> Floats:

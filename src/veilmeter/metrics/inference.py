@@ -54,8 +54,8 @@ class Inference:
     @property
     def counts(self) -> dict[str, int]:
         """Speakers with each value."""
-        found = np.bincount(self.label, minlength=len(self.values))
-        return {value: int(n) for value, n in zip(self.values, found, strict=True)}
+        people = np.bincount(self.label, minlength=len(self.values))
+        return {value: int(n) for value, n in zip(self.values, people, strict=True)}
 
     def interval(self) -> tuple[float, float]:
         """Student's t on the scale arcsin(sqrt(share)), over speakers.
@@ -158,7 +158,7 @@ class _Guesses:
 
     def right(self, labels: Codes, fold: Codes, folds: int) -> NDArray[np.bool_]:
         """Whether each recording is guessed right (dealings x recordings)."""
-        found = np.zeros(labels.shape, bool)
+        hits = np.zeros(labels.shape, bool)
         for number in range(folds):
             test = fold[self.who] == number
             seen, unseen = np.flatnonzero(~test), np.flatnonzero(test)
@@ -170,8 +170,8 @@ class _Guesses:
                 weights = np.stack([self._weights(dealt[seen], self.who[seen]) for dealt in part])
                 centers = [weights @ train for train, _ in views]
                 guess = nearest_center([other for _, other in views], centers)
-                found[start : start + step, unseen] = guess == part[:, unseen]
-        return found
+                hits[start : start + step, unseen] = guess == part[:, unseen]
+        return hits
 
     def _weights(self, label: Codes, who: Codes) -> Array:
         """Of each recording in the mean of each value, every speaker counting equally; NaN for a value of nobody."""

@@ -121,8 +121,8 @@ def lead(systems: Sequence[ComparedSystem]) -> str:
     people = ", ".join(
         f"{count:,}" + (f" ({', '.join(names)})" if len(among) > 1 else "") for count, names in among.items()
     )
-    found = f"Of 100 people, the strongest attacker that was run finds {', '.join(parts[:-1])} and {parts[-1]}"
-    return f"{found}, each among {people} people." if people else f"{found}."
+    sentence = f"Of 100 people, the strongest attacker that was run finds {', '.join(parts[:-1])} and {parts[-1]}"
+    return f"{sentence}, each among {people} people." if people else f"{sentence}."
 
 
 def recommendation(systems: Sequence[ComparedSystem], comparison: Comparison) -> str:
@@ -187,11 +187,11 @@ def _rows(results: Results) -> list[CriterionRow]:
 
 def _not_tested(systems: Sequence[ComparedSystem]) -> list[str]:
     texts = dict.fromkeys(text for system in systems for text in system.results.verdict.not_tested)
-    made = []
+    untested = []
     for text in texts:
         names = [system.name for system in systems if text in system.results.verdict.not_tested]
-        made.append(text if len(names) == len(systems) else f"{text} (of {', '.join(names)})")
-    return [*made, *NEVER_TESTED]
+        untested.append(text if len(names) == len(systems) else f"{text} (of {', '.join(names)})")
+    return [*untested, *NEVER_TESTED]
 
 
 def _annex(systems: Sequence[ComparedSystem]) -> tuple[Chapter, ...]:

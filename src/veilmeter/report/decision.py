@@ -181,8 +181,8 @@ def _sentences(results: Results, release: Release | None) -> tuple[str, str, str
 
 def _release_text(release: Release) -> str:
     value, low, high = release.expected
-    found = f"{counted(value)} [{counted(low)}, {counted(high)}]"
-    return f"In a release of {release.people:,} people, about {found} would be found"
+    share = f"{counted(value)} [{counted(low)}, {counted(high)}]"
+    return f"In a release of {release.people:,} people, about {share} would be found"
 
 
 def counted(people: float) -> str:
@@ -209,13 +209,13 @@ def basis_words(curve: Curve) -> dict[str, str]:
 
 def _dots(linking: Criterion) -> tuple[Dots, ...]:
     point = linking.estimate
-    made = [_dots_of("This release", point, "linked")]
+    dots = [_dots_of("This release", point, "linked")]
     if linking.original is not None:
-        made.append(_dots_of("No anonymization", linking.original, "linked"))
+        dots.append(_dots_of("No anonymization", linking.original, "linked"))
     if point.null is not None:
         share = 100 * point.null
-        made.append(Dots("Guessing", share, share, share, f"about {share:.2g} of 100"))
-    return tuple(made)
+        dots.append(Dots("Guessing", share, share, share, f"about {share:.2g} of 100"))
+    return tuple(dots)
 
 
 def _dots_of(title: str, point: Estimate, verb: str) -> Dots:
@@ -271,7 +271,7 @@ def _shown_first(results: Results) -> list[str]:
 def _who(results: Results, linking: Criterion | None) -> tuple[WhoRow, ...]:
     if linking is None:
         return ()
-    made: list[tuple[float, WhoRow]] = []
+    ranked: list[tuple[float, WhoRow]] = []
     for name, attacker in results.attacks.items():
         point, words = (
             same_or_largest(attacker.estimates.points("linkability"), linking.estimate),
@@ -289,8 +289,8 @@ def _who(results: Results, linking: Criterion | None) -> tuple[WhoRow, ...]:
             worst=name == linking.attacker,
             bar=bar_of(point),
         )
-        made.append((point.value, row))
-    return tuple(row for _, row in sorted(made, key=lambda pair: -pair[0]))
+        ranked.append((point.value, row))
+    return tuple(row for _, row in sorted(ranked, key=lambda pair: -pair[0]))
 
 
 def same_or_largest(points: Estimates, like: Estimate) -> Estimate | None:
@@ -342,17 +342,17 @@ def _use(results: Results) -> tuple[str, ...]:
     part = results.parts.get("utility")
     if part is None:
         return ()
-    made = []
+    sentences = []
     for name in part.estimates.names:
-        point = part.estimates.one(name)
+        point = part.estimates.single(name)
         if point is None or (name not in USE and section_of(name) == "utility" and not added(name)):
             continue
-        before = part.reference.one(name)
+        before = part.reference.single(name)
         was = "" if before is None else f"; original {format_number(before.value, before.unit)}"
         figure = f"{format_number(point.value, point.unit)} {point.format_interval()}".rstrip()
         words = USE[name].format(figure=figure) if name in USE else f"{point.label}: {figure}"
-        made.append(f"{words}{was}.")
-    return tuple(made)
+        sentences.append(f"{words}{was}.")
+    return tuple(sentences)
 
 
 # --- a limit that somebody chose

@@ -29,9 +29,11 @@ class Figure:
 
     @property
     def spec(self) -> dict[str, Any]:
-        made: dict[str, Any] = plain(self.chart if isinstance(self.chart, dict) else style.styled(self.chart).to_dict())
-        made.get("config", {}).pop("background", None)  # the page's own shows through
-        return made
+        chart: dict[str, Any] = plain(
+            self.chart if isinstance(self.chart, dict) else style.styled(self.chart).to_dict()
+        )
+        chart.get("config", {}).pop("background", None)  # the page's own shows through
+        return chart
 
 
 def save_figures(figures: Iterable[Figure], folder: str | Path, formats: Iterable[str]) -> None:

@@ -68,7 +68,7 @@ def decision_of(run: Reported, options: Options) -> Decision:
 
 def technical_sections(results: Results, matrices: Matrices | None, limit: float | None) -> list[TechnicalSection]:
     """What was measured, in the order of the registry's sections; those without figures and rows are left out."""
-    made = []
+    sections = []
     for section in ORDER:
         figures = section_figures(section, results, limit)
         figures += people_figures(results, matrices) if section == "similarity" else []
@@ -78,12 +78,12 @@ def technical_sections(results: Results, matrices: Matrices | None, limit: float
             criterion = results.criteria.get(section)
             notes = (BELOW_ZERO,) if reaches_below_zero(results, section) else ()
             gist = criterion.sentence if criterion is not None else ""
-            made.append(
+            sections.append(
                 TechnicalSection(
                     section, words.title, words.short, words.introduction, gist, tuple(figures), tuple(rows), notes
                 )
             )
-    return made
+    return sections
 
 
 def render(run: Reported, options: Options, *, alone: bool = True) -> str:

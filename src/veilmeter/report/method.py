@@ -17,35 +17,35 @@ _NOT_SHOWN = ("seed", "title", "notice")  # which stand elsewhere
 
 
 def facts(results: Results) -> list[tuple[str, str]]:
-    made: list[tuple[str, str]] = []
+    rows: list[tuple[str, str]] = []
     for role, entry in results.inputs.items():
         title = _ROLES.get(role, role.replace("_", " ").capitalize())
         hours = f", {duration(entry.hours)}" if entry.hours else ""
-        made.append((title, f"{entry.speakers:,} speakers, {entry.utterances:,} recordings{hours}"))
-    made.append(("Recordings in both forms", f"{results.matching.matched:,}"))
+        rows.append((title, f"{entry.speakers:,} speakers, {entry.utterances:,} recordings{hours}"))
+    rows.append(("Recordings in both forms", f"{results.matching.matched:,}"))
     left_out = {reason: count for reason, count in results.matching.unmatched.items() if count}
     if left_out:
         reasons = ", ".join(f"{reason.replace('_', ' ')}: {count:,}" for reason, count in left_out.items())
-        made.append(("Recordings left out", reasons))
+        rows.append(("Recordings left out", reasons))
     extractor = results.extractor
     heard = f"{extractor.get('name', '')} {extractor.get('version', '')}".strip() if extractor else "given vectors"
-    made.append(("Attackers' recognizer", heard))
+    rows.append(("Attackers' recognizer", heard))
     protocol = results.protocol
-    made.append(("Enrollment and trials", f"{protocol.split}; training: {protocol.training}"))
+    rows.append(("Enrollment and trials", f"{protocol.split}; training: {protocol.training}"))
     if protocol.anonymized_enrollment:
-        made.append(("What attackers anonymized", protocol.anonymized_enrollment))
-    made.append(("Attackers run", ", ".join(results.attacks)))
-    return made
+        rows.append(("What attackers anonymized", protocol.anonymized_enrollment))
+    rows.append(("Attackers run", ", ".join(results.attacks)))
+    return rows
 
 
 def parameters(results: Results) -> list[tuple[str, str]]:
     """What was given, and the digests of the inputs."""
-    made = [("veilmeter", results.version), ("seed", str(results.seed))]
+    rows = [("veilmeter", results.version), ("seed", str(results.seed))]
     for name, value in results.settings.items():
         if value in (None, "", [], (), {}) or name in _NOT_SHOWN:
             continue
-        made.append(
+        rows.append(
             (name.replace("_", " "), ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
         )
-    made += [(f"sha256 of {role}", entry.sha256) for role, entry in results.inputs.items() if entry.sha256]
-    return made
+    rows += [(f"sha256 of {role}", entry.sha256) for role, entry in results.inputs.items() if entry.sha256]
+    return rows

@@ -120,7 +120,7 @@ def _typeset(folder: Path, data: Mapping[str, Any]) -> bytes:
     template = resources.files("veilmeter.report").joinpath("page", TEMPLATE).read_text(encoding="utf-8")
     (folder / TEMPLATE).write_text(template, encoding="utf-8")
     try:
-        made: bytes = typst.compile(str(folder / TEMPLATE), root=str(folder), ignore_system_fonts=True)
+        document: bytes = typst.compile(str(folder / TEMPLATE), root=str(folder), ignore_system_fonts=True)
     except RuntimeError as error:  # typst's own error, which it derives from RuntimeError
         raise VeilmeterError(f"the PDF could not be set: {error}") from error
-    return made
+    return document

@@ -28,7 +28,7 @@ def _matrix(results: Results, matrices: Matrices | None) -> Figure | None:
             cell["encoding"]["stroke"] = {"condition": {"test": test, "value": style.RED}, "value": None}
             cell["encoding"]["strokeWidth"] = {"condition": {"test": test, "value": 1.5}, "value": 0}
     spec["params"] = [*spec.get("params", []), {"name": "chosen", "value": ""}, {"name": "groups", "value": groups}]
-    figures = [results.part("similarity").one(name) for name in ("deid", "g_vd")]
+    figures = [results.part("similarity").single(name) for name in ("deid", "g_vd")]
     in_words = "".join(f" {figure}." for figure in figures if figure is not None)
     many = len(matrices.speakers) > MOST_CELLS
     return Figure(

@@ -130,11 +130,11 @@ def _warnings(count: int) -> str:
 
 
 def _speakers(results: Results, matrices: Matrices | None) -> list[str]:
-    found = [person.speaker for person in results.people.persons]
-    found += [person.speaker for attacker in results.attackers.values() for person in attacker.people]
+    names = [person.speaker for person in results.people.persons]
+    names += [person.speaker for attacker in results.attackers.values() for person in attacker.people]
     similarity = results.parts.get("similarity")
-    found += [point["speaker"] for point in (similarity.details.get("zoo") or [])] if similarity else []
-    return [*found, *(matrices.speakers if matrices else ())]
+    names += [point["speaker"] for point in (similarity.details.get("zoo") or [])] if similarity else []
+    return [*names, *(matrices.speakers if matrices else ())]
 
 
 def _rare_values(results: Results) -> dict[str, str]:
@@ -160,17 +160,17 @@ def _rare_values(results: Results) -> dict[str, str]:
 
 
 def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+    public: dict[str, Any] = {}
     for name, value in settings.items():
         if name in _PLAIN_SETTINGS or value is None or isinstance(value, bool | int | float):
-            made[name] = value
+            public[name] = value
         elif name == "attackers" and isinstance(value, Mapping):
-            made[name] = sorted(value)
+            public[name] = sorted(value)
         elif isinstance(value, str) and value in MEASURES:
-            made[name] = value
+            public[name] = value
         elif value:
-            made[name] = f"{len(value)} given" if isinstance(value, list | tuple) else "given"
-    return made
+            public[name] = f"{len(value)} given" if isinstance(value, list | tuple) else "given"
+    return public
 
 
 def _input(entry: Input) -> Input:
@@ -257,17 +257,17 @@ def _command(command: tuple[str, ...]) -> tuple[str, ...]:
     >>> _command(("veilmeter", "assess", "/home/me/a.toml", "--original", "/data/x", "--seed=3", "--lengths", "1,3"))
     ('veilmeter', 'assess', 'PATH', '--original', 'ORIGINAL', '--seed=3', '--lengths', '1,3')
     """
-    made = list(command[:2])
+    words = list(command[:2])
     for word in command[2:]:
         option, equals, value = word.partition("=")
         if word.startswith("-"):
-            made.append(word if not equals or _is_figure(value) else f"{option}={_placeholder(option)}")
+            words.append(word if not equals or _is_figure(value) else f"{option}={_placeholder(option)}")
         elif _is_figure(word):
-            made.append(word)
+            words.append(word)
         else:
-            before = made[-1] if made[-1].startswith("--") else ""
-            made.append(_placeholder(before) if before else "PATH")
-    return tuple(made)
+            before = words[-1] if words[-1].startswith("--") else ""
+            words.append(_placeholder(before) if before else "PATH")
+    return tuple(words)
 
 
 def _is_figure(word: str) -> bool:

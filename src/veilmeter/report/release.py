@@ -100,7 +100,7 @@ def _between(
 
 def curves_of(results: Results) -> tuple[Curve, ...]:
     """Every attack with every number of recordings per person for which Linkability was measured."""
-    made = []
+    curves = []
     for name, attacker in results.attacks.items():
         points = attacker.estimates.points("linkability").sorted("speakers")
         model = attacker.estimates.points("population_linkability").sorted("speakers")
@@ -108,8 +108,8 @@ def curves_of(results: Results) -> tuple[Curve, ...]:
             measured = tuple(point for point in points if point.at.get("length") == length)
             most = _people(measured[-1])
             further = tuple(p for p in model if p.at.get("length", 1) == length and _people(p) > most)
-            made.append(Curve(name, length, measured, further))
-    return tuple(made)
+            curves.append(Curve(name, length, measured, further))
+    return tuple(curves)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +143,10 @@ def release_of(
     for name, given, least in (("release-size", people, 1), ("candidates", candidates, 2)):
         if given is not None and given < least:
             raise InputError(f"--{name} {given} makes no sense", fix=f"give {least} or more")
-    found = list(curves_of(results) if curves is None else curves)
-    if not found:
+    known = list(curves_of(results) if curves is None else curves)
+    if not known:
         return None
-    assessed = max(curve.most_measured for curve in found)
+    assessed = max(curve.most_measured for curve in known)
     listed = candidates or assessed
-    worst = max(found, key=lambda curve: (curve.at(listed).value, curve.length))
+    worst = max(known, key=lambda curve: (curve.at(listed).value, curve.length))
     return Release(people or assessed, listed, worst.at(listed), worst)

@@ -89,11 +89,11 @@ def _ends(curve: Estimates) -> list[Estimate]:
     if key is None or len(curve) <= 2:
         return list(curve)
     lengths = dict.fromkeys(point.at.get("length") for point in curve)
-    made: list[Estimate] = []
+    ends: list[Estimate] = []
     for length in lengths:
         points = [point for point in curve if point.at.get("length") == length]
-        made += [points[0], points[-1]] if len(points) > 1 else points
-    return made
+        ends += [points[0], points[-1]] if len(points) > 1 else points
+    return ends
 
 
 def section_rows(results: Results, section: str) -> list[Row]:
@@ -154,13 +154,13 @@ class AttackerRow:
 
 
 def attacker_rows(results: Results) -> list[AttackerRow]:
-    made = []
+    rows = []
     for name, attacker in results.attackers.items():
         words = plain_words(name, attacker.about)
         aliases = (attacker.aliases.get("voiceprivacy") or "–", attacker.aliases.get("vauquier2025") or "–")
-        made.append(
+        rows.append(
             AttackerRow(
                 name, words.who, attacker.about, words.data or "–", words.skill or "–", words.time or "–", *aliases
             )
         )
-    return made
+    return rows

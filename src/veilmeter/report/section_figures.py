@@ -39,18 +39,18 @@ def section_figures(section: str, results: Results, limit: float | None) -> list
     """The figures of one section, in their order; none where nothing was measured."""
     curves = {name: attacker.estimates for name, attacker in results.attackers.items()}
     if section == "linking":
-        made = [curves_figure(curves, "linkability", limit=limit)]
+        figures = [curves_figure(curves, "linkability", limit=limit)]
     elif section == "singling_out":
-        made = [curves_figure(curves, "singling_out")]
+        figures = [curves_figure(curves, "singling_out")]
     elif section == "disclosure":
-        made = [_profiles(results.attackers)]
+        figures = [_profiles(results.attackers)]
     elif section == "inversion":
-        made = [_learning_curve(results)]
+        figures = [_learning_curve(results)]
     elif section == "verification":
-        made = [_det(results.attackers)]
+        figures = [_det(results.attackers)]
     else:
-        made = []
-    return [figure for figure in made if figure is not None]
+        figures = []
+    return [figure for figure in figures if figure is not None]
 
 
 def curves_figure(
@@ -133,7 +133,7 @@ def _profiles(attackers: Mapping[str, AttackerResult]) -> Figure | None:
     order, in_words = [], []
     prior: Mapping[str, Sequence[float]] = {}
     for name, attacker in attackers.items():
-        d_ece, l_w = attacker.estimates.one("d_ece"), attacker.estimates.one("l_w")
+        d_ece, l_w = attacker.estimates.single("d_ece"), attacker.estimates.single("l_w")
         if not attacker.profile or d_ece is None or l_w is None:
             continue
         tag = l_w.extra.get("tag", "?")
@@ -176,7 +176,7 @@ def _det(attackers: Mapping[str, AttackerResult]) -> Figure | None:
     for name, attacker in attackers.items():
         if not attacker.det:
             continue
-        eer = attacker.estimates.one("eer")
+        eer = attacker.estimates.single("eer")
         if eer is not None:
             in_words.append(f"{name} EER {eer.format_value()}")
         rows += det_rows(attacker.det["fpr"], attacker.det["fnr"], attacker=name)

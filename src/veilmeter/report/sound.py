@@ -32,15 +32,17 @@ def recordings_of(results: Results) -> Recordings:
             )
         corpora = [read_source(Path(path), role=side, settings=settings) for path in getattr(settings, side)]
         utterances[side] = {utterance.id: utterance for corpus in corpora for utterance in corpus.utterances}
-    made: Recordings = {}
+    recordings: Recordings = {}
     for person in results.people.persons[:AUDIO_SPEAKERS]:
         both = sorted(
             uid
             for uid, utterance in utterances["original"].items()
             if utterance.speaker == person.speaker and uid in utterances["anonymized"]
         )
-        made[person.speaker] = [{side: data_uri(utterances[side][uid].path) for side in SIDES} for uid in both[:2]]
-    return made
+        recordings[person.speaker] = [
+            {side: data_uri(utterances[side][uid].path) for side in SIDES} for uid in both[:2]
+        ]
+    return recordings
 
 
 def data_uri(path: Path) -> str:

@@ -40,11 +40,11 @@ def _uses(systems: Mapping[str, Results]) -> list[tuple[str, Estimate, Estimate]
     shared = [
         name
         for name in next(iter(systems.values())).part("utility").names
-        if all(results.part("utility").one(name) is not None for results in systems.values())
+        if all(results.part("utility").single(name) is not None for results in systems.values())
     ]
     if not shared or not all("linking" in results.criteria for results in systems.values()):
         return []
-    points = [(name, results.part("utility").one(shared[0]), results.criteria["linking"].estimate)
+    points = [(name, results.part("utility").single(shared[0]), results.criteria["linking"].estimate)
               for name, results in systems.items()]  # fmt: skip
     return [(name, use, link) for name, use, link in points if use is not None]
 
@@ -113,7 +113,7 @@ def _trade_off(systems: Mapping[str, Results]) -> Figure | None:
 def _distinctness(systems: Mapping[str, Results]) -> Figure | None:
     points = []
     for name, results in systems.items():
-        deid, g_vd = (results.part("similarity").one(measure) for measure in ("deid", "g_vd"))
+        deid, g_vd = (results.part("similarity").single(measure) for measure in ("deid", "g_vd"))
         if deid is not None and g_vd is not None and math.isfinite(deid.value) and math.isfinite(g_vd.value):
             points.append((name, deid, g_vd))
     if len(points) < 2:

@@ -166,7 +166,7 @@ def disclosure(results: Results) -> Criterion | None:
         f"{interval} bit about who is speaking, on average over what they believed before; {D_ECE_MAX:.3f} would be "
         "everything."
     )
-    strongest = estimates.one("l_w")
+    strongest = estimates.single("l_w")
     if strongest is not None and math.isfinite(strongest.value):
         sentence += (
             f" The most telling single comparison makes an identity {10**strongest.value:,.0f} times more or less "
@@ -213,7 +213,7 @@ def _attack(point: Estimate) -> str:
 
 def distinctiveness(results: Results) -> Criterion | None:
     """How well anonymized voices stay apart; the level is that of the risk that speakers are confused."""
-    estimate = results.part("similarity").one("g_vd")
+    estimate = results.part("similarity").single("g_vd")
     if estimate is None:
         return None
     level: Level

@@ -110,7 +110,7 @@ def _place(check: Check) -> int:
 def strong_on_original(results: Results, limit: float) -> Check:
     """The extractor must recognize people where nothing was anonymized: by its EER, else by how many it links."""
     yardstick = results.attackers.get(YARDSTICK)
-    eer = None if yardstick is None else yardstick.estimates.one("eer")
+    eer = None if yardstick is None else yardstick.estimates.single("eer")
     if eer is not None and math.isfinite(eer.value):
         passed = eer.value <= limit
         figure = f"the attacker's EER is {eer.value:.1f} %"
@@ -147,7 +147,7 @@ def adapted_not_worse(results: Results) -> Check:
     eers = {
         name: eer
         for name, attacker in results.attacks.items()
-        if (eer := attacker.estimates.one("eer")) is not None and math.isfinite(eer.value)
+        if (eer := attacker.estimates.single("eer")) is not None and math.isfinite(eer.value)
     }
     adapted = [name for name in eers if name in ATTACKERS and ATTACKERS[name].adapted]
     simple = [name for name in UNADAPTED if name in eers]

@@ -28,7 +28,7 @@ def still_speech(utility: Part | None) -> Check:
         )
         return Check(name=STILL_SPEECH, sentence=sentence, passed=None, misleads="overestimated")
     lost = counts["lost"] / recordings
-    quality = utility.estimates.one("mos")
+    quality = utility.estimates.single("mos")
     if lost > MOST_LOST:
         silent = f" ({counts['silent']} are silent)" if counts["silent"] else ""
         sentence = (
@@ -58,11 +58,11 @@ def use_sentence(utility: Part | None) -> str:
     if utility is None:
         return ""
     parts = []
-    wer, before = utility.estimates.one("wer"), utility.estimates.one("wer_original")
+    wer, before = utility.estimates.single("wer"), utility.estimates.single("wer_original")
     if wer is not None:
         against = f", {before.value:.0f} in the original" if before is not None else ""
         parts.append(f"of 100 words a recognizer gets {_whole(wer)} wrong{against}")
-    mos, mos_before = utility.estimates.one("mos"), utility.estimates.one("mos_original")
+    mos, mos_before = utility.estimates.single("mos"), utility.estimates.single("mos_original")
     if mos is not None:
         against = f" (original: {mos_before.value:.1f})" if mos_before is not None else ""
         parts.append(f"the predicted quality is {mos.value:.1f} of 5{against}")

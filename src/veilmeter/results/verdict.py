@@ -90,7 +90,7 @@ def _pseudonyms(results: Results) -> bool:
     """Whether anonymized speech links to anonymized speech nearly as well as original to original, and not to the
     original."""
     eers = [
-        None if name not in results.attackers else results.attackers[name].estimates.one("eer")
+        None if name not in results.attackers else results.attackers[name].estimates.single("eer")
         for name in (YARDSTICK, "ignorant", "lazy-informed")
     ]
     if any(eer is None for eer in eers):

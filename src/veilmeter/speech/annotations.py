@@ -122,9 +122,12 @@ def annotate_corpus(
     store = _Store(make_folder(folder), annotator)
     with only_one(store.lock, folder):
         kept, computed = _work(corpus, store, task, engine or Here(), strict, progress or (lambda done, total: None))
-    found = [kept[u.id] for u in corpus]
-    problems = [*corpus.problems, *(_problem(corpus, annotation) for annotation in found if annotation.record.kind)]
-    usable = {a.record.utterance: a for a in found if not _unusable(a)}
+    annotations = [kept[u.id] for u in corpus]
+    problems = [
+        *corpus.problems,
+        *(_problem(corpus, annotation) for annotation in annotations if annotation.record.kind),
+    ]
+    usable = {a.record.utterance: a for a in annotations if not _unusable(a)}
     if not usable:
         raise InputError(f"no recording could be used; the first problem: {problems[0]}", path=corpus.root)
     return Annotated(annotator.name, annotator.version, usable, computed, tuple(problems))
@@ -169,7 +172,7 @@ class _Store:
 
     def read(self) -> dict[str, Annotation]:
         """All that is well; a line that was cut or changed is as if it were not there."""
-        found: dict[str, Annotation] = {}
+        by_utterance: dict[str, Annotation] = {}
         try:
             with open(self.path, encoding="utf-8") as lines:
                 if _parsed(next(lines, "")) != self.fingerprint:
@@ -180,10 +183,10 @@ class _Store:
                         annotation = Annotation(Record(**form["record"]), dict(form["values"]))
                     except (TypeError, KeyError, ValueError):
                         continue
-                    found[annotation.record.utterance] = annotation
+                    by_utterance[annotation.record.utterance] = annotation
         except (OSError, UnicodeDecodeError):
             pass
-        return found
+        return by_utterance
 
     def journal(self) -> _Journal:
         return _Journal(self)

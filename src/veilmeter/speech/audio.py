@@ -128,21 +128,21 @@ def read_recording(
             raise _bad("truncated", path)
         try:
             with _sound(handle, path) as sound:
-                found = _StretchReader(sound, soxr, path, stretch, max_seconds).recording()
+                recording = _StretchReader(sound, soxr, path, stretch, max_seconds).recording()
         except soundfile.LibsndfileError as error:
             raise _bad("unreadable", path, detail=str(error.error_string).strip().rstrip(".")) from None
         except (RuntimeError, OSError, ValueError, TypeError) as error:  # what soundfile's callbacks may raise
             raise _bad("unreadable", path, detail=str(error)) from None
-    if found.seconds < SHORTEST_SECONDS and "short" not in allow:
+    if recording.seconds < SHORTEST_SECONDS and "short" not in allow:
         raise AudioError(
-            f"it lasts {found.seconds:.2f} s, less than {SHORTEST_SECONDS} s",
+            f"it lasts {recording.seconds:.2f} s, less than {SHORTEST_SECONDS} s",
             path=path,
             fix="leave it out",
             kind="short",
         )
-    if "silent" not in allow and is_silent(found.samples):
+    if "silent" not in allow and is_silent(recording.samples):
         raise _bad("silent", path, fix="leave it out")
-    return found
+    return recording
 
 
 def read_rate(path: str | Path) -> int | None:

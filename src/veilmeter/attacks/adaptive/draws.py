@@ -38,9 +38,9 @@ def draw_level(originals: Embeddings, run: Embeddings, beside: Sequence[Embeddin
     its choice, the other error ruins it.
     """
     for other in beside:
-        found = _between_runs(originals, run, other)
-        if found is not None:
-            return found
+        test = _between_runs(originals, run, other)
+        if test is not None:
+            return test
     rows, common = _common(originals, run)
     codes = _codes(originals, rows)
     if not _repeated(codes):

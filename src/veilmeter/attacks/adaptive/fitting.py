@@ -79,7 +79,7 @@ class Adaptive:
     def logits(self, *trials: NDArray[Any], spaces: Sequence[Space] | None = None) -> Floats:
         """Weighted sums of standardized scores: trials x candidates."""
         rows = len(trials[0])
-        found = np.zeros((rows, self.candidates))
+        summed = np.zeros((rows, self.candidates))
         step = max(1, BLOCK // max(1, self.candidates))
         for start in range(0, rows, step):
             part = slice(start, start + step)
@@ -88,15 +88,15 @@ class Adaptive:
                 for space, vectors in zip(spaces or self.spaces, trials, strict=True)
             ]
             for member in self.members:
-                found[part] += member.weight * member.scorer.scores(seen[member.choice.view])
-        return found
+                summed[part] += member.weight * member.scorer.scores(seen[member.choice.view])
+        return summed
 
     def log_posteriors(self, *trials: NDArray[Any]) -> Floats:
         return log_softmax(self.logits(*trials))
 
     def to_json(self) -> dict[str, Any]:
         """What was chosen, for results.json."""
-        about: dict[str, Any] = {"weights": {str(one.choice): round(one.weight, 4) for one in self.members}}
+        about: dict[str, Any] = {"weights": {str(member.choice): round(member.weight, 4) for member in self.members}}
         if self.validation is None:
             about["chosen_by"] = "default: nothing could be held out honestly"
         else:
@@ -182,10 +182,10 @@ def _defaults(methods: Mapping[str, Family], possible: Sequence[tuple[int, str]]
 
 
 def _by_family(choices: Mapping[MethodChoice, float]) -> dict[tuple[int, str], list[Parameters]]:
-    found: dict[tuple[int, str], list[Parameters]] = {}
+    by_family: dict[tuple[int, str], list[Parameters]] = {}
     for choice in choices:
-        found.setdefault((choice.view, choice.family), []).append(choice.parameters)
-    return found
+        by_family.setdefault((choice.view, choice.family), []).append(choice.parameters)
+    return by_family
 
 
 def _choose(

@@ -35,7 +35,7 @@ def cross_entropy(weights: Floats, methods: Sequence[Scores], labels: Rows, pena
 def fit_weights(methods: Sequence[Scores], labels: Rows, penalty: float = PENALTY) -> tuple[Floats, float]:
     """The non-negative weights with the least cross-entropy, and that."""
     start = np.full(len(methods), 1 / len(methods))
-    found = minimize(
+    optimum = minimize(
         cross_entropy,
         start,
         args=(methods, labels, penalty),
@@ -43,7 +43,7 @@ def fit_weights(methods: Sequence[Scores], labels: Rows, penalty: float = PENALT
         bounds=[(0.0, LARGEST)] * len(methods),
         method="L-BFGS-B",
     )
-    return np.asarray(found.x, float), float(found.fun)
+    return np.asarray(optimum.x, float), float(optimum.fun)
 
 
 def least_loss(scores: Scores, labels: Rows, penalty: float = PENALTY) -> float:
@@ -74,8 +74,8 @@ def least_loss(scores: Scores, labels: Rows, penalty: float = PENALTY) -> float:
 def log_softmax(logits: Floats) -> Floats:
     """Log-posteriors over the candidates of each row."""
     shifted = logits - logits.max(axis=1, keepdims=True)
-    found: Floats = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    return found
+    log_shares: Floats = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return log_shares
 
 
 def log_odds(logits: Floats) -> Floats:
@@ -99,5 +99,5 @@ def log_odds(logits: Floats) -> Floats:
     others[rows, best] = -np.inf
     second = others.max(axis=1)
     totals[rows, best] = second + np.log(np.exp(others - second[:, None]).sum(axis=1))
-    found: Floats = logits - totals + np.log(n - 1)
-    return found
+    odds: Floats = logits - totals + np.log(n - 1)
+    return odds

@@ -139,11 +139,11 @@ def other_copies(others: OtherPeople | None, dimension: int, copied: int) -> Oth
             copies.append(run.vectors.of_utterances([others.originals.utterances[row] for row in index]).vectors)
     if not copies:
         return None
-    found = np.concatenate(copies).astype(np.float64)
-    if others.originals.dimension != dimension or found.shape[1] != copied:
+    copied_vectors = np.concatenate(copies).astype(np.float64)
+    if others.originals.dimension != dimension or copied_vectors.shape[1] != copied:
         raise InputError(
-            f"other people's vectors have {others.originals.dimension} and {found.shape[1]} dimensions, the "
+            f"other people's vectors have {others.originals.dimension} and {copied_vectors.shape[1]} dimensions, the "
             f"candidates' {dimension} and {copied}",
             fix="use the same extractors for both",
         )
-    return OtherCopies(others.originals.vectors[rows].astype(np.float64), found, others.originals.codes[rows])
+    return OtherCopies(others.originals.vectors[rows].astype(np.float64), copied_vectors, others.originals.codes[rows])

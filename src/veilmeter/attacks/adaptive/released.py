@@ -37,7 +37,7 @@ def supported(logits: Floats, seen: Floats) -> Floats:
         return logits
     vectors = unit64(seen).astype(np.float32)
     k = min(NEIGHBORS, len(seen) - 1)
-    found = logits.copy()
+    raised = logits.copy()
     for start in range(0, len(seen), BLOCK):
         nearness = vectors[start : start + BLOCK] @ vectors.T
         rows = np.arange(len(nearness))
@@ -45,8 +45,8 @@ def supported(logits: Floats, seen: Floats) -> Floats:
         nearest = np.argpartition(-nearness, k - 1, axis=1)[:, :k]
         weights = np.maximum(np.take_along_axis(nearness, nearest, axis=1), 0.0)
         for place in range(k):
-            found[start : start + BLOCK] += SUPPORT * weights[:, place, None] * logits[nearest[:, place]]
-    return found
+            raised[start : start + BLOCK] += SUPPORT * weights[:, place, None] * logits[nearest[:, place]]
+    return raised
 
 
 def pooled(logits: Floats, pseudonyms: Rows) -> Floats:
@@ -54,5 +54,5 @@ def pooled(logits: Floats, pseudonyms: Rows) -> Floats:
     codes = np.unique(pseudonyms, return_inverse=True)[1]
     sums = np.zeros((int(codes.max()) + 1, logits.shape[1]))
     np.add.at(sums, codes, logits)
-    found: Floats = sums[codes]
-    return found
+    pooled_logits: Floats = sums[codes]
+    return pooled_logits

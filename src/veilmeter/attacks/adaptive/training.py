@@ -189,5 +189,5 @@ def spectrum(x: Floats) -> tuple[Floats, Floats]:
 def solved(parts: tuple[Floats, Floats], targets: Floats, strength: float) -> Floats:
     """(x'x + strength I)^-1 targets, for targets in the span of x' (such as x'h)."""
     values, axes = parts
-    found: Floats = (axes / (values + strength)) @ (axes.T @ targets)
-    return found
+    solution: Floats = (axes / (values + strength)) @ (axes.T @ targets)
+    return solution

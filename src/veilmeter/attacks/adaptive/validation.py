@@ -105,4 +105,4 @@ def speaker_splits(data: OwnData, folds: int = FOLDS) -> Iterator[Split]:
 def _tests(data: OwnData, runs: list[int], rows: NDArray[np.bool_]) -> tuple[tuple[int, Rows], ...]:
     """The copies of these utterances that there are in these runs."""
     held = ((run, np.flatnonzero(rows & data.present[run])) for run in runs)
-    return tuple((run, found) for run, found in held if len(found))
+    return tuple((run, held_rows) for run, held_rows in held if len(held_rows))

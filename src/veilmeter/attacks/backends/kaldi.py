@@ -146,8 +146,8 @@ def _array(path: str | Path, dimensions: int) -> Array:
     """A vector or matrix by itself in a file, text or binary."""
     data = _read(path)
     if data[:2] == b"\0B":
-        found, _ = _binary_array(data, 2, "V" if dimensions == 1 else "M", path)
-        return found
+        numbers, _ = _binary_array(data, 2, "V" if dimensions == 1 else "M", path)
+        return numbers
     blocks = re.findall(r"\[([^\[\]]*)\]", data.decode("utf-8", "replace"))
     if len(blocks) != 1:
         raise InputError("one array in brackets was expected", path=path)

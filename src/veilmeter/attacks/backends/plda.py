@@ -65,12 +65,12 @@ class PLDA:
         sums = average(x, codes, k)
         totals, counts = sums.vectors * sums.counts[:, None], sums.counts
         second = x.T @ x
-        found = []
+        likelihoods = []
         for _ in range(iterations):
             within, between, likelihood = _em_step(within, between, totals, counts, second)
-            found.append(likelihood)
+            likelihoods.append(likelihood)
         transform, psi = _diagonalize(within, between)
-        return cls(mean, transform, psi, lda=lda, log_likelihoods=tuple(found))
+        return cls(mean, transform, psi, lda=lda, log_likelihoods=tuple(likelihoods))
 
     def project(self, vectors: ArrayLike) -> Array:
         x = np.asarray(vectors, np.float64)

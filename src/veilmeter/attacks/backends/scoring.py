@@ -100,8 +100,8 @@ def rounded(scores: Floats) -> Floats:
     """Without the last few bits, which depend on how a matrix product was cut up: equal vectors give equal scores."""
     scale = max(1.0, float(np.abs(scores).max(initial=0.0)))
     places = DECIMALS - int(np.ceil(np.log10(scale)))
-    found: Floats = np.round(scores, places) + 0.0
-    return found
+    rounded_scores: Floats = np.round(scores, places) + 0.0
+    return rounded_scores
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,9 +121,9 @@ def learn_seeds(
     facts = {k: v for k, v in asdict(settings).items() if k not in ("schedule", "by")}
     return [
         InversionMap(
-            {group: found[number][0] for group, found in learnt.items()},
+            {group: by_seed[number][0] for group, by_seed in learnt.items()},
             settings.by,
-            facts | {"seed": seed, "learnt": {group: found[number][1] for group, found in learnt.items()}},
+            facts | {"seed": seed, "learnt": {group: by_seed[number][1] for group, by_seed in learnt.items()}},
         )
         for number, seed in enumerate(seeds)
     ]
@@ -131,7 +131,7 @@ def learn_seeds(
 
 def objective(learnt: InversionMap) -> float:
     """How well the sets match after an unsupervised map, known without labels (lower is better)."""
-    return float(sum(one.get("objective", 0.0) for one in learnt.facts["learnt"].values()))
+    return float(sum(group_facts.get("objective", 0.0) for group_facts in learnt.facts["learnt"].values()))
 
 
 def _align(
@@ -182,7 +182,7 @@ def _unsupervised(
     shared = None
     if max(len(x), len(y)) <= INITIAL_POINTS:
         shared = initial_rotation(x, y, steps=plan.initial_steps, regularization=plan.regularization)
-    found = [
+    matches = [
         wasserstein_procrustes(
             x,
             y,
@@ -195,7 +195,9 @@ def _unsupervised(
         )
         for seed in seeds
     ]
-    return [(one.rotation.T, {"objective": one.objective, "history": list(one.history)}) for one in found]
+    return [
+        (matched.rotation.T, {"objective": matched.objective, "history": list(matched.history)}) for matched in matches
+    ]
 
 
 def paired(clear: Embeddings, anonymized: Embeddings) -> tuple[Embeddings, Embeddings]:
@@ -205,8 +207,8 @@ def paired(clear: Embeddings, anonymized: Embeddings) -> tuple[Embeddings, Embed
 
 
 def _some_difference(*sets: Floats) -> None:
-    for one in sets:
-        if len(one) > 1 and np.allclose(one, one[0], rtol=0, atol=1e-9):
+    for vectors in sets:
+        if len(vectors) > 1 and np.allclose(vectors, vectors[0], rtol=0, atol=1e-9):
             raise InputError(
                 "all training vectors of one side are the same: there is nothing to learn from",
                 fix="check the extractor's output",

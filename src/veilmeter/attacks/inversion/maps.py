@@ -79,7 +79,7 @@ class InversionMap:
     @cached_property
     def dimension(self) -> int:
         """Of the vectors that `restore` gives."""
-        return max(one.clear.components for one in self.alignments.values())
+        return max(alignment.clear.components for alignment in self.alignments.values())
 
     def groups(self, embeddings: Embeddings) -> dict[str, NDArray[np.int64]]:
         """Which rows each alignment takes care of."""
@@ -105,7 +105,7 @@ class InversionMap:
 
     def project(self, clear: Embeddings) -> Embeddings:
         """As `see`, but without scaling to length 1: enrollment models are plain means of these."""
-        return self._each(clear, lambda one, rows: one.clear.project(rows))
+        return self._each(clear, lambda alignment, rows: alignment.clear.project(rows))
 
     def anonymize(self, clear: Embeddings) -> Embeddings:
         """The inverse: clear embeddings moved to where the anonymizer would put them."""
@@ -129,9 +129,9 @@ class InversionMap:
             "facts": dict(self.facts),
         }
         arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
-        for number, one in enumerate(self.alignments.values()):
-            arrays[f"{number}/rotation"] = one.rotation
-            for side, prepared in (("clear", one.clear), ("anonymized", one.anonymized)):
+        for number, alignment in enumerate(self.alignments.values()):
+            arrays[f"{number}/rotation"] = alignment.rotation
+            for side, prepared in (("clear", alignment.clear), ("anonymized", alignment.anonymized)):
                 arrays[f"{number}/{side}/mean"] = prepared.mean
                 arrays[f"{number}/{side}/basis"] = prepared.basis
                 arrays[f"{number}/{side}/dimension"] = np.array(prepared.dimension)
@@ -172,10 +172,10 @@ def load_map(path: str | Path) -> InversionMap:
 
 
 def _array(stored: Any, name: str, dimensions: int) -> Floats:
-    found = np.asarray(stored[name])
-    if found.dtype.kind != "f" or found.ndim != dimensions or not np.isfinite(found).all():
+    array = np.asarray(stored[name])
+    if array.dtype.kind != "f" or array.ndim != dimensions or not np.isfinite(array).all():
         raise InputError(f"the map's {name} is not a table of finite numbers")
-    return found.astype(float)
+    return array.astype(float)
 
 
 def _stored_side(stored: Any, prefix: str) -> Preprocessing:
@@ -188,11 +188,11 @@ def _stored_side(stored: Any, prefix: str) -> Preprocessing:
 
 def attribute(embeddings: Embeddings, column: str) -> NDArray[np.object_]:
     """A column that every utterance must have."""
-    found = embeddings.attributes.get(column)
-    if found is None or not all(found):
+    values = embeddings.attributes.get(column)
+    if values is None or not all(values):
         raise InputError(
             f"not every utterance has a {column}",
             path=embeddings.source or None,
             fix=f"add a {column} column (Kaldi: meta/spk2{column}) or learn one map for everybody",
         )
-    return found
+    return values

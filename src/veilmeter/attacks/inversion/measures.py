@@ -180,12 +180,12 @@ class Evaluation:
         self, trials: Mapping[tuple[str, str], bool] | None = None, *, method: str = "rocch", fold: bool = False
     ) -> dict[str, float]:
         """The EER of each group, in percent."""
-        found = {}
+        eers = {}
         for group in self.groups:
             scores = group.scores(trials)
             if scores is not None:
-                found[group.name] = eer(scores.targets, scores.impostors, method, fold=fold)
-        return found
+                eers[group.name] = eer(scores.targets, scores.impostors, method, fold=fold)
+        return eers
 
     def top1(self) -> dict[str, tuple[float, float]]:
         """Top-1 of each group in both directions: restored among clear, clear among restored; percent."""
@@ -215,7 +215,7 @@ class Evaluation:
         fold: bool = False,
     ) -> dict[str, list[Estimate]]:
         """Every measure by name; one estimate a group (and k, and number of speakers)."""
-        found: dict[str, list[Estimate]] = {}
+        curves: dict[str, list[Estimate]] = {}
         for group in self.groups:
             at = self.at(group)
             scores = group.scores(trials)
@@ -224,25 +224,28 @@ class Evaluation:
                     scores, intervals=intervals, resamples=resamples, seed=seed, eer_method=eer_method
                 )
                 for name in ("eer", "d_ece", "l_w"):
-                    one = measured[name]
-                    assert isinstance(one, Estimate)  # these are no curves
-                    found.setdefault(name, []).append((_folded(one) if fold and name == "eer" else one).with_(at=at))
+                    estimate = measured[name]
+                    assert isinstance(estimate, Estimate)  # these are no curves
+                    curves.setdefault(name, []).append(
+                        (_folded(estimate) if fold and name == "eer" else estimate).with_(at=at)
+                    )
             if group.clear is not None:
                 largest = len(group.clear)
-                found.setdefault("top1", []).append(group.whose.estimate("top1", intervals=intervals, at=at))
-                found.setdefault("top1_clear", []).append(
+                curves.setdefault("top1", []).append(group.whose.estimate("top1", intervals=intervals, at=at))
+                curves.setdefault("top1_clear", []).append(
                     group.where.estimate("top1_clear", intervals=intervals, at=at)
                 )
-                found.setdefault("top_k", []).extend(
+                curves.setdefault("top_k", []).extend(
                     group.whose.estimate("top_k", k, intervals=intervals, at={**at, "k": k}) for k in top if k < largest
                 )
             if group.enrol is not None and len(group.enrol.names) > 1:
                 linked = linkability(group.enrol, group.restored)
                 sizes = sorted({2, linked.largest} | {n for n in (5, 10, 20, 50, 100) if n < linked.largest})
-                found.setdefault("linkability", []).extend(
-                    one.with_(at={**at, **one.at}) for one in linked.estimates(sizes, intervals=intervals)
+                curves.setdefault("linkability", []).extend(
+                    estimate.with_(at={**at, **estimate.at})
+                    for estimate in linked.estimates(sizes, intervals=intervals)
                 )
-        return found
+        return curves
 
 
 def evaluate(
@@ -294,9 +297,9 @@ def _part(embeddings: Embeddings | None, column: str, value: str) -> Embeddings 
     return embeddings.take(rows) if len(rows) else None
 
 
-def _folded(one: Estimate) -> Estimate:
+def _folded(estimate: Estimate) -> Estimate:
     """An EER above 50 % turned back, as paper 002 does."""
-    if one.value <= 50:
-        return one
-    interval = None if one.interval is None else (100 - one.interval[1], 100 - one.interval[0])
-    return one.with_(value=100 - one.value, interval=interval, method=f"{one.method}, folded")
+    if estimate.value <= 50:
+        return estimate
+    interval = None if estimate.interval is None else (100 - estimate.interval[1], 100 - estimate.interval[0])
+    return estimate.with_(value=100 - estimate.value, interval=interval, method=f"{estimate.method}, folded")

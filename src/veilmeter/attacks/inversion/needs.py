@@ -102,13 +102,13 @@ def permutation_null(
     known = len(_pairs(experiment).clear_train)
     points = [Point(experiment, known, 1.0, (seed, 1000, number)) for number in range(shuffles)]
     results = ordered(engine or Here(), top1, points)
-    found = {}
+    levels = {}
     for number, name in enumerate(("top1", "top1_clear")):
         for group in results[0]:
             values = [result[group][number] for result in results]
             key = name if len(results[0]) == 1 else f"{name}@{group}"
-            found[key] = (fmean(values), percentile(values, level=0.9))
-    return found
+            levels[key] = (fmean(values), percentile(values, level=0.9))
+    return levels
 
 
 def top1(point: Point) -> dict[str, tuple[float, float]]:
@@ -159,13 +159,13 @@ def _measured(
     points: Sequence[Point], values: Sequence[float], name: str, engine: Engine | None
 ) -> dict[str, list[Estimate]]:
     results = ordered(engine or Here(), top1, points)
-    found: dict[str, list[Estimate]] = {"top1": [], "top1_clear": []}
-    for number, direction in enumerate(found):
+    by_direction: dict[str, list[Estimate]] = {"top1": [], "top1_clear": []}
+    for number, direction in enumerate(by_direction):
         for group in results[0]:
             at = {"gender": group} if len(results[0]) > 1 else {}
             for value in dict.fromkeys(values):
                 got = [r[group][number] for r, v in zip(results, values, strict=True) if v == value]
-                found[direction].append(
+                by_direction[direction].append(
                     estimate_of(
                         direction,
                         fmean(got),
@@ -175,4 +175,4 @@ def _measured(
                         extra={"lowest": min(got), "highest": max(got)},
                     )
                 )
-    return found
+    return by_direction

@@ -35,15 +35,15 @@ def procrustes(source: ArrayLike, target: ArrayLike, *, reflections: bool = True
         raise InputError("the pairs determine no direction at all: their cross-product is zero")
     rank = int(np.sum(values > RANK_TOLERANCE * values[0]))
     left, right = u[:, rank:], vt[rank:].T
-    found: Floats = u[:, :rank] @ vt[:rank]
+    rotation: Floats = u[:, :rank] @ vt[:rank]
     if rank < len(values):
         inner_u, _, inner_vt = _svd(left.T @ right)
         left, right = left @ inner_u, right @ inner_vt.T  # turned as little as possible from one free part to the other
-        found = found + left @ right.T
-    if not reflections and np.linalg.det(found) < 0:
+        rotation = rotation + left @ right.T
+    if not reflections and np.linalg.det(rotation) < 0:
         last_u, last_v = (left[:, -1], right[:, -1]) if rank < len(values) else (u[:, -1], vt[-1])
-        found = found - 2 * np.outer(last_u, last_v)
-    return found
+        rotation = rotation - 2 * np.outer(last_u, last_v)
+    return rotation
 
 
 def polar_step(rotation: Floats, source: Floats, target: Floats) -> Floats:
@@ -67,8 +67,8 @@ def polar_step(rotation: Floats, source: Floats, target: Floats) -> Floats:
 def nearest_orthogonal(matrix: Floats) -> Floats:
     """The polar factor."""
     u, _, vt = _svd(matrix)
-    found: Floats = u @ vt
-    return found
+    nearest: Floats = u @ vt
+    return nearest
 
 
 def _svd(matrix: Floats) -> tuple[Floats, Floats, Floats]:

@@ -100,9 +100,9 @@ def study_inversion(
     if inputs.clear_trials is not None:
         estimates |= _without_a_map(inputs.anonymized_trials, inputs.clear_trials, settings.intervals)
     if inputs.again is not None:
-        carried, said = _carried_over(best, inputs, settings)
+        carried, more_remarks = _carried_over(best, inputs, settings)
         estimates |= carried
-        remarks += said
+        remarks += more_remarks
     rows = _each_seed(maps, inputs, settings) if len(maps) > 1 else []
     if rows:
         remarks.append(_spread_of(rows))
@@ -184,13 +184,13 @@ def _carried_over(
             f"{len(inputs.again) - len(common)} utterances of the other run were not attacked and are left out"
         )
     again = inputs.again.of_utterances(common)
-    found = evaluate(learned, again, inputs.clear_trials, inputs.enrolled).estimates(inputs.key, **settings.measured)
+    carried = evaluate(learned, again, inputs.clear_trials, inputs.enrolled).estimates(inputs.key, **settings.measured)
     return {
         f"{name}_again": [
-            point.with_(name=f"{point.name}_again", label=f"{point.label}, other run") for point in found[name]
+            point.with_(name=f"{point.name}_again", label=f"{point.label}, other run") for point in carried[name]
         ]
         for name in AGAIN
-        if name in found
+        if name in carried
     }, remarks
 
 
@@ -200,12 +200,12 @@ def _each_seed(
     """EER and Top-1 of every seed, with the objective that the attacker sees."""
     rows: list[Mapping[str, Any]] = []
     for number, learned in enumerate(maps):
-        found = evaluate(learned, inputs.anonymized_trials, inputs.clear_trials, inputs.enrolled)
+        evaluation = evaluate(learned, inputs.anonymized_trials, inputs.clear_trials, inputs.enrolled)
         row: dict[str, Any] = {"seed": settings.seed + number, "objective": objective(learned)}
-        row["eer"] = found.eer(inputs.key, method=settings.eer_method, fold=settings.fold_eer)
+        row["eer"] = evaluation.eer(inputs.key, method=settings.eer_method, fold=settings.fold_eer)
         if inputs.clear_trials is not None:
-            row["top1"] = {group: value[0] for group, value in found.top1().items()}
-            row["top1_clear"] = {group: value[1] for group, value in found.top1().items()}
+            row["top1"] = {group: value[0] for group, value in evaluation.top1().items()}
+            row["top1_clear"] = {group: value[1] for group, value in evaluation.top1().items()}
         rows.append(row)
     return rows
 
@@ -234,11 +234,11 @@ def _needs(
             raise _no_pairs()
         return {}
     experiment = Experiment(clear, anonymized, inputs.clear_trials, inputs.anonymized_trials, settings.inversion)
-    found: dict[str, list[Estimate]] = {name: list(estimates[name]) for name in ("top1", "top1_clear")}
+    by_measure: dict[str, list[Estimate]] = {name: list(estimates[name]) for name in ("top1", "top1_clear")}
     if settings.shuffles and not settings.oracle:
         nulls = permutation_null(experiment, shuffles=settings.shuffles, seed=settings.seed, engine=engine)
-        found = {name: [_with_null(point, nulls) for point in points] for name, points in found.items()}
-    blind = {next(iter(p.at.values()), ""): p.extra.get("blind_guess", p.null) for p in found["top1"]}
+        by_measure = {name: [_with_null(point, nulls) for point in points] for name, points in by_measure.items()}
+    blind = {next(iter(p.at.values()), ""): p.extra.get("blind_guess", p.null) for p in by_measure["top1"]}
     drawn: dict[str, Any] = {"repeats": settings.repeats, "seed": settings.seed, "engine": engine}
     curves = {}
     if settings.learning_curve:
@@ -246,8 +246,8 @@ def _needs(
     if settings.label_noise:
         curves["label_noise"] = label_noise(experiment, **drawn)["top1"]
     for name, points in curves.items():
-        found[name] = [point.with_(null=blind[point.at.get("gender", "")]) for point in points]
-    return found
+        by_measure[name] = [point.with_(null=blind[point.at.get("gender", "")]) for point in points]
+    return by_measure
 
 
 def _with_null(point: Estimate, nulls: Mapping[str, tuple[float, tuple[float, float]]]) -> Estimate:

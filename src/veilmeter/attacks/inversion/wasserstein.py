@@ -84,10 +84,10 @@ def wasserstein_procrustes(
     rotation, history = refine(x, y, first, rng, plan)
     match = final_match(x, y, rotation, matching, plan.final_regularization)
     kept = np.flatnonzero(match >= 0)
-    found = procrustes(x[kept], y[match[kept]], reflections=reflections)
+    refined = procrustes(x[kept], y[match[kept]], reflections=reflections)
     if rounds:
-        found = mutual_refinement(x, y, found, rounds=rounds, reflections=reflections)
-    return TransportMatch(found, match, history[-1], tuple(history))
+        refined = mutual_refinement(x, y, refined, rounds=rounds, reflections=reflections)
+    return TransportMatch(refined, match, history[-1], tuple(history))
 
 
 def mutual_refinement(
@@ -131,8 +131,8 @@ def initial_rotation(source: Floats, target: Floats, *, steps: int = 100, regula
 
 def _root(vectors: Floats) -> Floats:
     u, values, vt = np.linalg.svd(vectors, full_matrices=False)
-    found: Floats = (u * np.sqrt(values)) @ vt
-    return found
+    root: Floats = (u * np.sqrt(values)) @ vt
+    return root
 
 
 def refine(
@@ -213,8 +213,8 @@ def checked_sets(source: ArrayLike, target: ArrayLike) -> tuple[Floats, Floats]:
     x, y = np.asarray(source, float), np.asarray(target, float)
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
         raise InputError(f"two sets of vectors of one dimension are needed, not {x.shape} and {y.shape}")
-    for one, side in ((x, "clear"), (y, "anonymized")):
-        if len(one) < 2 or np.allclose(one, one[0], rtol=0, atol=1e-9):
+    for vectors, side in ((x, "clear"), (y, "anonymized")):
+        if len(vectors) < 2 or np.allclose(vectors, vectors[0], rtol=0, atol=1e-9):
             raise InputError(
                 f"the {side} training vectors are all the same: a match can't be found without differences",
                 fix="give at least two different vectors a side",

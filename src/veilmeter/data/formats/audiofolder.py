@@ -32,14 +32,14 @@ def read(path: Path, options: ReadOptions) -> Reading:
     own = replace(options, part=None)
     for file in lists:
         reader = csv_list.read if file.suffix == ".csv" else jsonl_list.read_objects_as_rows
-        found = reader(file, own)
+        listed = reader(file, own)
         split = "" if file.parent == path else file.parent.name
         prefix = f"{split}/" if split and len(lists) > 1 else ""
         about = {"part": split} if split else {}
         reading.utterances += [
-            replace(u, id=prefix + u.id, attributes={**u.attributes, **about}) for u in found.utterances
+            replace(u, id=prefix + u.id, attributes={**u.attributes, **about}) for u in listed.utterances
         ]
-        reading.problems += found.problems
+        reading.problems += listed.problems
     return reading
 
 

@@ -19,28 +19,28 @@ def check(path: Path) -> Checked | None:
     """The problems of embeddings with their counts; None if it is none."""
     if not is_embeddings(path):
         return None
-    found, problems = check_embeddings(path)
-    if found is None:
+    embeddings, problems = check_embeddings(path)
+    if embeddings is None:
         return Checked("embeddings", "nothing usable", problems)
-    sizes = np.bincount(found.codes)
+    sizes = np.bincount(embeddings.codes)
     remarks = []
-    alone = [found.names[code] for code in np.flatnonzero(sizes < 2)]
+    alone = [embeddings.names[code] for code in np.flatnonzero(sizes < 2)]
     if alone:
         what = f"{len(alone)} speakers have a single utterance, such as {alone[0]!r}"
         fix = "similarity matrices leave them out"
         remarks.append(Problem("single-utterance", what, str(path), fix=fix, fatal=False))
-    if len(found.names) < 2:
+    if len(embeddings.names) < 2:
         remarks.append(Problem("one-speaker", "there is only one speaker", str(path), fix="add others", fatal=True))
     facts = {
-        "utterances": len(found),
-        "speakers": len(found.names),
-        "dimension": found.dimension,
-        "columns": sorted(found.attributes),
-        "durations": found.durations is not None,
+        "utterances": len(embeddings),
+        "speakers": len(embeddings.names),
+        "dimension": embeddings.dimension,
+        "columns": sorted(embeddings.attributes),
+        "durations": embeddings.durations is not None,
         "problems": dict(Counter(problem.kind for problem in problems)),
     }
-    columns = f", with {', '.join(sorted(found.attributes))}" if found.attributes else ""
-    summary = f"{len(found):,} vectors of {len(found.names):,} speakers, {found.dimension}-d{columns}"
+    columns = f", with {', '.join(sorted(embeddings.attributes))}" if embeddings.attributes else ""
+    summary = f"{len(embeddings):,} vectors of {len(embeddings.names):,} speakers, {embeddings.dimension}-d{columns}"
     return Checked("embeddings", summary, [*_shortened(problems), *remarks], facts)
 
 

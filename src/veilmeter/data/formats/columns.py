@@ -199,7 +199,7 @@ class Findings:
 
     def problems(self) -> list[Problem]:
         """One problem a kind, with its count and first places in its words."""
-        found = []
+        listed = []
         for (kind, _), entry in self.kinds.items():
             line, detail = entry.first[0]
             what = entry.what + (f": {detail}" if detail else "")
@@ -210,8 +210,8 @@ class Findings:
                     more += f", also in line{'s' if ',' in others else ''} {others}"
                     more += " ..." if entry.count > len(entry.first) else ""
                 what += more
-            found.append(Problem(kind, what, entry.path, line, entry.fix, entry.fatal))
-        return found
+            listed.append(Problem(kind, what, entry.path, line, entry.fix, entry.fatal))
+        return listed
 
     def raise_first(self) -> None:
         """The first fatal problem as an error, if there is one."""
@@ -303,9 +303,9 @@ def rows(
         if not width:
             counts = [int(np.count_nonzero(filled == w)) for w in widths]
             width = widths[int(np.argmax(counts))]
-        found = _of_width(piece, filled, width, f"{what} has {' or '.join(map(str, widths))} columns", path, findings)
-        if len(found.lines):
-            yield found
+        columns = _of_width(piece, filled, width, f"{what} has {' or '.join(map(str, widths))} columns", path, findings)
+        if len(columns.lines):
+            yield columns
     if empty:
         findings.add("empty", "the file is empty", path)
 

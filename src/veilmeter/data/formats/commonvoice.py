@@ -95,12 +95,12 @@ def _languages(root: Path) -> list[Path]:
     if has_clips(root):
         return [root]
     inner = sorted(folder for folder in root.iterdir() if folder.is_dir())
-    found = [folder for folder in inner if has_clips(folder)]
-    if not found and len(inner) <= _FEW:  # the archive's own folder: cv-corpus-17.0-2024-03-15/<language>
-        found = sorted(
+    languages = [folder for folder in inner if has_clips(folder)]
+    if not languages and len(inner) <= _FEW:  # the archive's own folder: cv-corpus-17.0-2024-03-15/<language>
+        languages = sorted(
             deeper for folder in inner for deeper in folder.iterdir() if deeper.is_dir() and has_clips(deeper)
         )
-    return found
+    return languages
 
 
 LAYOUT = Layout(recognizes, read, Evidence.LISTS, frozenset({"part"}))

@@ -39,9 +39,9 @@ def read(path: Path, options: ReadOptions) -> Reading:
     reading = Reading()
     for file in files:
         folder = _unpacked(file)
-        found = _read_index(folder, file, options)
-        reading.utterances += found.utterances
-        reading.problems += found.problems
+        indexed = _read_index(folder, file, options)
+        reading.utterances += indexed.utterances
+        reading.problems += indexed.problems
     what = f"the audio of {len(reading.utterances)} rows was unpacked into {cache_folder() / 'unpacked'}"
     fix = "`veilmeter cache clear` removes it"
     reading.problems.append(Problem("unpacked", what, str(path), fix=fix, fatal=False))

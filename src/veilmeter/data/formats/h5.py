@@ -35,17 +35,17 @@ def read_h5(path: Path) -> RawVectors:
         flat = np.load(Path(folder, "vectors.npy"), allow_pickle=False)
     vectors = np.split(flat, np.cumsum(facts["lengths"])[:-1]) if facts["lengths"] else []
     problems = [Problem("bad-vector", what, str(path), fix="write it anew") for what in facts["problems"]]
-    found = RawVectors(path, facts["ids"], vectors, problems=problems)
+    raw = RawVectors(path, facts["ids"], vectors, problems=problems)
     about: list[dict[str, str]] = facts["about"]
-    names = {key for one in about for key in one}
+    names = {key for attributes in about for key in attributes}
     if "speaker" not in names:
-        return with_meta(found, path.parent)
-    found.speakers = [one.get("speaker", "") for one in about]
+        return with_meta(raw, path.parent)
+    raw.speakers = [attributes.get("speaker", "") for attributes in about]
     for name in sorted(names - {"speaker", "duration"}):
-        found.attributes[name] = [one.get(name, "") for one in about]
+        raw.attributes[name] = [attributes.get(name, "") for attributes in about]
     if "duration" in names:
-        found.durations = np.array([_number(one.get("duration", "")) for one in about])
-    return found
+        raw.durations = np.array([_number(attributes.get("duration", "")) for attributes in about])
+    return raw
 
 
 def unpack(path: str, folder: str) -> dict[str, Any]:

@@ -48,12 +48,12 @@ def _opened(path: Path) -> IO[bytes]:
 
 def _object(line: bytes, path: Path, number: int) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        parsed = json.loads(line)
     except (ValueError, RecursionError):
         raise InputError("this is no JSON", path=path, line=number) from None
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         raise InputError("the line is no JSON object", path=path, line=number)
-    return found
+    return parsed
 
 
 def as_text(value: Any) -> str:

@@ -38,12 +38,12 @@ def read(path: Path, options: ReadOptions) -> Reading:
 
 def read_objects_as_rows(file: Path, options: ReadOptions) -> Reading:
     names: dict[str, None] = {}
-    for _, found in read_objects(file):  # once for the columns: an object may lack some
-        names.update(dict.fromkeys(found))
+    for _, entry in read_objects(file):  # once for the columns: an object may lack some
+        names.update(dict.fromkeys(entry))
 
     def rows() -> Iterator[tuple[int, Mapping[str, str]]]:
-        for number, found in read_objects(file):
-            yield number, {name: as_text(found.get(name)) for name in names}
+        for number, entry in read_objects(file):
+            yield number, {name: as_text(entry.get(name)) for name in names}
 
     return read_rows(rows(), find_columns(list(names), options.columns, file, 1), file, options)
 

@@ -34,16 +34,16 @@ def read_xvector_folder(folder: Path) -> RawVectors:
     files = _scp_files(folder)
     if not files:
         raise InputError("there is no xvector.scp in this folder", path=folder)
-    found = RawVectors(folder, [], [], places=[])
+    raw = RawVectors(folder, [], [], places=[])
     for file in files:
-        _read_scp_into(found, file)
-    return with_meta(found, folder)
+        _read_scp_into(raw, file)
+    return with_meta(raw, folder)
 
 
 def read_scp(path: Path) -> RawVectors:
-    found = RawVectors(path, [], [], places=[])
-    _read_scp_into(found, path)
-    return with_meta(found, path.parent)
+    raw = RawVectors(path, [], [], places=[])
+    _read_scp_into(raw, path)
+    return with_meta(raw, path.parent)
 
 
 def read_ark(path: Path) -> RawVectors:
@@ -68,17 +68,17 @@ def _scp_files(folder: Path) -> list[Path]:
     return others if len(others) == 1 else []
 
 
-def _read_scp_into(found: RawVectors, scp: Path) -> None:
+def _read_scp_into(raw: RawVectors, scp: Path) -> None:
     arks: dict[str, Ark | Problem] = {}
-    vectors: list[NDArray[np.float32]] = found.vectors  # type: ignore[assignment]
-    assert found.places is not None
+    vectors: list[NDArray[np.float32]] = raw.vectors  # type: ignore[assignment]
+    assert raw.places is not None
     for number, line in text_lines(scp):
         fields = line.split(None, 1)
         if not fields:
             continue
         place = (str(scp), number)
         if len(fields) == 1:
-            found.problems.append(Problem("bad-line", "an id without a place", *place, fix="write: id file.ark:offset"))
+            raw.problems.append(Problem("bad-line", "an id without a place", *place, fix="write: id file.ark:offset"))
             continue
         utterance, value = fields[0], fields[1].strip()
         if value.endswith("|") or value.startswith("|"):
@@ -94,16 +94,16 @@ def _read_scp_into(found: RawVectors, scp: Path) -> None:
             arks[name] = _open_ark(name, scp, number)
         ark = arks[name]
         if isinstance(ark, Problem):
-            found.problems.append(Problem(ark.kind, ark.what, *place, fix=ark.fix))
+            raw.problems.append(Problem(ark.kind, ark.what, *place, fix=ark.fix))
             continue
         try:
             vectors.append(ark.at(int(offset or 0)))
         except InputError as error:
             what = f"the vector of {utterance!r} can't be read: {error.what}"
-            found.problems.append(Problem("bad-vector", what, *place, fix=f"write {ark.path.name} anew"))
+            raw.problems.append(Problem("bad-vector", what, *place, fix=f"write {ark.path.name} anew"))
             continue
-        found.utterances.append(utterance)
-        found.places.append(place)
+        raw.utterances.append(utterance)
+        raw.places.append(place)
 
 
 def _open_ark(name: str, scp: Path, line: int) -> Ark | Problem:
@@ -212,26 +212,26 @@ class Ark:
         return vector, start + end + 1
 
 
-def with_meta(found: RawVectors, folder: Path) -> RawVectors:
+def with_meta(raw: RawVectors, folder: Path) -> RawVectors:
     """Who speaks, and what else is known, from Kaldi's text files in `folder/meta` or `folder`."""
     places = [m / name for name in ("utt2spk", "spk2utt") for m in (folder / "meta", folder)]
-    told = next((file for file in places if file.is_file()), None)
-    if told is None:
-        return found
-    meta, speaker_of = told.parent, read_map(told, found.problems)
-    if told.name == "spk2utt":
-        speaker_of = {utterance: who for who, said in speaker_of.items() for utterance in said.split()}
-    found.speakers = [speaker_of.get(utterance, "") for utterance in found.utterances]
+    speaker_list = next((file for file in places if file.is_file()), None)
+    if speaker_list is None:
+        return raw
+    meta, speaker_of = speaker_list.parent, read_map(speaker_list, raw.problems)
+    if speaker_list.name == "spk2utt":
+        speaker_of = {utterance: who for who, spoken in speaker_of.items() for utterance in spoken.split()}
+    raw.speakers = [speaker_of.get(utterance, "") for utterance in raw.utterances]
     for file in sorted([*meta.glob("spk2*"), *meta.glob("utt2*")]):
         if file.name in _NO_ATTRIBUTES or not file.is_file() or file.suffix:
             continue
-        values = read_map(file, found.problems)
-        keys = found.speakers if file.name.startswith("spk2") else found.utterances
-        found.attributes[file.name[4:]] = [values.get(key, "") for key in keys]
+        values = read_map(file, raw.problems)
+        keys = raw.speakers if file.name.startswith("spk2") else raw.utterances
+        raw.attributes[file.name[4:]] = [values.get(key, "") for key in keys]
     if (meta / "utt2dur").is_file():
-        seconds = read_map(meta / "utt2dur", found.problems)
-        found.durations = np.array([_seconds(seconds.get(utterance, "")) for utterance in found.utterances])
-    return found
+        seconds = read_map(meta / "utt2dur", raw.problems)
+        raw.durations = np.array([_seconds(seconds.get(utterance, "")) for utterance in raw.utterances])
+    return raw
 
 
 def _seconds(text: str) -> float:

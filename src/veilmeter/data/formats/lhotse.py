@@ -54,13 +54,13 @@ class _Manifest:
         self.reading = Reading()
 
     def supervisions(self, recordings: Path) -> Reading:
-        known = {as_text(found.get("id")): found for _, found in read_objects(recordings)}
-        for number, found in read_objects(self.file):
-            recording = known.get(as_text(found.get("recording_id")))
+        known = {as_text(entry.get("id")): entry for _, entry in read_objects(recordings)}
+        for number, entry in read_objects(self.file):
+            recording = known.get(as_text(entry.get("recording_id")))
             if recording is None:
-                self._refuse(number, "missing-audio", f"its recording {found.get('recording_id')!r} is not listed")
+                self._refuse(number, "missing-audio", f"its recording {entry.get('recording_id')!r} is not listed")
             else:
-                self._add(number, found, recording, 0.0)
+                self._add(number, entry, recording, 0.0)
         return self.reading
 
     def cuts(self) -> Reading:
@@ -77,39 +77,39 @@ class _Manifest:
                 self._refuse(number, "no-speaker", f"the cut {cut.get('id')!r} has no supervision that says who speaks")
         return self.reading
 
-    def _add(self, number: int, found: Mapping[str, Any], recording: Mapping[str, Any], offset: float) -> None:
+    def _add(self, number: int, entry: Mapping[str, Any], recording: Mapping[str, Any], offset: float) -> None:
         try:
-            self.reading.utterances.append(self._utterance(found, recording, offset))
+            self.reading.utterances.append(self._utterance(entry, recording, offset))
         except _Unusable as error:
             self._refuse(number, error.kind, str(error))
         except (ValueError, TypeError) as error:
             self._refuse(number, "bad-line", f"this is no supervision: {error}")
 
-    def _utterance(self, found: Mapping[str, Any], recording: Mapping[str, Any], offset: float) -> Utterance:
-        name, speaker = as_text(found.get("id")), as_text(found.get("speaker"))
+    def _utterance(self, entry: Mapping[str, Any], recording: Mapping[str, Any], offset: float) -> Utterance:
+        name, speaker = as_text(entry.get("id")), as_text(entry.get("speaker"))
         if not name or not speaker:
             raise _Unusable("no-speaker", "an id or a speaker is missing")
         if recording.get("transforms"):
             raise _Unusable("not-used", "its recording is to be transformed first; save it as audio")
-        channel = found.get("channel", 0)
+        channel = entry.get("channel", 0)
         if isinstance(channel, list):
             if len(channel) != 1:
                 raise _Unusable("channels", f"it has the channels {channel}: a voice has one")
             channel = channel[0]
         path, inner, several = self._source(recording, int(channel))
-        start = offset + _number(found.get("start", 0))
-        end = start + _number(found["duration"])
+        start = offset + _number(entry.get("start", 0))
+        end = start + _number(entry["duration"])
         if start < 0 or end <= start:
             raise _Unusable("bad-line", f"from {start:g} to {end:g} s is no stretch of a recording")
         total = _number(recording.get("duration", 0))
         whole = start == 0 and total > 0 and abs(end - total) < 0.01
-        custom = found.get("custom")
+        custom = entry.get("custom")
         attributes = {key: as_text(item) for key, item in (custom if isinstance(custom, dict) else {}).items()}
-        if language := as_text(found.get("language")):
+        if language := as_text(entry.get("language")):
             attributes["language"] = language
         return Utterance(
-            name, speaker, path, gender_code(as_text(found.get("gender"))), as_text(found.get("session")),
-            {key: value for key, value in attributes.items() if value}, as_text(found.get("text")),
+            name, speaker, path, gender_code(as_text(entry.get("gender"))), as_text(entry.get("session")),
+            {key: value for key, value in attributes.items() if value}, as_text(entry.get("text")),
             start, None if whole else end, inner if several else None,
         )  # fmt: skip
 

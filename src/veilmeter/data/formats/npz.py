@@ -59,8 +59,8 @@ def read_npz(path: Path) -> RawVectors:
     }
     with np.errstate(over="ignore", invalid="ignore"):
         table = vectors if isinstance(vectors, np.memmap) else np.asarray(vectors, np.float32)
-    found = RawVectors(path, ids, table, speakers, attributes, durations)
-    return found if speakers is not None else with_meta(found, path.parent)
+    raw = RawVectors(path, ids, table, speakers, attributes, durations)
+    return raw if speakers is not None else with_meta(raw, path.parent)
 
 
 def refuse_bombs(archive: zipfile.ZipFile, path: Path) -> None:

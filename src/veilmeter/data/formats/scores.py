@@ -69,8 +69,8 @@ def read_with_remarks(
     enrol, test = table.enrol[rows_of_scores], table.test[rows_of_scores]
     names, people, source = _who(enrol, test, is_target, codes, utt2spk, trials, notes)
     notes.raise_first()
-    found = Scores(table.values[rows_of_scores], is_target, people[enrol], people[test], names, str(path), source)
-    return found, notes.remarks()
+    scores = Scores(table.values[rows_of_scores], is_target, people[enrol], people[test], names, str(path), source)
+    return scores, notes.remarks()
 
 
 def read_score_table(path: str | Path, *, codes: Codes | None = None, findings: Findings | None = None) -> ScoreTable:
@@ -126,20 +126,20 @@ def numbers_of(path: str | Path, part: LineColumns, notes: Findings) -> NDArray[
         return read
     tokens = [column[row] for row in range(len(column))]
     try:
-        found = np.fromiter(map(float, tokens), np.float64, len(tokens))
+        numbers = np.fromiter(map(float, tokens), np.float64, len(tokens))
         odd = []
         if b"_" in b" ".join(tokens):  # Python reads 1_000, nobody else does
             odd = [i for i, token in enumerate(tokens) if b"_" in token]
     except ValueError:
-        found = np.full(len(tokens), np.nan)
+        numbers = np.full(len(tokens), np.nan)
         odd = []
         for i, token in enumerate(tokens):
             try:
-                found[i] = float(token)
+                numbers[i] = float(token)
             except ValueError:
                 odd.append(i)
     if odd:
-        found[odd] = np.nan
+        numbers[odd] = np.nan
         first = odd[: notes.shown]
         looks_like_key = sum(tokens[i].lower() in LABELS for i in first) == len(first)
         notes.add(
@@ -153,7 +153,7 @@ def numbers_of(path: str | Path, part: LineColumns, notes: Findings) -> NDArray[
             if looks_like_key
             else "mend or remove the line",
         )
-    finite = np.isfinite(found)
+    finite = np.isfinite(numbers)
     if odd:
         finite[odd] = True
     if not finite.all():
@@ -167,7 +167,7 @@ def numbers_of(path: str | Path, part: LineColumns, notes: Findings) -> NDArray[
             details=[text(tokens[i])[:60] for i in bad[: notes.shown]],
             fix="find out why the system gave no score, or remove the trial",
         )
-    return found
+    return numbers
 
 
 def join(
@@ -189,7 +189,7 @@ def join(
     key_kept = repeats(key.enrol, key.test, key.is_target, key.path, key.lines, codes, notes, "trial")
     known, wanted = pairs[kept], key_pairs[key_kept]
     if len(known) == len(wanted) and (known == wanted).all():
-        found, truth = kept, key.is_target[key_kept]
+        scored_rows, truth = kept, key.is_target[key_kept]
     else:
         order = np.argsort(wanted)
         at = np.searchsorted(wanted[order], known)
@@ -200,24 +200,24 @@ def join(
             _add_no_match(table, key, known, wanted, base, notes)
             return kept[hit], np.empty(0, bool)
         _add_strangers(table, key, kept, hit, key_kept, wanted, known, base, codes, notes, only_common)
-        found = kept[hit]
+        scored_rows = kept[hit]
         truth = key.is_target[key_kept[order[at[hit]]]]
-    if table.is_target is not None and len(found):
-        wrong = np.flatnonzero(table.is_target[found] != truth)
+    if table.is_target is not None and len(scored_rows):
+        wrong = np.flatnonzero(table.is_target[scored_rows] != truth)
         notes.add(
             "label-conflict",
             "the file's own label contradicts the trial key",
             table.path,
-            [int(table.lines[found[i]]) for i in wrong[: notes.shown]],
+            [int(table.lines[scored_rows[i]]) for i in wrong[: notes.shown]],
             count=len(wrong),
             fix="is this the key of these scores?",
         )
-    if len(found) and (truth.all() or not truth.any()):
+    if len(scored_rows) and (truth.all() or not truth.any()):
         kind = "target" if truth.all() else "nontarget"
         notes.add(
-            "one-class", f"all {len(found):,} scored trials are {kind}", table.path, fix="both classes are needed"
+            "one-class", f"all {len(scored_rows):,} scored trials are {kind}", table.path, fix="both classes are needed"
         )
-    return found, truth
+    return scored_rows, truth
 
 
 def repeats(
@@ -241,14 +241,17 @@ def repeats(
     same = content[order[again]] == content[order[again - 1]]
     names = list(codes.known)
     other = "scores" if what == "score" else "labels"
-    for kind, found, fatal in [("duplicate", order[again[same]], False), ("contradiction", order[again[~same]], True)]:
-        first = np.sort(found)[: notes.shown]
+    for kind, repeated, fatal in [
+        ("duplicate", order[again[same]], False),
+        ("contradiction", order[again[~same]], True),
+    ]:
+        first = np.sort(repeated)[: notes.shown]
         notes.add(
             f"{kind}-{what}",
             f"this {what} is there twice" + (f", with different {other}" if fatal else " and was counted once"),
             path,
             [int(lines[i]) for i in first],
-            count=len(found),
+            count=len(repeated),
             details=[_pair(names, int(pairs[i]), base) for i in first],
             fix="remove one of the lines" if fatal else "",
             fatal=fatal,
@@ -327,12 +330,12 @@ def _who(
     if utt2spk is None and beside is not None and beside.is_file():
         doubts = Findings()
         try:
-            found = speakers(enrol, test, is_target, codes, beside, doubts)
+            known = speakers(enrol, test, is_target, codes, beside, doubts)
             doubts.raise_first()
         except InputError as error:
             notes.add("utt2spk", f"left aside: {error.what}", beside, fatal=False)
         else:
-            return found
+            return known
     return speakers(enrol, test, is_target, codes, utt2spk, notes)
 
 
@@ -352,7 +355,7 @@ def speakers(
     ids = list(codes.known)
     start = np.arange(len(ids))
     names = dict(codes.known)
-    told: dict[int, int] = {}
+    start_of: dict[int, int] = {}
     if utt2spk is not None:
         for part in rows(utt2spk, (2,), "utt2spk", notes):
             for utterance, speaker in zip(*part.columns, strict=True):
@@ -360,15 +363,15 @@ def speakers(
                 if row is None:
                     continue
                 start[row] = names.setdefault(speaker, len(names))
-                if told.setdefault(row, int(start[row])) != start[row]:
+                if start_of.setdefault(row, int(start[row])) != start[row]:
                     notes.add("two-speakers", f"{text(utterance)} is there with two speakers", utt2spk,
                               fix="remove one of the lines")  # fmt: skip
-        if not told:
+        if not start_of:
             notes.add("utt2spk", "it names none of the ids of the trials", utt2spk, fix="is this the right utt2spk?")
     person = _together(start, start[enrol[is_target]], start[test[is_target]], len(names))
-    if told and utt2spk is not None:
-        one = np.unique([(start[row], person[row]) for row in told], axis=0)
-        same = len(one) - len(np.unique(one[:, 1]))
+    if start_of and utt2spk is not None:
+        pairs = np.unique([(start[row], person[row]) for row in start_of], axis=0)
+        same = len(pairs) - len(np.unique(pairs[:, 1]))
         if same:
             notes.add("speakers-joined", "the target trials say that two of its speakers are one person", utt2spk,
                       count=same, fix="is this the utt2spk of these trials?", fatal=False)  # fmt: skip

@@ -28,8 +28,8 @@ def recognizes(path: Path) -> bool:
 def read(file: Path, options: ReadOptions) -> Reading:
     reading = Reading()
     root = options.roots[0] if options.roots else None
-    for number, found in read_objects(file):
-        value, label = as_text(found.get("path")), as_text(found.get("label"))
+    for number, entry in read_objects(file):
+        value, label = as_text(entry.get("path")), as_text(entry.get("label"))
         if not value or not label:
             reading.problems.append(Problem("bad-line", "a path or a label is missing", str(file), number))
             continue
@@ -49,16 +49,16 @@ def read(file: Path, options: ReadOptions) -> Reading:
             kind, what = place
             reading.problems.append(Problem(kind, f"{value}: {what}", str(file), number))
             continue
-        attributes = {key.removeprefix("utt_"): as_text(item) for key, item in found.items() if key not in _KNOWN}
+        attributes = {key.removeprefix("utt_"): as_text(item) for key, item in entry.items() if key not in _KNOWN}
         reading.utterances.append(
             Utterance(
                 PurePath(value).with_suffix("").as_posix(),
                 label,
                 place,
-                gender_code(as_text(found.get("gender"))),
+                gender_code(as_text(entry.get("gender"))),
                 "",
                 attributes,
-                as_text(found.get("text")),
+                as_text(entry.get("text")),
             )
         )
     return reading

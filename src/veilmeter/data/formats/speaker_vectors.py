@@ -35,14 +35,14 @@ def read_vector_folder(folder: Path) -> RawVectors:
     ids = sorted(rows, key=lambda name: rows[name])
     index = np.array([rows[name] for name in ids], np.int64)
     genders = read_map(folder / "spk2gender", problems) if (folder / "spk2gender").is_file() else {}
-    found = RawVectors(folder, ids, vectors[index], [who.get(int(row), "") for row in index], problems=problems)
+    raw = RawVectors(folder, ids, vectors[index], [who.get(int(row), "") for row in index], problems=problems)
     if genders:
-        found.attributes["gender"] = [genders.get(speaker, "").lower() for speaker in found.speakers or []]
+        raw.attributes["gender"] = [genders.get(speaker, "").lower() for speaker in raw.speakers or []]
     unnamed = len(vectors) - len(ids)
     if unnamed:
         what = f"{unnamed} of {len(vectors)} vectors have no id in id2idx"
-        found.problems.append(Problem("no-id", what, str(folder / NAME), fix="extract the vectors again"))
-    return found
+        raw.problems.append(Problem("no-id", what, str(folder / NAME), fix="extract the vectors again"))
+    return raw
 
 
 def _tensor(path: Path) -> NDArray[np.float32]:

@@ -64,15 +64,15 @@ def read_speakers(root: Path) -> dict[str, tuple[str, dict[str, str]]]:
     for folder in (top, top.parent):
         file = folder / "speaker-info.txt"
         if file.is_file():
-            found = {}
+            speakers = {}
             for _, line in read_lines(file):
                 fields = line.split()
                 if len(fields) >= 3 and fields[0] != "ID":
                     # Release 0.80 leaves the p away.
                     speaker = "p" + fields[0] if fields[0].isdigit() else fields[0]
                     accent = {"accent": fields[3]} if len(fields) > 3 else {}
-                    found[speaker] = gender_code(fields[2]), {"age": fields[1], **accent}
-            return found
+                    speakers[speaker] = gender_code(fields[2]), {"age": fields[1], **accent}
+            return speakers
     return {}
 
 

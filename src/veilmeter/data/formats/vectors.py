@@ -37,8 +37,8 @@ def check_embeddings(path: str | Path) -> tuple[Embeddings | None, list[Problem]
     try:
         loaded = load_embeddings(path)
     except InputError as error:
-        found = Problem("unreadable", error.what, error.path or str(path), error.line, error.fix or "")
-        return None, [found]
+        unreadable = Problem("unreadable", error.what, error.path or str(path), error.line, error.fix or "")
+        return None, [unreadable]
     return loaded.embeddings, list(loaded.problems)
 
 

@@ -93,9 +93,9 @@ def read(root: Path, options: ReadOptions) -> Reading:
     for folder in folders:
         if folder.suffix != wanted:
             continue
-        found = read_data_folder(folder, options.roots)
-        reading.problems += found.problems
-        for utterance in found.utterances:
+        listed = read_data_folder(folder, options.roots)
+        reading.problems += listed.problems
+        for utterance in listed.utterances:
             language = {"language": folder.language} if folder.language else {}
             about = {**language, **utterance.attributes, "set": folder.set, "role": folder.role}
             # VCTK's common trials are among all trials, the mixed trials are those of both genders: one recording.
@@ -195,15 +195,15 @@ def original_of(folder: DataFolder, roots: Sequence[Path] = ()) -> DataFolder | 
 
 def data_folders(root: Path) -> list[DataFolder]:
     """Every data folder of the challenges below `root` or `root/data`, sorted by name."""
-    found = []
+    folders = []
     for base in (root, root / "data"):
         if not base.is_dir():
             continue
         for path in sorted(base.iterdir()):
             folder = parse(path)
             if folder is not None and path.is_dir() and _has_audio(folder):
-                found.append(folder)
-    return found
+                folders.append(folder)
+    return folders
 
 
 def _has_audio(folder: DataFolder) -> bool:

@@ -123,19 +123,21 @@ def find_sets(root: str | Path, suffix: str, sets: Iterable[str] = ()) -> Challe
         raise InputError(f"there is no set {unknown[0]!r}", path=place, fix=f"there are {', '.join(sorted(known))}")
     chosen = [f for f in originals.values() if f.is_trial and (not wanted or {f.set, f.base} & set(wanted))]
     problems: list[Problem] = []
-    found = [
-        made for trials in chosen if (made := _challenge_set(trials, originals, copies, suffix, problems)) is not None
+    challenge_sets = [
+        challenge_set
+        for trials in chosen
+        if (challenge_set := _challenge_set(trials, originals, copies, suffix, problems)) is not None
     ]
-    if not found:
+    if not challenge_sets:
         first = f"; {problems[0]}" if problems else ""
         raise InputError(f"no set has enrollment and trials on both sides{first}", path=place)
-    used = {side.path for made in found for pair in (made.enrollment, made.trials)
+    used = {side.path for challenge_set in challenge_sets for pair in (challenge_set.enrollment, challenge_set.trials)
             for side in (pair.original, pair.anonymized)}  # fmt: skip
     training, emotion = (_pairs(role, originals, copies, suffix, problems) for role in ("train", "emotion"))
     used |= {side.path for pair in (*training, *emotion) for side in (pair.original, pair.anonymized)}
     used |= {Path(problem.path) for problem in problems}
     problems += [_not_used(folder, suffix) for folder in folders if folder.path not in used]
-    return Challenge(place, suffix, tuple(found), training, emotion, tuple(problems))
+    return Challenge(place, suffix, tuple(challenge_sets), training, emotion, tuple(problems))
 
 
 def _challenge_set(
@@ -224,15 +226,15 @@ class ScoreFile:
 def find_scores(exp: str | Path, suffix: str | None = None) -> list[ScoreFile]:
     """Every score file below `exp/asv_*`, of the 2024 and 2026 tools and of VoicePAT; with `suffix` those that have
     nothing to do with another variant."""
-    found = []
+    score_files = []
     for pattern in ("asv_*/*/scores", "asv_*/*_out/*/scores"):
         for path in sorted(Path(exp).glob(pattern)):
             sides = _two_folders(path.parent.name)
             if sides is None or not path.is_file():
                 continue
             if suffix is None or {side.suffix for side in sides} <= {"", suffix}:
-                found.append(ScoreFile(path, path.relative_to(exp).parts[0], *sides))
-    return found
+                score_files.append(ScoreFile(path, path.relative_to(exp).parts[0], *sides))
+    return score_files
 
 
 def _two_folders(name: str) -> tuple[DataFolder, DataFolder] | None:

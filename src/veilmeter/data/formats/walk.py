@@ -50,8 +50,8 @@ class Walk:
 
     def _below(self, folder: Path, trail: tuple[str, ...]) -> Iterator[Path]:
         try:
-            with os.scandir(folder) as found:
-                entries = sorted(found, key=lambda entry: entry.name)
+            with os.scandir(folder) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
         except OSError as error:
             self._say("unreadable-folder", f"the folder can't be read: {error.strerror}", folder)
             return
@@ -102,15 +102,15 @@ class Walk:
 
 def sample(root: Path, most: int = 64) -> list[Path]:
     """The first few audio files, to recognize a layout by."""
-    found: list[Path] = []
+    sampled: list[Path] = []
     for path in Walk(root):
-        found.append(path)
-        if len(found) == most:
+        sampled.append(path)
+        if len(sampled) == most:
             break
-    return found
+    return sampled
 
 
 def named(root: Path, pattern: re.Pattern[str]) -> bool:
     """Whether recordings are named like this, as far as a sample shows, in a folder that no Kaldi list describes."""
-    found = sample(root)
-    return bool(found) and all(pattern.fullmatch(path.stem) for path in found) and not (root / "wav.scp").exists()
+    sampled = sample(root)
+    return bool(sampled) and all(pattern.fullmatch(path.stem) for path in sampled) and not (root / "wav.scp").exists()

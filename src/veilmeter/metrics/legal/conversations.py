@@ -60,7 +60,7 @@ class Conversations:
         A matrix product may give equal vectors scores that differ in the last digit, by where they stand; those of
         twins must be made equal, or rounding tells apart people who can't be told apart.
         """
-        found = np.full(len(self), -1, np.int64)
+        first_twin = np.full(len(self), -1, np.int64)
         rows = np.ascontiguousarray(self.vectors)
         start = rows[:, : 2 if rows.shape[1] > 1 else 1].copy()  # hardly ever the same by chance
         _, where, count = np.unique(
@@ -70,8 +70,8 @@ class Conversations:
         for row in np.flatnonzero(count[where] > 1).tolist():
             first = seen.setdefault(rows[row].tobytes(), row)
             if first != row:
-                found[first] = found[row] = first
-        return found
+                first_twin[first] = first_twin[row] = first
+        return first_twin
 
 
 def models(embeddings: Embeddings) -> Models:
@@ -115,12 +115,12 @@ def conversations(
     rows: list[NDArray[np.int64]] = []
     for code in kept:
         own = order[starts[code] : starts[code] + counts[code]]
-        made = int(counts[code]) // length
-        if most is not None and made > most:
+        whole = int(counts[code]) // length
+        if most is not None and whole > most:
             name = hashlib.sha256(embeddings.names[code].encode("utf-8", "surrogateescape")).digest()
             rng = np.random.default_rng([seed, int.from_bytes(name[:8], "big")])
-            own, made = own[np.sort(rng.choice(len(own), most * length, replace=False))], most
-        rows.append(own[: made * length].reshape(made, length))
+            own, whole = own[np.sort(rng.choice(len(own), most * length, replace=False))], most
+        rows.append(own[: whole * length].reshape(whole, length))
     utterances = np.concatenate(rows)
     speakers = np.repeat(np.arange(len(kept)), [len(part) for part in rows])
     names = tuple(embeddings.names[code] for code in kept)
@@ -137,18 +137,18 @@ def speaker_attribute(embeddings: Embeddings, column: str, names: Sequence[str])
     if column not in embeddings.attributes:
         there = ", ".join(sorted(embeddings.attributes)) or "none"
         raise InputError(f"there is no column {column!r}; there are: {there}", path=embeddings.source or None)
-    found: dict[str, str] = {}
+    value_of: dict[str, str] = {}
     for speaker, value in zip(embeddings.speakers, embeddings.attributes[column], strict=True):
         if not value:
             continue
-        if found.setdefault(speaker, value) != value:
+        if value_of.setdefault(speaker, value) != value:
             raise InputError(
-                f"speaker {speaker!r} has two values of {column}: {found[speaker]!r} and {value!r}",
+                f"speaker {speaker!r} has two values of {column}: {value_of[speaker]!r} and {value!r}",
                 path=embeddings.source or None,
                 fix="side information must be an attribute of the person; mend the column or choose another",
             )
     values = np.empty(len(names), dtype=object)
-    values[:] = [found.get(name, "") for name in names]
+    values[:] = [value_of.get(name, "") for name in names]
     return values
 
 
@@ -161,7 +161,7 @@ def _means(
     """
     order = np.argsort(groups, kind="stable")
     ends = np.cumsum(np.bincount(groups, minlength=len(names)))
-    found = np.empty((len(names), embeddings.dimension), np.float32)
+    means = np.empty((len(names), embeddings.dimension), np.float32)
     first = start = 0
     while first < len(names):
         last = max(first + 1, int(np.searchsorted(ends, start + _BLOCK, side="right")))
@@ -176,6 +176,6 @@ def _means(
             raise InputError(
                 f"the embeddings of speaker {speaker!r} cancel out to zero", path=embeddings.source or None
             )
-        found[first:last] = sums / norms[:, None]
+        means[first:last] = sums / norms[:, None]
         first, start = last, stop
-    return found
+    return means

@@ -80,7 +80,7 @@ def decide(
 def isolations(
     predicates: ArrayLike,
     targets: ArrayLike,
-    said: Conversations,
+    tested: Conversations,
     subsets: Sequence[Sequence[ArrayLike]],
     *,
     folds: int = 10,
@@ -97,7 +97,7 @@ def isolations(
     draws = len(subsets[0])
     isolated = np.zeros((len(p), draws, folds), bool)
     hits = np.zeros_like(isolated)
-    starts, counts = _layout(said)
+    starts, counts = _layout(tested)
     for i in range(len(p)):
         for d in range(draws):
             who = np.asarray(subsets[i][d], np.int64)
@@ -106,17 +106,17 @@ def isolations(
             if not len(who):  # nobody fits what the attacker knows: nobody is isolated
                 continue
             rows = np.concatenate([np.arange(starts[s], starts[s] + counts[s]) for s in who])
-            scores = said.vectors[rows] @ p[i]
-            same = np.flatnonzero(said.twins[rows] >= 0)
+            scores = tested.vectors[rows] @ p[i]
+            same = np.flatnonzero(tested.twins[rows] >= 0)
             if len(same):  # equal vectors, equal scores, wherever they stand
-                _, one, where = np.unique(said.twins[rows[same]], return_index=True, return_inverse=True)
-                scores[same] = scores[same[one]][where]
+                _, first_of, where = np.unique(tested.twins[rows[same]], return_index=True, return_inverse=True)
+                scores[same] = scores[same[first_of]][where]
             order = np.argsort(-scores, kind="stable")
             rows = rows[order]
-            of = said.speakers[rows]
+            of = tested.speakers[rows]
             isolated[i, d], hits[i, d], _ = (
-                found[0]
-                for found in decide(
+                decided[0]
+                for decided in decide(
                     scores[order][None],
                     (rows - starts[of])[None],
                     counts[of][None],
@@ -132,7 +132,7 @@ def isolations(
 def isolate(
     predicates: NDArray[np.float32],
     targets: NDArray[np.int64],
-    said: Conversations,
+    tested: Conversations,
     sizes: Sequence[int],
     *,
     draws: int = 5,
@@ -150,8 +150,8 @@ def isolate(
     targets, whose place the next person of the random order takes where there is one.
     """
     shape = (len(targets), len(sizes), draws)
-    found = [Counts(np.zeros(shape, np.int64), np.zeros(shape, np.int64)) for _ in range(1 + absent)]
-    work = _IsolationWork(said, list(sizes), draws, folds, rule, seed, absent)
+    counts = [Counts(np.zeros(shape, np.int64), np.zeros(shape, np.int64)) for _ in range(1 + absent)]
+    work = _IsolationWork(tested, list(sizes), draws, folds, rule, seed, absent)
     for start in range(0, len(targets), PREDICATES):
         part = slice(start, start + PREDICATES)
         mask = None if allowed is None else allowed[part]
@@ -161,8 +161,8 @@ def isolate(
                 size = len(targets[part])
                 progress(start * total + done * size, len(targets) * total)
 
-        work.run(predicates[part], targets[part], mask, [_cut(one, part) for one in found], step)
-    return found
+        work.run(predicates[part], targets[part], mask, [_cut(whole, part) for whole in counts], step)
+    return counts
 
 
 def _without(rank: NDArray[np.int32], target: int) -> NDArray[np.int32]:
@@ -176,8 +176,8 @@ def _cut(counts: Counts, part: slice) -> Counts:
     return Counts(counts.isolated[part], counts.hits[part])
 
 
-def _layout(said: Conversations) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    counts = said.counts
+def _layout(tested: Conversations) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    counts = tested.counts
     return np.concatenate([[0], np.cumsum(counts)[:-1]]), counts
 
 
@@ -185,18 +185,25 @@ class _IsolationWork:
     """One way of evaluating many predicates, with what all of them share."""
 
     def __init__(
-        self, said: Conversations, sizes: list[int], draws: int, folds: int, rule: Rule, seed: int, absent: bool = False
+        self,
+        tested: Conversations,
+        sizes: list[int],
+        draws: int,
+        folds: int,
+        rule: Rule,
+        seed: int,
+        absent: bool = False,
     ) -> None:
-        self.said, self.sizes, self.draws, self.folds, self.rule, self.seed = said, sizes, draws, folds, rule, seed
+        self.tested, self.sizes, self.draws, self.folds, self.rule, self.seed = tested, sizes, draws, folds, rule, seed
         self.absent = absent
-        self.starts, self.counts = _layout(said)
-        self.number = (np.arange(len(said)) - self.starts[said.speakers]).astype(np.int16)
-        people, conversations = len(said.names), len(said)
+        self.starts, self.counts = _layout(tested)
+        self.number = (np.arange(len(tested)) - self.starts[tested.speakers]).astype(np.int16)
+        people, conversations = len(tested.names), len(tested)
         # The places of twins, and the representative of each: the most frequent ones, so that memory is bounded.
-        firsts, count = np.unique(said.twins[said.twins >= 0], return_counts=True)
+        firsts, count = np.unique(tested.twins[tested.twins >= 0], return_counts=True)
         self.firsts = np.sort(firsts[np.argsort(-count, kind="stable")[:TWINS]])
-        self.same = np.flatnonzero(np.isin(said.twins, self.firsts)) if len(firsts) else np.empty(0, np.int64)
-        self.twin = np.searchsorted(self.firsts, said.twins[self.same])
+        self.same = np.flatnonzero(np.isin(tested.twins, self.firsts)) if len(firsts) else np.empty(0, np.int64)
+        self.twin = np.searchsorted(self.firsts, tested.twins[self.same])
         # A list of the M best scores serves subsets of N with M N/S >= 1.5 DEPTH, about; smaller ones are looked at
         # as a whole. The sum of both costs is least near this M.
         self.length = min(conversations, ceil(sqrt(DEPTH * people * draws * self.counts.mean())) + 8 * DEPTH)
@@ -207,9 +214,9 @@ class _IsolationWork:
 
     def ranks(self, target: int) -> NDArray[np.int32]:
         """Each speaker's place in the random order of each draw (draws x speakers); the target comes first."""
-        name = hashlib.sha256(self.said.names[target].encode("utf-8", "surrogateescape")).digest()
+        name = hashlib.sha256(self.tested.names[target].encode("utf-8", "surrogateescape")).digest()
         rng = np.random.default_rng([self.seed, int.from_bytes(name[:8], "big")])
-        people = len(self.said.names)
+        people = len(self.tested.names)
         rank = np.empty((self.draws, people), np.int32)
         places = np.arange(people, dtype=np.int32)
         for draw in range(self.draws):
@@ -224,7 +231,7 @@ class _IsolationWork:
         vectors: NDArray[np.float32],
         targets: NDArray[np.int64],
         allowed: NDArray[np.bool_] | None,
-        found: list[Counts],
+        totals: list[Counts],
         step: Callable[[int, int], None],
     ) -> None:
         large = [n for n in self.sizes if n > self.whole]
@@ -240,17 +247,17 @@ class _IsolationWork:
         cut = self._guess(vectors, allowed) if large else np.full(len(vectors), np.inf, np.float32)
         lists: list[list[tuple[NDArray[np.int64], NDArray[np.float32]]]] = [[] for _ in vectors]
         gathered = [np.empty(len(rows), np.float32) for rows, _ in members]
-        buffer = np.empty((len(vectors), min(COLUMNS, len(self.said))), np.float32)
-        shared = vectors @ self.said.vectors[self.firsts].T
-        for first in range(0, len(self.said), COLUMNS):
-            block = self.said.vectors[first : first + COLUMNS]
+        buffer = np.empty((len(vectors), min(COLUMNS, len(self.tested))), np.float32)
+        shared = vectors @ self.tested.vectors[self.firsts].T
+        for first in range(0, len(self.tested), COLUMNS):
+            block = self.tested.vectors[first : first + COLUMNS]
             scores = buffer[:, : len(block)]
             np.matmul(vectors, block.T, out=scores)
             a, b = np.searchsorted(self.same, [first, first + len(block)])
             if a < b:
                 scores[:, self.same[a:b] - first] = shared[:, self.twin[a:b]]
             if allowed is not None:
-                inside = allowed[:, self.said.speakers[first : first + COLUMNS]]
+                inside = allowed[:, self.tested.speakers[first : first + COLUMNS]]
                 scores[~inside] = -np.inf
             if large:
                 for i, row in enumerate(scores):
@@ -259,11 +266,11 @@ class _IsolationWork:
             for i, (rows, order) in enumerate(members):
                 a, b = np.searchsorted(rows, [first, first + len(block)])
                 gathered[i][order[a:b]] = scores[i, rows[a:b] - first]
-            step(first + len(block), len(self.said))
+            step(first + len(block), len(self.tested))
         for i, target in enumerate(targets.tolist()):
             drawn = ranks.pop(i) if i in ranks else self.ranks(target)
             fits = None if allowed is None else allowed[i]
-            for counts, rank in zip(found, (drawn, _without(drawn, target)), strict=False):
+            for counts, rank in zip(totals, (drawn, _without(drawn, target)), strict=False):
                 cases = []
                 if small:
                     rows, order = members[i]
@@ -274,7 +281,7 @@ class _IsolationWork:
 
     def _members(self, rank: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The conversations of the small subsets of all draws, ascending, and where each belongs in the flat list."""
-        flat = np.concatenate([self._rows(np.flatnonzero(one < self.gathered)) for one in rank])
+        flat = np.concatenate([self._rows(np.flatnonzero(ranks < self.gathered)) for ranks in rank])
         order = np.argsort(flat, kind="stable")
         return flat[order], order
 
@@ -285,11 +292,11 @@ class _IsolationWork:
 
     def _guess(self, vectors: NDArray[np.float32], allowed: NDArray[np.bool_] | None) -> NDArray[np.float32]:
         """A score that about `length` conversations of each predicate exceed, from a sample of them."""
-        n = len(self.said)
+        n = len(self.tested)
         rows = np.sort(np.random.default_rng(self.seed).choice(n, min(SAMPLE, n), replace=False))
-        scores = vectors @ self.said.vectors[rows].T
+        scores = vectors @ self.tested.vectors[rows].T
         if allowed is not None:
-            scores[~allowed[:, self.said.speakers[rows]]] = -np.inf
+            scores[~allowed[:, self.tested.speakers[rows]]] = -np.inf
         place = min(len(rows) - 1, ceil(self.length * len(rows) / n))
         cut = -np.partition(-scores, place, axis=1)[:, place]
         return np.maximum(cut, np.finfo(np.float32).min)  # who is out of the question (-inf) is on no list
@@ -311,7 +318,7 @@ class _IsolationWork:
             stop = start + int(self.counts[drawn[draw] < self.gathered].sum())
             down = start + np.argsort(-scores[start:stop], kind="stable")
             down = down[np.isfinite(scores[down])]
-            of, start = rank[draw][self.said.speakers[flat[down]]], stop
+            of, start = rank[draw][self.tested.speakers[flat[down]]], stop
             for n in sizes:
                 some = down[np.flatnonzero(of < n)[:DEPTH]]
                 cases.append((self.sizes.index(n), draw, flat[some], scores[some]))
@@ -327,7 +334,7 @@ class _IsolationWork:
         scores = np.concatenate([part[1] for part in parts])
         down = np.argsort(-scores, kind="stable")
         rows, scores = rows[down], scores[down]
-        of = rank[:, self.said.speakers[rows]]
+        of = rank[:, self.tested.speakers[rows]]
         people = rank.shape[1]
         cases = []
         for n in sizes:
@@ -345,7 +352,7 @@ class _IsolationWork:
         target: int,
         rank: NDArray[np.int32],
         fits: NDArray[np.bool_] | None,
-        found: Counts,
+        totals: Counts,
         i: int,
     ) -> None:
         shape = (len(cases), DEPTH)
@@ -354,18 +361,18 @@ class _IsolationWork:
         counts = np.full(shape, 2, np.int64)
         right = np.zeros(shape, bool)
         for c, (_, _, rows, values) in enumerate(cases):
-            w, of = len(rows), self.said.speakers[rows]
+            w, of = len(rows), self.tested.speakers[rows]
             scores[c, :w], number[c, :w] = values, self.number[rows]
             counts[c, :w], right[c, :w] = self.counts[of], of == target
         cut = np.full(len(cases), self.counts[target] - 1)
         isolated, hit, short = decide(scores, number, counts, right, cut, self.folds, self.rule)
         for c in np.flatnonzero(short.any(axis=1)).tolist():  # look at the whole subset
             who = np.flatnonzero(rank[cases[c][1]] < self.sizes[cases[c][0]])
-            one = isolations(
-                vector[None], [target], self.said, [[who]], folds=self.folds, rule=self.rule,
+            exact = isolations(
+                vector[None], [target], self.tested, [[who]], folds=self.folds, rule=self.rule,
                 allowed=None if fits is None else fits[None],
             )  # fmt: skip
-            isolated[c], hit[c] = one[0][0, 0], one[1][0, 0]
+            isolated[c], hit[c] = exact[0][0, 0], exact[1][0, 0]
         for c, (size, draw, _, _) in enumerate(cases):
-            found.isolated[i, size, draw] = np.count_nonzero(isolated[c])
-            found.hits[i, size, draw] = np.count_nonzero(hit[c])
+            totals.isolated[i, size, draw] = np.count_nonzero(isolated[c])
+            totals.hits[i, size, draw] = np.count_nonzero(hit[c])

@@ -261,13 +261,13 @@ def count_better(
             np.greater_equal(s, surely[part, None], out=sure)
             np.greater_equal(s, perhaps[part, None], out=maybe)
             for i in range(h):  # count_nonzero of one row is far faster than a sum over an axis
-                found = np.count_nonzero(sure[i])
-                if np.count_nonzero(maybe[i]) != found:
+                count = np.count_nonzero(sure[i])
+                if np.count_nonzero(maybe[i]) != count:
                     close = np.flatnonzero(maybe[i] & ~sure[i])
                     tied = close[row_dots(x[start + i], y[close]) >= right[start + i]]
                     sure[i, tied] = True
-                    found += len(tied)
-                counts[start + i] += found
+                    count += len(tied)
+                counts[start + i] += count
             if beats is not None:
                 beats[part, first : first + w] = sure
             done += h * w
@@ -308,14 +308,14 @@ def linkability(
         )
     if len(people) < 2:
         raise InputError("only one speaker is enrolled: there is nobody to mistake them for", path=enrol.source or None)
-    said = conversations(test if known.all() else test.take(known), length, most=most, seed=seed)
-    own = np.array([code[name] for name in said.names])[said.speakers]
-    beats = np.zeros((len(said), len(people)), bool) if len(said) * len(people) <= keep else None
-    better = count_better(said.vectors, own, people.vectors, beats=beats, progress=progress)
-    rows, columns = sampled(len(said), len(people), seed)
-    right = row_dots(said.vectors[rows], people.vectors[own[rows]])
-    sample = _sample(said.vectors[rows] @ people.vectors[columns].T, right, own[rows], rows, columns)
-    return Linkability(better, len(people) - 1, said.speakers, said.names, length, own, beats, sample)
+    tested = conversations(test if known.all() else test.take(known), length, most=most, seed=seed)
+    own = np.array([code[name] for name in tested.names])[tested.speakers]
+    beats = np.zeros((len(tested), len(people)), bool) if len(tested) * len(people) <= keep else None
+    better = count_better(tested.vectors, own, people.vectors, beats=beats, progress=progress)
+    rows, columns = sampled(len(tested), len(people), seed)
+    right = row_dots(tested.vectors[rows], people.vectors[own[rows]])
+    sample = _sample(tested.vectors[rows] @ people.vectors[columns].T, right, own[rows], rows, columns)
+    return Linkability(better, len(people) - 1, tested.speakers, tested.names, length, own, beats, sample)
 
 
 def linkability_of_scores(

@@ -20,27 +20,27 @@ def doubts_of(enrol: Embeddings, test: Embeddings) -> list[str]:
             f"the enrollment has {enrol.dimension} dimensions and the test {test.dimension}",
             fix="both must come from the same extractor",
         )
-    said = []
+    doubts = []
     both = [u for u in test.utterances if u in enrol.utterance_rows]
     if both:
         rows = np.array([enrol.utterance_rows[u] for u in both])
         mine = np.array([test.utterance_rows[u] for u in both])
         same = int(np.count_nonzero((enrol.vectors[rows] == test.vectors[mine]).all(axis=1)))
         if same:
-            said.append(
+            doubts.append(
                 f"{same} utterances are the same recording in the enrollment and in the test: an attacker who has the "
                 "very recording needs no voice. Risks are overstated; enroll other utterances"
             )
         elif len(both):
-            said.append(
+            doubts.append(
                 f"{len(both)} utterances are in the enrollment and in the test under the same id: if the enrollment is "
                 "the same speech before protection, it links by words and channel too; enroll other utterances"
             )
     enrolled = set(enrol.names)
     strangers = [name for name in test.names if name not in enrolled]
     if strangers:
-        said.append(f"{len(strangers)} test speakers are not enrolled ({few(strangers)}): nobody looks for them")
-    return said
+        doubts.append(f"{len(strangers)} test speakers are not enrolled ({few(strangers)}): nobody looks for them")
+    return doubts
 
 
 def speakers_by_length(test: Embeddings, lengths: Sequence[int]) -> dict[int, int]:

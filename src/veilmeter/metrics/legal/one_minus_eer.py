@@ -40,14 +40,14 @@ def one_minus_eer(
     """1-EER (ROCCH) of test conversations against enrollment models, as a fraction, for every number of speakers."""
     people = models(enrol)
     code = {name: number for number, name in enumerate(people.names)}
-    said = conversations(test, length, most=most, seed=seed)
-    right = np.array([code.get(name, -1) for name in said.names])[said.speakers]
+    tested = conversations(test, length, most=most, seed=seed)
+    right = np.array([code.get(name, -1) for name in tested.names])[tested.speakers]
     own = np.flatnonzero(right >= 0)
-    if len(said) * len(people) <= TRIALS:
-        tests, against = (grid.ravel() for grid in np.indices((len(said), len(people))))
+    if len(tested) * len(people) <= TRIALS:
+        tests, against = (grid.ravel() for grid in np.indices((len(tested), len(people))))
     else:
         rng = np.random.default_rng([seed, 7])
-        tests, against = rng.integers(len(said), size=TRIALS), rng.integers(len(people), size=TRIALS)
+        tests, against = rng.integers(len(tested), size=TRIALS), rng.integers(len(people), size=TRIALS)
     other = right[tests] != against
     tests, against = tests[other], against[other]
     if len(own) == 0 or len(tests) == 0:
@@ -55,11 +55,11 @@ def one_minus_eer(
 
     def compared(rows: NDArray[np.intp], models: NDArray[np.intp]) -> NDArray[np.float64]:
         parts = (slice(a, a + BLOCK) for a in range(0, len(rows), BLOCK))
-        return np.concatenate([row_dots(said.vectors[rows[part]], people.vectors[models[part]]) for part in parts])
+        return np.concatenate([row_dots(tested.vectors[rows[part]], people.vectors[models[part]]) for part in parts])
 
     # both classes in the same way, so that equal vectors give equal scores: a tie is no recognition
     targets, impostors = compared(own, right[own]), compared(tests, against)
-    enrolled, spoken = np.array(people.names, object), np.array(said.names, object)[said.speakers]
+    enrolled, spoken = np.array(people.names, object), np.array(tested.names, object)[tested.speakers]
     scores = Scores.from_arrays(
         targets,
         impostors,

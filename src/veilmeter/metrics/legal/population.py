@@ -164,13 +164,13 @@ class _Model:
         """For drawn people in both roles (resamples x sizes); a draw that leaves too few is drawn anew."""
         people, where = np.unique(np.concatenate([own, self.sample.people]), return_inverse=True)
         rng = np.random.default_rng([seed, 5])
-        found: list[Floats] = []
-        while len(found) < resamples:
+        curves: list[Floats] = []
+        while len(curves) < resamples:
             drawn = multiplicities(rng, len(people), 1)[0].astype(np.float64)
             row, column = drawn[where[: len(own)]], drawn[where[len(own) :]]
             if row.sum() > 0 and np.count_nonzero(column) > 2:
-                found.append(self.linkability(sizes, row, column))
-        return np.stack(found)
+                curves.append(self.linkability(sizes, row, column))
+        return np.stack(curves)
 
 
 def back_test(link: Linkability, *, seed: int = 0) -> BackTest:

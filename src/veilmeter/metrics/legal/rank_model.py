@@ -109,6 +109,6 @@ def fit(
 def _log_choose(n: int) -> NDArray[np.float64]:
     """log C(n, 0), ..., log C(n, n)."""
     k = np.arange(n + 1)
-    found = np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
-    found.flags.writeable = False
-    return found
+    logarithms = np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+    logarithms.flags.writeable = False
+    return logarithms

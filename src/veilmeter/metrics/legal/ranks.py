@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.core.engine import Engine, ordered, stretches, worth
+from veilmeter.core.engine import Engine, engine_for, ordered, stretches
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import clustered_error, logit_t, multiplicities, percentile
@@ -48,17 +48,17 @@ def match_curve(
 ) -> list[Estimate]:
     """The chance that the right person is among the k best of `speakers` enrolled people, exact over all choices."""
     n = link.largest if speakers is None else speakers
-    found = []
+    curve = []
     for k in sorted({k for k in top if 1 <= k < n}):
         each = _among(link, k, n)
         value = float(each.mean())
-        found.append(
+        curve.append(
             _estimate(
                 "cmc", link, value, logit_t(value, *clustered_error(each, link.speakers)) if intervals else None,
                 null=k / n, method="exact", at={"k": k, "speakers": n},
             )
         )  # fmt: skip
-    return found
+    return curve
 
 
 def _among(link: Linkability, k: int, speakers: int) -> NDArray[np.float64]:
@@ -83,7 +83,7 @@ def disclosure(
     values = _disclosed(link, link.weights)
     replicates: dict[str, NDArray[np.float64]] = {}
     if intervals:
-        engine = worth(engine, n >= WORTH_SENDING)
+        engine = engine_for(engine, n >= WORTH_SENDING)
         work = [_RankWork(link, seed, part) for part in stretches(RESAMPLES, engine.workers)]
         parts = ordered(engine, _resampled, work)
         replicates = {name: np.concatenate([part[name] for part in parts]) for name in values}
@@ -92,9 +92,9 @@ def disclosure(
         [_of_histogram(rng.integers(n, size=len(link.better)), link.weights, n) for _ in range(RESAMPLES)]
     )
     null = {MODEL: np.zeros(2), HISTOGRAM: uniform.mean(axis=0)}
-    found: dict[str, list[Estimate]] = {"rank_disclosure": [], "rank_disclosure_worst": []}
+    curves: dict[str, list[Estimate]] = {"rank_disclosure": [], "rank_disclosure_worst": []}
     for name, both in values.items():
-        for which, key in enumerate(found):
+        for which, key in enumerate(curves):
             interval = None
             if intervals:
                 # resampling adds to a histogram's bias as much as sampling did: take it off
@@ -102,7 +102,7 @@ def disclosure(
                 bias = float(spread.mean()) - both[which] if name == HISTOGRAM else 0.0
                 low, high = percentile(spread - bias)
                 interval = (max(0.0, min(low, both[which])), max(high, both[which]))
-            found[key].append(
+            curves[key].append(
                 _estimate(
                     key,
                     link,
@@ -116,7 +116,7 @@ def disclosure(
                     at={"speakers": n, "model": name},
                 )
             )
-    return found
+    return curves
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -131,11 +131,11 @@ class _RankWork:
 def _resampled(work: _RankWork) -> dict[str, NDArray[np.float64]]:
     """The engine's task: mean and worst disclosure of each resample."""
     link = work.link
-    found = []
+    draws = []
     for number in work.numbers:
         times = multiplicities(np.random.default_rng([work.seed, 6, number]), len(link.names), 1)[0]
-        found.append(_disclosed(link, link.weights * times[link.speakers]))
-    return {name: np.array([one[name] for one in found]) for name in found[0]}
+        draws.append(_disclosed(link, link.weights * times[link.speakers]))
+    return {name: np.array([disclosed[name] for disclosed in draws]) for name in draws[0]}
 
 
 def _disclosed(link: Linkability, weights: NDArray[np.float64]) -> dict[str, tuple[float, float]]:
@@ -198,32 +198,36 @@ def identity_tpr(
 ) -> IdentityTpr:
     """Verification against each enrolled person's model, with a threshold of their own (VoxGuard 2025)."""
     people = models(enrol)
-    said = conversations(test, length, most=most, seed=seed)
+    tested = conversations(test, length, most=most, seed=seed)
     code = {name: number for number, name in enumerate(people.names)}
-    rows = [(number, code[name]) for number, name in enumerate(said.names) if name in code]
+    rows = [(number, code[name]) for number, name in enumerate(tested.names) if name in code]
     if not rows:
         raise InputError("no test speaker is enrolled", path=test.source or None)
-    starts = np.concatenate([[0], np.cumsum(said.counts)])
+    starts = np.concatenate([[0], np.cumsum(tested.counts)])
     false: list[NDArray[np.int64]] = []
-    block = max(1, (1 << 24) // len(said))
+    block = max(1, (1 << 24) // len(tested))
     for first in range(0, len(rows), block):
         part = rows[first : first + block]
         own = [np.arange(starts[s], starts[s + 1]) for s, _ in part]
         model = people.vectors[[row for _, row in part]]
-        right = [row_dots(said.vectors[columns], model[i]) for i, columns in enumerate(own)]
+        right = [row_dots(tested.vectors[columns], model[i]) for i, columns in enumerate(own)]
         counts = [np.zeros(len(columns), np.int64) for columns in own]
-        for begin in range(0, len(said), ENROL_BLOCK):
-            scores = model @ said.vectors[begin : begin + ENROL_BLOCK].T
+        for begin in range(0, len(tested), ENROL_BLOCK):
+            scores = model @ tested.vectors[begin : begin + ENROL_BLOCK].T
             for i, columns in enumerate(own):
                 inside = columns[(columns >= begin) & (columns < begin + scores.shape[1])] - begin
                 scores[i, inside] = -np.inf  # one's own recordings are no false alarms
-                counts[i] += [_as_good(scores[i], score, said.vectors[begin:], model[i]) for score in right[i]]
+                counts[i] += [_as_good(scores[i], score, tested.vectors[begin:], model[i]) for score in right[i]]
         false += counts
     kept = [s for s, _ in rows]
-    counts_of = said.counts[kept]
+    counts_of = tested.counts[kept]
     speakers = np.repeat(np.arange(len(kept)), counts_of)
     return IdentityTpr(
-        np.concatenate(false), (len(said) - counts_of)[speakers], speakers, tuple(said.names[s] for s in kept), length
+        np.concatenate(false),
+        (len(tested) - counts_of)[speakers],
+        speakers,
+        tuple(tested.names[s] for s in kept),
+        length,
     )
 
 

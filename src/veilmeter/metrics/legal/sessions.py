@@ -51,16 +51,18 @@ class Sessions:
             "linkability_to_original": self.original,
         }
         wanted = list(speakers) if speakers else _usual(self.within.largest)
-        found: dict[str, list[Estimate]] = {}
+        curves: dict[str, list[Estimate]] = {}
         for name, linked in named.items():
             if linked is None:
                 continue
             entry = measure(name)
-            found[name] = [
-                one.with_(name=name, label=entry.label, better=entry.better, n={**one.n, "sessions": self.sessions})
-                for one in linked.estimates(wanted, intervals=intervals)
+            curves[name] = [
+                estimate.with_(
+                    name=name, label=entry.label, better=entry.better, n={**estimate.n, "sessions": self.sessions}
+                )
+                for estimate in linked.estimates(wanted, intervals=intervals)
             ]
-        return found
+        return curves
 
 
 def _usual(largest: int) -> list[int]:
@@ -201,5 +203,5 @@ def _means(embeddings: Embeddings, groups: Sequence[Rows]) -> Vectors:
             f"the vectors of {embeddings.utterances[groups[first][0]]!r} and its like cancel out to zero",
             path=embeddings.source or None,
         )
-    found: Vectors = means / norms[:, None]
-    return found
+    unit_means: Vectors = means / norms[:, None]
+    return unit_means

@@ -55,26 +55,27 @@ class InformedSinglingOut:
 
     def estimates(self, speakers: Sequence[int] | None = None, *, intervals: bool = True) -> dict[str, list[Estimate]]:
         sizes = self.knowing.sizes if speakers is None else speakers
-        found = self.knowing.estimates(sizes, intervals=intervals)
+        curves = self.knowing.estimates(sizes, intervals=intervals)
         marked = {
-            name: [one.with_(at={**one.at, "knows": self.attribute}) for one in curve] for name, curve in found.items()
+            name: [estimate.with_(at={**estimate.at, "knows": self.attribute}) for estimate in curve]
+            for name, curve in curves.items()
         }
         marked["singling_out"] = [
             _knowing(
-                one,
+                estimate,
                 self.attribute,
                 self.knowing.per_predicate(n) - self.without.per_predicate(n),
                 np.arange(len(self.knowing.names)),
             )
-            for n, one in zip(sizes, found["singling_out"], strict=True)
+            for n, estimate in zip(sizes, curves["singling_out"], strict=True)
         ]
         return marked
 
 
-def _knowing(one: Estimate, attribute: str, gain: NDArray[np.float64], clusters: NDArray[np.int64]) -> Estimate:
+def _knowing(estimate: Estimate, attribute: str, gain: NDArray[np.float64], clusters: NDArray[np.int64]) -> Estimate:
     low, high = clustered_t(gain, clusters) if len(gain) > 1 else (-1.0, 1.0)
-    extra = {**one.extra, "gain": float(gain.mean()), "gain_interval": [max(-1.0, low), min(1.0, high)]}
-    return one.with_(at={**one.at, "knows": attribute}, extra=extra)
+    extra = {**estimate.extra, "gain": float(gain.mean()), "gain_interval": [max(-1.0, low), min(1.0, high)]}
+    return estimate.with_(at={**estimate.at, "knows": attribute}, extra=extra)
 
 
 def codes(*columns: NDArray[np.object_]) -> list[NDArray[np.int64]]:
@@ -102,11 +103,11 @@ def informed_linkability(
     people = models(enrol)
     [theirs] = codes(_attribute(enrol, test, attribute, people.names))
     own = _own(without)
-    said = conversations(_enrolled(test, people.names), length, most=most, seed=seed)
-    small = len(said) * len(people) <= KEEP
-    beats = np.zeros((len(said), len(people)), bool) if small else None
+    tested = conversations(_enrolled(test, people.names), length, most=most, seed=seed)
+    small = len(tested) * len(people) <= KEEP
+    beats = np.zeros((len(tested), len(people)), bool) if small else None
     better = count_better(
-        said.vectors, own, people.vectors, groups=(theirs[own], theirs), beats=beats, progress=progress
+        tested.vectors, own, people.vectors, groups=(theirs[own], theirs), beats=beats, progress=progress
     )
     return InformedLinkability(attribute, without, replace(without, better=better, beats=beats))
 
@@ -124,23 +125,23 @@ def informed_singling_out(
     progress: Callable[[int, int], None] | None = None,
 ) -> InformedSinglingOut:
     """The same predicates, subsets and folds as `without`, by an attacker (and a control) who knows the attribute."""
-    said = conversations(test, without.length, least=2, most=most, seed=seed)
-    vectors, targets = aims(enrol, said, predicates, seed)
-    check_sizes(sizes, said)
-    [theirs] = codes(_attribute(test, enrol, attribute, said.names))
+    tested = conversations(test, without.length, least=2, most=most, seed=seed)
+    vectors, targets = aims(enrol, tested, predicates, seed)
+    check_sizes(sizes, tested)
+    [theirs] = codes(_attribute(test, enrol, attribute, tested.names))
     of = theirs[targets]
     allowed = (of[:, None] < 0) | (theirs < 0) | (theirs == of[:, None])
-    found = isolate(
-        vectors, targets, said, sizes, draws=without.draws, folds=without.folds, rule=without.rule, seed=seed,
+    counts = isolate(
+        vectors, targets, tested, sizes, draws=without.draws, folds=without.folds, rule=without.rule, seed=seed,
         allowed=allowed, absent=without.control is not None, progress=progress,
     )  # fmt: skip
-    knowing = replace(without, attack=found[0], control=found[1] if len(found) > 1 else None, sizes=tuple(sizes))
+    knowing = replace(without, attack=counts[0], control=counts[1] if len(counts) > 1 else None, sizes=tuple(sizes))
     return InformedSinglingOut(attribute, without, knowing)
 
 
 def _attribute(first: Embeddings, second: Embeddings, column: str, names: Sequence[str]) -> NDArray[np.object_]:
     """From the first set that knows it; what is missing there, from the other."""
-    having = [one for one in (first, second) if column in one.attributes]
+    having = [embeddings for embeddings in (first, second) if column in embeddings.attributes]
     if not having:
         there = ", ".join(sorted({*first.attributes, *second.attributes})) or "none"
         raise InputError(f"neither the enrollment nor the test has a column {column!r}; there are: {there}")

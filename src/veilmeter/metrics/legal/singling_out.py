@@ -236,20 +236,29 @@ def singling_out(
         raise InputError(f"there is no rule {rule!r}", fix=f"choose among {', '.join(RULES)}")
     if draws < 1 or folds < 2:
         raise InputError("there must be at least 1 draw and 2 folds")
-    said = conversations(test, length, least=2, most=most, seed=seed)
-    vectors, targets = aims(enrol, said, predicates, seed)
-    sizes = [len(said.names)] if sizes is None else sizes
-    check_sizes(sizes, said)
+    tested = conversations(test, length, least=2, most=most, seed=seed)
+    vectors, targets = aims(enrol, tested, predicates, seed)
+    sizes = [len(tested.names)] if sizes is None else sizes
+    check_sizes(sizes, tested)
     counts = isolate(
-        vectors, targets, said, sizes, draws=draws, folds=folds, rule=rule, seed=seed, absent=control, progress=progress
+        vectors,
+        targets,
+        tested,
+        sizes,
+        draws=draws,
+        folds=folds,
+        rule=rule,
+        seed=seed,
+        absent=control,
+        progress=progress,
     )
-    return _counted(counts, targets, said, sizes, draws, folds, rule)
+    return _counted(counts, targets, tested, sizes, draws, folds, rule)
 
 
 def singling_out_of_scores(
     scores: NDArray[np.floating],
     enrolled: Sequence[str],
-    said: Conversations,
+    tested: Conversations,
     sizes: Sequence[int],
     *,
     rule: Rule = "paper",
@@ -262,19 +271,19 @@ def singling_out_of_scores(
     The measure works on dot products of predicates and conversations. A column of the matrix, taken as a vector, and
     the row numbers as unit vectors give exactly these scores. Whoever is enrolled must be among the test speakers.
     """
-    check_sizes(sizes, said)
-    code = {name: number for number, name in enumerate(said.names)}
+    check_sizes(sizes, tested)
+    code = {name: number for number, name in enumerate(tested.names)}
     targets = np.array([code[name] for name in enrolled])
-    columns = replace(said, vectors=np.ascontiguousarray(scores.T, np.float32))
+    columns = replace(tested, vectors=np.ascontiguousarray(scores.T, np.float32))
     eye = np.eye(len(targets), dtype=np.float32)
     counts = isolate(eye, targets, columns, sizes, draws=draws, folds=folds, rule=rule, seed=seed, absent=True)
-    return _counted(counts, targets, said, sizes, draws, folds, rule)
+    return _counted(counts, targets, tested, sizes, draws, folds, rule)
 
 
 def _counted(
     counts: list[Counts],
     targets: NDArray[np.int64],
-    said: Conversations,
+    tested: Conversations,
     sizes: Sequence[int],
     draws: int,
     folds: int,
@@ -282,31 +291,31 @@ def _counted(
 ) -> SinglingOut:
     return SinglingOut(
         sizes=tuple(sizes),
-        names=tuple(said.names[t] for t in targets),
+        names=tuple(tested.names[t] for t in targets),
         attack=counts[0],
         control=counts[1] if len(counts) > 1 else None,
-        cuts=said.counts[targets] - 1,
-        others=said.counts - 1,
-        people=len(said.names),
+        cuts=tested.counts[targets] - 1,
+        others=tested.counts - 1,
+        people=len(tested.names),
         draws=draws,
         folds=folds,
         rule=rule,
-        length=said.length,
-        dropped=said.dropped,
+        length=tested.length,
+        dropped=tested.dropped,
     )
 
 
 def aims(
-    enrol: Embeddings, said: Conversations, predicates: int | None, seed: int
+    enrol: Embeddings, tested: Conversations, predicates: int | None, seed: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """The predicates' vectors and their targets among the test speakers."""
     people = models(enrol)
-    code = {name: number for number, name in enumerate(said.names)}
+    code = {name: number for number, name in enumerate(tested.names)}
     rows = np.flatnonzero([name in code for name in people.names])
     if len(rows) == 0:
         raise InputError(
-            f"no enrolled speaker has {2 * said.length} utterances in the test, which conversations of "
-            f"{said.length} need",
+            f"no enrolled speaker has {2 * tested.length} utterances in the test, which conversations of "
+            f"{tested.length} need",
             path=enrol.source or None,
             fix="the enrollment and the test must name the same speakers alike",
         )
@@ -318,12 +327,12 @@ def aims(
     return people.vectors[rows], targets
 
 
-def check_sizes(sizes: Sequence[int], said: Conversations) -> None:
-    most = len(said.names)
+def check_sizes(sizes: Sequence[int], tested: Conversations) -> None:
+    most = len(tested.names)
     for n in sizes:
         if not 2 <= n <= most:
             raise InputError(
-                f"Singling Out among {n} speakers was asked for; {most} have the {2 * said.length} utterances that "
-                f"conversations of {said.length} need",
+                f"Singling Out among {n} speakers was asked for; {most} have the {2 * tested.length} utterances that "
+                f"conversations of {tested.length} need",
                 fix=f"give numbers from 2 to {most}",
             )

@@ -47,7 +47,7 @@ def values_of_pav(blocks: Pav) -> dict[str, float]:
     """Of one set of scores, from its blocks without Laplace."""
     totals = np.array([blocks.total_targets]), np.array([blocks.total_impostors])
     values = values_of_blocks([(blocks.targets, blocks.impostors)], *totals)
-    return {name: float(found[0]) for name, found in values.items()}
+    return {name: float(column[0]) for name, column in values.items()}
 
 
 def page_of(blocks: Pav, *, cllr: float, d_sys: float, low: Mapping[str, float]) -> dict[str, float]:

@@ -53,8 +53,8 @@ def null_levels(
     chunk = max(1, min(rounds, 4_000_000 // (2 * few + 1)))
     for start in range(0, rounds, chunk):
         dealt = [draw(rng) for _ in range(min(chunk, rounds - start))]
-        for name, found in work.measured(dealt, eer_method).items():
-            columns.setdefault(name, []).append(found)
+        for name, drawn in work.measured(dealt, eer_method).items():
+            columns.setdefault(name, []).append(drawn)
     levels = {name: np.concatenate(parts) for name, parts in columns.items()}
     return {name: Null(float(v.mean()), (float(np.quantile(v, 0.05)), float(np.quantile(v, 0.95)))) for name, v in
             levels.items() if np.isfinite(v).all()}  # fmt: skip
@@ -75,14 +75,14 @@ class _Deals:
         most = max(map(len, draws))
         few, many = (np.stack(side, axis=1) for side in zip(*(self._groups(d, most) for d in draws), strict=True))
         t, n = (few, many) if self.few_are_targets else (many, few)
-        found = values_of_groups(t, n, eer_method)
-        found["cllr"] = np.array([self._cllr(values) for values in draws])
-        found["calibration_loss"] = found["cllr"] - found["min_cllr"]
+        columns = values_of_groups(t, n, eer_method)
+        columns["cllr"] = np.array([self._cllr(values) for values in draws])
+        columns["calibration_loss"] = columns["cllr"] - columns["min_cllr"]
         drawn = np.stack([verification.binned(np.sort(values), self.edges) for values in draws], axis=1)
         rest = self.bins[:, None] - drawn
         both = (drawn, rest) if self.few_are_targets else (rest, drawn)
-        found["d_sys"] = verification.d_sys_of_counts(*both)
-        return found
+        columns["d_sys"] = verification.d_sys_of_counts(*both)
+        return columns
 
     def _groups(self, values: Floats, most: int) -> tuple[Floats, Floats]:
         """How many of the drawn class and of the other one each group holds; groups left over stay empty."""

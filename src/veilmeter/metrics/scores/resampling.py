@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.core.engine import Engine, ordered, stretches, worth
+from veilmeter.core.engine import Engine, engine_for, ordered, stretches
 from veilmeter.core.intervals import drawn_people, t_quantile, wilson
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.calibration import Groups, pool_starts, softplus
@@ -132,8 +132,8 @@ def values_of_groups(t: Floats, n: Floats, eer_method: str) -> dict[str, Floats]
     usable = np.flatnonzero((total_t > 0) & (total_n > 0))
     if len(usable):
         blocks = [_blocks(t[:, b], n[:, b]) for b in usable]
-        for name, found in values_of_blocks(blocks, total_t[usable], total_n[usable]).items():
-            out[name][usable] = found
+        for name, measured in values_of_blocks(blocks, total_t[usable], total_n[usable]).items():
+            out[name][usable] = measured
     with np.errstate(divide="ignore", invalid="ignore"):
         above_t = np.cumsum(t[::-1], axis=0) / total_t  # accepted from the top, group by group
         above_n = np.cumsum(n[::-1], axis=0) / total_n
@@ -156,8 +156,8 @@ def _blocks(t: Floats, n: Floats) -> tuple[Floats, Floats]:
 
 def _roc_eers(false: Floats, miss: Floats, method: str) -> Floats:
     """EER per column on the ROC itself; runs of one class are single steps, which is what drop_intermediate leaves."""
-    zero, one = np.zeros((1, false.shape[1])), np.ones((1, false.shape[1]))
-    false, miss = np.concatenate([zero, false]), np.concatenate([one, miss])
+    zeros, ones = np.zeros((1, false.shape[1])), np.ones((1, false.shape[1]))
+    false, miss = np.concatenate([zeros, false]), np.concatenate([ones, miss])
     columns = np.arange(false.shape[1])
     if method == "roc":
         best = np.argmin(np.abs(miss - false), axis=0)
@@ -235,7 +235,7 @@ def replicates(
     place = layout(Scores(scores.values[kept], scores.is_target[kept], enrol[kept], test[kept]), groups, edges)
     rounds = max(50, min(resamples, 3_000_000_000 // len(kept)))  # of many millions of targets fewer will do
     chunk = int(np.clip(4_000_000 // len(kept), 1, 64))
-    runner = worth(engine, rounds * len(kept) >= WORTH_SENDING)
+    runner = engine_for(engine, rounds * len(kept) >= WORTH_SENDING)
     work = _Work(place, people, seed, chunk, eer_method)
 
     def measured(first: int, count: int) -> dict[str, Floats]:
@@ -307,7 +307,7 @@ def trial_means(scores: Scores, costs: Mapping[str, tuple[Floats, Floats]], *, r
     """
     enrol, test, people = people_of(scores)
     drawn = drawn_people(seed, people, range(resamples))
-    found = {name: np.zeros(resamples) for name in costs}
+    means = {name: np.zeros(resamples) for name in costs}
     for side, rows in enumerate((np.flatnonzero(scores.is_target), np.flatnonzero(~scores.is_target))):
         pairs, cell = np.unique(enrol[rows] * np.int64(people) + test[rows], return_inverse=True)
         a, b = pairs // people, pairs % people
@@ -315,8 +315,8 @@ def trial_means(scores: Scores, costs: Mapping[str, tuple[Floats, Floats]], *, r
         total = np.bincount(cell, minlength=len(pairs)) @ weights
         for name, both in costs.items():
             with np.errstate(divide="ignore", invalid="ignore"):
-                found[name] += np.bincount(cell, both[side], minlength=len(pairs)) @ weights / total
-    return Replicates(found, people, "trials" if scores.enrol_speaker is None else "speakers")
+                means[name] += np.bincount(cell, both[side], minlength=len(pairs)) @ weights / total
+    return Replicates(means, people, "trials" if scores.enrol_speaker is None else "speakers")
 
 
 @dataclass(frozen=True, slots=True)

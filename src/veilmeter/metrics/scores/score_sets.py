@@ -16,7 +16,7 @@ from veilmeter.data.scores import Scores
 from veilmeter.metrics.scores import resampling, zebra
 from veilmeter.metrics.scores.null import Null, null_levels
 from veilmeter.metrics.scores.resampling import Replicates
-from veilmeter.metrics.scores.summary import made, prepare, replicates_of, values
+from veilmeter.metrics.scores.summary import prepare, replicates_of, score_estimate, values
 
 Floats = NDArray[np.float64]
 _quiet = np.errstate(over="ignore", invalid="ignore")  # scores near the largest float have no finite sums
@@ -31,21 +31,22 @@ def calibrated_on(
     The isotonic map is trained with Laplace's rule: without it one certain error makes C_ECE minus infinity. The
     interval is over the speakers of `scores`, the calibration being what the attacker has.
     """
-    costs, found = {}, {}
+    costs, losses = {}, {}
     for kind in ("linear", "isotonic"):
         calibration = zebra.train(kind, other.targets, other.impostors)
         up = zebra.z(calibration.apply(scores.targets)) / (2 * np.log(2))
         down = zebra.z(-calibration.apply(scores.impostors)) / (2 * np.log(2))
         costs[f"c_ece_{kind}"] = (up, down)
-        found[f"c_ece_{kind}"] = float(up.mean() + down.mean())
+        losses[f"c_ece_{kind}"] = float(up.mean() + down.mean())
     spread = None
     if intervals:
         spread = resampling.trial_means(scores, costs, resamples=resamples, seed=seed)
     words = {"c_ece_linear": "logistic", "c_ece_isotonic": "PAV, Laplace"}
     return {
-        name: made(name, value, scores, method=f"{words[name]}, second run", spread=spread, null=Null(0.0, (0.0, 0.0)))
+        name: score_estimate(name, value, scores, method=f"{words[name]}, second run", spread=spread,
+                             null=Null(0.0, (0.0, 0.0)))
         .with_(null_range=None)
-        for name, value in found.items()
+        for name, value in losses.items()
     }  # fmt: skip
 
 
@@ -75,11 +76,13 @@ def compared(
     out: dict[str, Estimate] = {}
     for name, scores in sets.items():
         for what in ("d_ece", "min_cllr"):
-            estimate = made(
+            estimate = score_estimate(
                 what, points[name][what], scores, method="PAV", spread=spreads.get(name), null=nulls[name][what]
             )
             out[f"{what}_{name}"] = estimate.with_(name=f"{what}_{name}", label=f"{estimate.label} {name.upper()}")
-    found = asdict(_normalized({name: {k: np.float64(v) for k, v in point.items()} for name, point in points.items()}))
+    relative = asdict(
+        _normalized({name: {k: np.float64(v) for k, v in point.items()} for name, point in points.items()})
+    )
     together = None
     if spreads:
         people = {spread.clusters for spread in spreads.values()}
@@ -92,9 +95,11 @@ def compared(
         replicated = {key: np.asarray(column, np.float64) for key, column in asdict(_normalized(samples)).items()}
         together = Replicates(replicated, people.pop(), spreads["oo"].unit)
     chance = _chance(points, nulls)
-    for name, value in found.items():
-        out[name] = made(name, float(value), mixed if name.endswith("op_oo") else protected, method=_EQUATIONS[name],
-                         spread=together, null=Null(chance[name], (0.0, 0.0))).with_(null_range=None)  # fmt: skip
+    for name, value in relative.items():
+        whose = mixed if name.endswith("op_oo") else protected
+        level = Null(chance[name], (0.0, 0.0))
+        estimate = score_estimate(name, float(value), whose, method=_EQUATIONS[name], spread=together, null=level)
+        out[name] = estimate.with_(null_range=None)
     return out
 
 
@@ -109,11 +114,11 @@ def _normalized(sets: Mapping[str, Mapping[str, Floats | np.float64]]) -> zebra.
 def _chance(points: Mapping[str, Mapping[str, float]], nulls: Mapping[str, Mapping[str, Null]]) -> dict[str, float]:
     """What the four give when OP, or PP, carries no information and OO is as it is."""
     level = {what: {name: nulls[name][what].mean for name in ("op", "pp")} for what in ("d_ece", "min_cllr")}
-    found = zebra.normalized(
+    normalized = zebra.normalized(
         points["oo"]["d_ece"], level["d_ece"]["op"], level["d_ece"]["pp"],
         points["oo"]["min_cllr"], level["min_cllr"]["op"], level["min_cllr"]["pp"],
     )  # fmt: skip
-    return {key: float(value) for key, value in asdict(found).items()}
+    return {key: float(value) for key, value in asdict(normalized).items()}
 
 
 @_quiet
@@ -144,7 +149,7 @@ def per_speaker(
         part = scores.take(mine)
         name = scores.names[int(part.enrol_speaker[0])] if scores.names else str(int(part.enrol_speaker[0]))  # type: ignore[index]
         data = prepare(part.targets, part.impostors)
-        found = values(data, eer_method)
+        measured = values(data, eer_method)
         nulls = null_levels(part, draws=draws, seed=seed, eer_method=eer_method)
         spread = None
         if intervals:
@@ -156,15 +161,15 @@ def per_speaker(
             enrol[~part.is_target] = test[~part.is_target]
             people = Scores(part.values, part.is_target, enrol, test)
             spread = replicates_of(people, data, resamples, seed, eer_method)
-        tag = zebra.tag(found["l_w"])
+        tag = zebra.tag(measured["l_w"])
         row = {
-            f"{what}_per_speaker": made(
-                what, found[what], part, method=method, spread=spread, null=nulls.get(what), at={"speaker": name},
+            f"{what}_per_speaker": score_estimate(
+                what, measured[what], part, method=method, spread=spread, null=nulls.get(what), at={"speaker": name},
                 extra={"tag": tag} if what == "l_w" else None,
             ).with_(name=f"{what}_per_speaker")
             for what, method in (("d_ece", "PAV"), ("l_w", "PAV, Laplace"), ("eer", eer_method))
         }  # fmt: skip
-        rows.append((found["d_ece"], row))
+        rows.append((measured["d_ece"], row))
     if not rows:
         raise InputError("no enrolled speaker has trials of both classes", path=scores.source or None)
     rows.sort(key=lambda item: -item[0])

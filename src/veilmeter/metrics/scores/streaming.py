@@ -49,8 +49,8 @@ class _Class:
     def stretch(self, i: int) -> Floats:
         """The scores of a stretch in rising order."""
         self.files[i].seek(0)
-        found = np.frombuffer(self.files[i].read(), np.float64)
-        return np.sort(found)
+        stored = np.frombuffer(self.files[i].read(), np.float64)
+        return np.sort(stored)
 
     @property
     def total(self) -> int:
@@ -110,13 +110,13 @@ def _measured(targets: _Class, impostors: _Class) -> tuple[dict[str, float], dic
             elif allowed >= 0:
                 above[fpr] += len(t) - int(np.searchsorted(t, n[len(n) - 1 - allowed], side="right"))
         if len(t) and len(n):
-            found = runs(t, n)
-            rising.add(*found.pooled())
-            falling.add(*found.pooled(flipped=True), flipped=True)
+            merged = runs(t, n)
+            rising.add(*merged.pooled())
+            falling.add(*merged.pooled(flipped=True), flipped=True)
         elif len(t) or len(n):
-            one = np.array([float(len(t))]), np.array([float(len(n))])
-            rising.add(*one)
-            falling.add(*one, flipped=True)
+            lengths = np.array([float(len(t))]), np.array([float(len(n))])
+            rising.add(*lengths)
+            falling.add(*lengths, flipped=True)
     nothing = np.zeros(len(rising.t))
     blocks = Pav(nothing, nothing, rising.t, rising.n, float(total_t), float(total_n))
     cllr = (targets.cost / total_t + impostors.cost / total_n) / (2 * float(np.log(2)))

@@ -51,20 +51,20 @@ class SortedScores:
 def prepare(targets: Floats, impostors: Floats) -> SortedScores:
     """Sort, group and calibrate once, in both orientations."""
     t, n = np.sort(targets), np.sort(impostors)
-    found = runs(t, n)
-    return SortedScores(t, n, pav_of_runs(found, t, n), zebra.d_ece_of_counts(*found.pooled(flipped=True)))
+    sorted_runs = runs(t, n)
+    return SortedScores(t, n, pav_of_runs(sorted_runs, t, n), zebra.d_ece_of_counts(*sorted_runs.pooled(flipped=True)))
 
 
 def values(data: SortedScores, eer_method: str = "rocch") -> dict[str, float]:
     """The value of every measure in `NAMES`."""
     t, n = data.targets, data.impostors
-    found = page_of(
+    page = page_of(
         data.pav,
         cllr=verification.cllr_sorted(t, n),
         d_sys=verification.d_sys_sorted(t, n),
         low={verification.tpr_name(fpr): verification.tpr_at_fpr_sorted(t, n, fpr) for fpr in verification.LOW_FPRS},
     )
-    return found if eer_method == "rocch" else {**found, "eer": verification.eer_sorted(t, n, eer_method)}
+    return page if eer_method == "rocch" else {**page, "eer": verification.eer_sorted(t, n, eer_method)}
 
 
 @np.errstate(over="ignore", invalid="ignore")  # scores near the largest float have no finite sums
@@ -87,33 +87,33 @@ def measure_scores(
     (0.7213, 'A')
     """
     data = prepare(scores.targets, scores.impostors)
-    found = values(data, eer_method)
+    measured = values(data, eer_method)
     spread = None
     if intervals and not one_target_person(scores):
         spread = replicates_of(scores, data, resamples, seed, eer_method, engine)
     nulls: Mapping[str, Null] = {}
     if intervals or len(scores) <= NULL_ANYWAY:
         nulls = null_levels(scores, seed=seed, eer_method=eer_method)
-    extras = extra_facts(data, found)
+    extras = extra_facts(data, measured)
     return {
-        name: made(name, value, scores, method=method_of(name, eer_method, len(data.impostors)), spread=spread,
-                   null=nulls.get(name), extra=extras.get(name))
-        for name, value in found.items()
+        name: score_estimate(name, value, scores, method=method_of(name, eer_method, len(data.impostors)),
+                             spread=spread, null=nulls.get(name), extra=extras.get(name))
+        for name, value in measured.items()
     }  # fmt: skip
 
 
-def estimates_of_stream(found: dict[str, float], counts: dict[str, int], flipped: float) -> dict[str, Estimate]:
+def estimates_of_stream(measured: dict[str, float], counts: dict[str, int], flipped: float) -> dict[str, Estimate]:
     """The page of what `streaming.measure_stream` found: values without intervals."""
-    tag = zebra.tag(found["l_w"])
+    tag = zebra.tag(measured["l_w"])
     extras: dict[str, dict[str, Any]] = {
         "l_w": {"tag": tag, "sentence": zebra.sentence(tag)},
-        "d_ece": {"flipped": flipped, "inverted": flipped > found["d_ece"]},
+        "d_ece": {"flipped": flipped, "inverted": flipped > measured["d_ece"]},
     }
     nobody = Scores.from_arrays([1.0], [0.0])
     return {
-        name: made(name, value, nobody, method=method_of(name, "rocch", counts["impostors"]),
+        name: score_estimate(name, value, nobody, method=method_of(name, "rocch", counts["impostors"]),
                    extra=extras.get(name)).with_(n=counts)
-        for name, value in found.items()
+        for name, value in measured.items()
     }  # fmt: skip
 
 
@@ -149,16 +149,16 @@ def method_of(name: str, eer_method: str, impostors: int) -> str:
     return eer_method if name == "eer" else fixed.get(name, "")
 
 
-def extra_facts(data: SortedScores, found: dict[str, float]) -> dict[str, dict[str, Any]]:
+def extra_facts(data: SortedScores, measured: dict[str, float]) -> dict[str, dict[str, Any]]:
     """ZEBRA's tag with its sentence, and the other orientation."""
-    tag = zebra.tag(found["l_w"])
+    tag = zebra.tag(measured["l_w"])
     return {
         "l_w": {"tag": tag, "sentence": zebra.sentence(tag)},
-        "d_ece": {"flipped": data.flipped_d_ece, "inverted": data.flipped_d_ece > found["d_ece"]},
+        "d_ece": {"flipped": data.flipped_d_ece, "inverted": data.flipped_d_ece > measured["d_ece"]},
     }
 
 
-def made(
+def score_estimate(
     name: str,
     value: float,
     scores: Scores,
@@ -171,19 +171,19 @@ def made(
     label: str = "",
 ) -> Estimate:
     """One estimate with the words of the table of measures."""
-    found = None
+    interval = None
     if name == "d_sys" and len(scores.targets) < 2 * verification.TARGETS_A_BIN:
         spread = None  # a single bin says 0 whatever the scores are
     if spread is not None and name in spread.samples:
-        found = spread.interval(name, value, shape_of(name))
-        if found is not None and method == "rocch":  # the hull never rises above the diagonal
-            found = (found[0], min(found[1], 50.0))
+        interval = spread.interval(name, value, shape_of(name))
+        if interval is not None and method == "rocch":  # the hull never rises above the diagonal
+            interval = (interval[0], min(interval[1], 50.0))
     return estimate_of(
         name,
         value,
         label=label,
         method=method,
-        interval=found,
+        interval=interval,
         null=None if null is None else null.mean,
         null_range=None if null is None else null.range,
         n=scores.counts,

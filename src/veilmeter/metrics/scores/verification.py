@@ -35,8 +35,8 @@ def eer(targets: ArrayLike, impostors: ArrayLike, method: str = "rocch", *, fold
     [30.0, 29.17, 33.33]
     """
     t, n = np.sort(checked(targets, "target")), np.sort(checked(impostors, "impostor"))
-    found = eer_sorted(t, n, method)
-    return 100 - found if fold and found > 50 else found
+    percent = eer_sorted(t, n, method)
+    return 100 - percent if fold and percent > 50 else percent
 
 
 def eer_sorted(targets: Floats, impostors: Floats, method: str = "rocch") -> float:

@@ -59,9 +59,9 @@ def zebra(targets: ArrayLike, impostors: ArrayLike) -> Zebra:
     (0.7213, 'A', False)
     """
     t, n = np.sort(checked(targets, "target")), np.sort(checked(impostors, "impostor"))
-    found = runs(t, n)
-    values = values_of_pav(pav_of_runs(found, t, n))
-    flipped = d_ece_of_counts(*found.pooled(flipped=True))
+    sorted_runs = runs(t, n)
+    values = values_of_pav(pav_of_runs(sorted_runs, t, n))
+    flipped = d_ece_of_counts(*sorted_runs.pooled(flipped=True))
     return Zebra(values["d_ece"], values["l_w"], tag(values["l_w"]), flipped)
 
 
@@ -167,8 +167,8 @@ def ece_profile(
     )
     thin_t, thin_n = _thinned(t, most), _thinned(n, most)
     actual = _ece(x, thin_t, np.full(len(thin_t), 1 / len(thin_t)), thin_n, np.full(len(thin_n), 1 / len(thin_n)))
-    zero, one = np.zeros(1), np.ones(1)
-    return EceProfile(x, actual, oracle, _ece(x, zero, one, zero, one))
+    no_evidence, certain = np.zeros(1), np.ones(1)
+    return EceProfile(x, actual, oracle, _ece(x, no_evidence, certain, no_evidence, certain))
 
 
 def _thinned(ordered: Floats, most: int) -> Floats:

@@ -16,32 +16,32 @@ Floats = NDArray[np.float64]
 
 
 def similarity_estimates(
-    found: Similarity, *, system: str | None = None, backend: str = "cosine"
+    similarity: Similarity, *, system: str | None = None, backend: str = "cosine"
 ) -> dict[str, Estimate]:
     """deid, g_vd, and d_diag_{oo,op,pp}: signed, as modulus and in the log domain.
 
-    Where `found` has spreads, intervals are jackknife t intervals: every speaker in turn is left out of the
+    Where `similarity` has spreads, intervals are jackknife t intervals: every speaker in turn is left out of the
     calibration and of the matrices. They cover the speakers that were drawn, not the anonymizer's own chance. Where
     leaving out speakers changes less than permuted labels do, the spread of those is taken: a diagonal that has
     vanished would otherwise seem to be known exactly. `null` is the mean over permuted labels.
     """
-    oo, op, pp = (found.d_diag[kind] for kind in KINDS)
-    made = [
-        _estimate(found, "deid", deid(oo, op), lambda d: deid(d["OO"], d["OP"]), vary="OP"),
-        _estimate(found, "g_vd", g_vd(oo, pp), lambda d: g_vd(d["OO"], d["PP"]), vary="PP"),
+    oo, op, pp = (similarity.d_diag[kind] for kind in KINDS)
+    estimates = [
+        _estimate(similarity, "deid", deid(oo, op), lambda d: deid(d["OO"], d["OP"]), vary="OP"),
+        _estimate(similarity, "g_vd", g_vd(oo, pp), lambda d: g_vd(d["OO"], d["PP"]), vary="PP"),
     ]
     for kind, value in (("OO", oo), ("OP", op), ("PP", pp)):
         name = f"d_diag_{kind.lower()}"
-        made.append(_estimate(found, name, value, _picked(kind), vary=kind))  # type: ignore[arg-type]
+        estimates.append(_estimate(similarity, name, value, _picked(kind), vary=kind))  # type: ignore[arg-type]
     for kind, value in (("OO", oo), ("OP", op), ("PP", pp)):
         name = f"d_diag_{kind.lower()}_modulus"
-        made.append(_estimate(found, name, abs(value), _picked(kind, modulus=True), vary=kind))  # type: ignore[arg-type]
+        estimates.append(_estimate(similarity, name, abs(value), _picked(kind, modulus=True), vary=kind))  # type: ignore[arg-type]
     for kind in KINDS:
         name = f"d_diag_{kind.lower()}_log"
-        made.append(_estimate(found, name, found.d_diag_log[kind], _picked(kind), vary=kind, log=True))
-    method = f"{found.form}, {found.pairs} pairs, {backend}"
+        estimates.append(_estimate(similarity, name, similarity.d_diag_log[kind], _picked(kind), vary=kind, log=True))
+    method = f"{similarity.form}, {similarity.pairs} pairs, {backend}"
     at = {} if system is None else {"system": system}
-    return {one.name: one.with_(method=method, at=at) for one in made}
+    return {estimate.name: estimate.with_(method=method, at=at) for estimate in estimates}
 
 
 _Value = Callable[[dict[Kind, float]], float]
@@ -51,35 +51,37 @@ def _picked(kind: str, *, modulus: bool = False) -> _Value:
     return lambda d: abs(d[kind]) if modulus else d[kind]  # type: ignore[index]
 
 
-def _estimate(found: Similarity, name: str, value: float, of: _Value, *, vary: Kind, log: bool = False) -> Estimate:
+def _estimate(
+    similarity: Similarity, name: str, value: float, of: _Value, *, vary: Kind, log: bool = False
+) -> Estimate:
     interval = null = null_range = None
-    if found.spreads:
-        chance = found.spreads[vary].chance_log if log else found.spreads[vary].chance
-        measured = found.d_diag_log if log else found.d_diag
+    if similarity.spreads:
+        chance = similarity.spreads[vary].chance_log if log else similarity.spreads[vary].chance
+        measured = similarity.d_diag_log if log else similarity.d_diag
         permuted = np.array([of({**measured, vary: float(c)}) for c in chance])
         finite = permuted[np.isfinite(permuted)]
         null = float(finite.mean()) if len(finite) else None
         if len(finite) >= 10:
             low, high = np.quantile(finite, [0.05, 0.95])
             null_range = (float(low), float(high))
-        interval = _interval(found, value, of, finite, name, log)
+        interval = _interval(similarity, value, of, finite, name, log)
     return estimate_of(
         name,
         value,
         interval=interval,
         null=null,
         null_range=null_range,
-        n={"speakers": len(found.names), "utterances": found.utterances},
+        n={"speakers": len(similarity.names), "utterances": similarity.utterances},
     )
 
 
 def _interval(
-    found: Similarity, value: float, of: _Value, chance: Floats, name: str, log: bool
+    similarity: Similarity, value: float, of: _Value, chance: Floats, name: str, log: bool
 ) -> tuple[float, float] | None:
-    people = len(found.names)
+    people = len(similarity.names)
     if people < 3 or not np.isfinite(value):
         return None
-    parts = {kind: s.without_log if log else s.without for kind, s in found.spreads.items()}
+    parts = {kind: s.without_log if log else s.without for kind, s in similarity.spreads.items()}
     without = np.array([of({kind: float(parts[kind][g]) for kind in KINDS}) for g in range(people)])
     if not np.isfinite(without).all():
         return None

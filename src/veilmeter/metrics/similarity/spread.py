@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.core.engine import Engine, ordered, stretches, worth
+from veilmeter.core.engine import Engine, engine_for, ordered, stretches
 from veilmeter.metrics.calibration import pool_starts, sigmoid, softplus
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def spread(
     total_t, total_n = targets.sum(0), impostors.sum(0) / 2  # an impostor pair is two people's
     counts = layout.pairs().astype(np.float64)  # the mirrored half is here, too
     slopes = _slopes(codes, layout, matrix, form, counts)
-    engine = worth(engine, SENT[0] <= codes.size <= SENT[1])
+    engine = engine_for(engine, SENT[0] <= codes.size <= SENT[1])
     draws = max(3, min(draws, _DRAWN_PAIRS // len(codes) ** 2))
     parts = max(1, min(engine.workers, draws))
     shared = _Shared(codes, layout, matrix.kind, form, weight, total_t, total_n, counts, slopes, tuple(seed))
@@ -127,8 +127,8 @@ def d_diag_without(matrix: Floats) -> Floats:
     if n < 3:
         return np.full(n, np.nan)
     others = matrix.sum() - own.sum() - (matrix.sum(0) + matrix.sum(1) - 2 * own)
-    found: Floats = diagonal - others / ((n - 1) * (n - 2))
-    return found
+    dominance: Floats = diagonal - others / ((n - 1) * (n - 2))
+    return dominance
 
 
 def _binned(scores: NDArray[np.floating]) -> NDArray[np.uint16]:
@@ -189,16 +189,16 @@ def _slopes(
     else:
         weights = (share * sim * (1 - sim) / counts, share * (1 - sim) / counts / np.log(2))
     sizes = layout.ends - layout.starts
-    found = (np.zeros(BINS), np.zeros(BINS))
+    slopes = (np.zeros(BINS), np.zeros(BINS))
     for person in range(people):
         first, last = int(layout.starts[person]), int(layout.ends[person])
         block = codes[first:last].ravel()
         itself = codes[np.arange(first, last), np.arange(first, last)]
-        for slope, weight in zip(found, weights, strict=True):
+        for slope, weight in zip(slopes, weights, strict=True):
             line = np.repeat(weight[person], sizes)
             slope += np.bincount(block, np.tile(line, last - first), minlength=BINS)
             slope -= weight[person, person] * np.bincount(itself, minlength=BINS)
-    return found
+    return slopes
 
 
 def _by_chance(given: _Shared, rng: np.random.Generator) -> tuple[float, float]:

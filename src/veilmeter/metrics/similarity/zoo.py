@@ -60,7 +60,7 @@ class Zoo:
         n = len(self.names)
         low_t, high_t = _quartiles(self.target)
         low_i, high_i = _quartiles(self.impostor)
-        found = {}
+        by_animal = {}
         for name, rows, columns in (
             ("worm", low_t, high_i),
             ("chameleon", high_t, high_i),
@@ -69,8 +69,8 @@ class Zoo:
         ):
             a, b, both = int(rows.sum()), int(columns.sum()), int((rows & columns).sum())
             ways = sum(comb(a, k) * comb(n - a, b - k) for k in range(both, min(a, b) + 1))
-            found[name] = {"count": both, "expected": a * b / n, "p": ways / comb(n, b)}
-        return found
+            by_animal[name] = {"count": both, "expected": a * b / n, "p": ways / comb(n, b)}
+        return by_animal
 
     def to_json(self) -> list[dict[str, Any]]:
         return [

@@ -95,10 +95,10 @@ def recall_labels(
     _, speaker = np.unique(train.codes[rows], return_inverse=True)
     right = np.zeros(len(rows), bool)
     fold = np.random.default_rng(seed).permutation(int(speaker.max()) + 1) % min(folds, int(speaker.max()) + 1)
-    learned, told = (np.asarray(side.unit[rows], np.float64) for side in (train, test))
+    learned, tested = (np.asarray(side.unit[rows], np.float64) for side in (train, test))
     for number in np.unique(fold):
         seen = fold[speaker] != number
-        right[~seen] = _told(learned[seen], told[~seen], label[seen], speaker[seen], len(values)) == label[~seen]
+        right[~seen] = _told(learned[seen], tested[~seen], label[seen], speaker[seen], len(values)) == label[~seen]
     left_out = len(train) - len(rows)
     return LabelRecall(name, values, label, speaker, right, trained_on, heard, left_out)
 

@@ -58,10 +58,10 @@ class UtilityTable:
         rows = []
         for speaker in np.unique(who):
             chosen = np.flatnonzero(who == speaker)
-            found = {point.name: point.value for point in self.estimates(chosen)}
+            value_of = {point.name: point.value for point in self.estimates(chosen)}
             groups = {name: values[chosen[0]] for name, values in self.groups.items()}
             wanted = ("wer", "wer_original", "cer", *(name + end for name in _IN_ROWS for end in ("", ORIGINAL)))
-            values = {name: found[name] for name in wanted if name in found}
+            values = {name: value_of[name] for name in wanted if name in value_of}
             rows.append({"speaker": str(speaker), **groups, "recordings": len(chosen), **values})
         return sorted(rows, key=lambda row: (-row.get("wer", 0.0), row["speaker"]))
 
@@ -69,23 +69,23 @@ class UtilityTable:
         if self.errors is None or not self.errors.words[rows].sum():
             return []
         who = np.array(self.speakers)[rows]
-        found = []
+        estimates = []
         for name, unit in (("wer", "word"), ("cer", "character")):
             totals = _counts(self.errors, f"{unit}s")[rows]
             wrong = _counts(self.errors, f"{unit}_errors")[rows]
             n = {"recordings": int(np.count_nonzero(totals)), f"{unit}s": int(totals.sum()), "speakers": len(set(who))}
             method = self.methods.get("words", "")
             value, interval = pooled_rate(wrong, totals, who)
-            found.append(estimate_of(name, value, interval=interval, n=n, method=method))
+            estimates.append(estimate_of(name, value, interval=interval, n=n, method=method))
             if self.errors_original is not None:
                 before = _counts(self.errors_original, f"{unit}_errors")[rows]
                 value, interval = pooled_rate(before, totals, who)
-                found.append(estimate_of(name + ORIGINAL, value, interval=interval, n=n, method=method))
+                estimates.append(estimate_of(name + ORIGINAL, value, interval=interval, n=n, method=method))
             else:
                 before = np.zeros_like(wrong)  # the reference is what was heard in the original
             value, interval = pooled_difference(wrong, before, totals, who)
-            found.append(estimate_of(f"d_{name}", value, interval=interval, n=n, method=f"{method}, paired"))
-        return found
+            estimates.append(estimate_of(f"d_{name}", value, interval=interval, n=n, method=f"{method}, paired"))
+        return estimates
 
     def _of_numbers(self, rows: NDArray[np.int64]) -> list[Estimate]:
         who = np.array(self.speakers)[rows]
@@ -93,7 +93,7 @@ class UtilityTable:
         for change, name in _CHANGES.items():
             if name in columns and name + ORIGINAL in columns:
                 columns[change] = columns[name] - columns[name + ORIGINAL]
-        found = []
+        estimates = []
         for name, values in columns.items():
             known = np.isfinite(values)
             if known.any():
@@ -101,8 +101,8 @@ class UtilityTable:
                 chance = self.by_chance.get(name)
                 if chance is not None and np.isfinite(chance[rows]).any():
                     point = point.with_(null=float(np.nanmean(chance[rows])))
-                found.append(point)
-        return found
+                estimates.append(point)
+        return estimates
 
     def _method(self, name: str) -> str:
         return self.methods.get(name.removesuffix(ORIGINAL).removeprefix("d_"), "mean over recordings")
@@ -134,15 +134,15 @@ def count_speech(
     >>> count_speech(["a b", "c", "d"], ["a", "", "x"], ["a b", "c", "d"], [False, True, False]).lost
     2
     """
-    said = [bool(text) for text in references]
+    has_words = [bool(text) for text in references]
     lost = [
         has and not (set(reference.split()) & set(text.split()))
-        for has, reference, text in zip(said, references, heard, strict=True)
+        for has, reference, text in zip(has_words, references, heard, strict=True)
     ]
     return SpeechCounts(
-        recordings=sum(said),
-        silent=sum(has and quiet for has, quiet in zip(said, silent, strict=True)),
-        wordless=sum(has and not text for has, text in zip(said, heard, strict=True)),
+        recordings=sum(has_words),
+        silent=sum(has and quiet for has, quiet in zip(has_words, silent, strict=True)),
+        wordless=sum(has and not text for has, text in zip(has_words, heard, strict=True)),
         lost=sum(lost),
-        wordless_original=sum(has and not text for has, text in zip(said, heard_original, strict=True)),
+        wordless_original=sum(has and not text for has, text in zip(has_words, heard_original, strict=True)),
     )

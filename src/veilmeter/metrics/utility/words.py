@@ -68,8 +68,8 @@ def _align(reference: str, hypothesis: str, replaced: Counter[tuple[str, str]]) 
     words, heard = reference.split(), hypothesis.split()
     if not words or not heard:  # nothing to align
         return len(words) + len(heard), len(words), len(heard)
-    found = jiwer.process_words(reference, hypothesis)
-    for chunk in found.alignments[0]:
+    alignment = jiwer.process_words(reference, hypothesis)
+    for chunk in alignment.alignments[0]:
         if chunk.type == "substitute":
             pairs = zip(
                 words[chunk.ref_start_idx : chunk.ref_end_idx],
@@ -77,7 +77,11 @@ def _align(reference: str, hypothesis: str, replaced: Counter[tuple[str, str]]) 
                 strict=True,
             )
             replaced.update(pairs)
-    return found.substitutions + found.deletions + found.insertions, found.deletions, found.insertions
+    return (
+        alignment.substitutions + alignment.deletions + alignment.insertions,
+        alignment.deletions,
+        alignment.insertions,
+    )
 
 
 def pooled_rate(errors: ArrayLike, totals: ArrayLike, speakers: ArrayLike) -> tuple[float, Interval | None]:
@@ -129,4 +133,4 @@ def _spread(deviations: NDArray[np.float64], speakers: ArrayLike) -> tuple[float
 def most_frequent(substitutions: Mapping[tuple[str, str], int], most: int = 20) -> list[dict[str, str | int]]:
     """What was most often taken for what."""
     ordered = sorted(substitutions.items(), key=lambda item: (-item[1], item[0]))
-    return [{"said": said, "heard": heard, "times": times} for (said, heard), times in ordered[:most]]
+    return [{"said": spoken, "heard": heard, "times": times} for (spoken, heard), times in ordered[:most]]

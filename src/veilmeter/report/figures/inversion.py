@@ -79,8 +79,8 @@ def speakers(evaluation: Evaluation) -> Any:
 
     panels = []
     for group in evaluation.groups:
-        found = sorted(group.whose.per_speaker.items(), key=lambda item: (-item[1], item[0]))
-        values = [{"speaker": name, "top1": round(value, 2)} for name, value in found]
+        ranked = sorted(group.whose.per_speaker.items(), key=lambda item: (-item[1], item[0]))
+        values = [{"speaker": name, "top1": round(value, 2)} for name, value in ranked]
         height = max(120, 15 * len(values)) if len(values) <= 60 else 900
         axis = alt.Axis(labels=len(values) <= 60, ticks=False)
         bars = (
@@ -108,13 +108,13 @@ def curve(estimates: Sequence[Estimate], parameter: str, *, title: str, logarith
 
     values: list[dict[str, Any]] = [
         {
-            "x": float(one.at[parameter]),
-            "top1": round(one.value, 3),
-            "low": round(float(one.extra.get("lowest", one.value)), 3),
-            "high": round(float(one.extra.get("highest", one.value)), 3),
-            "group": str(one.at.get("gender", "all")),
+            "x": float(point.at[parameter]),
+            "top1": round(point.value, 3),
+            "low": round(float(point.extra.get("lowest", point.value)), 3),
+            "high": round(float(point.extra.get("highest", point.value)), 3),
+            "group": str(point.at.get("gender", "all")),
         }
-        for one in estimates
+        for point in estimates
     ]
     groups = list(dict.fromkeys(value["group"] for value in values))
     colors = [PURPLE] if len(groups) == 1 else [RED, BLUE, PURPLE][: len(groups)]
@@ -132,7 +132,7 @@ def curve(estimates: Sequence[Estimate], parameter: str, *, title: str, logarith
     line = base.mark_line(point=alt.OverlayMarkDef(size=34, filled=True), strokeWidth=2.2).encode(
         y="top1:Q", tooltip=[alt.Tooltip("x:Q", title=title), "top1:Q", "low:Q", "high:Q"]
     )
-    chance = sorted({round(one.null, 2) for one in estimates if one.null is not None})
+    chance = sorted({round(point.null, 2) for point in estimates if point.null is not None})
     rule = (
         alt.Chart(_values([{"chance": level} for level in chance]))
         .mark_rule(color=GRAY, strokeDash=[5, 4])
@@ -150,18 +150,18 @@ def save_all(
     formats: Iterable[str] = FORMATS,
 ) -> list[Path]:
     """All figures that there is something for."""
-    made: list[Path] = []
+    files: list[Path] = []
     wanted = tuple(formats)
     if all(group.clear is not None for group in evaluation.groups):
-        made += save(projection(evaluation, anonymized), folder, "inversion_projection", wanted)
-        made += save(speakers(evaluation), folder, "inversion_speakers", wanted)
+        files += save(projection(evaluation, anonymized), folder, "inversion_projection", wanted)
+        files += save(speakers(evaluation), folder, "inversion_speakers", wanted)
     if estimates.get("learning_curve"):
         chart = curve(estimates["learning_curve"], "pairs", title="known pairs", logarithmic=True)
-        made += save(chart, folder, "inversion_learning_curve", wanted)
+        files += save(chart, folder, "inversion_learning_curve", wanted)
     if estimates.get("label_noise"):
         chart = curve(estimates["label_noise"], "wrong_pairs", title="share of wrong pairs")
-        made += save(chart, folder, "inversion_label_noise", wanted)
-    return made
+        files += save(chart, folder, "inversion_label_noise", wanted)
+    return files
 
 
 def _plane(clear: Embeddings, names: Sequence[str]) -> tuple[Any, Any]:

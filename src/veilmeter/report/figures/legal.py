@@ -39,12 +39,12 @@ DASHES = {
 def save_all(attackers: Mapping[str, Curves], folder: str | Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Every figure that there are numbers for; `attackers` are the estimates of each, by name."""
     charts = {"legal": legal_curves, "population": population, "ranks": match_curves}
-    made: list[Path] = []
+    files: list[Path] = []
     for name, chart in charts.items():
         drawn = chart(attackers)
         if drawn is not None:
-            made += save(drawn, folder, name, formats)
-    return made
+            files += save(drawn, folder, name, formats)
+    return files
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +72,11 @@ def legal_curves(attackers: Mapping[str, Curves]) -> alt.TopLevelMixin | None:
     if not there:
         return None
     counts = sorted({row["speakers"] for rows in there.values() for row in rows})
-    made = [
+    panels = [
         curve_panels(rows, list(attackers), title=ROWS[measure] + ", L = {}", counts=counts)
         for measure, rows in there.items()
     ]
-    return styled(alt.vconcat(*made, spacing=14).resolve_scale(color="shared", strokeDash="shared"))  # type: ignore[no-any-return]
+    return styled(alt.vconcat(*panels, spacing=14).resolve_scale(color="shared", strokeDash="shared"))  # type: ignore[no-any-return]
 
 
 def curve_rows(
@@ -91,16 +91,16 @@ def curve_rows(
     shared: dict[tuple[str, int, int], dict[str, Any]] = {}
     for name, curves in attackers.items():
         points = curves.get(measure, [])
-        rows += [_row(name, one, MEASURED) for one in points]
-        rows += [_row(name, one, BEYOND) for one in (curves.get(beyond, []) if beyond else [])]
+        rows += [_row(name, estimate, MEASURED) for estimate in points]
+        rows += [_row(name, estimate, BEYOND) for estimate in (curves.get(beyond, []) if beyond else [])]
         if measure == "singling_out" and CONTROL in levels:
-            rows += [_row(name, one, CONTROL) for one in curves.get("control", [])]
-        for one in points:
-            null = 0.5 if measure == "one_minus_eer" else one.null
-            found = {CHANCE: null, GUESSING: null, PAPER: exp(-1) if measure == "singling_out" else None}
-            for level, value in found.items():
+            rows += [_row(name, estimate, CONTROL) for estimate in curves.get("control", [])]
+        for estimate in points:
+            null = 0.5 if measure == "one_minus_eer" else estimate.null
+            levels_shown = {CHANCE: null, GUESSING: null, PAPER: exp(-1) if measure == "singling_out" else None}
+            for level, value in levels_shown.items():
                 if level in levels and value is not None:
-                    at = {"speakers": _n(one), "length": int(one.at["length"])}
+                    at = {"speakers": _n(estimate), "length": int(estimate.at["length"])}
                     shared.setdefault((level, at["length"], at["speakers"]), _level(level, value, **at))
     return rows + list(shared.values())
 
@@ -110,14 +110,14 @@ def _level(kind: str, value: float, *, speakers: int, length: int) -> dict[str, 
             "kind": kind}  # fmt: skip
 
 
-def _row(attacker: str, one: Estimate, kind: str) -> dict[str, Any]:
-    low, high = one.interval or (None, None)
-    return {"attacker": attacker, "speakers": _n(one), "length": int(one.at.get("length", 1)), "value": one.value,
+def _row(attacker: str, point: Estimate, kind: str) -> dict[str, Any]:
+    low, high = point.interval or (None, None)
+    return {"attacker": attacker, "speakers": _n(point), "length": int(point.at.get("length", 1)), "value": point.value,
             "low": low, "high": high, "kind": kind}  # fmt: skip
 
 
-def _n(one: Estimate) -> int:
-    return int(one.at["speakers"])
+def _n(estimate: Estimate) -> int:
+    return int(estimate.at["speakers"])
 
 
 def curve_panels(
@@ -203,10 +203,10 @@ def _cell(
     if LIMIT_KIND in kinds:
         line = of(LIMIT_KIND)
         layers.append(line.mark_line(strokeWidth=1.8, color=LIMIT).encode(strokeDash=dash))
-        said = line.transform_filter(f"datum.speakers === {most}").mark_text(
+        label = line.transform_filter(f"datum.speakers === {most}").mark_text(
             align="right", dy=-7, dx=-2, color=LIMIT, text=f"limit {look.limit:g}"
         )
-        layers.append(said)
+        layers.append(label)
     return alt.layer(*layers)
 
 
@@ -231,8 +231,8 @@ def _continuation(of: Callable[..., Any], dash: Any, color: Any, tip: list[Any])
 
 def _words(words: Mapping[str, str]) -> str:
     """A legend's labels in words that need no explanation."""
-    said = " : ".join(f"datum.label === '{key}' ? '{value}'" for key, value in words.items())
-    return f"{said} : datum.label"
+    choices = " : ".join(f"datum.label === '{key}' ? '{value}'" for key, value in words.items())
+    return f"{choices} : datum.label"
 
 
 def _legend(*, bottom: bool, **more: Any) -> Any:
@@ -270,16 +270,17 @@ def match_curves(attackers: Mapping[str, Curves]) -> alt.TopLevelMixin | None:
     """How often the right person is among the k best; one column per length, dashed: chance."""
     import altair as alt
 
-    lengths = sorted({int(one.at["length"]) for c in attackers.values() for one in c.get("cmc", [])})
+    lengths = sorted({int(estimate.at["length"]) for c in attackers.values() for estimate in c.get("cmc", [])})
     if not lengths:
         return None
     color = _colors(list(attackers))
     cells = []
     for length in lengths:
         points = [
-            {"attacker": name, "k": one.at["k"], "value": one.value, "low": (one.interval or (one.value,) * 2)[0],
-             "high": (one.interval or (one.value,) * 2)[1], "chance": one.null}
-            for name, curves in attackers.items() for one in curves.get("cmc", []) if one.at["length"] == length
+            {"attacker": name, "k": point.at["k"], "value": point.value,
+             "low": (point.interval or (point.value,) * 2)[0],
+             "high": (point.interval or (point.value,) * 2)[1], "chance": point.null}
+            for name, curves in attackers.items() for point in curves.get("cmc", []) if point.at["length"] == length
         ]  # fmt: skip
         x = alt.X(
             "k:Q", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(title="k best", grid=False, tickCount=6)

@@ -54,14 +54,14 @@ def ece_profile(scores: Scores, d_ece: Estimate, l_w: Estimate) -> Any:
     """
     import altair as alt
 
-    found = zebra.ece_profile(scores.targets, scores.impostors)
+    profile = zebra.ece_profile(scores.targets, scores.impostors)
     oracle = f"calibrated ({d_ece.value:.3f} bit, {l_w.value:.2f}, {l_w.extra['tag']})"
-    raw = "scores as they are" + (" (off the scale)" if found.actual.min() > 1.05 else "")
-    names = {raw: found.actual, oracle: found.pav, NOTHING_KNOWN: found.prior}
+    raw = "scores as they are" + (" (off the scale)" if profile.actual.min() > 1.05 else "")
+    names = {raw: profile.actual, oracle: profile.pav, NOTHING_KNOWN: profile.prior}
     rows = [
         {"curve": name, "log_odds": round(float(x), 3), "ece": float(y)}
         for name, curve in names.items()
-        for x, y in zip(found.log_odds / np.log(10), curve, strict=True)
+        for x, y in zip(profile.log_odds / np.log(10), curve, strict=True)
     ]
     color = alt.Color(
         "curve:N",

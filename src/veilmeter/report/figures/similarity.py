@@ -151,8 +151,8 @@ def _grouped(matrix: Floats, groups: Sequence[NDArray[np.int64]]) -> Floats:
     arranged = matrix[np.ix_(order, order)]
     means = np.add.reduceat(np.add.reduceat(arranged, starts, 0), starts, 1) / np.outer(sizes, sizes)
     np.fill_diagonal(means, np.add.reduceat(arranged.diagonal(), starts) / sizes)
-    found: Floats = means
-    return found
+    averaged: Floats = means
+    return averaged
 
 
 def zoo_plot(zoos: Mapping[str, Zoo], *, kinds: Sequence[str] = ("OO", "OP", "PP")) -> Any:
@@ -163,8 +163,13 @@ def zoo_plot(zoos: Mapping[str, Zoo], *, kinds: Sequence[str] = ("OO", "OP", "PP
     for kind in kinds:
         zoo = zoos[kind]
         values = [
-            {"speaker": one["speaker"], "target": one["target"], "impostor": one["impostor"], "animal": one["animal"]}
-            for one in zoo.to_json()
+            {
+                "speaker": person["speaker"],
+                "target": person["target"],
+                "impostor": person["impostor"],
+                "animal": person["animal"],
+            }
+            for person in zoo.to_json()
         ]
         there = [animal for animal in ANIMAL_COLORS if animal in set(zoo.animals)]
         base = alt.Chart(_data(values), width=250, height=250, title=TITLES[kind])
@@ -201,16 +206,16 @@ def _quartile_rules(zoo: Zoo) -> list[Any]:
     return rules
 
 
-def speakers_plot(found: Similarity, *, most: int = 80) -> Any:
+def speakers_plot(similarity: Similarity, *, most: int = 80) -> Any:
     """Every speaker's diagonal dominance in the three matrices, by falling dominance in OP: whom does it fail?"""
     import altair as alt
 
-    own = {kind: found.per_speaker(kind) for kind in ("OO", "OP", "PP")}
+    own = {kind: similarity.per_speaker(kind) for kind in ("OO", "OP", "PP")}
     order = np.argsort(-own["OP"], kind="stable")
     one_by_one = len(order) <= most
     values = [
         {
-            "speaker": found.names[row],
+            "speaker": similarity.names[row],
             "rank": rank + 1,
             "matrix": {"OO": "original", "OP": "original-anonymized", "PP": "anonymized"}[kind],
             "dominance": float(own[kind][row]),
@@ -219,7 +224,7 @@ def speakers_plot(found: Similarity, *, most: int = 80) -> Any:
         for kind in ("OO", "OP", "PP")
     ]
     x = (
-        alt.X("speaker:N", title="speaker", sort=[found.names[row] for row in order]).axis(
+        alt.X("speaker:N", title="speaker", sort=[similarity.names[row] for row in order]).axis(
             labelAngle=-90, labelFontSize=9 if len(order) <= 40 else 7, labelOverlap=False
         )
         if one_by_one
@@ -279,7 +284,7 @@ def scatter(systems: Sequence[tuple[str, Estimate, Estimate]]) -> Any:
 
 
 def save_all(
-    found: Mapping[str, Similarity],
+    systems: Mapping[str, Similarity],
     zoos: Mapping[str, Mapping[str, Zoo]],
     estimates: Sequence[Mapping[str, Any]],
     folder: str | Path,
@@ -287,17 +292,17 @@ def save_all(
 ) -> list[Path]:
     """Every figure of every system, and the scatter of all of them."""
     formats = tuple(formats)
-    made = []
-    for number, (name, one) in enumerate(found.items()):
-        suffix = f"-{number + 1}" if len(found) > 1 else ""
-        title = name if len(found) > 1 else ""
+    files = []
+    for number, (name, similarity) in enumerate(systems.items()):
+        suffix = f"-{number + 1}" if len(systems) > 1 else ""
+        title = name if len(systems) > 1 else ""
         for kind, chart in (
-            ("matrices", quadrants(one.similarities, one.names)),
+            ("matrices", quadrants(similarity.similarities, similarity.names)),
             ("zoo", zoo_plot(zoos[name])),
-            ("speakers", speakers_plot(one)),
+            ("speakers", speakers_plot(similarity)),
         ):
             titled = chart.properties(title=title) if title else chart
-            made += save(styled(titled), folder, f"similarity-{kind}{suffix}", formats)
-    points = [(name, part["deid"], part["g_vd"]) for name, part in zip(found, estimates, strict=True)]
-    made += save(styled(scatter(points)), folder, "similarity-deid-gvd", formats)
-    return made
+            files += save(styled(titled), folder, f"similarity-{kind}{suffix}", formats)
+    points = [(name, part["deid"], part["g_vd"]) for name, part in zip(systems, estimates, strict=True)]
+    files += save(styled(scatter(points)), folder, "similarity-deid-gvd", formats)
+    return files

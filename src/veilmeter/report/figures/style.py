@@ -78,7 +78,7 @@ def save(
     import vl_convert
 
     spec = json.dumps(plain(chart)) if isinstance(chart, Mapping) else chart.to_json()
-    made = []
+    files = []
     for form in formats:
         path = make_folder(folder) / f"{name}.{form}"
         if form == "svg":
@@ -99,5 +99,5 @@ def save(
             raise VeilmeterError(f"the figure {name} came out empty")
         with whole_file(path) as temporary:
             temporary.write_bytes(data)
-        made.append(path)
-    return made
+        files.append(path)
+    return files

@@ -190,7 +190,7 @@ def _chunks(
     """A few recordings a task, part after part so that parts get finished, and in each the longest first, so that at
     the end no process waits long for another. The size of a file stands for its duration."""
     size = max(1, min(_LARGEST_CHUNK, len(todo) // (16 * workers)))
-    ordered = sorted(todo, key=lambda one: (part_of[one[0].id], -file_size(one[0]), one[0].id))
+    ordered = sorted(todo, key=lambda source: (part_of[source[0].id], -file_size(source[0]), source[0].id))
     for start in range(0, len(ordered), size):
         yield tuple(Source.of(u, known) for u, known in ordered[start : start + size])
 

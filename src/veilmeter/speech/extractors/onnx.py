@@ -51,18 +51,18 @@ class OnnxExtractor:
 
     def embed_features(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
         try:
-            found = self.session.run(None, {self._input: features})
+            outputs = self.session.run(None, {self._input: features})
         except Exception as error:  # ONNX Runtime's own types are not public
             raise VeilmeterError(f"the model fails: {first_line(error)}", path=self.path) from None
-        return as_vector(found[0], self.name)
+        return as_vector(outputs[0], self.name)
 
     def _interface(self) -> tuple[str, int]:
         inputs = self.session.get_inputs()
         shape = inputs[0].shape if inputs else []
         if len(inputs) != 1 or len(shape) != 3 or inputs[0].type != "tensor(float)":
-            said = "; ".join(f"{one.name} {one.type} {one.shape}" for one in inputs)
+            signature = "; ".join(f"{entry.name} {entry.type} {entry.shape}" for entry in inputs)
             raise InputError(
-                f"the model takes {said or 'nothing'}, not one table of features", path=self.path,
+                f"the model takes {signature or 'nothing'}, not one table of features", path=self.path,
                 fix="it needs one float input (batch, frames, mel bins), as WeSpeaker exports it",
             )  # fmt: skip
         bins = shape[2] if isinstance(shape[2], int) else 80

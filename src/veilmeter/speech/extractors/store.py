@@ -76,16 +76,16 @@ class Store:
 
     def kept(self) -> dict[str, Kept]:
         """What is already there from the same extractor, by utterance; of several, the newest."""
-        found: dict[str, Kept] = {}
+        by_utterance: dict[str, Kept] = {}
         for shard, records in self._finished_parts():
             for row, record in enumerate(records):
-                found[record.utterance] = Kept(record, shard.path, row)
+                by_utterance[record.utterance] = Kept(record, shard.path, row)
         for shard in self._shards(self.work, "journal-"):
             self._needed[shard.path] = set()
             for row, record in enumerate(_journal_records(shard)):
-                found[record.utterance] = Kept(record, shard.path, row)
+                by_utterance[record.utterance] = Kept(record, shard.path, row)
                 self._needed[shard.path].add(record.utterance)
-        return found
+        return by_utterance
 
     def write_journal(self, results: Sequence[tuple[Record, NDArray[np.float32]]]) -> list[Kept]:
         """Keep these results; returns where they are."""
@@ -212,9 +212,9 @@ class Plan:
         """Of all that decides a part's bytes beside the extractor."""
         digest = hashlib.sha256(json.dumps([self._plain, self._attributes]).encode())
         for u in self.part(number):
-            found = records[u.id]
-            content = found.sha256 + found.stretch
-            facts = [u.id, u.speaker, u.gender, u.session, sorted(u.attributes.items()), content, found.kind]
+            record = records[u.id]
+            content = record.sha256 + record.stretch
+            facts = [u.id, u.speaker, u.gender, u.session, sorted(u.attributes.items()), content, record.kind]
             digest.update(json.dumps(facts).encode() + b"\n")
         return digest.hexdigest()
 
@@ -229,7 +229,7 @@ def _line(utterance: Utterance, record: Record, corpus: Corpus) -> dict[str, Any
 def _records(path: Path) -> dict[str, Record]:
     """The records of a list; a line that is not one is as if it were not there."""
     names = {f.name for f in fields(Record)}
-    found = {}
+    records = {}
     try:
         with open(path, encoding="utf-8") as lines:
             for text in lines:
@@ -239,10 +239,10 @@ def _records(path: Path) -> dict[str, Record]:
                 except (ValueError, TypeError, AttributeError, RecursionError):
                     continue
                 if isinstance(record.utterance, str) and isinstance(record.sha256, str):
-                    found[record.utterance] = record
+                    records[record.utterance] = record
     except (OSError, UnicodeDecodeError):
         pass
-    return found
+    return records
 
 
 def _journal_records(shard: parquet.Shard) -> list[Record]:
@@ -272,13 +272,13 @@ def _gather(kept: Sequence[Kept]) -> NDArray[np.float32]:
     """The vectors in this order, each file read once."""
     by_file: dict[Path, list[tuple[int, int]]] = {}
     table: NDArray[np.float32] | None = None
-    for position, one in enumerate(kept):
-        if one.vector is None:
-            by_file.setdefault(one.file, []).append((position, one.row))
+    for position, entry in enumerate(kept):
+        if entry.vector is None:
+            by_file.setdefault(entry.file, []).append((position, entry.row))
             continue
         if table is None:
-            table = np.empty((len(kept), len(one.vector)), np.float32)
-        table[position] = one.vector
+            table = np.empty((len(kept), len(entry.vector)), np.float32)
+        table[position] = entry.vector
     for file, places in by_file.items():
         shards, problems = parquet.open_shards(file)
         if not shards:
@@ -300,16 +300,16 @@ def _metadata(path: Path) -> dict[str, Any]:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        parsed = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return parsed if isinstance(parsed, dict) else {}
 
 
 def _first_line(path: Path) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as lines:
-            found = json.loads(lines.readline())
+            parsed = json.loads(lines.readline())
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return parsed if isinstance(parsed, dict) else {}

@@ -46,8 +46,8 @@ class Extract:
         """Loaded once per process: a model takes seconds."""
         if _loaded.get("task") != self:
             use(self, load_extractor(self.spec, offline=self.offline))
-        found: Extractor = _loaded["extractor"]
-        return found
+        extractor: Extractor = _loaded["extractor"]
+        return extractor
 
     def _extract(self, extractor: Extractor, source: Source) -> Outcome:
         examined = examine(

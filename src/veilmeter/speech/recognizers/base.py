@@ -152,19 +152,21 @@ class FunctionRecognizer:
 
 def _own(spec: str, language: str) -> Recognizer:
     """A user's object: a recognizer, a class or function that makes one, or a function of samples."""
-    found, module = load_object(spec, "recognizer")
-    if isinstance(found, type) or (callable(found) and not isinstance(found, Recognizer) and takes_nothing(found)):
+    recognizer, module = load_object(spec, "recognizer")
+    if isinstance(recognizer, type) or (
+        callable(recognizer) and not isinstance(recognizer, Recognizer) and takes_nothing(recognizer)
+    ):
         try:
-            found = found()
+            recognizer = recognizer()
         except Exception as error:
             raise InputError(f"recognizer {spec} can't be made: {type(error).__name__}: {error}") from None
-    if isinstance(found, Recognizer):
-        if found.language not in (language, ANY):
-            raise InputError(f"recognizer {spec} listens for {found.language!r}, not for {language!r}")
-        return found
-    if not callable(found):
+    if isinstance(recognizer, Recognizer):
+        if recognizer.language not in (language, ANY):
+            raise InputError(f"recognizer {spec} listens for {recognizer.language!r}, not for {language!r}")
+        return recognizer
+    if not callable(recognizer):
         raise InputError(f"recognizer {spec} is neither a function nor a recognizer")
-    return FunctionRecognizer(spec, source_version(module), language, found)
+    return FunctionRecognizer(spec, source_version(module), language, recognizer)
 
 
 _FRAME = RATE // 50

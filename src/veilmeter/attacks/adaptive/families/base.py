@@ -69,8 +69,8 @@ class Family(Protocol):
 def toward(models: Floats) -> Floats:
     """The weights of a cosine with each row of `models` (columns of unit length)."""
     norms = np.linalg.norm(models, axis=1)
-    found: Floats = (models / np.where(norms > 0, norms, 1.0)[:, None]).T
-    return found
+    directions: Floats = (models / np.where(norms > 0, norms, 1.0)[:, None]).T
+    return directions
 
 
 def scorer(training: TrainingSet, weights: Floats, offset: Floats | None = None) -> AffineScorer:

@@ -36,8 +36,8 @@ def regression(x: Floats, labels: Rows, n: int, penalty: float) -> tuple[Floats,
         return value + penalty * float(np.sum(weights**2)), gradient.ravel()
 
     start = np.zeros(shape[0] * n)
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x.reshape(shape)
-    return SCALE * found[:-1], 0.1 * SCALE * found[-1]
+    coefficients = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x.reshape(shape)
+    return SCALE * coefficients[:-1], 0.1 * SCALE * coefficients[-1]
 
 
 class SoftmaxRegression:
