@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,9 @@ def test_runs_that_are_made_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ).results
         written.append((tmp_path / out / "results.json").read_bytes())
     assert written[0] == written[1] == written[2]
+    # How fast the anonymizer was differs between equal runs: it is noted, but not in the results.
+    assert b"real_time_factor" not in written[0]
+    assert json.loads((tmp_path / "second" / "timings.json").read_text())["real_time_factor"] > 0
     assert [run["own"] for run in results.protocol.details["attacker_runs"]] == [True, True]
     assert {run["draw"] for run in results.protocol.details["attacker_runs"]} == {"utterance"}
     released, *runs = (

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from veilmeter.anonymizers.timings import Effort, Timings, write_timings
 from veilmeter.assessment.utility import UtilitySettings, measure_utility, spread_over_people, with_labels
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError, VeilmeterError
@@ -200,6 +201,10 @@ def test_the_command(tmp_path: Path, settings: UtilitySettings) -> None:
     assert found["estimates"]["wer"]["unit"] == "percent"
     assert found["by"]["gender"]["m"]["wer"]["value"] == 0
     assert found["utility"]["people"][0]["speaker"] == "anna"
+    assert "real_time_factor" not in found["estimates"]  # veilmeter did not make this
+    write_timings(tmp_path / "anonymized", Timings("mine", "1", anonymizing=Effort(3.0, 4.0)))
+    found = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)
+    assert found["estimates"]["real_time_factor"]["value"] == 0.75
     shown = CliRunner().invoke(app, arguments)
     assert "dog → cat (1)" in shown.output
     assert "Whose words suffer most: anna" in shown.output

@@ -14,6 +14,7 @@ from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
+from veilmeter.metrics.registry import MEASURES
 from veilmeter.results.gate import LimitCheck, Side, check_limit, gate, parse_limit
 from veilmeter.results.model import Check, Part, Results
 from veilmeter.results.run_folder import write_results
@@ -156,3 +157,29 @@ def test_the_command(tmp_path: Path) -> None:
         run("gate", tmp_path, "--trustworthy", "--even-if-doubted")
     write_results(tmp_path, results_with())
     assert run("gate", tmp_path, "--trustworthy", "--max", "linkability@20=90%")[0] == 0
+
+
+def test_use_is_gated_beside_privacy_by_the_command(tmp_path: Path) -> None:
+    """Words and quality of a run folder, over all people and within each gender; the bad end of the interval counts."""
+
+    def use(wer: float, d_wer: float, mos: float) -> Estimates:
+        figures = {"wer": (wer, 1.0), "d_wer": (d_wer, 1.0), "mos": (mos, 0.2)}
+        return Estimates(
+            MEASURES[name].estimate(value, interval=(value - half, value + half))
+            for name, (value, half) in figures.items()
+        )
+
+    part = Part(
+        name="utility", estimates=use(12, 3, 3.5), by={"gender": {"f": use(10, 2, 3.6), "m": use(13, 3.5, 3.4)}}
+    )
+    write_results(tmp_path, replace(sample(), parts={"utility": part}))
+
+    def gated(*limits: str) -> tuple[int, list[str]]:
+        result = CliRunner().invoke(app, ["gate", str(tmp_path), *limits])
+        return result.exit_code, [line for line in result.output.splitlines() if line.startswith(("holds", "BROKEN"))]
+
+    code, lines = gated("--max", "wer=15", "--max", "d_wer=5", "--min", "mos=3")
+    assert (code, len(lines)) == (0, 3), lines
+    assert all(line.startswith("holds") and "gender m" in line for line in lines)
+    code, lines = gated("--max", "wer=13.9", "--max", "d_wer=4.4", "--min", "mos=3.3")
+    assert (code, [line[:6] for line in lines]) == (1, ["BROKEN"] * 3)
