@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from veilmeter.core.errors import InputError
+from veilmeter.core.parquet_footer import column_claims
 
 SMALL = 1 << 26  # bytes that any file may become
 LARGEST_EXPANSION = 200  # times its size beyond that: encodings shrink honest numbers less
 LONGEST_TEXT = 1 << 16
-_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8, "BYTE_ARRAY": 8}
+_WIDTHS = (1, 4, 8, 12, 4, 8, 8)  # of physical types by number: BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY
+_WIDEST = 16
 
 
 def allowed(path: Path) -> int:
@@ -18,16 +20,13 @@ def allowed(path: Path) -> int:
     return max(SMALL, LARGEST_EXPANSION * path.stat().st_size)
 
 
-def refuse_expansion(opened: Any, path: Path) -> None:
-    """Refuses an open `ParquetFile` that claims more values, or more bytes, than a file of its size may hold."""
-    metadata = opened.metadata
+def refuse_expansion(path: Path) -> None:
+    """Refuses a file that claims more values, or more bytes, than one of its size may hold."""
     total = 0
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        for index in range(group.num_columns):
-            column = group.column(index)
-            width = _WIDTHS.get(column.physical_type, 16)
-            total += max(int(column.total_uncompressed_size), int(column.num_values) * width, 0)
+    for claim in column_claims(path):
+        known = 0 <= claim.physical_type < len(_WIDTHS)
+        width = _WIDTHS[claim.physical_type] if known else _WIDEST
+        total += max(claim.uncompressed, claim.values * width, 0)
     if total > allowed(path):
         raise InputError(f"it claims to be {total:,} bytes when read, far more than the file can hold", path=path)
 

@@ -77,8 +77,8 @@ def read_matrices(path: Path) -> Matrices:
     names: dict[str, int] = {}
     cells = []
     try:
+        refuse_expansion(path)
         file = pq.ParquetFile(path)
-        refuse_expansion(file, path)
         for number in range(file.num_row_groups):
             table = file.read_row_group(number)
             kind, row, column = (table.column(name).combine_chunks() for name in ("quadrant", "row", "column"))

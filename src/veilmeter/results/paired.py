@@ -109,8 +109,8 @@ def _scores(folder: Path, results: Results, attacker: str) -> Scores | None:
         return None
     import pyarrow.parquet as pq
 
+    refuse_expansion(path)
     with pq.ParquetFile(path, read_dictionary=["enrolment_speaker", "trial_speaker"]) as opened:
-        refuse_expansion(opened, path)
         table = opened.read()
     enrolled, tried = (
         np.array(texts(table.column(name), path), object) for name in ("enrolment_speaker", "trial_speaker")

@@ -112,8 +112,8 @@ def _open_shard(file: Path) -> Shard:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    refuse_expansion(file)
     with _arrow_errors(file), pq.ParquetFile(file) as opened:
-        refuse_expansion(opened, file)
         schema, rows = opened.schema_arrow, int(opened.metadata.num_rows)
         names = tuple(str(name) for name in schema.names)
         for name in ("utterance", "speaker", "vector"):
