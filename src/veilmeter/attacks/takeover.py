@@ -29,7 +29,8 @@ KNOWS: Mapping[str, frozenset[str]] = {
 @dataclass(frozen=True, eq=False)
 class Success:
     """How well one attacker did on each conversation: `ahead` is the share of the other candidates that score lower
-    than the right one, `speakers` who speaks."""
+    than the right one (equal ones count half, so that scores that say nothing are no failure), `speakers` who speaks.
+    """
 
     ahead: Floats
     speakers: NDArray[Any]
@@ -42,7 +43,8 @@ class Success:
         known = np.array([name in code for name in names], bool)
         own = np.array([code[name] for name in names[known]], np.int64)
         columns = scores[:, known]
-        lower = (columns < columns[own, np.arange(len(own))]).sum(axis=0)
+        right = columns[own, np.arange(len(own))]
+        lower = (columns < right).sum(axis=0) + 0.5 * ((columns == right).sum(axis=0) - 1)
         return cls(lower / max(1, len(code) - 1), names[known])
 
     @property
