@@ -71,7 +71,7 @@ def test_it_says_what_it_did(corpus: Path, tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["none"], "no such file or folder"),
-        (["corpus", "--extractor", "nothing"], "there is no extractor 'nothing'"),
+        (["corpus", "--extractor", "nothing"], "there is no extractor called 'nothing'"),
         (["corpus", "--layout", "nothing"], "there is no layout called 'nothing'"),
         (["corpus", "--layout", "vctk"], "no usable utterance"),
     ],
