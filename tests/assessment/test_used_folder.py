@@ -170,7 +170,8 @@ def test_changed_inputs(base: tuple[Path, bytes], name: str, tmp_path: Path) -> 
     "options",
     [
         {"seed": 1}, {"lengths": [1, 2]}, {"by": ()}, {"speakers": [4]}, {"intervals": True, "resamples": 5},
-        {"backend": "centred-cosine"}, {"measures": ["scores", "inversion"]}, {"attributes": []}, {"adapted_backend": "plda"},
+        {"backend": "centred-cosine"}, {"measures": ["scores", "inversion"]}, {"attributes": []},
+        {"adapted_backend": "plda"},
     ],
     ids=str,
 )  # fmt: skip
