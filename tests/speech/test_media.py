@@ -40,7 +40,8 @@ def test_what_was_encoded_is_heard(
     if clear is not None:
         from veilmeter.data.copies import unchanged_stretches
 
-        assert unchanged_stretches(clear, found.samples).is_copy
+        # By value: the sounds of this test are steady tones, which fit at other delays too and so prove no copy.
+        assert unchanged_stretches(clear, found.samples).median.value > 0.999
 
 
 def test_channels_and_stretches(tmp_path: Path, speechlike: Callable[..., NDArray[np.float32]]) -> None:
