@@ -25,6 +25,7 @@ from veilmeter.core.engine import open_engine, ordered
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.data.embeddings import Embeddings, joined
 from veilmeter.data.formats.vectors import read_embeddings
+from veilmeter.data.matching import match
 
 PAPER_SEED = 1111
 CELLS = ("eer_f", "eer_m", "top1_f", "top1_m")
@@ -89,9 +90,15 @@ def vectors(data: str, extractor: str, part: str) -> Embeddings:
     return read_embeddings(Path(data) / f"extractor-{extractor}" / f"xvect_libri_test_{part}")
 
 
+def of_people(data: str, extractor: str, part: str) -> Embeddings:
+    """The same with people's own gender: an anonymized folder may hold that of the pseudo-voices."""
+    there = vectors(data, extractor, part)
+    return match(vectors(data, "original", part.removesuffix("_anon")), there).anonymized
+
+
 def both_genders(data: str, extractor: str, suffix: str) -> Embeddings:
     """The trials of both genders in one set."""
-    return joined([vectors(data, extractor, f"trials_{gender}{suffix}") for gender in "fm"])
+    return joined([of_people(data, extractor, f"trials_{gender}{suffix}") for gender in "fm"])
 
 
 @dataclass(frozen=True)
@@ -111,12 +118,12 @@ def run(task: Task) -> list[list[float]]:
     extractor = "retrained" if line.retrained else "original"
     anonymized = both_genders(data, extractor, "_anon" if line.trials_anonymized else "")
     if line.method == "none":
-        enrol = vectors(data, extractor, "enrolls_anon" if line.enrol_anonymized else "enrolls")
+        enrol = of_people(data, extractor, "enrolls_anon" if line.enrol_anonymized else "enrolls")
         maps = [inversion.identity_map(enrol.dimension)]
         evaluations = [inversion.evaluate(maps[0], anonymized, None, enrol, within="gender")]
         return [_cells(one, top1=False) for one in evaluations]
     enrol, clear = vectors(data, "original", "enrolls"), both_genders(data, "original", "")
-    known = (clear, anonymized) if line.oracle else (enrol, vectors(data, extractor, "enrolls_anon"))
+    known = (clear, anonymized) if line.oracle else (enrol, of_people(data, extractor, "enrolls_anon"))
     settings = inversion.InversionSettings(
         method="wasserstein" if line.seeded else "procrustes",
         pca=70 if line.pca else None,

@@ -43,6 +43,13 @@ class Halved:
         return samples * np.float32(parameters["factor"])
 
 
+class Cut(Halved):
+    """Leaves a second at most."""
+
+    def anonymize(self, samples: np.ndarray, parameters: dict[str, Any]) -> np.ndarray:
+        return samples[:16_000]
+
+
 def run(root: Path, out: Path, system: Any = None, **options: Any) -> Anonymized:
     layout = options.pop("layout", None)
     return anonymize_corpus(read_corpus(root, layout), out, system or Halved(), source=root, **options)
@@ -120,6 +127,20 @@ def test_only_what_changed_is_done_again(folder_corpus: Path, tmp_path: Path, ma
     run(folder_corpus, tmp_path / "fresh")
     assert sha256(tmp_path / "out") == sha256(tmp_path / "fresh")
     assert (tmp_path / "out.manifest.jsonl").read_bytes() == (tmp_path / "fresh.manifest.jsonl").read_bytes()
+
+
+def test_a_lower_limit_removes_what_is_too_long(
+    folder_corpus: Path, tmp_path: Path, make_voice: Callable[..., Any]
+) -> None:
+    """Also where the system makes recordings shorter: the limit is on what it is given."""
+    write_audio(folder_corpus / "long" / "1.wav", make_voice(99, 3.0))
+    whole = run(folder_corpus, tmp_path / "out", Cut())
+    lowered = run(folder_corpus, tmp_path / "out", Cut(), max_seconds=2.5)
+    assert (lowered.done, lowered.written, lowered.removed) == (whole.done - 1, 0, 1)
+    assert [problem.kind for problem in lowered.failed] == ["too-long"]
+    assert not (tmp_path / "out/long").exists()
+    raised = run(folder_corpus, tmp_path / "out", Cut())
+    assert (raised.done, raised.written) == (whole.done, 1)
 
 
 def test_other_settings_are_refused_or_overwrite(folder_corpus: Path, tmp_path: Path) -> None:

@@ -64,3 +64,12 @@ def test_what_cant_be_read_is_left_out_and_another_language_is_refused(speech: P
     refused = run(speech, tmp_path / "other", "--language", "de")
     assert isinstance(refused.exception, InputError)
     assert "choose --recognizer whisper" in str(refused.exception)
+
+
+def test_a_lower_limit_acts_in_a_used_folder(speech: Path, tmp_path: Path) -> None:
+    recognizer = f"{tmp_path}/asr.py:hear"
+    assert run(speech, tmp_path / "out", "--recognizer", recognizer).exit_code == 0
+    lowered = run(speech, tmp_path / "out", "--recognizer", recognizer, "--max-seconds", 2.5, "--json")
+    assert lowered.exit_code == 3, lowered.output
+    assert json.loads(lowered.stdout)["transcribed"]["utterances"] == 3
+    assert "anna/3" not in (tmp_path / "out/text").read_text()

@@ -107,6 +107,31 @@ def test_what_cant_be_used_is_named_and_silence_is_kept(root: Path, tmp_path: Pa
         annotate_corpus(corpus, tmp_path / "strict", Peaks, strict=True)
 
 
+def test_another_limit_looks_at_what_it_concerns_again(root: Path, tmp_path: Path) -> None:
+    """Lowered, what is too long goes; raised, it comes back; whatever a used folder holds."""
+    write_audio(root / "s0/long.wav", 0.3 * np.sin(np.arange(48_000) * 0.1))
+    write_audio(root / "s1/hush.wav", np.zeros(48_000))
+    corpus = read_corpus(root)
+    for limit, usable in [(3600.0, 8), (2.0, 6), (2.0, 6), (3600.0, 8)]:
+        annotated = annotate_corpus(corpus, tmp_path / "kept", Peaks, max_seconds=limit)
+        fresh = annotate_corpus(corpus, tmp_path / f"fresh-{limit}", Peaks, max_seconds=limit)
+        assert len(annotated.by_id) == usable
+        assert annotated.by_id == fresh.by_id
+        assert annotated.problems == fresh.problems
+    assert annotated.computed == 2  # the others were kept
+
+
+def test_a_model_that_failed_is_asked_again(root: Path, tmp_path: Path) -> None:
+    """Also where the file was touched and holds the same as before: a failure is nothing to keep."""
+    write_audio(root / "s0/loud.wav", 0.95 * np.sin(np.arange(16_000) * 0.1))
+    corpus = read_corpus(root)
+    assert "s0/loud" not in annotate_corpus(corpus, tmp_path / "kept", Peaks).by_id
+    (root / "s0/loud.wav").touch()
+    again = annotate_corpus(corpus, tmp_path / "kept", Peaks)
+    assert "s0/loud" not in again.by_id
+    assert [problem.kind for problem in again.skipped] == ["model-failed"]
+
+
 def test_processes_give_the_same(root: Path, tmp_path: Path) -> None:
     corpus = read_corpus(root)
     pool = Pool(2)

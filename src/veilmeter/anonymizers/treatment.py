@@ -20,6 +20,7 @@ from veilmeter.core.files import sha256
 from veilmeter.core.processor_time import ProcessorClock
 from veilmeter.core.user_code import load_files
 from veilmeter.speech.audio import (
+    LONGEST_SECONDS,
     RATE,
     SHORTEST_SECONDS,
     AudioError,
@@ -81,11 +82,21 @@ class Treatment:
         source = file_hash(item.utterance.path)
         if source is None or source != earlier.source_sha256:
             return None
-        if earlier.output_sha256 != file_hash(self.out / entry.output):
+        if earlier.output_sha256 != file_hash(self.out / entry.output) or self._is_too_long(item):
             return None
         path = str(item.utterance.path)
         remarks = [Problem(remark["kind"], remark["what"], path, fatal=False) for remark in earlier.problems]
         return Treated(replace(earlier, speaker=entry.speaker, source=entry.source), remarks, kept=True)
+
+    def _is_too_long(self, item: Item) -> bool:
+        """Whether a recording that an earlier run took is beyond the limit of this one."""
+        if self.max_seconds >= LONGEST_SECONDS:
+            return False
+        try:
+            read_recording(item.utterance.path, stretch=item.utterance.stretch, max_seconds=self.max_seconds)
+        except AudioError:
+            return True
+        return False
 
     def _made(self, waiting: Sequence[tuple[int, Item]]) -> Iterator[tuple[int, Treated]]:
         """Recordings are read one by one as the system takes them, so that a batch need not fit into memory."""

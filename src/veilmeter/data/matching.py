@@ -116,12 +116,13 @@ def with_people_of(anonymized: Embeddings, originals: Iterable[Embeddings]) -> E
     """The anonymized set with the attributes that the originals give the same people, by utterance, else by speaker.
 
     For sets that are not matched utterance by utterance, such as the trials of an attack. A person whom no original
-    knows keeps what the set itself says.
+    knows keeps what the set itself says, unless the set is wrong about somebody else: then it describes pseudo-voices,
+    and nothing is known of that person.
 
     >>> clear = Embeddings([[1.0]], ["x"], ["a"], {"gender": ["f"]})
     >>> cross = Embeddings([[1.0], [2.0]], ["y", "z"], ["a", "b"], {"gender": ["m", "m"]})
     >>> {name: column.tolist() for name, column in with_people_of(cross, [clear]).attributes.items()}
-    {'gender': ['f', 'm'], 'pseudo_gender': ['m', 'm']}
+    {'gender': ['f', ''], 'pseudo_gender': ['m', 'm']}
     """
     columns = dict(anonymized.attributes)
     sides = list(originals)
@@ -136,10 +137,12 @@ def with_people_of(anonymized: Embeddings, originals: Iterable[Embeddings]) -> E
                 # Of a person whose recordings differ (a session), only the recording's own value is known.
                 by_speaker[speaker] = value if by_speaker.get(speaker, value) == value else None
         own = anonymized.attributes.get(name, strings([""] * len(anonymized)))
-        values = [
-            by_utterance.get(utterance) or by_speaker.get(speaker) or value
-            for utterance, speaker, value in zip(anonymized.utterances, anonymized.speakers, own, strict=True)
+        known = [
+            by_utterance.get(utterance) or by_speaker.get(speaker) or ""
+            for utterance, speaker in zip(anonymized.utterances, anonymized.speakers, strict=True)
         ]
+        of_voices = any(value and stated and value != stated for value, stated in zip(known, own, strict=True))
+        values = known if of_voices else [value or stated for value, stated in zip(known, own, strict=True)]
         if values != list(own):
             if name in columns:
                 columns[PSEUDO + name] = own

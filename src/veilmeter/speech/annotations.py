@@ -23,7 +23,7 @@ from veilmeter.core.errors import InputError, Problem, VeilmeterError
 from veilmeter.core.files import PRIVATE_FILE, make_folder, only_one, plain, to_json, whole_file
 from veilmeter.data.corpus import Corpus, Utterance
 from veilmeter.speech.audio import LONGEST_SECONDS
-from veilmeter.speech.recordings import AUDIO, Examined, Record, Source, examine, file_size, untouched
+from veilmeter.speech.recordings import AUDIO, Examined, Record, Source, examine, file_size, still_holds
 
 FLUSH_SECONDS = 1.0
 ALLOWED = ("silent", "short")  # an anonymizer that gives silence or scraps is measured, not excused
@@ -138,7 +138,9 @@ def _work(
 ) -> tuple[dict[str, Annotation], int]:
     """Every recording's annotation, and how many of them are new."""
     before = store.read()
-    kept = {u.id: before[u.id] for u in corpus if u.id in before and untouched(u, before[u.id].record)}
+    kept = {
+        u.id: before[u.id] for u in corpus if u.id in before and still_holds(before[u.id].record, u, task.max_seconds)
+    }
     known = {name: annotation.record for name, annotation in before.items()}
     chunks = list(_chunks([u for u in corpus if u.id not in kept], known, engine.workers))
     computed = 0

@@ -32,8 +32,8 @@ class Source:
 
     @classmethod
     def of(cls, utterance: Utterance, known: Record | None = None) -> Source:
-        """The source of an utterance; what is known of it counts if it was the same stretch of its file."""
-        same = known is not None and known.stretch == str(utterance.stretch)
+        """The source of an utterance; what is known of it counts if it was usable, and the same stretch of its file."""
+        same = known is not None and known.usable and known.stretch == str(utterance.stretch)
         return cls(utterance.id, str(utterance.path), known.sha256 if known and same else "", utterance.stretch)
 
 
@@ -103,8 +103,12 @@ def examine(
         return Examined(replace(blank, kind=failure, what=text[:500]))
 
 
-def untouched(utterance: Utterance, record: Record) -> bool:
-    """Whether the file has the size and times it had, and the same part is meant: then it is not read again."""
+def still_holds(record: Record, utterance: Utterance, max_seconds: float) -> bool:
+    """Whether an earlier run's record is what this run would find without reading the file again: it has the size and
+    times it had, the same part is meant, and it was usable and is within the limit. What was not usable is looked at
+    again: a limit may have been raised, a model's trouble may be over."""
+    if not (record.usable or record.kind == "silent") or record.seconds > max_seconds:
+        return False
     try:
         status = utterance.path.stat()
     except (OSError, ValueError):

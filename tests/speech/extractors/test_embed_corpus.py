@@ -417,3 +417,17 @@ def test_a_corpus_of_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no utterances"):
         anonymize_corpus(nothing, tmp_path / "out", load_anonymizer("mcadams"))
     assert not (tmp_path / "out").exists()
+
+
+def test_a_used_folder_knows_the_limit_of_this_run(tmp_path: Path, speechlike: Make, own: str) -> None:
+    """Lowered in a used folder, what is too long goes; raised again, it comes back."""
+    for number, seconds in enumerate((0.8, 1.2, 2.5, 3.0)):
+        write_audio(tmp_path / "corpus" / f"s{number % 2}" / f"{number}.wav", speechlike(seconds, number))
+    corpus = read_corpus(tmp_path / "corpus")
+    for limit, usable in [(3600.0, 4), (2.0, 2), (2.0, 2), (2.7, 3), (3600.0, 4)]:
+        used = embed_corpus(corpus, tmp_path / "used", own, max_seconds=limit)
+        fresh = embed_corpus(corpus, tmp_path / f"fresh-{limit}", own, max_seconds=limit)
+        assert used.utterances == usable
+        assert used.problems == fresh.problems
+        for name in ("part-00000.parquet", "inputs.jsonl", "embeddings.json"):
+            assert (used.folder / name).read_bytes() == (fresh.folder / name).read_bytes()

@@ -16,7 +16,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import rate_interval
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.data.matching import with_people_of
+from veilmeter.data.matching import PSEUDO, with_people_of
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal.linkability import linkability
 from veilmeter.metrics.registry import estimate_of
@@ -259,14 +259,18 @@ def evaluate(
     """Restore the trials and compare them with clear trials and enrollments.
 
     `within` is the attribute within which comparisons stay (paper 002: gender); by default gender where every side
-    knows it, and in any case the attribute that the map itself depends on.
+    knows it, and in any case the attribute that the map itself depends on. Where the trials describe pseudo-voices,
+    those by people of whom no clear side knows it are left out.
     """
     clear_sides = [side for side in (clear_trials, enrol) if side is not None]
     anonymized_trials = with_people_of(anonymized_trials, clear_sides)
     sides = [anonymized_trials, *clear_sides]
     if within is None:
         known = all("gender" in side.attributes and all(side.attributes["gender"]) for side in sides)
-        within = learnt.column or ("gender" if known else "")
+        of_voices = PSEUDO + "gender" in anonymized_trials.attributes
+        within = learnt.column or ("gender" if known or of_voices else "")
+    if within and PSEUDO + within in anonymized_trials.attributes:  # of some people it is not known
+        anonymized_trials = anonymized_trials.take(anonymized_trials.attributes[within] != "")
     restored = learnt.restore(anonymized_trials)
     clear = None if clear_trials is None else learnt.see(clear_trials)
     seen = None if enrol is None else learnt.see(enrol)

@@ -96,7 +96,7 @@ def study_inversion(
     best = maps[0] if stored is not None else min(maps, key=objective)
     evaluation = evaluate(best, inputs.anonymized_trials, inputs.clear_trials, inputs.enrolled)
     estimates: dict[str, list[Estimate]] = dict(evaluation.estimates(inputs.key, **settings.measured))
-    remarks: list[str] = []
+    remarks = _left_out(evaluation, inputs.anonymized_trials)
     if inputs.clear_trials is not None:
         estimates |= _without_a_map(inputs.anonymized_trials, inputs.clear_trials, settings.intervals)
     if inputs.again is not None:
@@ -115,6 +115,17 @@ def study_inversion(
     return InversionStudy(
         estimates=estimates, map=best, evaluation=evaluation, seeds=tuple(rows), remarks=tuple(remarks)
     )
+
+
+def _left_out(evaluation: Evaluation, attacked: Embeddings) -> list[str]:
+    """What to say of trials that could not be compared within a group."""
+    lost = len(attacked) - sum(len(group.restored) for group in evaluation.groups)
+    if not lost:
+        return []
+    return [
+        f"{lost} of the {len(attacked)} trials are left out: the anonymized set names the {evaluation.column} of "
+        "pseudo-voices, and no clear set knows these people (--clear-trials would)"
+    ]
 
 
 def _no_pairs() -> InputError:

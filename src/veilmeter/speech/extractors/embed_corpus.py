@@ -17,7 +17,7 @@ from veilmeter.speech.audio import LONGEST_SECONDS
 from veilmeter.speech.extractors.base import DEFAULT, Extractor, load_extractor
 from veilmeter.speech.extractors.store import Kept, Plan, Store
 from veilmeter.speech.extractors.task import Extract, Outcome, use
-from veilmeter.speech.recordings import AUDIO, Record, Source, file_size, untouched
+from veilmeter.speech.recordings import AUDIO, Record, Source, file_size, still_holds
 
 JOURNAL_SECONDS = 1.0
 JOURNAL_ROWS = 1024
@@ -97,7 +97,7 @@ class _EmbeddingRun:
         todo: list[tuple[Utterance, Record | None]] = []
         for utterance in self.corpus:
             known = before.get(utterance.id)
-            if known is not None and untouched(utterance, known.record):
+            if known is not None and still_holds(known.record, utterance, task.max_seconds):
                 self.kept[utterance.id] = known
                 self.records[utterance.id] = known.record
             else:
