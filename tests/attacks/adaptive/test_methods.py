@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,7 +18,7 @@ from veilmeter.attacks.adaptive.fusion import cross_entropy, fit_weights, least_
 from veilmeter.attacks.adaptive.own_data import OwnData, own_data
 from veilmeter.attacks.adaptive.training import TrainingSet, make_training
 from veilmeter.attacks.adaptive.validation import folds_of, speaker_splits, splits
-from veilmeter.attacks.base import AttackerRun
+from veilmeter.attacks.base import AttackerRun, OtherPeople
 
 
 def unit(x: np.ndarray) -> np.ndarray:
@@ -89,9 +91,9 @@ def test_methods_are_what_they_say(dimension: int, others: int) -> None:
     if others:
         assert t.pairs_x is not None
         assert t.pairs_y is not None
-        x = np.concatenate([t.x, np.sqrt(0.3) * t.pairs_x])
-        y = np.concatenate([t.mu[t.labels], np.sqrt(0.3) * t.pairs_y])
-        expected["pooled-ridge", (0.3, 1.0)] = cosine(trials @ slow_ridge(x, y, 1.0), t.mu)
+        x = np.concatenate([np.sqrt(3) * t.x, t.pairs_x])
+        y = np.concatenate([np.sqrt(3) * t.mu[t.labels], t.pairs_y])
+        expected["pooled-ridge", (3.0, 1.0)] = cosine(trials @ slow_ridge(x, y, 1.0), t.mu)
     for (name, parameters), scores in expected.items():
         ((_, scorer),) = FAMILIES[name].fit(t, [parameters])
         np.testing.assert_allclose(standardized(scorer.scores(trials).astype(float)), standardized(scores), atol=2e-3)
@@ -149,6 +151,30 @@ def test_one_run_with_one_draw_each_is_never_cross_validated() -> None:
     validation = fit_adaptive(own_data(material)).validation
     assert validation is not None
     assert validation.held == "people"
+
+
+def test_where_others_teach_everything_nobody_is_trained_on() -> None:
+    material, _ = World(people=6, others=20).material(("speaker",))
+    data = own_data(material)
+    held = list(speaker_splits(data))
+    assert not any(split.copied[data.labels == person].any() for split in held for person in range(6))
+    assert sorted(np.concatenate([rows for split in held for _, rows in split.tests])) == list(range(24))
+    fitted = fit_adaptive(data)
+    assert fitted.validation is not None
+    assert {name.split(" ")[0] for name in fitted.validation.methods} == {"ignorant", "pooled-ridge"}
+
+
+def test_every_method_has_a_default_that_can_be_fitted() -> None:
+    # With one recording of each other person there is no covariance within them.
+    material, _ = World(people=6, others=20).material(("speaker",))
+    assert material.others is not None
+    first = material.others.originals.take(np.arange(40) % 2 == 0)
+    single = OtherPeople(originals=first, runs=material.others.runs[:1])
+    data = own_data(replace(material, others=single))
+    assert data.views[0].others is not None
+    for name, family in FAMILIES.items():
+        members = fit_adaptive(data, [name]).members
+        assert len(members) == max(1, len(family.defaults) if not family.transfers else 1), name
 
 
 def test_folds_are_contiguous() -> None:

@@ -156,9 +156,9 @@ def _chosen(
     held = list(splits(data))
     if held:
         return _choose(data, methods, possible, held, seed)
-    transferring = [place for place in possible if methods[place[1]].transfers]
     held = list(speaker_splits(data))
-    if not held or not transferring:
+    transferring = _testable(data, methods, possible, held[0]) if held else []
+    if not transferring:
         return _defaults(methods, possible), None
     weights, validation = _choose(data, methods, transferring, held, seed)
     fixed = _defaults(methods, [place for place in possible if place not in transferring])
@@ -169,6 +169,16 @@ def _chosen(
     return {**weights, **{choice: trust * weight for choice, weight in fixed.items()}}, replace(
         validation, held="people"
     )
+
+
+def _testable(
+    data: OwnData, methods: Mapping[str, Family], possible: Sequence[tuple[int, str]], held: Split
+) -> list[tuple[int, str]]:
+    """The methods that can be tested on people whose copies were not trained on."""
+    trainings = [make_training(data, view, held.train, held.copied, held.train_runs) for view in data.views]
+    return [
+        (view, name) for view, name in possible if methods[name].transfers and methods[name].possible(trainings[view])
+    ]
 
 
 def _defaults(methods: Mapping[str, Family], possible: Sequence[tuple[int, str]]) -> dict[MethodChoice, float]:

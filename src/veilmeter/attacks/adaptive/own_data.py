@@ -52,6 +52,11 @@ class OwnData:
     def runs(self) -> range:
         return range(len(self.draws))
 
+    @property
+    def has_others(self) -> bool:
+        """Whether every extractor heard other people's originals and copies."""
+        return bool(self.views) and all(view.others is not None for view in self.views)
+
     def with_runs(self, kept: Sequence[int]) -> OwnData:
         """With some of the runs only."""
         views = tuple(replace(view, copies=tuple(view.copies[run] for run in kept)) for view in self.views)

@@ -56,7 +56,8 @@ class Space:
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """Copies `x` with their candidates `labels`; `mu` the centered means of the candidates' originals.
+    """Copies `x` with their candidates `labels`, `copies` of them real and the others predicted; `mu` the centered
+    means of the candidates' originals.
 
     `pairs_x` and `pairs_y` are other people's copies and originals, row by row, and `within` their covariance within a
     speaker, over draws and utterances.
@@ -68,6 +69,7 @@ class TrainingSet:
     mu: Floats
     space: Space
     comparable: bool = True
+    copies: int = 0
     pairs_x: Floats | None = None
     pairs_y: Floats | None = None
     within: Floats | None = None
@@ -109,8 +111,9 @@ def make_training(
     space = Space.fit(copies)
     x = space.apply(copies)
     pairs_x, pairs_y, within = _others(view.others)
+    heard = len(x)
     x, labels = _with_predicted(x, labels, mu, n, pairs_x, pairs_y)
-    return TrainingSet(n, x, labels, mu, space, view.comparable, pairs_x, pairs_y, within)
+    return TrainingSet(n, x, labels, mu, space, view.comparable, heard, pairs_x, pairs_y, within)
 
 
 def _without_copies(data: OwnData, view: View, mu: Floats) -> TrainingSet:
@@ -120,7 +123,7 @@ def _without_copies(data: OwnData, view: View, mu: Floats) -> TrainingSet:
     x, labels = np.zeros((0, len(space.mean) + 1)), np.zeros(0, np.int64)
     if pairs_x is not None:
         x, labels = _with_predicted(x, labels, mu, data.candidates, pairs_x, pairs_y)
-    return TrainingSet(data.candidates, x, labels, mu, space, view.comparable, pairs_x, pairs_y, within)
+    return TrainingSet(data.candidates, x, labels, mu, space, view.comparable, 0, pairs_x, pairs_y, within)
 
 
 def _others(others: OtherCopies | None) -> tuple[Floats | None, Floats | None, Floats | None]:

@@ -87,18 +87,24 @@ def splits(data: OwnData, folds: int = FOLDS) -> Iterator[Split]:
 
 def speaker_splits(data: OwnData, folds: int = FOLDS) -> Iterator[Split]:
     """People held out with all their copies: honest even where one run with one draw per speaker is all there is, for
-    methods that need no copy of the person looked for."""
-    people = np.arange(data.candidates) % min(folds, data.candidates)
+    methods that need no copy of the person looked for.
+
+    Somebody whose copies were trained on draws other people's recordings towards them. So where other people's speech
+    can teach everything, nobody's copies are trained on, and everybody is compared on equal terms.
+    """
+    groups = 1 if data.has_others else min(folds, data.candidates)
+    people = np.arange(data.candidates) % groups
     fold = folds_of(data.labels, folds)
     runs = tuple(data.runs)
-    for group in range(int(people.max()) + 1):
+    for group in range(groups):
         theirs = people[data.labels] == group
         for number in sorted(set(fold[fold >= 0].tolist())) or [-1]:
             held = fold == number
             # A person's only recording stays among the originals: there is no other to know them by.
             train = ~(held & theirs) if number >= 0 else np.ones(len(held), bool)
             split = Split(train, train & ~theirs, runs, _tests(data, list(runs), held & theirs))
-            if split.tests and any((split.copied & data.present[run]).any() for run in runs):
+            taught = data.has_others or any((split.copied & data.present[run]).any() for run in runs)
+            if split.tests and taught:
                 yield split
 
 

@@ -44,4 +44,4 @@ class Recovered:
 
 
 TWO_VIEW_LDA = Recovered(two_view_lda.FAMILY, two_view_lda.FAMILY.grid, ((0.5, 1.0, 0.0, 0.6),))
-SOFTMAX = Recovered(softmax.FAMILY, ((1e-4,), (1e-3,)), ())
+SOFTMAX = Recovered(softmax.FAMILY, ((1e-4,), (1e-3,)), ((1e-3,),))

@@ -16,7 +16,7 @@ class RidgeToMean:
     transfers = True
 
     def possible(self, training: TrainingSet) -> bool:
-        return len(training.x) > 0
+        return training.copies > 0
 
     def fit(self, training: TrainingSet, grid: Sequence[Parameters]) -> Iterator[tuple[Parameters, AffineScorer]]:
         targets = class_sums(training.x, training.labels, training.candidates).T @ training.mu

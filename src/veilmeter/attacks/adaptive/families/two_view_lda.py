@@ -60,9 +60,9 @@ class TwoViewLDA:
         floor = FLOOR * float(np.mean((training.x - center) ** 2))
         parts = spectrum(training.mu)
         variance = float(np.sum(training.mu**2)) / n
-        for (share, strength), group in groupby(
-            sorted(p for p in grid if training.within is not None or p[0] == 0.0), key=lambda p: p[:2]
-        ):
+        # Without other people's covariance their share changes nothing: every set of parameters counts once.
+        alone = [p for p in grid if p[0] == 0.0] if training.within is None else []
+        for (share, strength), group in groupby(sorted(alone or grid), key=lambda p: p[:2]):
             within = own if training.within is None else (1 - share) * own + share * training.within
             ridge = max(strength * variance, 1e-12)
             predicted = training.mu @ solved(parts, training.mu.T @ centered, ridge)
