@@ -85,7 +85,9 @@ def sample() -> Results:
         command=("veilmeter", "assess"),
         extractor={"name": "campplus"},
         parts={
-            "similarity": Part(name="similarity", estimates=Estimates([Estimate(name="deid", value=float("-inf"))]))
+            "similarity": Part(
+                name="similarity", estimates=Estimates([Estimate(name="deid", value=float("-inf"), unit="percent")])
+            )
         },
         criteria={
             "linking": Criterion(name="linking", level="raised", sentence="Some.", estimate=point, attacker="ignorant")

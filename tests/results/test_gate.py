@@ -15,7 +15,8 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.metrics.registry import MEASURES
-from veilmeter.results.gate import LimitCheck, Side, check_limit, gate, parse_limit
+from veilmeter.results.gate import gate
+from veilmeter.results.limits import LimitCheck, Side, check_limit, parse_limit
 from veilmeter.results.model import Check, Part, Results
 from veilmeter.results.run_folder import write_results
 
@@ -144,7 +145,11 @@ def test_the_command(tmp_path: Path) -> None:
     write_results(tmp_path, results_with(failed=True, open_check=True))
     code, text = run("gate", tmp_path, "--max", "linkability@20=0.9", "--min", "eer=29")
     assert code == 1
-    assert [line.split()[0] for line in text.splitlines()] == ["holds", "BROKEN", "BROKEN", "open", "Attackers"]
+    assert [line.split()[0] for line in text.splitlines()] == [
+        "holds", "BROKEN", "BROKEN", "open", "Checked:", "Note:", "Attackers"
+    ]  # fmt: skip
+    assert "Checked: the attackers ignorant, lazy-informed; of everybody and within gender f, m." in text
+    assert "linkability@20 <= 0.9 is not known of ignorant (gender f); ignorant (gender m)" in text
     assert "It failed. The real risk may be higher" in text
     assert "not run: " in text
     assert run("gate", tmp_path, "--max", "linkability@20=0.9", "--even-if-doubted")[0] == 0

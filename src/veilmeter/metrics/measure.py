@@ -35,7 +35,8 @@ class Measure:
     `meaning` is one sentence for a person who has never heard of it, `source` the paper or standard, `equation` how it
     is computed in one line. `low` and `high` bound its values: a limit outside of them can't be meant. `bar` is the
     value at which a bar that shows it is full, `color` its own color in figures; both may be missing. `family_label`
-    begins the label of a variant such as `tpr@fpr=0.01`, where `label` itself does not.
+    begins the label of a variant such as `tpr@fpr=0.01`, where `label` itself does not. `use` is the direction in which
+    speech is more useful, of measures that say nothing of privacy.
 
     A measure that another package adds has a `kind` and a `compute`, which gives an `Estimate` or `Estimates`:
 
@@ -58,6 +59,7 @@ class Measure:
     bar: float | None = None
     color: str = ""
     family_label: str = ""
+    use: Private = "neither"
     kind: InputKind | None = None
     compute: Callable[..., Any] | None = None
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veilmeter.core.errors import InputError, VeilmeterError
-from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimate import Estimate, Private
 from veilmeter.core.estimates import Estimates
 from veilmeter.core.intervals import clustered_t
 from veilmeter.core.registry import Registry
@@ -86,6 +86,26 @@ def label_of(name: str) -> str:
         return MEASURES[name].label
     except VeilmeterError:
         return name.replace("_", " ")
+
+
+def measure_of(estimate: Estimate) -> Measure | None:
+    """What is known of an estimate's measure; None where a plug-in that measured it is not installed here."""
+    try:
+        return MEASURES[estimate.name]
+    except VeilmeterError:
+        return None
+
+
+def preferred(estimate: Estimate) -> Private:
+    """The direction that is better: in which people are safer, or, of speech that is to be used, the more useful.
+
+    >>> preferred(estimate_of("eer", 30.0)), preferred(estimate_of("wer", 12.0)), preferred(estimate_of("g_vd", -3.0))
+    ('higher', 'lower', 'neither')
+    """
+    if estimate.better != "neither":
+        return estimate.better
+    entry = measure_of(estimate)
+    return "neither" if entry is None else entry.use
 
 
 def estimate_of(name: str, value: float, **facts: Any) -> Estimate:

@@ -8,6 +8,7 @@ of both runs at once. Holm's rule says which differences are sure though many ar
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.metrics.registry import label_of, measure
 from veilmeter.results.levels import ALPHA, holm
-from veilmeter.results.model import Results
+from veilmeter.results.model import AttackerResult, Part, Results
 from veilmeter.results.paired import Interval, PairedTrials, paired_trials
 from veilmeter.results.run_folder import read_results
 
@@ -53,23 +54,35 @@ class Comparison:
     settings: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 
-def compare(folders: Sequence[str | Path], *, resamples: int = 1000, seed: int = 0) -> Comparison:
-    """The runs in these folders: every attacker, measure and point that all of them have."""
+def read_runs(folders: Sequence[str | Path]) -> tuple[ComparedRun, ...]:
+    """The runs in these folders, each under a name of its own."""
     if len(folders) < 2:
         raise InputError("one run can't be compared", fix="give two or more folders")
-    runs = tuple(_named([ComparedRun("", Path(folder), read_results(folder)) for folder in folders]))
+    return tuple(_named([ComparedRun("", _folder(folder), read_results(folder)) for folder in folders]))
+
+
+def compare(
+    folders: Sequence[str | Path], *, by: Sequence[str] = (), resamples: int = 1000, seed: int = 0
+) -> Comparison:
+    """The runs in these folders: every attacker, measure and point that all of them have, and with `by` the same within
+    the groups of these attributes."""
+    runs = read_runs(folders)
     settings = differing_settings([run.results for run in runs])
     values: dict[str, list[Estimate]] = {}
     differences: dict[str, list[Estimate]] = {}
     alike = _same_trials(runs)
-    for holder in _shared(runs):
-        points = [_compared_points(_estimates(run.results, holder)) for run in runs]
+    for holder, group in _shared(runs, by):
+        points = [_compared_points((holder, _estimates(run.results, holder, group))) for run in runs]
         titles = [title for title in points[0] if all(title in others for others in points)]
         if not titles:
             continue
-        trials = paired_trials([(run.folder, run.results) for run in runs], holder, resamples, seed) if alike else None
+        pairable = alike and not group
+        trials = (
+            paired_trials([(run.folder, run.results) for run in runs], holder, resamples, seed) if pairable else None
+        )
         for title in titles:
             full = title if holder in runs[0].results.parts else f"{holder}: {title}"
+            full += f", {' '.join(group)}" if group else ""
             shown = [of_run[title] for of_run in points]
             values[full] = [point.with_(at={"run": run.name}) for point, run in zip(shown, runs, strict=True)]
             differences[full] = [
@@ -91,13 +104,24 @@ def differing_settings(results: Sequence[Results]) -> dict[str, list[Any]]:
     return {key: values for key, values in by_key.items() if any(value != values[0] for value in values)}
 
 
+def _folder(given: str | Path) -> Path:
+    """The folder of a run; results.json itself may have been given."""
+    path = Path(given)
+    return path.parent if path.is_file() else path
+
+
 def _named(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
-    """A short name for each: the title it was given, or its folder's name."""
+    """A short name for each: the title it was given, or its folder's name; numbered where one comes up again."""
     given = [str(run.results.settings.get("title") or "") for run in runs]
-    names = given if all(given) and len(set(given)) == len(given) else [run.folder.name for run in runs]
+    names = given if all(given) and len(set(given)) == len(given) else [run.folder.resolve().name for run in runs]
     if len(set(names)) < len(names):
         names = [str(run.folder) for run in runs]
-    return [ComparedRun(name, run.folder, run.results) for name, run in zip(names, runs, strict=True)]
+    seen: Counter[str] = Counter()
+    unique = []
+    for name in names:
+        seen[name] += 1
+        unique.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return [ComparedRun(name, run.folder, run.results) for name, run in zip(unique, runs, strict=True)]
 
 
 def _same_trials(runs: Sequence[ComparedRun]) -> bool:
@@ -113,6 +137,8 @@ def _same_trials(runs: Sequence[ComparedRun]) -> bool:
 
 
 def _doubts(runs: Sequence[ComparedRun], settings: Mapping[str, Sequence[Any]]) -> Iterator[str]:
+    if len({run.folder.resolve() for run in runs}) < len(runs):
+        yield "a run was given more than once: it does not differ from itself"
     for run in runs:
         if not run.results.verdict.trustworthy:
             yield f"{run.name} is not trustworthy"
@@ -140,16 +166,40 @@ def _shown(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else "none" if value is None else str(value)
 
 
-def _shared(runs: Sequence[ComparedRun]) -> list[str]:
-    """The attackers and parts that all runs have; not the yardstick on original speech, which says nothing about a
-    system."""
+def _shared(runs: Sequence[ComparedRun], by: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+    """The attackers and parts that all runs have, and their groups (attribute and value) by these attributes; not the
+    yardstick on original speech, which says nothing about a system."""
     holders = [*runs[0].results.attacks, *runs[0].results.parts]
-    return [name for name in holders if all(name in run.results.attackers or name in run.results.parts for run in runs)]
+    names = [name for name in holders if all(_holder(run.results, name) is not None for run in runs)]
+    shared: list[tuple[str, tuple[str, ...]]] = [(name, ()) for name in names]
+    for attribute in by:
+        groups = [
+            (name, (attribute, value))
+            for name in names
+            for value in _groups(runs[0].results, name, attribute)
+            if all(value in _groups(run.results, name, attribute) for run in runs)
+        ]
+        if not groups:
+            raise InputError(f"the runs share no figures within groups by {attribute}", fix=f"assess --by {attribute}")
+        shared += groups
+    return shared
 
 
-def _estimates(results: Results, holder: str) -> tuple[str, Estimates]:
-    attacker = results.attackers.get(holder)
-    return holder, (attacker.estimates if attacker is not None else results.part(holder))
+def _holder(results: Results, name: str) -> AttackerResult | Part | None:
+    return results.attackers.get(name) or results.parts.get(name)
+
+
+def _groups(results: Results, name: str, attribute: str) -> Mapping[str, Estimates]:
+    holder = _holder(results, name)
+    return {} if holder is None else holder.by.get(attribute, {})
+
+
+def _estimates(results: Results, name: str, group: tuple[str, ...]) -> Estimates:
+    if group:
+        attribute, value = group
+        return _groups(results, name, attribute)[value]
+    holder = _holder(results, name)
+    return Estimates() if holder is None else holder.estimates
 
 
 def _compared_points(held: tuple[str, Estimates]) -> dict[str, Estimate]:

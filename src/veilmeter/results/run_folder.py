@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from veilmeter.core.errors import InputError
+from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import sha256, to_json, whole_file, write_text
 from veilmeter.core.typed_json import MalformedError, decode, encode
-from veilmeter.metrics.registry import label_of
-from veilmeter.results.model import Results
+from veilmeter.metrics.registry import label_of, measure_of
+from veilmeter.results.levels import ORDER
+from veilmeter.results.model import Criterion, Results
 
 SCHEMA = 2
 RESULTS = "results.json"
@@ -114,9 +117,45 @@ def _refuse_contradictions(results: Results) -> None:
         raise MalformedError("verdict", f"it is called trustworthy, yet the check {doubted[0]!r} failed")
     if verdict.trustworthy and verdict.distrust:
         raise MalformedError("verdict", "it is called trustworthy, yet it names reasons for distrust")
-    if verdict.level == "low":
-        worse = next((c.name for c in results.criteria.values() if c.risk and c.level in ("high", "raised")), None)
-        if worse is not None:
-            raise MalformedError("verdict", f"its level is low, yet that of {worse} is {results.criteria[worse].level}")
-        if results.people.unprotected:
-            raise MalformedError("verdict", f"its level is low, yet {results.people.unprotected[0]!r} is unprotected")
+    _refuse_milder_verdict(results)
+    for place, estimates in results.places():
+        for point in estimates:
+            _refuse_impossible_value(place, point)
+    for name, criterion in results.criteria.items():
+        _refuse_foreign_figure(results, name, criterion)
+
+
+def _refuse_milder_verdict(results: Results) -> None:
+    """The verdict's level is the worst of the risks, and never low where somebody is unprotected."""
+    verdict = results.verdict
+    risks = {name: criterion.level for name, criterion in results.criteria.items() if criterion.risk}
+    if risks:
+        worst = max(risks, key=lambda name: ORDER.index(risks[name]))
+        if ORDER.index(verdict.level) < ORDER.index(risks[worst]):
+            raise MalformedError("verdict", f"its level is {verdict.level}, yet that of {worst} is {risks[worst]}")
+    if verdict.level == "low" and results.people.unprotected:
+        raise MalformedError("verdict", f"its level is low, yet {results.people.unprotected[0]!r} is unprotected")
+
+
+def _refuse_impossible_value(place: str, point: Estimate) -> None:
+    entry = measure_of(point)
+    # What a network predicts of quality may leave its scale a little; everything else is bounded by its definition.
+    if entry is None or not math.isfinite(point.value) or (entry.section == "utility" and not entry.unit):
+        return
+    slack = 1e-6 * max(1.0, abs(point.value))
+    if not entry.low - slack <= point.value <= entry.high + slack:
+        raise MalformedError(f"{place}.{point.name}", f"{point.value:g} is no value that {point.label} can have")
+
+
+def _refuse_foreign_figure(results: Results, name: str, criterion: Criterion) -> None:
+    """The figure that a criterion rests on is one that its attacker has."""
+    holder = results.attackers.get(criterion.attacker)
+    if holder is None:
+        return
+    estimates = [holder.estimates, *(group for groups in holder.by.values() for group in groups.values())]
+    figure = criterion.estimate
+    alike = [point for measured in estimates for point in measured.points(figure.name) if point.at == figure.at]
+    if alike and not any(point.value == figure.value or math.isnan(point.value) for point in alike):
+        raise MalformedError(
+            f"criteria.{name}", f"it rests on {figure.value:g}, yet {criterion.attacker} has {alike[0].value:g} there"
+        )

@@ -1,0 +1,119 @@
+"""What a gate found, for a build server: JUnit's XML, which it lists test by test, and Markdown for the job's page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+from xml.etree import ElementTree
+
+from veilmeter.core.text import clean, markdown_text
+from veilmeter.results.gate import Gate
+from veilmeter.results.limits import LimitCheck, named_group
+from veilmeter.results.model import Results
+
+SUITE = "veilmeter gate"
+Outcome = Literal["passed", "failure", "error", "skipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class JobCase:
+    """One thing that was checked: `kind` is limits, trust, baseline or gate."""
+
+    kind: str
+    name: str
+    outcome: Outcome
+    message: str = ""
+
+
+def cases_of(outcome: Gate) -> list[JobCase]:
+    """Every limit, doubt, open check and worsening as a case of its own."""
+    cases = [
+        JobCase("limits", check.title, "passed" if check.holds else "failure", f"{check.found}{check.remark}")
+        for check in outcome.limits
+    ]
+    cases += [
+        JobCase("trust", text, "skipped" if outcome.even_if_doubted else "failure", text) for text in outcome.doubts
+    ]
+    cases += [
+        JobCase("trust", text, "failure" if outcome.trustworthy else "skipped", text) for text in outcome.open_questions
+    ]
+    if not outcome.doubts and not outcome.open_questions:
+        cases.append(JobCase("trust", "the assessment does not doubt itself", "passed"))
+    if outcome.baseline is not None:
+        cases += [JobCase("baseline", found.title, "failure", str(found)) for found in outcome.baseline.worse]
+        if not outcome.baseline.worse:
+            cases.append(JobCase("baseline", "nothing is surely worse", "passed", outcome.baseline.sentence))
+    return cases
+
+
+def junit(outcome: Gate | Exception) -> str:
+    """JUnit's XML; an exception is a gate that could not be checked, so that no earlier file speaks for this run."""
+    cases = [JobCase("gate", "could not be checked", "error", str(outcome))]
+    if isinstance(outcome, Gate):
+        cases = cases_of(outcome)
+    counts = {
+        name: str(sum(case.outcome == kind for case in cases))
+        for name, kind in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped"))
+    }
+    counts["tests"] = str(len(cases))
+    root = ElementTree.Element("testsuites", counts)
+    suite = ElementTree.SubElement(root, "testsuite", {"name": SUITE, **counts})
+    for case in cases:
+        element = ElementTree.SubElement(
+            suite, "testcase", classname=f"veilmeter.{case.kind}", name=clean(case.name), time="0"
+        )
+        if case.outcome == "passed":
+            ElementTree.SubElement(element, "system-out").text = clean(case.message)
+        else:
+            ElementTree.SubElement(element, case.outcome, message=clean(case.message))
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def summary(outcome: Gate | Exception, results: Results | None) -> str:
+    """Markdown for the page of a job: passed or not and why, then everything that was checked."""
+    if not isinstance(outcome, Gate) or results is None:
+        return f"## Privacy gate: could not be checked\n\n{markdown_text(outcome)}\n"
+    verdict = results.verdict
+    lines = [f"## Privacy gate: {'passed' if outcome.passed else 'failed'}", ""]
+    lines += [f"**{markdown_text(results.title)}**: {markdown_text(verdict.headline)}", ""]
+    if outcome.limits:
+        lines += ["| limit | outcome | figure that decides | whose |", "|---|---|---|---|"]
+        lines += [_limit_row(check) for check in outcome.limits]
+        lines += ["", markdown_text(f"Checked: {outcome.scope}."), ""]
+    if outcome.doubts:
+        accepted = " (accepted)" if outcome.even_if_doubted else ""
+        lines += [f"### What the assessment doubts{accepted}", "", *_items(outcome.doubts), ""]
+    if outcome.open_questions:
+        lines += ["### What could not be checked", "", *_items(outcome.open_questions), ""]
+    lines += _baseline(outcome)
+    if outcome.not_run:
+        lines += [markdown_text(f"Attackers that were not run: {', '.join(outcome.not_run)}."), ""]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _limit_row(check: LimitCheck) -> str:
+    estimate = check.candidate.estimate
+    figure = f"{estimate.format_value()} {estimate.format_interval() or '(no interval)'}"
+    whose = ", ".join([check.where, *named_group(check.group)]) + check.remark
+    word = "holds" if check.holds else "**broken**"
+    return f"| {markdown_text(check.title)} | {word} | {markdown_text(figure)} | {markdown_text(whose)} |"
+
+
+def _baseline(outcome: Gate) -> list[str]:
+    found = outcome.baseline
+    if found is None:
+        return []
+    lines = ["### Against the baseline", "", markdown_text(found.sentence), ""]
+    if found.worse:
+        lines += ["| surely worse | before | now | difference |", "|---|---:|---:|---:|"]
+        for worse in found.worse:
+            difference = f"{worse.difference.format_value()} {worse.difference.format_interval()}"
+            cells = (worse.title, worse.before.format_value(), worse.now.format_value(), difference)
+            lines.append("| " + " | ".join(markdown_text(cell) for cell in cells) + " |")
+        lines.append("")
+    return lines + ([*_items(found.remarks), ""] if found.remarks else [])
+
+
+def _items(texts: tuple[str, ...]) -> list[str]:
+    return [f"- {markdown_text(text)}" for text in texts]
