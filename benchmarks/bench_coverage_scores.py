@@ -85,7 +85,7 @@ def exceeded(*, people: int, utterances: int, likeness: float, samples: int, see
 def main(samples: int = 100) -> None:
     print(f"coverage of nominal 95 % intervals, {samples} samples each (standard error 2 points); truth in brackets")
     print(f"{'people':>7} {'utterances':>10}   " + "   ".join(f"{name:>18}" for name in MEASURES))
-    for people, utterances, distance in [(16, 20, 2.0), (16, 20, 0.3), (30, 10, 0.7), (50, 6, 1.5)]:
+    for people, utterances, distance in [(16, 20, 2.0), (16, 20, 0.3), (30, 10, 0.7), (50, 6, 1.5), (300, 3, 1.5)]:
         start = time.perf_counter()
         found = coverage(people=people, utterances=utterances, distance=distance, samples=samples, resamples=200)
         right = truth(distance)

@@ -13,7 +13,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import clustered_error, t_quantile
 from veilmeter.core.parquet_bounds import refuse_expansion, texts
 from veilmeter.data.scores import Scores, encode
-from veilmeter.metrics.scores.resampling import Replicates
+from veilmeter.metrics.scores.resampling import Replicates, shared_draws
 from veilmeter.metrics.scores.summary import prepare, replicates_of, shape_of
 from veilmeter.results.model import LinkedPerson, Results
 from veilmeter.results.run_folder import table_of
@@ -64,7 +64,8 @@ def _of_links(first: Sequence[LinkedPerson], second: Sequence[LinkedPerson], val
 def _of_replicates(first: Replicates, second: Replicates, name: str, value: float) -> Interval | None:
     """Student's t with the error of the difference: the bootstrap's, and the jackknife's where a measure is fitted to
     the trials it measures, as resamples that repeat people are fitted even closer."""
-    drawn = np.asarray(second.samples[name]) - np.asarray(first.samples[name])
+    of_second, of_first = shared_draws([second, first], name)
+    drawn = of_second - of_first
     error = float(drawn[np.isfinite(drawn)].std(ddof=1)) if np.isfinite(drawn).sum() > 1 else np.inf
     if shape_of(name).overfits and name in first.left_out and name in second.left_out:
         others = np.asarray(second.left_out[name]) - np.asarray(first.left_out[name])

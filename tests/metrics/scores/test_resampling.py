@@ -16,8 +16,9 @@ from veilmeter.metrics.legal import ranks
 from veilmeter.metrics.legal.linkability import linkability
 from veilmeter.metrics.legal.ranks import rank_estimates
 from veilmeter.metrics.scores import resampling
+from veilmeter.metrics.scores.resampling import shared_draws
 from veilmeter.metrics.scores.score_sets import compared
-from veilmeter.metrics.scores.summary import measure_scores
+from veilmeter.metrics.scores.summary import measure_scores, prepare, replicates_of
 from veilmeter.metrics.similarity import spread as similarity_spread
 from veilmeter.metrics.similarity.matrices import similarity
 
@@ -67,8 +68,8 @@ def everything(engine: Engine | None) -> dict[str, Any]:
     clear, veiled = voices(2, 3, 0.5), voices(3, 3, 2.0)
     found = similarity(clear.vectors, veiled.vectors, list(clear.speakers), spreads=True, engine=engine)
     return {
-        "page": measure_scores(sets[1], resamples=150, engine=engine),
-        "compared": compared(*sets, resamples=150, engine=engine),
+        "page": measure_scores(sets[1], resamples=90, engine=engine),
+        "compared": compared(*sets, resamples=90, engine=engine),
         "ranks": rank_estimates(link, engine=engine),
         "similarity": {kind: [a.tobytes() for a in (s.without, s.without_log, s.chance, s.chance_log)]
                        for kind, s in found.spreads.items()},
@@ -123,3 +124,13 @@ def test_of_very_many_impostors_a_part_gives_the_same_interval(monkeypatch: pyte
         assert part[name].value == whole[name].value
         width = whole[name].interval[1] - whole[name].interval[0]
         assert part[name].interval == pytest.approx(whole[name].interval, abs=0.15 * width)
+
+
+def test_sets_of_different_sizes_are_compared_by_the_draws_they_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    few, many = trials(0, 1.5, each=2), trials(1, 1.0, each=5)
+    monkeypatch.setattr(resampling, "MANY_TRIALS", len(few))
+    monkeypatch.setattr(resampling, "FEWEST", 60)
+    spreads = [replicates_of(s, prepare(s.targets, s.impostors), 150, 0) for s in (few, many)]
+    assert [len(spread.samples["eer"]) for spread in spreads] == [150, 60]
+    assert [len(drawn) for drawn in shared_draws(spreads, "eer")] == [60, 60]
+    assert compared(many, few, few, resamples=150)["g_d_ece"].interval is not None

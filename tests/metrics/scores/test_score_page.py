@@ -16,11 +16,12 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import t_quantile
 from veilmeter.data.scores import Scores, read_scores
 from veilmeter.metrics.calibration import group
-from veilmeter.metrics.scores import resampling, verification, zebra
+from veilmeter.metrics.scores import resampling, trial_weights, verification, zebra
 from veilmeter.metrics.scores.null import null_levels
 from veilmeter.metrics.scores.resampling import Shape, interval
 from veilmeter.metrics.scores.score_sets import calibrated_on, compared, per_speaker
 from veilmeter.metrics.scores.summary import NAMES, measure_scores, prepare, values
+from veilmeter.metrics.scores.trial_weights import layout
 
 TOLERANCES = {"d_ece": 1e-5, "l_w": 1e-4, "cllr": 1e-3, "min_cllr": 1e-4, "eer": 0.01, "d_sys": 1e-5}
 IN_REFERENCE = {"d_ece": "d_ece_bits", "eer": "rocch_eer_percent"}
@@ -161,15 +162,17 @@ def test_an_increasing_map_changes_nothing_but_costs(t: list[float], n: list[flo
 def test_weights_are_repeated_trials(t: list[float], n: list[float], seed: int) -> None:
     """Whole weights give the same as trials written out as often as they weigh."""
     rng = np.random.default_rng(seed)
-    scores = Scores.from_arrays(t, n)
+    each = np.arange(len(t) + len(n))  # every trial is of a person of its own
+    scores = Scores(np.array([*t, *n]), each < len(t), each, each)
     data = prepare(scores.targets, scores.impostors)
     edges = verification.d_sys_edges(data.targets, data.impostors)
-    place = resampling.layout(scores, group(data.targets, data.impostors), edges)
+    place = layout(scores, len(each), group(data.targets, data.impostors), edges)
     wt, wn = rng.integers(0, 3, len(t)), rng.integers(0, 3, len(n))
     wt[0], wn[0] = 1, 1
+    drawn = np.concatenate([wt, wn])[:, None].astype(float)
     for method in ("rocch", "interpolated"):
-        found = resampling.statistics(place, wt[:, None].astype(float), wn[:, None].astype(float), method)
-        repeated = prepare(np.repeat(np.sort(t), wt), np.repeat(np.sort(n), wn))
+        found = resampling.statistics(place.targets.drawn(drawn), place.impostors.drawn(drawn), method)
+        repeated = prepare(np.repeat(t, wt), np.repeat(n, wn))
         expected = values(repeated, method)
         for name in set(NAMES) - {"d_sys"}:
             assert found[name][0] == pytest.approx(expected[name], abs=1e-9), name
@@ -181,13 +184,12 @@ def test_weights_are_repeated_trials(t: list[float], n: list[float], seed: int) 
 def test_people_are_drawn_with_their_trials_on_both_sides() -> None:
     scores = correlated(np.random.default_rng(1), 5, 2, 1.0)
     data = prepare(scores.targets, scores.impostors)
-    place = resampling.layout(
-        scores, group(data.targets, data.impostors), verification.d_sys_edges(data.targets, data.impostors)
-    )
+    edges = verification.d_sys_edges(data.targets, data.impostors)
+    place = layout(scores, 5, group(data.targets, data.impostors), edges)
     drawn = np.array([[2.0], [0.0], [1.0], [1.0], [1.0]])
-    wt, wn = (resampling.by_person(cells, drawn) for cells in (place.target_cells, place.impostor_cells))
-    assert wt.sum() == 2 * 5  # a target trial counts as often as its person, not squared
-    assert wn.sum() == 2 * (5 * 5 - (4 + 0 + 1 + 1 + 1))
+    for sums in (place.targets.drawn(drawn).groups, place.targets.drawn(drawn).bins):
+        assert sums.sum() == 2 * 5  # a target trial counts as often as its person, not squared
+    assert place.impostors.drawn(drawn).groups.sum() == 2 * (5 * 5 - (4 + 0 + 1 + 1 + 1))
     same = resampling.replicates(
         scores, group(data.targets, data.impostors), np.linspace(-9, 9, 5), resamples=60, seed=3
     )
@@ -196,6 +198,18 @@ def test_people_are_drawn_with_their_trials_on_both_sides() -> None:
     )
     assert (same.samples["d_ece"] == again.samples["d_ece"]).all()
     assert same.clusters == 5
+
+
+def test_leaving_each_person_out_is_drawing_everybody_else() -> None:
+    scores = correlated(np.random.default_rng(1), 6, 3, 1.0)
+    data = prepare(scores.targets, scores.impostors)
+    edges = verification.d_sys_edges(data.targets, data.impostors)
+    place = layout(scores, 6, group(data.targets, data.impostors), edges)
+    for cells in (place.targets, place.impostors):
+        left_out, others = cells.without_each(), cells.drawn(1 - np.eye(6))
+        np.testing.assert_array_equal(left_out.groups, others.groups)
+        np.testing.assert_array_equal(left_out.bins, others.bins)
+        np.testing.assert_allclose(left_out.cost, others.cost)
 
 
 def test_names_decide_the_draw_not_the_order_of_the_file() -> None:
@@ -218,7 +232,7 @@ def test_coarse_groups_change_next_to_nothing(monkeypatch: pytest.MonkeyPatch) -
     rng = np.random.default_rng(5)
     scores = correlated(rng, 12, 20, 1.2)
     fine = measure_scores(scores, resamples=60)
-    monkeypatch.setattr(resampling, "MOST_GROUPS", 300)
+    monkeypatch.setattr(trial_weights, "MOST_GROUPS", 300)
     coarse = measure_scores(scores, resamples=60)
     for name in ("eer", "d_ece", "min_cllr"):
         np.testing.assert_allclose(coarse[name].interval, fine[name].interval, rtol=0.08)

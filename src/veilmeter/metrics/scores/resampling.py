@@ -16,112 +16,27 @@ from numpy.typing import NDArray
 from veilmeter.core.engine import Engine, engine_for, ordered, stretches
 from veilmeter.core.intervals import drawn_people, t_quantile, wilson
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.calibration import Groups, pool_starts, softplus
+from veilmeter.metrics.calibration import Groups, pool_starts
 from veilmeter.metrics.scores import verification
 from veilmeter.metrics.scores.blocks import values_of_blocks
+from veilmeter.metrics.scores.trial_weights import TrialPlaces, WeightSums, layout
 
 Floats = NDArray[np.float64]
 MOST_LEFT_OUT = 300  # people up to which bootstrap and jackknife may differ enough to look at both
 MOST_IMPOSTORS = 300_000  # what people differ in dwarfs what more trials of the same people would add to an interval
-MOST_GROUPS = 4096  # finer groups would not change a replicate in the digits that an interval shows
-WORTH_SENDING = 200_000_000  # weights of trials in all replicates, three seconds' work: less is done here at once
+MANY_TRIALS, FEWEST = 60_000, 200  # trials from which fewer resamples do, and how few at least
+AT_ONCE = 40  # replicates whose sums are held at a time
+WORTH_SENDING = 500_000_000  # weights of trials in all replicates, three seconds' work: less is done here at once
 
 
-@dataclass(frozen=True, eq=False)
-class TrialPlaces:
-    """Where the sorted trials of both classes fall: groups, bins of D_sys, costs, and the people of each trial."""
-
-    groups: Groups
-    target_cells: _Cells
-    impostor_cells: _Cells
-    bins: int
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Cells:
-    """Trials of one class in rising order: their people, the starts of the groups and bins they fill, their cost."""
-
-    enrol: NDArray[np.int64]
-    test: NDArray[np.int64]
-    starts: NDArray[np.intp]
-    groups: NDArray[np.intp]
-    bin_starts: NDArray[np.intp]
-    bins: NDArray[np.intp]
-    costs: Floats
-
-    def __len__(self) -> int:
-        return len(self.costs)
-
-
-def layout(scores: Scores, groups: Groups, edges: Floats) -> TrialPlaces:
-    """Prepare the trials of `scores`, whose speakers are known, for reweighting."""
-    coarse = _coarser(groups)
-    cells = []
-    for values, rows, sign in [
-        (scores.targets, np.flatnonzero(scores.is_target), -1.0),
-        (scores.impostors, np.flatnonzero(~scores.is_target), 1.0),
-    ]:
-        order = np.argsort(values, kind="stable")
-        ordered = values[order]
-        rows = rows[order]
-        nobody = np.zeros(len(rows), np.int64)
-        enrol = nobody if scores.enrol_speaker is None else scores.enrol_speaker[rows]
-        test = nobody if scores.test_speaker is None else scores.test_speaker[rows]
-        starts, filled = _runs(np.searchsorted(coarse.upper, ordered, side="left"))
-        in_bin = np.clip(np.searchsorted(edges, ordered, side="right") - 1, 0, len(edges) - 2)
-        cells.append(_Cells(enrol, test, starts, filled, *_runs(in_bin), softplus(sign * ordered)))
-    return TrialPlaces(coarse, cells[0], cells[1], len(edges) - 1)
-
-
-def _runs(numbers: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Where each run of equal numbers starts, and its number."""
-    starts = np.flatnonzero(np.concatenate([[True], numbers[1:] != numbers[:-1]]))
-    return starts, numbers[starts]
-
-
-def _coarser(groups: Groups) -> Groups:
-    if len(groups.targets) <= MOST_GROUPS:
-        return groups
-    # Equal shares of both classes, so that rare targets keep their resolution.
-    done = np.cumsum(groups.targets) / groups.targets.sum() + np.cumsum(groups.impostors) / groups.impostors.sum()
-    bucket = np.minimum((done * (MOST_GROUPS / 2)).astype(np.intp), MOST_GROUPS - 1)
-    starts, _ = _runs(bucket)
-    last = np.append(starts[1:], len(bucket)) - 1
-    return Groups(
-        groups.lower[starts],
-        groups.upper[last],
-        np.add.reduceat(groups.targets, starts),
-        np.add.reduceat(groups.impostors, starts),
-    )
-
-
-def by_person(cells: _Cells, drawn: Floats) -> Floats:
-    """Weights (trials x resamples) from how often each person was drawn (people x resamples).
-
-    In a target trial both sides are one person: drawing somebody twice gives their trials twice, not four times.
-    """
-    weights = drawn[cells.enrol]
-    other = cells.enrol != cells.test
-    if other.all():
-        weights *= drawn[cells.test]
-    elif other.any():
-        weights[other] *= drawn[cells.test[other]]
-    return weights
-
-
-def statistics(
-    place: TrialPlaces, target_weights: Floats, impostor_weights: Floats, eer_method: str
-) -> dict[str, Floats]:
-    """Every measure for each column of weights; NaN where a class got no weight."""
-    t = _summed(target_weights, place.target_cells.starts, place.target_cells.groups, len(place.groups.targets))
-    n = _summed(impostor_weights, place.impostor_cells.starts, place.impostor_cells.groups, len(place.groups.targets))
+def statistics(targets: WeightSums, impostors: WeightSums, eer_method: str) -> dict[str, Floats]:
+    """Every measure for each column of sums; NaN where a class got no weight."""
+    t, n = targets.groups, impostors.groups
     out = values_of_groups(t, n, eer_method)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        up = place.target_cells.costs @ target_weights / t.sum(0)
-        down = place.impostor_cells.costs @ impostor_weights / n.sum(0)
-    out["cllr"] = (up + down) / (2 * np.log(2))
+        out["cllr"] = (targets.cost / t.sum(0) + impostors.cost / n.sum(0)) / (2 * np.log(2))
     out["calibration_loss"] = out["cllr"] - out["min_cllr"]
-    out["d_sys"] = _d_sys(place, target_weights, impostor_weights)
+    out["d_sys"] = verification.d_sys_of_counts(targets.bins, impostors.bins)
     return out
 
 
@@ -168,18 +83,6 @@ def _roc_eers(false: Floats, miss: Floats, method: str) -> Floats:
     return np.asarray(100 * (x0 + share * (x1 - x0)))
 
 
-def _summed(weights: Floats, starts: NDArray[np.intp], cells: NDArray[np.intp], count: int) -> Floats:
-    out = np.zeros((count, weights.shape[1]))
-    out[cells] = np.add.reduceat(weights, starts, axis=0)
-    return out
-
-
-def _d_sys(place: TrialPlaces, target_weights: Floats, impostor_weights: Floats) -> Floats:
-    t = _summed(target_weights, place.target_cells.bin_starts, place.target_cells.bins, place.bins)
-    n = _summed(impostor_weights, place.impostor_cells.bin_starts, place.impostor_cells.bins, place.bins)
-    return verification.d_sys_of_counts(t, n)
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class Replicates:
     """Bootstrap replicates by measure, of how many clusters, what the clusters are, and values with one left out."""
@@ -197,6 +100,12 @@ class Replicates:
         return interval(
             value, self.samples[name] + moved, self.clusters, shape, None if others is None else others + moved
         )
+
+
+def shared_draws(spreads: Sequence[Replicates], name: str) -> list[Floats]:
+    """The replicates of one measure for which all sets drew the same people: larger sets have fewer resamples."""
+    count = min(len(spread.samples[name]) for spread in spreads)
+    return [spread.samples[name][:count] for spread in spreads]
 
 
 def people_of(scores: Scores) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
@@ -232,24 +141,29 @@ def replicates(
     enrol, test, people = people_of(scores)
     known = scores.enrol_speaker is not None
     kept = _thinned(scores.is_target, seed)
-    place = layout(Scores(scores.values[kept], scores.is_target[kept], enrol[kept], test[kept]), groups, edges)
-    rounds = max(50, min(resamples, 3_000_000_000 // len(kept)))  # of many millions of targets fewer will do
-    chunk = int(np.clip(4_000_000 // len(kept), 1, 64))
+    trials = Scores(scores.values[kept], scores.is_target[kept], enrol[kept], test[kept])
+    place = layout(trials, people, groups, edges)
+    rounds = enough_resamples(resamples, len(kept))
     runner = engine_for(engine, rounds * len(kept) >= WORTH_SENDING)
-    work = _Work(place, people, seed, chunk, eer_method)
-
-    def measured(first: int, count: int) -> dict[str, Floats]:
-        parts = ordered(runner, _measure, work.split(first, count, runner.workers))
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
+    parts = ordered(runner, _measure, _Work(place, seed, eer_method).split(rounds, runner.workers))
+    samples = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     others: dict[str, Floats] = {}
     if people <= MOST_LEFT_OUT:
-        others = measured(-people, people)
+        others = statistics(place.targets.without_each(), place.impostors.without_each(), eer_method)
     coarse: dict[str, float] = {}
     if len(place.groups.targets) < len(groups.targets) or len(kept) < len(scores):
         everybody = np.ones((people, 1))
         coarse = {name: float(column[0]) for name, column in _of_draws(place, everybody, eer_method).items()}
-    return Replicates(measured(0, rounds), people, "speakers" if known else "trials", others, coarse)
+    return Replicates(samples, people, "speakers" if known else "trials", others, coarse)
+
+
+def enough_resamples(wanted: int, trials: int) -> int:
+    """Of many trials fewer resamples: an interval needs their mean and spread, and 200 tell the spread to 5 %.
+
+    >>> enough_resamples(1000, 20_000), enough_resamples(1000, 300_000), enough_resamples(50, 300_000)
+    (1000, 200, 50)
+    """
+    return min(wanted, max(FEWEST, wanted * MANY_TRIALS // max(1, trials)))
 
 
 def _thinned(is_target: NDArray[np.bool_], seed: int) -> NDArray[np.intp]:
@@ -263,41 +177,33 @@ def _thinned(is_target: NDArray[np.bool_], seed: int) -> NDArray[np.intp]:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Work:
-    """Replicates to measure, `chunk` at a time: the numbers from 0 are draws, -1 to -people leave somebody out.
-
-    What a chunk gives does not depend on who measures it, nor on the chunks beside it.
-    """
+    """Replicates to measure, some at a time: what they give depends neither on who measures them nor on the others."""
 
     place: TrialPlaces
-    people: int
     seed: int
-    chunk: int
     eer_method: str
     chunks: Sequence[range] = ()
 
-    def split(self, first: int, count: int, workers: int) -> list[_Work]:
+    def split(self, count: int, workers: int) -> list[_Work]:
         """A stretch of chunks for each worker, which gets the trials once."""
-        chunks = [range(i, min(i + self.chunk, first + count)) for i in range(first, first + count, self.chunk)]
+        chunks = [range(i, min(i + AT_ONCE, count)) for i in range(0, count, AT_ONCE)]
         return [replace(self, chunks=chunks[part.start : part.stop]) for part in stretches(len(chunks), workers)]
-
-    def drawn(self, numbers: range) -> Floats:
-        """How often each person is drawn (people x replicates)."""
-        if numbers.start < 0:
-            return np.asarray(np.arange(-self.people, 0)[:, None] != np.array(numbers), np.float64)
-        return drawn_people(self.seed, self.people, numbers)
 
 
 def _measure(work: _Work) -> dict[str, Floats]:
     """The engine's task: every measure of every replicate of these chunks."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+    people = work.place.targets.people
     with threadpool_limits(1):  # sums in one order, whatever the machine
-        parts = [_of_draws(work.place, work.drawn(numbers), work.eer_method) for numbers in work.chunks]
+        parts = [
+            _of_draws(work.place, drawn_people(work.seed, people, numbers), work.eer_method) for numbers in work.chunks
+        ]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _of_draws(place: TrialPlaces, drawn: Floats, eer_method: str) -> dict[str, Floats]:
-    return statistics(place, by_person(place.target_cells, drawn), by_person(place.impostor_cells, drawn), eer_method)
+    return statistics(place.targets.drawn(drawn), place.impostors.drawn(drawn), eer_method)
 
 
 def trial_means(scores: Scores, costs: Mapping[str, tuple[Floats, Floats]], *, resamples: int, seed: int) -> Replicates:

@@ -91,7 +91,11 @@ def compared(
                 f"the three score sets have different people ({', '.join(map(str, sorted(people)))} of them)",
                 fix="give the scores of the same trials, or --no-intervals",
             )
-        samples = {name: spread.samples for name, spread in spreads.items()}
+        # Sets of different sizes may have different numbers of resamples; those of one number drew the same people.
+        shared = min(len(spread.samples["d_ece"]) for spread in spreads.values())
+        samples = {
+            name: {what: drawn[:shared] for what, drawn in spread.samples.items()} for name, spread in spreads.items()
+        }
         replicated = {key: np.asarray(column, np.float64) for key, column in asdict(_normalized(samples)).items()}
         together = Replicates(replicated, people.pop(), spreads["oo"].unit)
     chance = _chance(points, nulls)

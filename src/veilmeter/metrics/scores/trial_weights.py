@@ -1,0 +1,148 @@
+"""Trials reweighted by how often their people were drawn, summed where the measures need sums.
+
+The trials of a class are sorted once. A measure needs no more than the sum of the weights in each group of the
+calibration and in each bin of D_sys, and the weighted cost: a replicate reads each trial once and sorts nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.data.scores import Scores
+from veilmeter.metrics.calibration import Groups, softplus
+
+Floats = NDArray[np.float64]
+MOST_GROUPS = 4096  # finer groups would not change a replicate in the digits that an interval shows
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class WeightSums:
+    """Of one class, a column per replicate: the weight in each group and bin, and the cost."""
+
+    groups: Floats
+    bins: Floats
+    cost: Floats
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TrialCells:
+    """Trials of one class in rising order: their two people, and the runs of trials that share a group and a bin.
+
+    In a target trial both sides are one person: drawing somebody twice gives their trials twice, not four times. Its
+    second person is nobody, whose number is that of the people and whose weight is always one.
+    """
+
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+    people: int
+    starts: NDArray[np.intp]
+    groups: NDArray[np.intp]
+    bins: NDArray[np.intp]
+    counts: tuple[int, int]  # of groups and bins
+    costs: Floats
+
+    def __len__(self) -> int:
+        return len(self.costs)
+
+    def drawn(self, drawn: Floats) -> WeightSums:
+        """From how often each person was drawn (people x replicates)."""
+        replicates = drawn.shape[1]
+        sums, cost = np.empty((len(self.starts), replicates)), np.empty(replicates)
+        weight_of = np.ones(self.people + 1)
+        weights, others = np.empty(len(self)), np.empty(len(self))
+        for column in range(replicates):
+            weight_of[: self.people] = drawn[:, column]
+            # With an unchecked mode `take` writes into `out` directly; the numbers are ours and always in range.
+            np.take(weight_of, self.first, out=weights, mode="clip")
+            weights *= np.take(weight_of, self.second, out=others, mode="clip")
+            sums[:, column] = np.add.reduceat(weights, self.starts)
+            cost[column] = self.costs @ weights
+        return self._gathered(sums, cost)
+
+    def without_each(self) -> WeightSums:
+        """Everybody's trials but those of one person: a column for each person, in one pass over the trials."""
+        runs = np.repeat(np.arange(len(self.starts)), np.diff(self.starts, append=len(self)))
+        theirs = np.zeros((self.people + 1, len(self.starts)))
+        cost = np.zeros(self.people + 1)
+        for side in (self.first, self.second):
+            theirs += np.bincount(side * len(self.starts) + runs, minlength=theirs.size).reshape(theirs.shape)
+            cost += np.bincount(side, self.costs, minlength=len(cost))
+        everybody = np.diff(self.starts, append=len(self)).astype(np.float64)
+        return self._gathered(everybody[:, None] - theirs[:-1].T, self.costs.sum() - cost[:-1])
+
+    def _gathered(self, sums: Floats, cost: Floats) -> WeightSums:
+        groups, bins = (
+            _summed(sums, cells, count) for cells, count in zip((self.groups, self.bins), self.counts, strict=True)
+        )
+        return WeightSums(groups, bins, cost)
+
+
+@dataclass(frozen=True, eq=False)
+class TrialPlaces:
+    """Where the trials of both classes fall; `groups` are those of the calibration, or fewer."""
+
+    groups: Groups
+    targets: TrialCells
+    impostors: TrialCells
+
+
+def layout(scores: Scores, people: int, groups: Groups, edges: Floats) -> TrialPlaces:
+    """Prepare the trials of `scores`, whose people have the numbers 0 to `people` - 1, for reweighting."""
+    coarse = _coarser(groups)
+    assert scores.enrol_speaker is not None
+    assert scores.test_speaker is not None
+    cells = []
+    for values, rows, sign in [
+        (scores.targets, np.flatnonzero(scores.is_target), -1.0),
+        (scores.impostors, np.flatnonzero(~scores.is_target), 1.0),
+    ]:
+        order = np.argsort(values, kind="stable")
+        ordered, rows = values[order], rows[order]
+        first, second = scores.enrol_speaker[rows], scores.test_speaker[rows]
+        in_group = np.searchsorted(coarse.upper, ordered, side="left")
+        in_bin = np.clip(np.searchsorted(edges, ordered, side="right") - 1, 0, len(edges) - 2)
+        starts = run_starts(in_group * len(edges) + in_bin)
+        cells.append(
+            TrialCells(
+                first=first.astype(np.intp),
+                second=np.where(first == second, people, second).astype(np.intp),
+                people=people,
+                starts=starts,
+                groups=in_group[starts],
+                bins=in_bin[starts],
+                counts=(len(coarse.targets), len(edges) - 1),
+                costs=softplus(sign * ordered),
+            )
+        )
+    return TrialPlaces(coarse, *cells)
+
+
+def run_starts(numbers: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Where each run of equal numbers starts."""
+    return np.flatnonzero(np.concatenate([[True], numbers[1:] != numbers[:-1]]))
+
+
+def _summed(sums: Floats, cells: NDArray[np.intp], count: int) -> Floats:
+    """Rows of the same cell added up, as row number `cell` of `count` rows."""
+    out = np.zeros((count, sums.shape[1]))
+    starts = run_starts(cells)
+    out[cells[starts]] = np.add.reduceat(sums, starts, axis=0)
+    return out
+
+
+def _coarser(groups: Groups) -> Groups:
+    if len(groups.targets) <= MOST_GROUPS:
+        return groups
+    # Equal shares of both classes, so that rare targets keep their resolution.
+    done = np.cumsum(groups.targets) / groups.targets.sum() + np.cumsum(groups.impostors) / groups.impostors.sum()
+    starts = run_starts(np.minimum((done * (MOST_GROUPS / 2)).astype(np.intp), MOST_GROUPS - 1))
+    last = np.append(starts[1:], len(groups.targets)) - 1
+    return Groups(
+        groups.lower[starts],
+        groups.upper[last],
+        np.add.reduceat(groups.targets, starts),
+        np.add.reduceat(groups.impostors, starts),
+    )
