@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+
+# One thread of linear algebra in each process of the tests, which are as many as there are cores: more would only wait
+# for each other. Set before numpy and torch are imported; programs that tests start inherit it.
+for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_threads, "1")
+
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
