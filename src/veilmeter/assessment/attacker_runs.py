@@ -69,7 +69,7 @@ def joined_runs(runs: Sequence[AttackerRun], merge: Callable[[Sequence[Embedding
     for run in runs:
         ids = set(run.vectors.utterances)
         for number, other in enumerate(kept):
-            if other.draw == run.draw and not ids & set(other.vectors.utterances):
+            if (other.draw, other.certain) == (run.draw, run.certain) and not ids & set(other.vectors.utterances):
                 kept[number] = replace(other, vectors=merge([other.vectors, run.vectors]))
                 break
         else:

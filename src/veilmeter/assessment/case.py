@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -114,9 +114,7 @@ def attacker_runs(
         same = bool(common) and np.array_equal(
             vectors.of_utterances(common).vectors, released.of_utterances(common).vectors
         )
-        placed.append(
-            AttackerRun(vectors=vectors, draw=run.draw, own=run.own and (made_here or not same), name=run.name)
-        )
+        placed.append(replace(run, vectors=vectors, own=run.own and (made_here or not same)))
     return tuple(placed)
 
 

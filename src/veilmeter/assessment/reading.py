@@ -156,9 +156,18 @@ class Reader:
             role = "attacker_run" if len(given) == 1 else f"attacker_run_{number}"
             speech = self.read(role, place)
             assert speech is not None
-            if draw == "unknown" and isinstance(place, str | Path):
-                draw = draw_in_manifest(place)
-            heard.append((AttackerRun(vectors=speech.embeddings, draw=draw, name=f"run {number}"), speech.corpora))  # type: ignore[arg-type]
+            recorded = draw_in_manifest(place) if isinstance(place, str | Path) else "unknown"
+            run = AttackerRun(
+                vectors=speech.embeddings,
+                draw=draw if recorded == "unknown" else recorded,  # type: ignore[arg-type]
+                name=f"run {number}",
+                certain=recorded != "unknown",
+            )
+            if run.certain and draw not in ("unknown", recorded):
+                self.warnings.append(
+                    f"{place}: it is said to draw per {draw}, but its manifest says per {recorded}, which counts"
+                )
+            heard.append((run, speech.corpora))
         runs = joined_runs([run for run, _ in heard], merge)
         if len(runs) == len(heard):
             return [HeardRun(run, corpora) for run, (_, corpora) in zip(runs, heard, strict=True)]
@@ -185,7 +194,7 @@ class Reader:
             speech = self.read(f"attacker_run_{number}", copies)
             assert speech is not None
             draw = draws[0] if len(set(draws)) == 1 else "unknown"
-            run = AttackerRun(vectors=speech.embeddings, draw=draw, name=f"run {number}")
+            run = AttackerRun(vectors=speech.embeddings, draw=draw, name=f"run {number}", certain=draw != "unknown")
             heard.append(HeardRun(run, speech.corpora))
         return heard
 

@@ -28,13 +28,15 @@ class AttackerRun:
     """One run of the anonymizer over speech that the attacker has, matched to the originals by utterance.
 
     `draw` is what shares one pseudo-voice: an utterance, or all of a speaker's recordings. `own` is False for the run
-    that was released: its draws are those of the trials, which a real attacker could not make.
+    that was released: its draws are those of the trials, which a real attacker could not make. `certain` says that the
+    draw level is on record (a manifest); what a person says of a run is checked against its data.
     """
 
     vectors: Embeddings
     draw: DrawLevel = "unknown"
     own: bool = True
     name: str = ""
+    certain: bool = False
 
     def __post_init__(self) -> None:
         if self.draw not in get_args(DrawLevel):

@@ -245,16 +245,24 @@ class TestDraws:
         material, _ = World(people=6, each=1).material()
         assert draw_level(material.candidates, material.runs[0].vectors).level == "unknown"
 
-    def test_what_a_run_says_wins_and_a_contradiction_is_said(self) -> None:
-        from dataclasses import replace
-
-        material, _ = World(people=15, kept=0.3).material(("speaker", "speaker"))
+    @pytest.mark.parametrize("runs", [1, 2])
+    def test_a_wrong_flag_does_not_ruin_the_choice(self, runs: int) -> None:
+        material, _ = World(people=15, kept=0.3).material(("speaker",) * runs)
         wrong = tuple(replace(run, draw="utterance", name=f"run {i}") for i, run in enumerate(material.runs))
         levels, remarks = resolved_draws(replace(material, runs=wrong))
-        assert levels == ("utterance", "utterance")
-        assert len(remarks) == 2
-        assert "look drawn by speaker" in remarks[0]
+        assert levels == ("speaker",) * runs
+        assert len(remarks) == runs
+        assert "it is taken for such a run" in remarks[0]
+        recorded = tuple(replace(run, certain=True) for run in wrong)
+        assert resolved_draws(replace(material, runs=recorded)) == (("utterance",) * runs, [])
         silent = tuple(AttackerRun(vectors=run.vectors) for run in material.runs)
         levels, remarks = resolved_draws(replace(material, runs=silent))
-        assert levels == ("speaker", "speaker")
+        assert levels == ("speaker",) * runs
         assert "does not say what one draw covers" in remarks[0]
+
+    def test_a_flag_that_is_too_careful_is_kept_and_said(self) -> None:
+        material, _ = World(people=15, kept=0.3).material(("utterance", "utterance"))
+        careful = tuple(replace(run, draw="speaker") for run in material.runs)
+        levels, remarks = resolved_draws(replace(material, runs=careful))
+        assert levels == ("speaker", "speaker")
+        assert "could choose its methods better" in remarks[0]

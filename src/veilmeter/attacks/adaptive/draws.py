@@ -13,7 +13,7 @@ import numpy as np
 
 from veilmeter.attacks.adaptive.own_data import usable_runs
 from veilmeter.attacks.backends.base import unit64
-from veilmeter.attacks.base import AttackerRun, DrawLevel, Floats, Material, Rows
+from veilmeter.attacks.base import DrawLevel, Floats, Material, Rows
 from veilmeter.data.embeddings import Embeddings
 
 SHARED = 0.15  # the share of what differs between two runs that a speaker's recordings have in common: a shared draw
@@ -84,7 +84,11 @@ def _between_runs(originals: Embeddings, run: Embeddings, other: Embeddings) -> 
 
 
 def resolved_draws(material: Material) -> tuple[tuple[DrawLevel, ...], list[str]]:
-    """Each usable run's level: as it says, else as the data say; and what contradicts."""
+    """Each usable run's level: as it says, else as the data say; and what contradicts.
+
+    A run that is said to draw for every utterance and does not would ruin the attacker's choice, so its data are
+    believed instead, unless its draws are on record.
+    """
     runs = usable_runs(material)
     levels: list[DrawLevel] = []
     remarks = []
@@ -94,19 +98,21 @@ def resolved_draws(material: Material) -> tuple[tuple[DrawLevel, ...], list[str]
         if run.draw == "unknown":
             levels.append("speaker" if tested.level == "unknown" else tested.level)
             remarks.append(f"{name} does not say what one draw covers; by its data, one {levels[-1]}")
+        elif run.certain or tested.level in (run.draw, "unknown"):
+            levels.append(run.draw)
+        elif run.draw == "utterance":
+            levels.append(tested.level)
+            remarks.append(
+                f"{name} is said to draw anew for every utterance, but its recordings look as if one draw covered a "
+                "speaker: it is taken for such a run"
+            )
         else:
             levels.append(run.draw)
-            if _contradicts(run, tested):
-                remarks.append(
-                    f"{name} says that it drew anew for every {run.draw}, but its recordings look drawn by "
-                    f"{tested.level}: if that is so, the attacker's choice of methods is wrong"
-                )
+            remarks.append(
+                f"{name} is said to draw once per speaker, but its recordings look drawn anew for every utterance: if "
+                "that is so, the attacker could choose its methods better"
+            )
     return tuple(levels), remarks
-
-
-def _contradicts(run: AttackerRun, tested: DrawTest) -> bool:
-    """Only the error that ruins the choice, and only where two runs show it: one run alone is a weak witness."""
-    return run.draw == "utterance" and tested.level == "speaker" and tested.compared == "another run"
 
 
 def _common(originals: Embeddings, run: Embeddings) -> tuple[Rows, Rows]:
