@@ -40,7 +40,7 @@ bench: $(STAMP) ## speed as ratios, each measured in one run
 
 fuzz: $(STAMP)  ## broken bytes for every reader, a few minutes in all
 	-$(BIN)/python -m pip install --quiet --only-binary :all: atheris
-	$(BIN)/python tools/fuzz.py
+	$(BIN)/python tools/fuzz.py --guided 5
 
 lock: $(STAMP)  ## requirements-lock.txt: versions and hashes of all that is installed
 	$(BIN)/python tools/lock.py

@@ -1,286 +1,273 @@
-"""`make fuzz`: broken and hostile bytes for every reader, a few minutes in all.
+"""`make fuzz`: broken and hostile input for everything that reads files, with memory and time watched.
 
-Binary readers are fuzzed with atheris, each in a process of its own with limits of time and memory; where atheris is
-not installed, bytes of sound files are changed at random instead. Text readers get lists that hypothesis makes. A
-reader may refuse (`VeilmeterError`) or read; anything else ends the run with the bytes that did it.
+Each reader gets sound files of which one was changed: bytes, words of lists, values of JSON (`tools/fuzzing`). It may
+read them or refuse them (`VeilmeterError`); anything else is a finding, and so is an input that takes more memory or
+time than any file of its size may. Inputs follow from the seed, so that a finding can be repeated.
 
-    python tools/fuzz.py [--seconds 15] [--examples 1000] [READER ...]
+    python tools/fuzz.py [--inputs 2000] [--seed 0] [--guided SECONDS] [--counts FILE] [READER ...]
+
+With `--guided` atheris, where it is installed, chooses inputs by what they reach. `--counts` adds up several calls.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
+import functools
+import importlib.util
+import json
 import os
 import random
-import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+import traceback
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
 
-MEGABYTES = 2048
+from tools.fuzzing.changes import change  # noqa: E402
+from tools.fuzzing.readers import Reader, readers  # noqa: E402
+
+MEGABYTES = 1024  # that one input may add
 SLOWEST = 20  # seconds for one input
+MOST_FINDINGS = 8  # of one reader, then it is left
+INSTRUMENTED = ("veilmeter.data.formats", "veilmeter.results", "veilmeter.core", "veilmeter.attacks")
 
 
-def seed_vectors(folder: Path, suffix: str) -> bytes:
-    from veilmeter.data.embeddings import Embeddings
-    from veilmeter.data.formats.vectors import write_embeddings
-
-    rng = np.random.default_rng(0)
-    ids = [f"s{n % 3}-u{n}" for n in range(9)]
-    voices = Embeddings(
-        rng.standard_normal((9, 4)).astype(np.float32), ids, [i[:2] for i in ids], {"gender": ["f"] * 9}
-    )
-    write_embeddings(voices, folder / f"seed.{suffix}")
-    return (folder / f"seed.{suffix}").read_bytes()
+def peak() -> int:
+    """Megabytes, of this process or of the largest one that it started."""
+    return max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) // 1024
 
 
-def seed_audio(folder: Path, suffix: str) -> bytes:
-    from veilmeter.speech.audio import write_audio
+def look_up_plug_ins_once() -> None:
+    """Which packages are installed does not change here, and looking takes longer than most readers."""
+    from importlib import metadata
 
-    write_audio(folder / f"seed.{suffix}", np.sin(np.arange(9000) / 9) * 0.3)
-    return (folder / f"seed.{suffix}").read_bytes()
-
-
-def seed_plda(folder: Path, suffix: str) -> bytes:
-    def vector(values: np.ndarray) -> bytes:
-        return b"DV \4" + len(values).to_bytes(4, "little") + values.astype("<f8").tobytes()
-
-    matrix = np.eye(3)
-    shape = b"".join(b"\4" + n.to_bytes(4, "little") for n in matrix.shape)
-    middle = b"DM " + shape + matrix.astype("<f8").tobytes()
-    return b"\0B<Plda> " + vector(np.zeros(3)) + middle + vector(np.ones(3)) + b"</Plda> "
+    metadata.entry_points = functools.cache(metadata.entry_points)  # type: ignore[assignment]
 
 
-def seed_map(folder: Path, suffix: str) -> bytes:
-    from veilmeter.attacks.inversion import identity_map
+def fork_instead_of_starting() -> None:
+    """Files that are read in a process of their own get a fork of this one: the same limits, without a new Python."""
+    from veilmeter.core import confined
+    from veilmeter.core.errors import InputError
+    from veilmeter.data.formats import dataset, h5
 
-    identity_map(3).save(folder / "seed.npz")
-    return (folder / "seed.npz").read_bytes()
+    size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
+    def run_forked(function: str, path: Path, arguments: Iterable[str], what: str) -> dict[str, Any]:
+        with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:
+            answer = Path(folder, "answer.json")
+            process = os.fork()
+            if process == 0:
+                try:
+                    limits = [str(5), str(size + confined.MEMORY)]
+                    confined.child([function, str(answer), *limits, str(path), *arguments])
+                finally:
+                    os._exit(0)
+            os.waitpid(process, 0)
+            facts = json.loads(answer.read_text()) if answer.is_file() else {"error": "its library broke off"}
+        if "error" in facts:
+            raise InputError(f"this is no sound {what}: {facts['error']}", path=path)
+        return dict(facts)
 
-def vectors(path: Path) -> object:
-    from veilmeter.data.formats.vectors import load_embeddings
-
-    return load_embeddings(path)
-
-
-def audio(path: Path) -> object:
-    from veilmeter.speech.audio import read_audio
-
-    return read_audio(path, max_seconds=60)
-
-
-def plda(path: Path) -> object:
-    from veilmeter.attacks.backends.kaldi import read_plda
-
-    return read_plda(path)
-
-
-def inversion_map(path: Path) -> object:
-    from veilmeter.attacks.inversion.maps import load_map
-
-    return load_map(path)
+    for module in (dataset, h5):
+        module.run_confined = run_forked  # type: ignore[attr-defined]
 
 
-BINARY: dict[str, tuple[str, Callable[[Path, str], bytes], Callable[[Path], object]]] = {
-    "ark": ("ark", seed_vectors, vectors),
-    "npz": ("npz", seed_vectors, vectors),
-    "parquet": ("parquet", seed_vectors, vectors),
-    "h5": ("h5", seed_vectors, vectors),
-    "wav": ("wav", seed_audio, audio),
-    "flac": ("flac", seed_audio, audio),
-    "plda": ("plda", seed_plda, plda),
-    "map": ("npz", seed_map, inversion_map),
-}
+class Trial:
+    """One reader with its sound files, in a folder of its own."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name, self.reader = name, readers()[name]
+        self.place = folder / "input"
+        shutil.rmtree(self.place, ignore_errors=True)
+        self.place.mkdir()
+        self.reader.make(self.place)
+        self.sound = {
+            str(file.relative_to(self.place)): file.read_bytes() for file in self.place.rglob("*") if file.is_file()
+        }
+        self.changed = sorted(file for file in self.sound if file.endswith(self.reader.changed))
+        self.reader.read(self.place)
+        self._restore(set(self.sound))
+
+    def input(self, number: int, seed: int) -> tuple[str, bytes]:
+        rng = random.Random(f"{self.name} {seed} {number}")
+        file = rng.choice(self.changed)
+        return file, change(self.sound[file], file, rng)
+
+    def once(self, file: str, data: bytes) -> bool:
+        """Whether the input was read; False if it was refused."""
+        from veilmeter.core.errors import VeilmeterError
+
+        (self.place / file).write_bytes(data)
+        if self.reader.seal is not None:
+            self.reader.seal(self.place)
+        signal.alarm(SLOWEST)
+        try:
+            self.reader.read(self.place)
+        except VeilmeterError:
+            return False
+        finally:
+            signal.alarm(0)
+            self._restore({file} if self.reader.seal is None else set(self.sound))
+        return True
+
+    def _restore(self, files: set[str]) -> None:
+        for file in files:
+            (self.place / file).parent.mkdir(parents=True, exist_ok=True)
+            (self.place / file).write_bytes(self.sound[file])
 
 
-READING = ("data.formats.vectors", "data.formats.npz", "data.formats.kaldi", "data.formats.h5", "data.formats.parquet",
-           "speech.audio", "attacks.backends.kaldi", "attacks.inversion.maps")  # fmt: skip
+def fuzz(name: str, folder: Path, first: int, last: int, seed: int) -> None:
+    """In a process of its own. Its progress is on disk before each input, so that whoever started it knows what ended
+    it."""
+    os.environ["VEILMETER_CACHE"] = str(folder / "cache")
+    look_up_plug_ins_once()
+    trial = Trial(name, folder)
+    fork_instead_of_starting()
+    start, known = peak(), set()
+    progress = os.open(folder / "progress", os.O_RDWR | os.O_CREAT, 0o600)
+    for number in range(first, last):
+        os.pwrite(progress, f"{number:12d}{peak():12d}".encode(), 0)
+        file, data = trial.input(number, seed)
+        try:
+            trial.once(file, data)
+        except Exception as error:
+            where = (type(error).__name__, *traceback.extract_tb(error.__traceback__)[-1][:2])
+            if where not in known:
+                known.add(where)
+                report(trial, number, seed, traceback.format_exc())
+        if peak() > start + MEGABYTES:
+            report(trial, number, seed, f"it took {peak():,} MB")
+            start = peak()
+        if len(known) >= MOST_FINDINGS:
+            break
+    os.pwrite(progress, f"{last:12d}{peak():12d}".encode(), 0)
 
 
-def once(read: Callable[[Path], object], file: Path, data: bytes) -> bool:
-    """Whether the bytes were read; False if they were refused."""
-    from veilmeter.core.errors import VeilmeterError
-
-    file.write_bytes(data)
-    try:
-        read(file)
-    except VeilmeterError:
-        return False
-    return True
+def report(trial: Trial, number: int, seed: int, what: str) -> None:
+    file, data = trial.input(number, seed)
+    print(f"FINDING {trial.name!r} input {number} of seed {seed} ({file}):\n{what}\n{data[:300]!r}", flush=True)
 
 
-def fuzz_binary(name: str, seconds: int) -> None:
-    """In a process of its own: runs until the time is over, or ends with what broke the reader."""
-    suffix, seed, read = BINARY[name]
-    try:
-        import atheris
-    except ImportError:
-        atheris = None
-    else:
-        with atheris.instrument_imports(include=["veilmeter"]):  # coverage guides what is tried next
-            for module in READING:
-                importlib.import_module(f"veilmeter.{module}")
-    importlib.import_module("veilmeter.data.formats.h5").SECONDS = 5  # some files keep the library busy for ever
-    base = "/dev/shm" if os.path.isdir("/dev/shm") else None
+def run(name: str, inputs: int, seed: int) -> tuple[int, int, bool]:
+    """How many inputs one reader got, the most memory it took, and whether all went well."""
+    base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="veilmeter-fuzz-", dir=base) as place:
-        folder = Path(place)
-        (folder / "corpus").mkdir()
-        good = seed(folder, suffix)
-        (folder / "corpus" / "seed").write_bytes(good)
-        file = folder / f"input.{suffix}"
-        assert once(read, file, good), f"the reader of {name} refuses a sound file"
-        shutil.rmtree(folder / "meta", ignore_errors=True)
-        if atheris is None:
-            _mutate(read, file, good, seconds)
-            return
-        broke = Path(tempfile.gettempdir(), f"fuzz-{name}-")
-        options = [f"-max_total_time={seconds}", f"-rss_limit_mb={MEGABYTES}", f"-timeout={SLOWEST}", "-max_len=20000",
-                   "-print_final_stats=1", f"-artifact_prefix={broke}"]  # fmt: skip
-        atheris.Setup([sys.argv[0], *options, str(folder / "corpus")], lambda data: once(read, file, data))
-        atheris.Fuzz()
+        first, megabytes, good = 0, 0, True
+        while first < inputs:
+            command = [sys.executable, __file__, "--child", place, "--seed", str(seed), "--first", str(first),
+                       "--inputs", str(inputs), name]  # fmt: skip
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+            good &= "FINDING" not in done.stdout
+            print(done.stdout, end="", flush=True)
+            progress = Path(place, "progress")
+            if not progress.is_file():
+                print(f"{name} could not begin:\n{done.stderr[-3000:]}", flush=True)
+                return 0, 0, False
+            reached, memory = map(int, progress.read_text().split())
+            megabytes = max(megabytes, memory)
+            if done.returncode == 0:
+                return inputs, megabytes, good
+            good = False
+            how = "took too long" if done.returncode == -signal.SIGALRM else f"ended with {done.returncode}"
+            print(
+                f"FINDING {name!r} input {reached} of seed {seed}: the process {how}\n{done.stderr[-500:]}", flush=True
+            )
+            first = reached + 1
+    return inputs, megabytes, good
 
 
-def _mutate(read: Callable[[Path], object], file: Path, good: bytes, seconds: int) -> None:
-    rng = random.Random(0)
-    end, count = time.monotonic() + seconds, 0
-    while time.monotonic() < end:
-        data = bytearray(good)
-        for _ in range(rng.randint(1, 6)):
-            at = rng.randrange(len(data))
-            how = rng.randrange(4)
-            if how == 0:
-                data[at] = rng.choice((0, 255, 127, 128, rng.randrange(256)))
-            elif how == 1:
-                del data[at : at + rng.randint(1, 200)]
-            elif how == 2:
-                data[at:at] = rng.randbytes(rng.randint(1, 30))
-            else:
-                data[at : at + 4] = rng.choice((2**31, 2**32 - 1, 2**31 - 1)).to_bytes(4, "little")
-            data = data or bytearray(b"\0")
-        once(read, file, bytes(data))
-        count += 1
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    print(f"stat::number_of_executed_units: {count}\nstat::peak_rss_mb: {peak}", file=sys.stderr)
+def guided(name: str, folder: Path, seconds: int) -> None:
+    """As atheris leads: inputs that reach new code are changed further. Ends the process."""
+    import atheris
+
+    os.environ["VEILMETER_CACHE"] = str(folder / "cache")
+    with atheris.instrument_imports(include=list(INSTRUMENTED)):
+        trial = Trial(name, folder)
+    fork_instead_of_starting()
+    corpus = folder / "corpus"
+    corpus.mkdir()
+    for number, file in enumerate(trial.changed):
+        (corpus / str(number)).write_bytes(number.to_bytes(1, "little") + trial.sound[file])
+
+    def one_input(data: bytes) -> None:
+        if data:
+            trial.once(trial.changed[data[0] % len(trial.changed)], data[1:])
+
+    options = [f"-max_total_time={seconds}", f"-rss_limit_mb={peak() + MEGABYTES}", f"-timeout={SLOWEST}",
+               "-max_len=20000", "-print_final_stats=1", f"-artifact_prefix={tempfile.gettempdir()}/fuzz-"]  # fmt: skip
+    atheris.Setup([sys.argv[0], *options, str(corpus)], one_input)
+    atheris.Fuzz()
 
 
-WORDS = ["a", "b-1", "target", "nontarget", "1", "0", "-1.5", "nan", "inf", "1e999", "..", "../x.wav", "/etc/passwd",
-         "a.wav", "x |", "| y", "\x1b[31m", "\u202e", "=1", "<b>", "\0", "\ufeff", "client_id", "path", "speaker",
-         "utterance", "gender", '"', "'", "[", "]", "{", "}", "=", "#", "\\", "sentence", "9" * 400]  # fmt: skip
-
-
-def text_readers() -> dict[str, tuple[str, Callable[[Path], object]]]:
-    from veilmeter.anonymizers.manifest import read_manifest
-    from veilmeter.assessment import make_settings, read_results, read_toml
-    from veilmeter.core.engine import _read_config
-    from veilmeter.data.corpus import read_corpus
-    from veilmeter.data.formats.score_stream import stream
-    from veilmeter.data.formats.scores import read_scores
-    from veilmeter.data.formats.trials import read_trials
-    from veilmeter.data.formats.vectors import load_embeddings
-
-    return {
-        "scores": ("scores", lambda p: read_scores(p)),
-        "scores and key": ("scores", lambda p: read_scores(p, p)),
-        "score stream": ("scores", lambda p: list(stream(p, p, size=64))),
-        "trials": ("trials", read_trials),
-        "csv": ("list.csv", read_corpus),
-        "tsv": ("list.tsv", read_corpus),
-        "common voice": ("validated.tsv", lambda p: read_corpus(p.parent, "commonvoice")),
-        "kaldi data": ("wav.scp", lambda p: read_corpus(p.parent, "kaldi")),
-        "voiceprivacy": ("trials", lambda p: read_corpus(p.parent, "vpc")),
-        "librispeech": ("SPEAKERS.TXT", lambda p: read_corpus(p.parent, "librispeech")),
-        "vctk": ("speaker-info.txt", lambda p: read_corpus(p.parent, "vctk")),
-        "scp": ("x.scp", load_embeddings),
-        "toml": ("run.toml", lambda p: make_settings(read_toml(p), where=p)),
-        "yaml": ("slurm.yaml", _read_config),
-        "manifest": ("m.jsonl", read_manifest),
-        "results": ("results.json", read_results),
-    }
-
-
-def fuzz_text(name: str, examples: int) -> int:
-    from hypothesis import HealthCheck, given, settings
-    from hypothesis import strategies as st
-
-    file_name, read = text_readers()[name]
-    words = st.sampled_from(WORDS) | st.text(max_size=8)
-    separators = st.sampled_from([" ", "\t", ",", ";", "|", " = "])
-    lines = st.tuples(separators, st.lists(words, max_size=6)).map(lambda both: both[0].join(both[1]))
-    texts = st.tuples(st.sampled_from(["\n", "\r\n"]), st.lists(lines, max_size=12)).map(
-        lambda both: both[0].join(both[1])
-    )
-    count = 0
+def run_guided(name: str, seconds: int) -> tuple[int, int, bool]:
     with tempfile.TemporaryDirectory(prefix="veilmeter-fuzz-") as place:
-        file = Path(place, "data", file_name)
-        file.parent.mkdir()
-        (file.parent / "a.wav").write_bytes(b"RIFF")
-
-        @settings(
-            max_examples=examples, deadline=SLOWEST * 1000, database=None, suppress_health_check=list(HealthCheck)
-        )
-        @given(texts.map(lambda text: text.encode("utf-8", "surrogatepass")) | st.binary(max_size=300))
-        def broken(data: bytes) -> None:
-            nonlocal count
-            count += 1
-            if file_name == "wav.scp":
-                (file.parent / "utt2spk").write_bytes(data[::-1])
-            once(read, file, data)
-
-        broken()
-    return count
-
-
-def run_binary(name: str, seconds: int) -> tuple[bool, str]:
-    command = [sys.executable, __file__, "--one", name, "--seconds", str(seconds)]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=20 * seconds + 300)
-    found: dict[str, Any] = dict(re.findall(r"stat::(\w+):\s+(\d+)", done.stderr))
-    count, peak = int(found.get("number_of_executed_units", 0)), found.get("peak_rss_mb", "?")
+        command = [sys.executable, __file__, "--child", place, "--guided", str(seconds), name]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    lines = (line.split() for line in done.stderr.splitlines() if line.startswith("stat::"))
+    stats = {words[0]: int(words[-1]) for words in lines}
     if done.returncode:
-        return False, f"BROKE after {count:,} inputs\n{done.stdout[-3000:]}\n{done.stderr[-600:]}"
-    return True, f"{count:,} inputs, at most {peak} MB"
+        print(f"FINDING {name!r}, guided:\n{done.stdout[-3000:]}\n{done.stderr[-1500:]}", flush=True)
+    return stats.get("stat::number_of_executed_units:", 0), stats.get("stat::peak_rss_mb:", 0), not done.returncode
+
+
+def add_counts(path: Path, name: str, reader: Reader, count: int, megabytes: int) -> None:
+    """Adds to the counts in a file: of each reader, of each kind, of all."""
+    counts = json.loads(path.read_text()) if path.is_file() else {"all": 0, "kinds": {}, "readers": {}}
+    counts["all"] += count
+    counts["kinds"][reader.kind] = counts["kinds"].get(reader.kind, 0) + count
+    entry = counts["readers"].setdefault(name, {"inputs": 0, "megabytes": 0})
+    entry["inputs"] += count
+    entry["megabytes"] = max(entry["megabytes"], megabytes)
+    path.write_text(json.dumps(counts, indent=1, sort_keys=True) + "\n")
 
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--seconds", type=int, default=15, help="for each binary reader")
-    options.add_argument("--examples", type=int, default=1000, help="for each text reader")
-    options.add_argument("--one", help=argparse.SUPPRESS)
-    options.add_argument("readers", nargs="*", help="all by default")
+    options.add_argument("--inputs", type=int, default=2000, help="for each reader; slow ones get fewer")
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--guided", type=int, default=0, metavar="SECONDS", help="for each reader, with atheris")
+    options.add_argument("--counts", type=Path, help="a file to add the counts to")
+    options.add_argument("--first", type=int, default=0, help=argparse.SUPPRESS)
+    options.add_argument("--child", type=Path, help=argparse.SUPPRESS)
+    options.add_argument("readers", nargs="*", help="how their names begin; all by default")
     given = options.parse_args()
-    if given.one:
-        fuzz_binary(given.one, given.seconds)
+    if given.child:
+        if given.guided:
+            guided(given.readers[0], given.child, given.guided)
+        fuzz(given.readers[0], given.child, given.first, given.inputs, given.seed)
         return 0
-    good = True
-    for name in BINARY:
-        if not given.readers or name in given.readers:
-            sound, said = run_binary(name, given.seconds)
-            good &= sound
-            print(f"{name:16} {said}", flush=True)
-    for name in text_readers():
-        if not given.readers or name in given.readers:
-            started = time.monotonic()
-            try:
-                count = fuzz_text(name, given.examples)
-            except BaseException as error:
-                if isinstance(error, KeyboardInterrupt):
-                    raise
-                import traceback
+    if given.guided and importlib.util.find_spec("atheris") is None:
+        print("atheris is not installed: inputs are changed by chance alone", flush=True)
+        given.guided = 0
+    with tempfile.TemporaryDirectory(prefix="veilmeter-fuzz-") as shared:
+        os.environ["VEILMETER_FUZZ_RUN"] = shared
+        return fuzz_all(given)
 
-                good = False
-                print(f"{name:16} BROKE", flush=True)
-                traceback.print_exc()
-                continue
-            print(f"{name:16} {count:,} inputs in {time.monotonic() - started:.0f} s", flush=True)
+
+def fuzz_all(given: argparse.Namespace) -> int:
+    total, good = 0, True
+    for name, reader in readers().items():
+        if given.readers and not name.startswith(tuple(given.readers)):
+            continue
+        start = time.monotonic()
+        results = [run(name, max(1, given.inputs // reader.cost), given.seed)]
+        results += [run_guided(name, given.guided)] if given.guided else []
+        count, megabytes = sum(r[0] for r in results), max(r[1] for r in results)
+        good &= all(r[2] for r in results)
+        total += count
+        if given.counts:
+            add_counts(given.counts, name, reader, count, megabytes)
+        print(f"{name:26} {count:9,} inputs, {time.monotonic() - start:6.1f} s, at most {megabytes} MB", flush=True)
+    print(f"{total:,} inputs in all", flush=True)
     return 0 if good else 1
 
 

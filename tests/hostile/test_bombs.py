@@ -9,6 +9,7 @@ import subprocess
 import sys
 import warnings
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -103,6 +104,81 @@ def test_texts_that_repeat_are_kept_once(tmp_path: Path) -> None:
     found = load_embeddings(tmp_path / "a.parquet").embeddings
     assert len({id(text) for text in found.attributes["accent"]}) == 2
     assert found.attributes["accent"][1] == ""
+
+
+def table(rows: int, **columns: object) -> pa.Table:
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.ones(4 * rows, np.float32)), 4)
+    speakers = [f"s{number % 2}" for number in range(rows)]
+    return pa.table({"utterance": [f"u{i}" for i in range(rows)], "speaker": speakers, **columns, "vector": vectors})
+
+
+@pytest.mark.parametrize(
+    ("name", "wrap"),
+    [
+        ("accent", lambda texts: pa.ListArray.from_arrays(pa.array(np.arange(len(texts) + 1), pa.int32()), texts)),
+        ("accent", lambda texts: pa.StructArray.from_arrays([texts], ["inner"])),
+        ("accent", lambda texts: pa.array([b"x" * 100] * len(texts), pa.binary(100))),
+        ("duration", lambda texts: texts),
+    ],
+    ids=["list", "record", "fixed", "duration"],
+)
+def test_texts_where_none_can_be_kept_once(tmp_path: Path, name: str, wrap: Callable[[pa.Array], pa.Array]) -> None:
+    """With 200,000 rows a file of a megabyte took six gigabytes: the type alone is enough to refuse it."""
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 10, pa.int32()), pa.array(["x" * 100]))
+    pq.write_table(table(10, **{name: wrap(texts)}), tmp_path / "a.parquet", store_schema=False)
+    with pytest.raises(InputError, match=f"column '{name}' holds"):
+        load_embeddings(tmp_path / "a.parquet")
+
+
+def zigzag(number: int) -> bytes:
+    """A number as compact Thrift has it."""
+    left, encoded = number << 1, bytearray()
+    while left > 0x7F:
+        encoded.append(left & 0x7F | 0x80)
+        left >>= 7
+    return bytes([*encoded, left])
+
+
+@pytest.mark.parametrize("kind", ["data", "dictionary"])
+def test_the_header_of_a_page_that_claims_two_gigabytes(tmp_path: Path, kind: str) -> None:
+    """The footer is honest; memory is reserved by the header of each page."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(table(300), path, compression="zstd", use_dictionary=kind == "dictionary")
+    column = pq.ParquetFile(path).metadata.row_group(0).column(2)
+    start = column.dictionary_page_offset or column.data_page_offset
+    data = path.read_bytes()
+    own = b"\x15" + zigzag({"data": 0, "dictionary": 2}[kind]) + b"\x15"
+    at = data.index(own, start) + len(own)
+    if kind == "data":
+        honest, size = len(zigzag(column.total_uncompressed_size)), zigzag(2**31 - 1)
+        data = data[:at] + size + data[at + honest :]
+    else:
+        # How many values it has stands in a header of its own: 2**31 of four bytes each.
+        inner = data.index(b"\x4c\x15", at) + 2
+        data = data[:inner] + zigzag(2**31 - 1) + data[inner + 1 :]
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="far more than the file can hold"):
+        load_embeddings(path)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pa.array([["x"]] * 4),
+        pa.array(["x", None, "y", "y"]),
+        pa.array([1, 2, 3, 4]),
+        pa.array([b"\xff"] * 4, pa.binary()),
+    ],
+    ids=["lists", "gaps", "numbers", "bytes"],
+)
+def test_a_table_of_a_run_with_other_columns(tmp_path: Path, texts: pa.Array) -> None:
+    from veilmeter.report.source import read_matrices
+
+    words = pa.array(["OP"] * 4)
+    columns = {"quadrant": words, "row": texts, "column": words, "similarity": np.ones(4)}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet", store_schema=False)
+    with pytest.raises(InputError):
+        read_matrices(tmp_path / "a.parquet")
 
 
 def test_two_arrays_of_one_name(tmp_path: Path) -> None:

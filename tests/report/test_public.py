@@ -20,27 +20,33 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.report import write_report
 from veilmeter.report.compare import write_comparison
 from veilmeter.report.public import TITLE, public
+from veilmeter.report.public_names import Names
 from veilmeter.report.source import reported
 from veilmeter.results.run_folder import read_results, write_results
 
-CANARIES = ("CANARYspeaker", "CANARYutterance", "CANARYfolder", "CANARYuser", "CANARYaccent", "CANARYfile")
+SPEAKER, NUMBER, UTTERANCE, AGE = "CANARYspeaker", "9077104", "5588123", "7741"
+CANARIES = (SPEAKER, NUMBER, UTTERANCE, "CANARYutterance", "CANARYfolder", "CANARYuser", "CANARYaccent", "CANARYfile")
+# Ids that are words, too: nobody can search for these, so that sentences are compared instead.
+WORDS = ("attacker", "people")
+NAMES = (*(f"{SPEAKER}{n:02d}" for n in range(6)), *(f"{NUMBER}{n:02d}" for n in range(4)), *WORDS)
 
 
 def canary_side(side: Embeddings) -> Embeddings:
-    speakers = [f"CANARYspeaker{name}" for name in side.speakers]
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(speakers))}
-    accents = [f"CANARYaccent{numbers[name] % 3}" for name in speakers]
-    ids = [f"CANARYutterance-{name}" for name in side.utterances]
-    return Embeddings(side.vectors, ids, speakers, {"accent": accents, "gender": list(side.attributes["gender"])})
+    numbers = {name: number for number, name in enumerate(NAMES)}
+    accents = [f"CANARYaccent{numbers[name] % 3}" for name in side.speakers]
+    ages = [f"{AGE}{numbers[name] % 2}" for name in side.speakers]
+    ids = [f"{'CANARYutterance-' if n % 2 else UTTERANCE}{name}" for n, name in enumerate(side.utterances)]
+    genders = list(side.attributes["gender"])
+    return Embeddings(side.vectors, ids, side.speakers, {"accent": accents, "age": ages, "gender": genders})
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run in which everything that can have a name has a telling one."""
     folder = tmp_path_factory.mktemp("run")
-    original, protected = (canary_side(side) for side in simulated([f"{n:02d}" for n in range(12)]))
+    original, protected = (canary_side(side) for side in simulated(list(NAMES)))
     measures = ["scores", "similarity", "linkability", "singling-out", "inference"]
-    assess(original, protected, out=folder, lengths=[1], resamples=20, measures=measures, by=["accent"])
+    assess(original, protected, out=folder, lengths=[1], resamples=20, measures=measures, by=["accent", "age"])
     results = read_results(folder)
     place = "/home/CANARYuser/CANARYfolder"
     told = replace(
@@ -52,9 +58,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         extractor={"name": f"onnx:{place}/CANARYfile.onnx", "version": "1", "path": place},
         warnings=(
             "utterance 'CANARYutterance-u3' of CANARYspeaker03 is silent", f"{place}/CANARYfile.wav can't be read",
-            "accent CANARYaccent1: too few people", "2 recordings are short",
+            "accent CANARYaccent1: too few words", f"age {AGE}1: too few words", f"{NUMBER}02 has one recording",
+            f"recording {UTTERANCE}4 is clipped", "attacker has one recording", "2 recordings are short",
         ),
-        remarks=(f"--root {place} had no effect",),
+        remarks=(f"--root {place} had no effect", f"{NUMBER}03 was left out"),
+        checks=(*results.checks, replace(results.checks[0], name="own",
+                sentence=f"Speaker {NUMBER}01 and {SPEAKER}01, '{NUMBER}02', \"people\", 'attacker': age {AGE}0.")),
     )  # fmt: skip
     write_results(folder, told)
     return folder
@@ -84,10 +93,11 @@ def held(path: Path) -> list[str]:
 def test_the_search_finds_what_is_there(run: Path, tmp_path: Path) -> None:
     """A test that can't fail would prove nothing: with ids shown, they are found in every kind of file."""
     assert held(run / "results.json") == list(CANARIES)
+    assert f'"{AGE}1"' in readable(run / "results.json")
     shown = write_report(run, tmp_path / "r.html", show_ids=True)
-    assert held(shown) == ["CANARYspeaker", "CANARYaccent"]
+    assert held(shown) == [SPEAKER, NUMBER, "CANARYaccent"]
     write_report(run, tmp_path / "r.html", show_ids=True, figures=tmp_path / "f", figure_formats=("svg",))
-    assert held(tmp_path / "f" / "zoo.csv") == ["CANARYspeaker"]
+    assert held(tmp_path / "f" / "zoo.csv") == [SPEAKER, NUMBER]
 
 
 @pytest.mark.parametrize("form", ["html", "json", "md", "latex", "pdf", "docx"])
@@ -114,7 +124,7 @@ def test_nothing_that_a_pdf_is_set_from_holds_a_canary(
 
     monkeypatch.setattr(typst, "compile", compiled)
     write_report(run, tmp_path / "r.pdf", form="pdf", show_ids=show_ids)
-    assert found == ({"CANARYspeaker", "CANARYaccent"} if show_ids else set())
+    assert found == ({SPEAKER, NUMBER, "CANARYaccent"} if show_ids else set())
 
 
 def test_no_figure_holds_a_canary(run: Path, tmp_path: Path) -> None:
@@ -126,7 +136,37 @@ def test_no_figure_holds_a_canary(run: Path, tmp_path: Path) -> None:
 
 def test_no_comparison_holds_a_canary(run: Path, tmp_path: Path) -> None:
     path = write_comparison([run, run], tmp_path / "c.html", resamples=10, bundle=True)
-    assert held(path) == []
+    assert [file.name for file in (path, *path.parent.iterdir()) if file.is_file() and held(file)] == []
+
+
+def test_words_and_figures_that_are_ids_too_stay_in_sentences(run: Path) -> None:
+    """To replace them would change what is said, and tell whose id it is."""
+    before = reported(run).results
+    after, names = public(reported(run), b"k" * 32)
+    results = after.results
+    assert "attacker" in before.people.sentence
+    assert results.people.sentence == before.people.sentence
+    headline = re.sub(rf"age {AGE}(\d)", lambda age: f"age {int(age[1]) + 1}", before.verdict.headline)
+    assert results.verdict.headline == headline
+    marked = results.checks[-1].sentence
+    assert marked == (
+        f"Speaker {names[NUMBER + '01']} and {names[SPEAKER + '01']}, '{names[NUMBER + '02']}', "
+        f"\"{names['people']}\", '{names['attacker']}': age 1."
+    )
+    assert {person.speaker for person in results.people.persons} == set(names.values())
+    assert {person.speaker for entry in results.attackers.values() for person in entry.people} == set(names.values())
+    assert {point["speaker"] for point in results.parts["similarity"].details["zoo"]} == set(names.values())
+    assert not results.remarks
+
+
+def test_values_of_two_attributes_that_are_alike_are_kept_apart() -> None:
+    names = Names({}, {"age": {"1": "age 1", "7": "age 2"}, "session": {"7": "session 1"}})
+    assert (names.value("age", "7"), names.value("session", "7"), names.value("length", "7")) == (
+        "age 2",
+        "session 1",
+        "7",
+    )
+    assert names.text("7 of 17 people with age 7, session 7") == "7 of 17 people with age 2, session 1"
 
 
 def test_what_can_be_said_is_kept(run: Path) -> None:
@@ -139,7 +179,7 @@ def test_what_can_be_said_is_kept(run: Path) -> None:
     )  # fmt: skip
     assert results.warnings == (
         "2 recordings are short",
-        "3 warnings about single files or recordings are left out here; see results.json.",
+        "7 warnings about single files or recordings are left out here; see results.json.",
     )
     divided = replace(
         before.results.parts["similarity"], by={"attacker": {"ignorant": Estimates(), "original": Estimates()}}

@@ -65,6 +65,9 @@ class Entry:
             raise ValueError("not an entry")
         if not isinstance(form["parameters"], dict):
             raise ValueError("its parameters are not an object")
+        for name in ("utterance", "speaker", "source", "system", "version"):
+            if not isinstance(form[name], str):
+                raise ValueError(f"{name} is not a text")
         for name in ("source_sha256", "output", "output_sha256"):
             if not isinstance(form[name], str | None):
                 raise ValueError(f"{name} is not a text")
@@ -130,7 +133,7 @@ def _entries(path: Path, *, whole: bool) -> Iterator[tuple[str, Entry]]:
                     return  # the end of a killed run
                 try:
                     entry = Entry.from_json(json.loads(line))
-                except (ValueError, TypeError, KeyError):
+                except (ValueError, TypeError, KeyError, RecursionError):
                     raise InputError(
                         "this is no line of a manifest",
                         path=path,

@@ -70,7 +70,7 @@ def read_timings(out: str | Path) -> Timings | None:
         form = json.loads(timings_path(out).read_text(encoding="utf-8"))
         efforts = (Effort(**{key: float(value) for key, value in form[name].items()}) for name in _EFFORTS)
         return Timings(str(form["system"]), str(form["version"]), *efforts)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         return None
 
 

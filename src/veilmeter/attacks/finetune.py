@@ -283,14 +283,14 @@ def _key(utterances: Sequence[Utterance], given: Training, spec: str) -> str:
 def _finished(folder: Path, key: str, spec: str) -> FineTuned | None:
     try:
         facts = json.loads((folder / "finetuned.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    path = folder / "model.safetensors"
-    if facts.get("key") != key or not path.is_file():
-        return None
-    losses = tuple(float(loss) for loss in facts["losses"])
-    steps = len(losses)
-    return FineTuned(path, extractor_spec(spec, path), losses, facts["speakers"], facts["utterances"], steps)
+        path = folder / "model.safetensors"
+        if facts["key"] != key or not path.is_file():
+            return None
+        losses = tuple(float(loss) for loss in facts["losses"])
+        speakers, utterances = int(facts["speakers"]), int(facts["utterances"])
+    except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError, OverflowError):
+        return None  # a file that is damaged counts as missing
+    return FineTuned(path, extractor_spec(spec, path), losses, speakers, utterances, len(losses))
 
 
 def _save(model: nn.Module, path: Path) -> None:

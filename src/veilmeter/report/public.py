@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.metrics.registry import MEASURES
 from veilmeter.report.pseudonyms import pseudonyms
+from veilmeter.report.public_names import Names
 from veilmeter.report.source import Matrices, Reported
 from veilmeter.results.model import AttackerResult, Criterion, Input, Part, Person, Results
 
@@ -33,42 +33,11 @@ _PLAIN_DETAILS = {
     "inversion": ("learning_curve", "label_noise"),
     "sessions": ("sessions", "left_out"),
 }
-_NAMES_SOMETHING = re.compile(r"""["'“‘`/\\]|\w[_@]\w|[A-Za-z]\d|\d[A-Za-z]|\w\.[A-Za-z]\w""")
+_NAMES_SOMETHING = re.compile(
+    r"""["'“‘`/\\]|\w[_@]\w|[A-Za-z]\d|\d[A-Za-z]|\w\.[A-Za-z]\w|\d-\d+-\d|\d{5}"""
+    r"|\b(?:[Uu]tterance|[Rr]ecording|[Ss]peaker|[Ff]ile)s? \d"
+)
 _WORD = re.compile(r"[a-z][a-z0-9-]*")
-_PATH = re.compile(r"(?:[A-Za-z]:)?[^\s'\"(),;]*[/\\][^\s'\"(),;]+")
-
-
-@dataclass(frozen=True, eq=False)
-class Names:
-    """What stands for what: speakers by pseudonym, rare values of attributes by number."""
-
-    speakers: Mapping[str, str]
-    values: Mapping[str, str]
-
-    def text(self, text: str) -> str:
-        """A sentence of the assessment without paths, ids and rare values. Ids that are numbers are left: they can't be
-        told from figures, and no sentence about criteria or checks names a speaker."""
-        return self._pattern.sub(lambda match: self._words[match.group(0)], _PATH.sub("…", text))
-
-    @cached_property
-    def _words(self) -> dict[str, str]:
-        known = {**self.values, **self.speakers}
-        return {word: name for word, name in known.items() if len(word) > 2 and not word.isdigit()}
-
-    @cached_property
-    def _pattern(self) -> re.Pattern[str]:
-        words = sorted(self._words, key=len, reverse=True)
-        return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, words))})(?!\w)" if words else r"(?!)")
-
-    def cell(self, value: Any) -> Any:
-        """A plain value of the details, with ids and rare values replaced, in keys too."""
-        if isinstance(value, str):
-            return self.speakers.get(value) or self.values.get(value) or value
-        if isinstance(value, Mapping):
-            return {self.cell(key): self.cell(item) for key, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.cell(item) for item in value]
-        return value
 
 
 def public(run: Reported, key: bytes, *, show_ids: bool = False) -> tuple[Reported, dict[str, str]]:
@@ -77,14 +46,13 @@ def public(run: Reported, key: bytes, *, show_ids: bool = False) -> tuple[Report
     results = run.results
     speakers = _speakers(results, run.matrices)
     given = {speaker: speaker for speaker in speakers} if show_ids else pseudonyms(speakers, key)
-    values = {} if show_ids else _rare_values(results)
-    names = Names({} if show_ids else given, values)
+    names = Names({}, {}) if show_ids else Names(given, _rare_values(results))
     matrices = run.matrices and Matrices(tuple(given[s] for s in run.matrices.speakers), run.matrices.quadrants)
     return replace(run, results=public_results(results, names), matrices=matrices, folder=None), given
 
 
 def public_results(results: Results, names: Names) -> Results:
-    warnings = tuple(names.text(text) for text in results.warnings if not _NAMES_SOMETHING.search(text))
+    warnings = _harmless(results.warnings, names)
     dropped = len(results.warnings) - len(warnings)
     if dropped:
         warnings += (f"{_warnings(dropped)} left out here; see results.json.",)
@@ -118,10 +86,16 @@ def public_results(results: Results, names: Names) -> Results:
             distrust=tuple(map(names.text, verdict.distrust)),
             sentences=tuple(map(names.text, verdict.sentences)),
             not_tested=tuple(map(names.text, verdict.not_tested)),
+            lawyer=tuple(map(names.text, verdict.lawyer)),
         ),
-        remarks=tuple(names.text(text) for text in results.remarks if not _NAMES_SOMETHING.search(text)),
+        remarks=_harmless(results.remarks, names),
         warnings=warnings,
     )
+
+
+def _harmless(texts: Iterable[str], names: Names) -> tuple[str, ...]:
+    """Those that name neither a file nor a recording nor a person."""
+    return tuple(text for text in texts if not _NAMES_SOMETHING.search(text) and not names.mentions(text))
 
 
 def _warnings(count: int) -> str:
@@ -137,7 +111,7 @@ def _speakers(results: Results, matrices: Matrices | None) -> list[str]:
     return [*names, *(matrices.speakers if matrices else ())]
 
 
-def _rare_values(results: Results) -> dict[str, str]:
+def _rare_values(results: Results) -> dict[str, dict[str, str]]:
     """Values of attributes that are not common ones, by a number of their attribute."""
     holders: list[AttackerResult | Part] = [*results.attackers.values(), *results.parts.values()]
     by: dict[str, set[str]] = {"gender": {person.gender for person in results.people.persons}}
@@ -153,9 +127,10 @@ def _rare_values(results: Results) -> dict[str, str]:
             by.setdefault(attribute, set()).add(value)
     known = {*results.attackers, *results.parts}  # a part may be divided by attackers, whose names are no secret
     return {
-        value: f"{attribute} {number}"
+        attribute: {
+            value: f"{attribute} {number}" for number, value in enumerate(sorted(values - _COMMON_VALUES - known), 1)
+        }
         for attribute, values in by.items()
-        for number, value in enumerate(sorted(values - _COMMON_VALUES - known), 1)
     }
 
 
@@ -206,7 +181,7 @@ def _part(part: Part, names: Names) -> Part:
 
 def _groups(by: Mapping[str, Mapping[str, Estimates]], names: Names) -> dict[str, dict[str, Estimates]]:
     return {
-        attribute: {names.values.get(value, value): _estimates(estimates, names) for value, estimates in groups.items()}
+        attribute: {names.value(attribute, value): _estimates(estimates, names) for value, estimates in groups.items()}
         for attribute, groups in by.items()
     }
 
@@ -216,9 +191,7 @@ def _estimates(points: Iterable[Estimate], names: Names) -> Estimates:
 
 
 def _estimate(point: Estimate, names: Names) -> Estimate:
-    renamed = {
-        key: names.values.get(value, value) if isinstance(value, str) else value for key, value in point.at.items()
-    }
+    renamed = {key: names.value(key, value) if isinstance(value, str) else value for key, value in point.at.items()}
     return point.with_(at=renamed, extra={key: names.cell(value) for key, value in point.extra.items()})
 
 
@@ -228,7 +201,7 @@ def _criterion(criterion: Criterion, names: Names) -> Criterion:
         sentence=names.text(criterion.sentence),
         estimate=_estimate(criterion.estimate, names),
         original=criterion.original and _estimate(criterion.original, names),
-        group={attribute: names.values.get(value, value) for attribute, value in criterion.group.items()},
+        group={attribute: names.value(attribute, value) for attribute, value in criterion.group.items()},
         details=_figures(criterion.details),
     )
 
@@ -237,7 +210,7 @@ def _person(person: Person, names: Names) -> Person:
     return replace(
         person,
         speaker=names.speakers.get(person.speaker, person.speaker),
-        gender=names.values.get(person.gender, person.gender),
+        gender=names.value("gender", person.gender),
         details=_figures(person.details),
     )
 

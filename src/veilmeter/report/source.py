@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
-from veilmeter.core.parquet_bounds import refuse_expansion
+from veilmeter.core.parquet_bounds import read_table
 from veilmeter.metrics.similarity.matrices import Kind
 from veilmeter.results.model import Results
 from veilmeter.results.run_folder import read_results, table_of
@@ -71,26 +71,17 @@ def _day(folder: Path) -> str:
 
 def read_matrices(path: Path) -> Matrices:
     """The table that the assessment wrote, one row group per quadrant."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     names: dict[str, int] = {}
     cells = []
-    try:
-        refuse_expansion(path)
-        file = pq.ParquetFile(path)
-        for number in range(file.num_row_groups):
-            table = file.read_row_group(number)
-            kind, row, column = (table.column(name).combine_chunks() for name in ("quadrant", "row", "column"))
-            labels = [
-                np.array([names.setdefault(speaker, len(names)) for speaker in side.dictionary.to_pylist()], np.int64)
-                for side in (row, column)
-            ]
-            places = [label[side.indices.to_numpy()] for label, side in zip(labels, (row, column), strict=True)]
-            kinds = np.array(kind.dictionary.to_pylist(), object)[kind.indices.to_numpy()]
-            cells.append((kinds, *places, table.column("similarity").to_numpy()))
-    except (pa.ArrowException, OSError, KeyError, AttributeError) as error:
-        raise InputError(f"it can't be read: {error}", path=path, fix="run the assessment again") from None
+    for table in read_table(path, ("quadrant", "row", "column"), ("similarity",)):
+        kind, row, column = (table.column(name).combine_chunks() for name in ("quadrant", "row", "column"))
+        labels = [
+            np.array([names.setdefault(speaker, len(names)) for speaker in side.dictionary.to_pylist()], np.int64)
+            for side in (row, column)
+        ]
+        places = [label[side.indices.to_numpy()] for label, side in zip(labels, (row, column), strict=True)]
+        kinds = np.array(kind.dictionary.to_pylist(), object)[kind.indices.to_numpy()]
+        cells.append((kinds, *places, table.column("similarity").to_numpy()))
     if sum(len(kinds) for kinds, *_ in cells) < len(names) ** 2:
         raise InputError("it names more people than it compares", path=path, fix="run the assessment again")
     quadrants = {name: np.full((len(names), len(names)), np.nan) for name in QUADRANTS}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import clustered_error, t_quantile
-from veilmeter.core.parquet_bounds import refuse_expansion, texts
+from veilmeter.core.parquet_bounds import read_table, texts
 from veilmeter.data.scores import Scores, encode
 from veilmeter.metrics.scores.resampling import Replicates, shared_draws
 from veilmeter.metrics.scores.summary import prepare, replicates_of, shape_of
@@ -108,14 +108,13 @@ def _scores(folder: Path, results: Results, attacker: str) -> Scores | None:
     path = table_of(folder, results, f"scores-{attacker}.parquet")
     if path is None:
         return None
-    import pyarrow.parquet as pq
-
-    refuse_expansion(path)
-    with pq.ParquetFile(path, read_dictionary=["enrolment_speaker", "trial_speaker"]) as opened:
-        table = opened.read()
+    words, numbers = ("enrolment_speaker", "trial_speaker"), ("target", "score")
+    groups = list(read_table(path, words, numbers))
     enrolled, tried = (
-        np.array(texts(table.column(name), path), object) for name in ("enrolment_speaker", "trial_speaker")
+        np.array([text for group in groups for text in texts(group.column(name), path)], object) for name in words
     )
     names, enrolled_codes, tried_codes = encode(enrolled, tried)
-    target = table.column("target").to_numpy(zero_copy_only=False)
-    return Scores(table.column("score").to_numpy(), target, enrolled_codes, tried_codes, names, str(path), "given")
+    target, score = (
+        np.concatenate([group.column(name).to_numpy(zero_copy_only=False) for group in groups]) for name in numbers
+    )
+    return Scores(score, target, enrolled_codes, tried_codes, names, str(path), "given")

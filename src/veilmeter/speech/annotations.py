@@ -183,9 +183,9 @@ class _Store:
                     form = _parsed(line)
                     try:
                         annotation = Annotation(Record(**form["record"]), dict(form["values"]))
+                        by_utterance[annotation.record.utterance] = annotation
                     except (TypeError, KeyError, ValueError):
                         continue
-                    by_utterance[annotation.record.utterance] = annotation
         except (OSError, UnicodeDecodeError):
             pass
         return by_utterance

@@ -38,9 +38,13 @@ class MediaFile:
             if not streams:
                 raise ValueError("there is no audio in it")
             self.samplerate, self.channels = int(streams[0].rate), int(streams[0].channels)
+            if self.samplerate < 1 or self.channels < 1:
+                raise ValueError("it claims a sound of no rate or no channel")
             self._blocks = self._decoded(streams[0])
         except av.FFmpegError as error:
             raise ValueError(f"FFmpeg says: {error.strerror}") from None
+        except (AttributeError, TypeError):  # PyAV, of a stream whose codec it does not know
+            raise ValueError("nothing is known of the audio in it") from None
         self._rest = np.zeros((0, self.channels), np.float32)
 
     def __enter__(self) -> MediaFile:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.files import make_folder, whole_file
-from veilmeter.core.parquet_bounds import allowed, refuse_expansion, texts
+from veilmeter.core.parquet_bounds import allowed, arrow_errors, refuse_expansion, refuse_nested, texts
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vector_file import RawVectors
 
@@ -113,7 +113,7 @@ def _open_shard(file: Path) -> Shard:
     import pyarrow.parquet as pq
 
     refuse_expansion(file)
-    with _arrow_errors(file), pq.ParquetFile(file) as opened:
+    with arrow_errors(file), pq.ParquetFile(file) as opened:
         schema, rows = opened.schema_arrow, int(opened.metadata.num_rows)
         names = tuple(str(name) for name in schema.names)
         for name in ("utterance", "speaker", "vector"):
@@ -131,6 +131,8 @@ def _open_shard(file: Path) -> Shard:
                 path=file,
                 fix="write it as lists of float32, all of one length",
             )
+        refuse_nested(schema, (name for name in names if name != "vector"), file)
+        _refuse_wordy_durations(schema, file)
         dimension = _first_length(opened) if listed else int(kind.list_size)
         if rows < 0 or dimension < 1:
             raise InputError(f"it claims {rows} vectors of {dimension} numbers", path=file)
@@ -141,6 +143,16 @@ def _open_shard(file: Path) -> Shard:
         except (ValueError, RecursionError):
             metadata = {}
         return Shard(file, rows, dimension, names, metadata if isinstance(metadata, dict) else {})
+
+
+def _refuse_wordy_durations(schema: Any, file: Path) -> None:
+    import pyarrow as pa
+
+    if "duration" in schema.names:
+        kind = schema.field("duration").type
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+            what = f"column 'duration' holds {str(kind)[:80]}, not seconds"
+            raise InputError(what, path=file, fix="write it as float64")
 
 
 def _first_length(opened: Any) -> int:
@@ -157,7 +169,7 @@ def read_columns(shard: Shard, names: Sequence[str]) -> dict[str, list[str]]:
     missing = [name for name in names if name not in shard.columns]
     if missing:
         raise InputError(f"there is no column {missing[0]!r}", path=shard.path)
-    with _arrow_errors(shard.path):
+    with arrow_errors(shard.path):
         table = pq.read_table(
             shard.path, columns=list(names), read_dictionary=list(names), page_checksum_verification=True
         )
@@ -169,7 +181,7 @@ def read_vectors(shard: Shard) -> Iterator[NDArray[np.float32]]:
     import pyarrow.parquet as pq
 
     with (
-        _arrow_errors(shard.path),
+        arrow_errors(shard.path),
         pq.ParquetFile(shard.path, page_checksum_verification=True, pre_buffer=False) as opened,
     ):
         for batch in opened.iter_batches(batch_size=ROW_GROUP, columns=["vector"], use_threads=False):
@@ -245,7 +257,7 @@ def _read_rows(shard: Shard) -> tuple[dict[str, list[str]], NDArray[np.float64]]
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with _arrow_errors(shard.path):
+    with arrow_errors(shard.path):
         wanted = [name for name in shard.columns if name != "vector"]
         words = [name for name in wanted if name != "duration"]
         table = pq.read_table(shard.path, columns=wanted, read_dictionary=words, page_checksum_verification=True)
@@ -269,20 +281,3 @@ def _mapped(rows: int, dimension: int) -> NDArray[np.float32]:
     with tempfile.TemporaryFile(prefix="veilmeter-") as handle:
         handle.truncate(rows * dimension * 4)
         return np.memmap(handle, np.float32, "r+", shape=(rows, dimension))
-
-
-class _arrow_errors:
-    """Whatever Arrow says about a broken file, said as an error of the file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        import pyarrow as pa
-
-        if isinstance(error, pa.ArrowException | OSError | ValueError | UnicodeError | MemoryError):
-            first = (str(error).splitlines() or [type(error).__name__])[0]
-            raise InputError(f"this is no sound Parquet file: {first}", path=self.path) from None

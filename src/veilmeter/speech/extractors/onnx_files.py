@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,17 +36,24 @@ def external_files(path: Path) -> list[Path]:
     folder = path.resolve().parent
     files = []
     for location in sorted({place for tensor in _tensors(model.graph) for place in _locations(tensor)}):
-        file = (folder / location).resolve()
-        if not file.is_relative_to(folder):
+        try:
+            file = (folder / location).resolve()
+            inside, present = file.is_relative_to(folder), file.is_file()
+        except (OSError, ValueError):  # a name that the system can't have
+            inside, present = True, False
+        if not inside:
             raise InputError(f"the model's weights lie outside its folder: {location!r}", path=path)
-        if not file.is_file():
+        if not present:
             raise InputError(f"the model's weights {location!r} are not there", path=path, fix="put them beside it")
         files.append(file)
     return files
 
 
 def _locations(tensor: Any) -> Iterator[str]:
-    yield from (entry.value for entry in tensor.external_data if entry.key == "location")
+    """Where a tensor's numbers lie; protobuf gives bytes for a name that is no UTF-8."""
+    for entry in tensor.external_data:
+        if entry.key == "location":
+            yield entry.value if isinstance(entry.value, str) else os.fsdecode(entry.value)
 
 
 def _tensors(graph: Any) -> Iterator[Any]:

@@ -1,0 +1,119 @@
+"""Inputs that `make fuzz` found, each of which ended a command with a traceback: refused, or taken for missing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from veilmeter.core.errors import InputError
+
+DEEP = "[" * 100_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['"k"', "[]", DEEP, '{"key": "k"}', '{"key": "k", "losses": -1, "speakers": 3, "utterances": 9}',
+     '{"key": "k", "losses": [""], "speakers": 3, "utterances": 9}', '{"key": "k", "losses": [1], "speakers": 1e999}'],
+)  # fmt: skip
+def test_facts_of_a_fine_tuned_model_that_are_none(tmp_path: Path, text: str) -> None:
+    pytest.importorskip("torch")
+    from veilmeter.attacks.finetune import _finished
+
+    (tmp_path / "model.safetensors").write_bytes(b"x")
+    (tmp_path / "finetuned.json").write_text(text)
+    assert _finished(tmp_path, "k", "campplus") is None
+
+
+@pytest.mark.parametrize("change", [{"utterance": {}}, {"utterance": None}, {"speaker": []}, {"version": 3}])
+def test_a_manifest_of_other_types(tmp_path: Path, change: dict[str, object]) -> None:
+    from veilmeter.anonymizers.manifest import Entry, read_manifest
+
+    entry = Entry("u", "a", "u.wav", "0" * 64, "u.wav", "1" * 64, "mcadams", "1", {})
+    (tmp_path / "m.jsonl").write_text(json.dumps({**entry.to_json(), **change}) + "\n")
+    with pytest.raises(InputError, match="no line of a manifest"):
+        read_manifest(tmp_path / "m.jsonl")
+
+
+def test_files_that_nest_without_end(tmp_path: Path) -> None:
+    from veilmeter.anonymizers.manifest import read_manifest
+    from veilmeter.anonymizers.timings import read_timings
+
+    (tmp_path / "m.jsonl").write_text(DEEP + "\n")
+    with pytest.raises(InputError, match="no line of a manifest"):
+        read_manifest(tmp_path / "m.jsonl")
+    (tmp_path / "out.timings.json").write_text(DEEP)
+    assert read_timings(tmp_path / "out") is None
+
+
+def test_a_kept_transcript_whose_id_is_an_object(tmp_path: Path) -> None:
+    from veilmeter.speech.annotations import Annotation, _Store
+    from veilmeter.speech.recordings import Record
+
+    class Heard:
+        name, version = "asr", "1"
+
+        def annotate(self, samples: object) -> dict[str, object]:
+            return {}
+
+    store = _Store(tmp_path, Heard())
+    store.finish({name: Annotation(Record(name, 1, 1, "0", 1.0), {"text": name}) for name in ("u1", "u2")})
+    store.path.write_text(store.path.read_text().replace('"u1"', "{}", 1))
+    assert list(store.read()) == ["u2"]
+
+
+@pytest.mark.parametrize("name", ["weights\udc80", "weights\0bin"])
+def test_names_of_weights_that_no_file_can_have(tmp_path: Path, name: str) -> None:
+    onnx = pytest.importorskip("onnx")
+    from onnx import helper, numpy_helper
+
+    from veilmeter.speech.extractors.onnx_files import external_files
+
+    weights = numpy_helper.from_array(np.ones((4, 2), np.float32), "w")
+    ports = [helper.make_tensor_value_info("x", 1, [1, 4]), helper.make_tensor_value_info("y", 1, [1, 2])]
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g", ports[:1], ports[1:], [weights])
+    path = tmp_path / "model.onnx"
+    place = "X" * len(name.encode("utf-8", "surrogateescape"))
+    onnx.save(helper.make_model(graph), str(path), save_as_external_data=True, location=place, size_threshold=0)
+    path.write_bytes(path.read_bytes().replace(place.encode(), name.encode("utf-8", "surrogateescape")))
+    with pytest.raises(InputError, match=r"can't be loaded|are not there"):
+        external_files(path)
+
+
+class Stream:
+    """As PyAV gives it for a damaged file."""
+
+    def __init__(self, **facts: int) -> None:
+        self.__dict__.update(facts)
+
+
+@pytest.mark.parametrize(
+    ("facts", "what"),
+    [({}, "nothing is known"), ({"rate": 16000, "channels": 0}, "no channel"), ({"rate": 0, "channels": 1}, "no rate")],
+)
+def test_a_media_file_whose_stream_has_no_rate_or_channel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, facts: dict[str, int], what: str
+) -> None:
+    av = pytest.importorskip("av")
+    from veilmeter.speech.media import MediaFile
+
+    container = SimpleNamespace(streams=SimpleNamespace(audio=[Stream(**facts)]), close=lambda: None)
+    monkeypatch.setattr(av, "open", lambda *_, **__: container)
+    (tmp_path / "a.m4a").write_bytes(b"x")
+    with open(tmp_path / "a.m4a", "rb", buffering=0) as handle, pytest.raises(ValueError, match=what):
+        MediaFile(handle, tmp_path / "a.m4a")
+
+
+def test_words_of_a_table_that_are_no_text(tmp_path: Path) -> None:
+    from veilmeter.core.parquet_bounds import read_table
+
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"row": ["anna", "bert"], "score": [0.5, 0.25]}), path, compression="none")
+    path.write_bytes(path.read_bytes().replace(b"anna", b"\xff\xffna"))
+    with pytest.raises(InputError, match="no sound Parquet file"):
+        list(read_table(path, ["row"], ["score"]))

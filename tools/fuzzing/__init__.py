@@ -1,0 +1,1 @@
+"""Fuzzing of everything that reads files; `tools/fuzz.py` is the command."""
