@@ -90,26 +90,44 @@ def only_these_fonts(folder: Path, pattern: str) -> Path:
     return file
 
 
-@pytest.fixture(scope="session", params=list(FONTS))
-def browser(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The system's Chromium, which `make test` installs, with one set of fonts."""
+@pytest.fixture(scope="session")
+def launched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Any]]:
+    """`launched(fonts)`: the system's Chromium, which `make test` installs, with one set of fonts; started once."""
     sync_api = pytest.importorskip("playwright.sync_api")
     path = next(
         (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
     )
     if path is None:
         pytest.skip("there is no Chromium on this machine")
-    fonts = only_these_fonts(tmp_path_factory.mktemp(request.param), FONTS[request.param])
+    started: dict[str, Any] = {}
     with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=path,
-            env={**os.environ, "FONTCONFIG_FILE": str(fonts)},
-            args=[
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-background-networking",
-                "--autoplay-policy=no-user-gesture-required",
-            ],
-        )
-        yield started
-        started.close()
+
+        def launch(fonts: str) -> Any:
+            if fonts not in started:
+                file = only_these_fonts(tmp_path_factory.mktemp(fonts), FONTS[fonts])
+                started[fonts] = playwright.chromium.launch(
+                    executable_path=path,
+                    env={**os.environ, "FONTCONFIG_FILE": str(file)},
+                    args=[
+                        "--no-sandbox",
+                        "--disable-gpu",
+                        "--disable-background-networking",
+                        "--autoplay-policy=no-user-gesture-required",
+                    ],
+                )
+            return started[fonts]
+
+        yield launch
+        for browser in started.values():
+            browser.close()
+
+
+@pytest.fixture
+def browser(launched: Callable[[str], Any]) -> Any:
+    return launched("dejavu")
+
+
+@pytest.fixture(params=list(FONTS))
+def any_browser(request: pytest.FixtureRequest, launched: Callable[[str], Any]) -> Any:
+    """For what depends on how wide letters are: the same with each set of fonts."""
+    return launched(request.param)

@@ -141,8 +141,8 @@ def test_the_matrix_gives_a_row_a_pair(browser: Any, report: Path, run: Path, tm
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_a_phone_and_the_dark(browser: Any, report: Path, scheme: str) -> None:
-    with Opened(browser, report, viewport={"width": 390, "height": 844}, color_scheme=scheme) as opened:
+def test_it_fits_a_phone_and_the_dark(any_browser: Any, report: Path, scheme: str) -> None:
+    with Opened(any_browser, report, viewport={"width": 390, "height": 844}, color_scheme=scheme) as opened:
         page = opened.page
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         colors = page.evaluate(
@@ -162,8 +162,8 @@ def scales_of_figures(page: Any) -> list[float]:
 
 
 @pytest.mark.parametrize("width", [320, 700, 1200])
-def test_figures_fit_by_construction(browser: Any, report: Path, width: int) -> None:
-    with Opened(browser, report, viewport={"width": width, "height": 900}) as opened:
+def test_figures_fit_by_construction(any_browser: Any, report: Path, width: int) -> None:
+    with Opened(any_browser, report, viewport={"width": width, "height": 900}) as opened:
         assert min(scales_of_figures(opened.page)) > 0.99
         # Nothing of a figure's text is cut off at its edges.
         cut = opened.page.evaluate(
@@ -208,8 +208,8 @@ def test_the_page_answers_before_all_figures_are_drawn(browser: Any, report: Pat
     page.close()
 
 
-def test_print_cuts_no_figure(browser: Any, report: Path) -> None:
-    with Opened(browser, report) as opened:
+def test_print_cuts_no_figure(any_browser: Any, report: Path) -> None:
+    with Opened(any_browser, report) as opened:
         opened.page.emulate_media(media="print")
         widths = opened.page.evaluate(
             "[...document.querySelectorAll('figure:not(.dots)')].map(f => [f.clientWidth, f.querySelector('svg').getBoundingClientRect().width])"

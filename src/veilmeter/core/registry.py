@@ -7,13 +7,33 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.metadata import entry_points
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar
 
 from veilmeter.core.errors import InputError, VeilmeterError
 
 Thing = TypeVar("Thing")
+
+
+def installed(group: str) -> tuple[EntryPoint, ...]:
+    """What installed packages add to a group. Looking through all of them takes long: it is done again only when
+    something was installed or removed, which changes a folder that Python imports from."""
+    folders = []
+    for folder in sys.path:
+        try:
+            folders.append((folder, os.stat(folder or ".").st_mtime_ns))
+        except OSError:
+            continue
+    return _installed(group, tuple(folders))
+
+
+@lru_cache(maxsize=64)
+def _installed(group: str, _folders: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=group))
 
 
 class Registry(Generic[Thing]):
@@ -39,7 +59,7 @@ class Registry(Generic[Thing]):
     @property
     def names(self) -> list[str]:
         """The built-in ones in their order, then those of installed packages."""
-        added = sorted(entry.name for entry in entry_points(group=self.group))
+        added = sorted(entry.name for entry in installed(self.group))
         return list(dict.fromkeys([*self._built_in, *self._loaded, *added]))
 
     def __contains__(self, name: object) -> bool:
@@ -78,7 +98,7 @@ class Registry(Generic[Thing]):
             module, _, attribute = given.partition(":")
             thing: Thing = getattr(importlib.import_module(module), attribute)
             return thing
-        for entry in entry_points(group=self.group):
+        for entry in installed(self.group):
             if entry.name == name:
                 try:
                     loaded = entry.load()

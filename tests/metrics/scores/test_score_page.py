@@ -352,12 +352,13 @@ def test_scores_validate_themselves() -> None:
 
 @pytest.mark.slow
 def test_intervals_cover() -> None:
-    """Correlated trials: 92 to 98 of 100 intervals hold the truth (the simulation's own error allowed for)."""
+    """Correlated trials: 95 of 100 intervals hold the truth, give or take three standard errors of so few samples. The
+    benchmark of the same name has 93.5 to 95.5 % of many more."""
     from benchmarks.bench_coverage_scores import coverage
 
-    found = coverage(people=16, utterances=12, distance=1.0, samples=240, resamples=150, seed=4)
+    found = coverage(people=16, utterances=8, distance=1.0, samples=100, resamples=100, seed=4)
     for name, rate in found.items():
-        assert 0.92 - 0.015 <= rate <= 0.98 + 0.012, (name, rate)
+        assert 0.885 <= rate <= 0.995, (name, rate)
 
 
 @pytest.mark.parametrize("scale", [1.7e308, 5e-324, 1e-300])

@@ -104,12 +104,12 @@ def test_a_module_that_does_not_even_load(own: Path) -> None:
 def test_registered_extractors_are_found_by_name(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = importlib.metadata.EntryPoint("mine", "my_own_extractors:Made", "veilmeter.extractors")
 
-    def entry_points(*, group: str) -> list[object]:
+    def installed(group: str) -> list[object]:
         assert group == "veilmeter.extractors"
         return [entry, SimpleNamespace(name="other")]
 
     monkeypatch.setattr(sys, "path", [str(own.parent), *sys.path])
-    monkeypatch.setattr("veilmeter.core.registry.entry_points", entry_points)
+    monkeypatch.setattr("veilmeter.core.registry.installed", installed)
     assert load_extractor("mine").name == "made"
     with pytest.raises(InputError, match="mine, other"):
         load_extractor("yours")

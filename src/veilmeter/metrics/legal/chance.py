@@ -19,15 +19,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.metrics.calibration import Runs
 from veilmeter.metrics.legal.linkability import link_probability
-from veilmeter.metrics.scores.blocks import d_ece_of_sets
+from veilmeter.metrics.scores.blocks import d_ece_of_sets, groups_of_draws, pooled_sets
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 DRAWS = 499
 MORE_OFTEN_THAN_NOT = 0.5
+AT_ONCE = 1_000_000  # target trials of all draws whose groups are held at a time
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -150,14 +150,14 @@ def d_ece_draws(trials: Trials, *, draws: int = DRAWS, seed: int = 0) -> Floats 
         return None
     own = trials.own[which]
     tie, sizes = _joint_ranks(trials.scores, mask)
-    ends = np.cumsum(sizes)
-    upright, flipped = [], []
-    for names in [np.arange(len(trials.enrolled)), *relabeled]:
-        at, counts = np.unique(tie[names[own], which], return_counts=True)
-        runs = _runs_of(at, counts, sizes, ends)
-        upright.append(runs.pooled())
-        flipped.append(runs.pooled(flipped=True))
-    return np.stack([d_ece_of_sets(upright), d_ece_of_sets(flipped)])
+    everybody = np.concatenate([np.arange(len(trials.enrolled))[None], relabeled])
+    at_once = max(1, AT_ONCE // len(own))
+    parts = []
+    for start in range(0, len(everybody), at_once):
+        chosen = tie[everybody[start : start + at_once][:, own], which]
+        groups = groups_of_draws(chosen.ravel(), np.repeat(np.arange(len(chosen)), len(own)), sizes)
+        parts.append(np.stack([d_ece_of_sets(pooled_sets(*groups, flipped=flipped)) for flipped in (False, True)]))
+    return np.concatenate(parts, axis=1)
 
 
 def _blocks(mask: NDArray[np.bool_]) -> Rows:
@@ -176,16 +176,6 @@ def _joint_ranks(scores: NDArray[np.floating], mask: NDArray[np.bool_] | None) -
         tie = np.zeros(scores.shape, np.int32)
         tie[mask] = codes
     return tie, np.bincount(codes.reshape(-1), minlength=len(distinct)).astype(np.float64)
-
-
-def _runs_of(at: NDArray[np.int32], counts: Rows, sizes: Floats, ends: Floats) -> Runs:
-    """The runs of targets at these distinct scores among all others."""
-    tied = sizes[at] - counts
-    before = np.diff(ends[at] - sizes[at], prepend=0.0)
-    before[1:] -= sizes[at[:-1]]
-    after = ends[-1] - ends[at[-1]]
-    many = np.append(before, after)
-    return Runs(counts.astype(np.float64), many, tied, True)
 
 
 def relabel(

@@ -6,14 +6,45 @@ end, so that a thousand resamples cost a few array operations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilmeter.metrics.calibration import Pav, softplus
+from veilmeter.metrics.calibration import Pav, pool_starts, softplus
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BlockSets:
+    """The blocks of many calibrations, laid end to end: their targets and impostors, and the first block of each."""
+
+    targets: Floats
+    impostors: Floats
+    first: NDArray[np.intp]
+
+    @staticmethod
+    def single(targets: Floats, impostors: Floats) -> BlockSets:
+        return BlockSets(targets, impostors, np.zeros(1, np.intp))
+
+    @property
+    def of(self) -> NDArray[np.intp]:
+        """The number of the set that each block is of."""
+        return np.repeat(np.arange(len(self.first)), np.diff(self.first, append=len(self.targets)))
+
+
+def pooled_sets(targets: Floats, impostors: Floats, sets: NDArray[np.intp], *, flipped: bool = False) -> BlockSets:
+    """Pool adjacent violators in many sets of groups, which stand one after the other, in rising order, with their
+    numbers from 0 in `sets`. Empty groups are skipped; no set may be empty."""
+    filled = np.flatnonzero(targets + impostors)
+    t, n, of = targets[filled], impostors[filled], sets[filled]
+    total = t + n
+    # Shares lie between 0 and 1: two more in each set, and a single regression pools nothing across sets.
+    starts = pool_starts((n if flipped else t) / total + 2.0 * of, total)
+    first = np.searchsorted(of[starts], np.arange(of[-1] + 1))
+    return BlockSets(np.add.reduceat(t, starts), np.add.reduceat(n, starts), first)
 
 
 def z(llr: ArrayLike) -> Floats:
@@ -43,10 +74,37 @@ def z(llr: ArrayLike) -> Floats:
     return out
 
 
+def groups_of_draws(
+    chosen: NDArray[np.integer], draw: NDArray[np.intp], sizes: Floats
+) -> tuple[Floats, Floats, NDArray[np.intp]]:
+    """How many of the chosen trials and of the others each group of each draw holds, and the number of its draw.
+
+    `chosen` are places among the distinct scores, of which `sizes` many trials each have one; `draw` says, from 0 and
+    rising, which draw chose it. Every place that was chosen is a group, as is what lies between two of them.
+    """
+    key = np.sort(draw * len(sizes) + chosen)
+    begins = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
+    draw, at = np.divmod(key[begins], len(sizes))
+    taken = np.diff(begins, append=len(key))
+    ends = np.cumsum(sizes)
+    opens = np.flatnonzero(np.diff(draw, prepend=-1))  # the first place of each draw
+    before = np.concatenate([[0.0], ends[at[:-1]]])
+    before[opens] = 0
+    # In each draw: what is below a place, the place itself, and so on, and what is above the last one.
+    place = 2 * np.arange(len(at)) + draw
+    few, many = np.zeros((2, 2 * len(at) + len(opens)))
+    few[place + 1] = taken
+    many[place + 1] = sizes[at] - taken
+    many[place] = ends[at] - sizes[at] - before
+    closes = np.append(opens[1:], len(at)) - 1
+    many[place[closes] + 2] = ends[-1] - ends[at[closes]]
+    return few, many, np.repeat(np.arange(len(opens)), 2 * np.bincount(draw) + 1)
+
+
 def values_of_pav(blocks: Pav) -> dict[str, float]:
     """Of one set of scores, from its blocks without Laplace."""
     totals = np.array([blocks.total_targets]), np.array([blocks.total_impostors])
-    values = values_of_blocks([(blocks.targets, blocks.impostors)], *totals)
+    values = values_of_blocks(BlockSets.single(blocks.targets, blocks.impostors), *totals)
     return {name: float(column[0]) for name, column in values.items()}
 
 
@@ -65,12 +123,9 @@ def page_of(blocks: Pav, *, cllr: float, d_sys: float, low: Mapping[str, float])
     }
 
 
-def values_of_blocks(blocks: list[tuple[Floats, Floats]], total_t: Floats, total_n: Floats) -> dict[str, Floats]:
-    """ROCCH-EER, min Cllr, D_ECE and l_w of many sets of blocks at once, laid end to end."""
-    sizes = np.array([len(t) for t, _ in blocks])
-    first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    of = np.repeat(np.arange(len(blocks)), sizes)
-    t, n = (np.concatenate(side) for side in zip(*blocks, strict=True))
+def values_of_blocks(blocks: BlockSets, total_t: Floats, total_n: Floats) -> dict[str, Floats]:
+    """ROCCH-EER, min Cllr, D_ECE and l_w of many sets of blocks at once."""
+    t, n, first, of = blocks.targets, blocks.impostors, blocks.first, blocks.of
     share_t, share_n = t / total_t[of], n / total_n[of]
     for_target, for_impostor = _ratios(share_t, share_n)
     cost = softplus(-for_target) * share_t + softplus(for_impostor) * share_n
@@ -82,11 +137,11 @@ def values_of_blocks(blocks: list[tuple[Floats, Floats]], total_t: Floats, total
     }
 
 
-def d_ece_of_sets(blocks: Sequence[tuple[Floats, Floats]]) -> Floats:
-    """D_ECE of many sets of blocks (targets and impostors of each), in whichever order the blocks are, in bit."""
-    first = np.cumsum([0, *(len(targets) for targets, _ in blocks[:-1])])
-    t, n = (np.concatenate([side / side.sum() for side in sides]) for sides in zip(*blocks, strict=True))
-    return _d_eces(t, n, first)
+def d_ece_of_sets(blocks: BlockSets) -> Floats:
+    """D_ECE of many sets of blocks, in whichever order the blocks of a set are, in bit."""
+    of = blocks.of
+    t, n = (side / np.add.reduceat(side, blocks.first)[of] for side in (blocks.targets, blocks.impostors))
+    return _d_eces(t, n, blocks.first)
 
 
 def _d_eces(share_t: Floats, share_n: Floats, first: NDArray[np.intp]) -> Floats:

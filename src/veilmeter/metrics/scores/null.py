@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.calibration import softplus
 from veilmeter.metrics.scores import verification
+from veilmeter.metrics.scores.blocks import groups_of_draws
 from veilmeter.metrics.scores.relabeling import relabeling
 from veilmeter.metrics.scores.resampling import values_of_groups
 
@@ -65,41 +66,42 @@ class _Deals:
 
     def __init__(self, pooled: Floats, few_are_targets: bool, edges: Floats) -> None:
         self.pooled, self.few_are_targets, self.edges = pooled, few_are_targets, edges
-        self.first = np.append(np.flatnonzero(np.concatenate([[True], pooled[1:] != pooled[:-1]])), len(pooled))
-        self.distinct = pooled[self.first[:-1]]
+        first = np.flatnonzero(np.concatenate([[True], pooled[1:] != pooled[:-1]]))
+        self.distinct = pooled[first]
+        self.sizes = np.diff(first, append=len(pooled)).astype(np.float64)
         self.bins = verification.binned(pooled, edges)
         self.if_target, self.if_impostor = float(softplus(-pooled).sum()), float(softplus(pooled).sum())
 
     def measured(self, draws: list[Floats], eer_method: str) -> dict[str, Floats]:
         """Every measure of each draw, which are the scores that the rarer class got."""
-        most = max(map(len, draws))
-        few, many = (np.stack(side, axis=1) for side in zip(*(self._groups(d, most) for d in draws), strict=True))
-        t, n = (few, many) if self.few_are_targets else (many, few)
-        columns = values_of_groups(t, n, eer_method)
-        columns["cllr"] = np.array([self._cllr(values) for values in draws])
+        counts = np.array([len(values) for values in draws])
+        draw, values = np.repeat(np.arange(len(draws)), counts), np.concatenate(draws)
+        few, many = self._groups(values, draw)
+        columns = values_of_groups(*((few, many) if self.few_are_targets else (many, few)), eer_method)
+        columns["cllr"] = self._cllr(values, counts)
         columns["calibration_loss"] = columns["cllr"] - columns["min_cllr"]
-        drawn = np.stack([verification.binned(np.sort(values), self.edges) for values in draws], axis=1)
+        drawn = verification.binned_sets(values, draw, self.edges)
         rest = self.bins[:, None] - drawn
         both = (drawn, rest) if self.few_are_targets else (rest, drawn)
         columns["d_sys"] = verification.d_sys_of_counts(*both)
         return columns
 
-    def _groups(self, values: Floats, most: int) -> tuple[Floats, Floats]:
-        """How many of the drawn class and of the other one each group holds; groups left over stay empty."""
-        distinct, counts = np.unique(np.searchsorted(self.distinct, values), return_counts=True)
-        few, many = np.zeros(2 * most + 1), np.zeros(2 * most + 1)
-        begin, end = self.first[distinct], self.first[distinct + 1]
-        k = len(distinct)
-        few[1 : 2 * k : 2] = counts
-        many[1 : 2 * k : 2] = end - begin - counts
-        many[0 : 2 * k + 1 : 2] = np.append(begin, self.first[-1]) - np.concatenate([[0], end])
-        return few, many
+    def _groups(self, values: Floats, draw: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        """How many of the drawn class and of the other one each group holds (groups x draws); groups that a draw has
+        less than others stay empty."""
+        few, many, sets = groups_of_draws(np.searchsorted(self.distinct, values), draw, self.sizes)
+        sizes = np.bincount(sets)
+        place = np.arange(len(sets)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        tables = np.zeros((2, sizes.max(), len(sizes)))
+        tables[0, place, sets], tables[1, place, sets] = few, many
+        return tables[0], tables[1]
 
-    def _cllr(self, values: Floats) -> float:
-        chosen = float(softplus(-values).sum()), float(softplus(values).sum())
-        rest = len(self.pooled) - len(values)
+    def _cllr(self, values: Floats, counts: NDArray[np.int64]) -> Floats:
+        begins = np.cumsum(counts) - counts
+        as_targets, as_impostors = (np.add.reduceat(softplus(x), begins) for x in (-values, values))
+        rest = len(self.pooled) - counts
         if self.few_are_targets:
-            up, down = chosen[0] / len(values), (self.if_impostor - chosen[1]) / rest
+            up, down = as_targets / counts, (self.if_impostor - as_impostors) / rest
         else:
-            up, down = (self.if_target - chosen[0]) / rest, chosen[1] / len(values)
-        return (up + down) / (2 * float(np.log(2)))
+            up, down = (self.if_target - as_targets) / rest, as_impostors / counts
+        return np.asarray((up + down) / (2 * np.log(2)))

@@ -58,8 +58,9 @@ def dealt(people: Codes, partners: Codes, rng: np.random.Generator) -> Codes:
     True
     """
     order = rng.permutation(partners)
-    for i in range(min(len(people), len(order))):
-        if order[i] == people[i]:
+    pairs = min(len(people), len(order))
+    for i in np.flatnonzero(order[:pairs] == people[:pairs]):
+        if order[i] == people[i]:  # an earlier exchange may have helped
             # Whoever gets this one isn't this person; whatever comes instead isn't this partner.
             others = np.flatnonzero(np.arange(len(order)) != i)
             if not len(others):

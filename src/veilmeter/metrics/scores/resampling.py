@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from veilmeter.core.engine import Engine, engine_for, ordered, stretches
 from veilmeter.core.intervals import drawn_people, t_quantile, wilson
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.calibration import Groups, pool_starts
+from veilmeter.metrics.calibration import Groups
 from veilmeter.metrics.scores import verification
-from veilmeter.metrics.scores.blocks import values_of_blocks
+from veilmeter.metrics.scores.blocks import pooled_sets, values_of_blocks
 from veilmeter.metrics.scores.trial_weights import TrialPlaces, WeightSums, layout
 
 Floats = NDArray[np.float64]
@@ -46,7 +46,8 @@ def values_of_groups(t: Floats, n: Floats, eer_method: str) -> dict[str, Floats]
     out = {name: np.full(t.shape[1], np.nan) for name in ("eer", "min_cllr", "d_ece", "l_w")}
     usable = np.flatnonzero((total_t > 0) & (total_n > 0))
     if len(usable):
-        blocks = [_blocks(t[:, b], n[:, b]) for b in usable]
+        sets = np.repeat(np.arange(len(usable)), len(t))
+        blocks = pooled_sets(t[:, usable].T.ravel(), n[:, usable].T.ravel(), sets)
         for name, measured in values_of_blocks(blocks, total_t[usable], total_n[usable]).items():
             out[name][usable] = measured
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -58,15 +59,6 @@ def values_of_groups(t: Floats, n: Floats, eer_method: str) -> dict[str, Floats]
             allowed = above_n <= fpr + 1e-12
             out[verification.tpr_name(fpr)] = 100 * np.max(np.where(allowed, above_t, 0.0), axis=0)
     return out
-
-
-def _blocks(t: Floats, n: Floats) -> tuple[Floats, Floats]:
-    """Targets and impostors of the blocks of one replicate's isotonic regression."""
-    filled = np.flatnonzero(t + n)
-    t, n = t[filled], n[filled]
-    total = t + n
-    starts = pool_starts(t / total, total)
-    return np.add.reduceat(t, starts), np.add.reduceat(n, starts)
 
 
 def _roc_eers(false: Floats, miss: Floats, method: str) -> Floats:

@@ -180,6 +180,13 @@ def binned(ordered: Floats, edges: Floats) -> Floats:
     return np.diff(np.append(cuts, len(ordered))).astype(np.float64)
 
 
+def binned_sets(values: Floats, sets: NDArray[np.intp], edges: Floats) -> Floats:
+    """The histograms of many sets of values (bins x sets), which are numbered from 0; none lies below the edges."""
+    bins, count = len(edges) - 1, int(sets.max()) + 1
+    cells = np.searchsorted(edges[1:-1], values, side="right") * count + sets
+    return np.bincount(cells, minlength=bins * count).reshape(bins, count).astype(np.float64)
+
+
 def d_sys_of_counts(targets: Floats, impostors: Floats) -> Floats:
     """D_sys of two histograms over the same bins, or of many at once (bins x sets); the bins' width cancels out."""
     with np.errstate(divide="ignore", invalid="ignore"):

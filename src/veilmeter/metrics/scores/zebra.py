@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError
 from veilmeter.metrics.calibration import Calibration, checked, logistic, pav, pav_of_runs, runs, softplus
-from veilmeter.metrics.scores.blocks import d_ece_of_sets, values_of_pav
+from veilmeter.metrics.scores.blocks import BlockSets, d_ece_of_sets, values_of_pav
 from veilmeter.metrics.scores.blocks import z as z
 
 Floats = NDArray[np.float64]
@@ -74,7 +74,7 @@ def d_ece(target_llrs: ArrayLike, impostor_llrs: ArrayLike) -> float:
 
 def d_ece_of_counts(targets: Floats, impostors: Floats) -> float:
     """D_ECE of blocks with these counts, in whichever order, in bit."""
-    return float(d_ece_of_sets([(targets, impostors)])[0])
+    return float(d_ece_of_sets(BlockSets.single(targets, impostors))[0])
 
 
 def tag(l_w: float) -> str:
