@@ -3,9 +3,10 @@
     python -m benchmarks.large linking --speakers 1000000        10,000 tests against a million people, 256-d
     python -m benchmarks.large singling-out --speakers 100000    495 predicates, ten conversations a person
     python -m benchmarks.large scores --lines 100000000          a score file, measured in a stream
+    python -m benchmarks.large assess --speakers 1000 --each 6   a whole assessment of vectors, by task
     python -m benchmarks.large figure                            docs/images/scaling.png and the table of all so far
 
-Each prints seconds, CPU-seconds and the most memory, and adds a line to docs/scaling.jsonl.
+Each prints seconds, CPU-seconds and the most memory; the first three add a line to docs/scaling.jsonl.
 """
 
 from __future__ import annotations
@@ -112,6 +113,39 @@ def scores(lines: int) -> dict[str, object]:
     return {"what": "score file, streamed", "size": lines, "unit": "scores", **found}
 
 
+def assess_vectors(speakers: int, each: int, jobs: int = 1) -> dict[str, object]:
+    """`assess()` with every attacker and measure that needs no other people's speech, by gender too; 192 numbers each.
+
+    In one process what each task costs is known, too.
+    """
+    from veilmeter.assessment import assess
+    from veilmeter.data.embeddings import Embeddings
+
+    rng = np.random.default_rng(0)
+    codes = np.repeat(np.arange(speakers), each)
+    names = [f"s{code:06d}" for code in codes]
+    noise = rng.standard_normal((2, len(codes), 192), dtype=np.float32)
+    voices = rng.standard_normal((speakers, 192), dtype=np.float32)[codes]
+    about = {"gender": ["fm"[code % 2] for code in codes]}
+    clear = Embeddings(voices + noise[0], [f"{name}-{row}" for row, name in enumerate(names)], names, about)
+    veiled = clear.with_vectors(0.4 * clear.vectors + noise[1])
+    del noise, voices
+    clock = _Clock()
+    last = time.process_time()
+
+    def say(text: str) -> None:
+        nonlocal last
+        now, last = last, time.process_time()
+        if text.startswith("measured: "):
+            print(f"  {last - now:7.1f} CPU-s  {text.removeprefix('measured: ')}", flush=True)
+
+    with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:
+        assess(clear, veiled, out=folder, jobs=jobs, say=say)
+    used = clock.stopped()
+    print(f"  {time.process_time() - last:7.1f} CPU-s  conclusions and tables")
+    return {"what": "assess", "size": len(codes), "unit": "recordings", "jobs": jobs, **used}
+
+
 def _score_lines(start: int, count: int, rng: np.random.Generator) -> bytes:
     """`e0001 u00000001 5.1234567 1`: of one width, so that a million are made at once."""
     target = rng.random(count) < 0.01
@@ -190,10 +224,15 @@ def _write_table(rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("what", choices=["linking", "singling-out", "scores", "figure"])
+    options.add_argument("what", choices=["linking", "singling-out", "scores", "assess", "figure"])
     options.add_argument("--speakers", type=int, default=1_000_000)
     options.add_argument("--lines", type=int, default=100_000_000)
+    options.add_argument("--each", type=int, default=6, help="recordings per speaker, for assess")
+    options.add_argument("--jobs", type=int, default=1, help="for assess")
     given = options.parse_args()
+    if given.what == "assess":
+        print(json.dumps(assess_vectors(given.speakers, given.each, given.jobs)))
+        return
     if given.what == "figure":
         figure()
         return

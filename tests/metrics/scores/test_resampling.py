@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from veilmeter.core.engine import Cluster, Engine, Here, Pool
+from veilmeter.core.engine import Cluster, Engine, Pool
 from veilmeter.core.intervals import drawn_people
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.scores import Scores
@@ -76,26 +76,31 @@ def everything(engine: Engine | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def here() -> dict[str, Any]:
+    return everything(None)
+
+
 @pytest.mark.parametrize("workers", [1, 2, 7])
-def test_the_same_with_any_number_of_workers_in_any_order(workers: int) -> None:
+def test_the_same_with_any_number_of_workers_in_any_order(workers: int, here: dict[str, Any]) -> None:
     engine = Backwards(workers)
-    assert everything(engine) == everything(None)
+    assert everything(engine) == here
     assert engine.items > 5
 
 
-def test_the_same_in_a_pool_of_processes() -> None:
+def test_the_same_in_a_pool_of_processes(here: dict[str, Any]) -> None:
     pool = Pool(2)
     try:
-        assert everything(pool) == everything(Here())
+        assert everything(pool) == here
     finally:
         pool.close()
 
 
-def test_the_same_on_a_cluster() -> None:
+def test_the_same_on_a_cluster(here: dict[str, Any]) -> None:
     pytest.importorskip("distributed")
     cluster = Cluster("local", 2)
     try:
-        assert everything(cluster) == everything(Here())
+        assert everything(cluster) == here
     finally:
         cluster.close()
 

@@ -12,6 +12,7 @@ test shows it). The honest matches are `transport` (arg max of the transport pla
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -23,7 +24,8 @@ from veilmeter.attacks.inversion.sinkhorn import sinkhorn
 from veilmeter.core.errors import InputError
 
 Matching = Literal["assignment", "transport", "row-order"]
-INITIAL_POINTS = 1000  # the convex relaxation is cubic in their number
+INITIAL_POINTS = 1000  # the convex relaxation is at least quadratic in their number
+MANY_POINTS = 500  # from which products with vectors cost less than those of Gram matrices
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +120,34 @@ def initial_rotation(source: Floats, target: Floats, *, steps: int = 100, regula
     deciding alone. The linear step is an entropic transport problem.
     """
     x, y = _root(source), _root(target)
+    low_rank = len(x) >= max(MANY_POINTS, 2 * x.shape[1])
+    gradient = (_gradient_of_vectors if low_rank else _gradient_of_grams)(x, y)
+    plan = np.full((len(y), len(x)), 1 / len(x))
+    for step in range(1, steps + 1):
+        share = 2 / (2 + step)
+        plan = share * sinkhorn(gradient(plan), regularization) + (1 - share) * plan
+    return nearest_orthogonal((plan @ x).T @ y)
+
+
+def _gradient_of_grams(x: Floats, y: Floats) -> Callable[[Floats], Floats]:
+    """P K_X² + K_Y² P - 2 K_Y P K_X, of a plan P."""
     gram_x, gram_y = x @ x.T, y @ y.T
     gram_y *= np.linalg.norm(gram_x) / np.linalg.norm(gram_y)
     square_x, square_y = gram_x @ gram_x, gram_y @ gram_y
-    plan = np.full((len(y), len(x)), 1 / len(x))
-    for step in range(1, steps + 1):
-        gradient = plan @ square_x + square_y @ plan - 2 * gram_y @ (plan @ gram_x)
-        share = 2 / (2 + step)
-        plan = share * sinkhorn(gradient, regularization) + (1 - share) * plan
-    return nearest_orthogonal((plan @ x).T @ y)
+    return lambda plan: plan @ square_x + square_y @ plan - 2 * gram_y @ (plan @ gram_x)
+
+
+def _gradient_of_vectors(x: Floats, y: Floats) -> Callable[[Floats], Floats]:
+    """The same from products with the vectors, which are narrow where there are many points."""
+    inner_x, inner_y = x.T @ x, y.T @ y
+    scale = np.linalg.norm(inner_x) / np.linalg.norm(inner_y)  # the norm of K_X is that of XᵀX
+
+    def gradient(plan: Floats) -> Floats:
+        of_x, of_y = plan @ x, y.T @ plan
+        left = np.concatenate([of_x @ inner_x - 2 * scale * (y @ (of_y @ x)), y], axis=1)
+        return np.asarray(left @ np.concatenate([x.T, scale**2 * (inner_y @ of_y)]))
+
+    return gradient
 
 
 def _root(vectors: Floats) -> Floats:
