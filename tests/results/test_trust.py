@@ -9,6 +9,7 @@ import pytest
 from sample_results import attacker, eer, link, sample
 
 from veilmeter.core.estimate import Estimate
+from veilmeter.core.intervals import wilson
 from veilmeter.results import trust
 from veilmeter.results.model import Check, Criterion, Level, Results
 from veilmeter.results.trust import TrustFacts
@@ -109,11 +110,24 @@ def test_too_few_speakers(level: Level, value: float, interval: tuple[float, flo
     check = trust.enough_speakers(claim(level, value, interval), 0.1)
     assert check.passed is passed
     if not passed:
-        # With as many as it says, an interval that shrinks with the square root is narrow enough; with fewer not.
+        # With as many as it says, the interval would be narrow enough; with fewer not.
         needed = int(check.sentence.split("About ")[1].split(" ")[0])
         for count, enough in ((needed, True), (0.8 * needed, False)):
-            low, high = (value + (end - value) * (10 / count) ** 0.5 for end in interval)
-            assert trust.enough_speakers(claim(level, value, (low, high), needed), 0.1).passed is enough
+            with_more = rarer(count) if level == "low" else narrower(level, value, interval, count)
+            assert trust.enough_speakers(with_more, 0.1).passed is enough
+
+
+def narrower(level: Level, value: float, interval: tuple[float, float], count: float) -> Criterion:
+    """The same rate of more people: the interval shrinks with the square root."""
+    low, high = (value + (end - value) * (10 / count) ** 0.5 for end in interval)
+    return claim(level, value, (low, high), int(count))
+
+
+def rarer(count: float) -> Criterion:
+    """The luckiest of guesses among more people, a fifth above chance; ten are worth as many trials as above."""
+    trials = next(n for n in range(100, 1, -1) if wilson(0.06 * n, n)[1] >= 0.4) * int(count) // 10
+    found = claim("low", 0.6 / count, wilson(0.6 / count * trials, trials), int(count))
+    return replace(found, estimate=found.estimate.with_(null=0.5 / count))
 
 
 def test_what_is_unknown_or_not_measured_is_not_enough() -> None:

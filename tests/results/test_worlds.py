@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks.worlds import Judgment, covered, judge, summary
+from benchmarks.world_cases import WORLDS
+from benchmarks.worlds import Judgment, covered, judge, read_judgments, summary, tasks
 
 FAST = {"lengths": [1, 3], "measures": ["scores", "linkability"], "resamples": 30}
 
@@ -40,7 +43,7 @@ def test_nobody_is_trustworthily_called_recognizable(world: str, people: int) ->
 
 
 def judged(level: str, recognizable: bool, trustworthy: bool, seed: int) -> Judgment:
-    point = ("ignorant", 1, 20)
+    point = "ignorant, 1 utterances among 20"
     return Judgment(
         world="w", people=20, seed=seed, recognizable=recognizable, level=level, trustworthy=trustworthy,  # type: ignore[arg-type]
         distrust=(), point=point, interval=(0.0, 0.1 if seed else 0.01), curve={point: 0.05}, seconds=0.0,
@@ -62,6 +65,23 @@ def test_the_court_counts_what_is_wrong() -> None:
     assert "false reassurance: 1 of 3" in text
     assert "trusted false alarms: 1 of 2" in text
     assert "80.0% of 5" in text
+
+
+def test_a_court_that_sits_again_knows_what_was_judged(tmp_path: Path) -> None:
+    past = [judged("low", True, True, 0), judged("high", True, False, 1)]
+    kept = tmp_path / "judgments.jsonl"
+    kept.write_text("".join(json.dumps(asdict(judgment)) + "\n" for judgment in past))
+    assert read_judgments(kept) == past
+    assert read_judgments(tmp_path / "nothing") == []
+
+
+def test_every_world_is_judged_once_per_size_and_seed() -> None:
+    every = tasks([*WORLDS], {20: 2, 40: 1, 400: 1})
+    assert len(every) == len(set(every))
+    assert ("perfect", 20, 1) in every
+    assert ("three people", 3, 1) in every
+    assert ("three people", 20, 0) not in every
+    assert ("deaf", 400, 0) not in every  # large worlds are few
 
 
 @pytest.mark.parametrize("kept", [(0.0, 0.0), (0.0, 0.3)])

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from veilmeter.assessment.scoring import ScoreTables
 from veilmeter.attacks.base import Floats
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import Conversations, conversations
-from veilmeter.metrics.legal.singling_out import CONVERSATIONS, SinglingOut, singling_out, singling_out_of_scores
+from veilmeter.metrics.legal.singling_out import CONVERSATIONS, singling_out, singling_out_of_scores
 
 DRAWS, FOLDS = 5, 10
 
@@ -43,20 +41,9 @@ def isolation_curves(
             enroll, test = scored.sides
             counted = singling_out(enroll, test, list(sizes), length=spoken.length, draws=DRAWS, folds=FOLDS, seed=seed)
         elif scores is not None:
-            counted = _of_scores(scores, enrolled, spoken, sizes, seed)
+            counted = singling_out_of_scores(scores, enrolled, spoken, list(sizes), draws=DRAWS, folds=FOLDS, seed=seed)
         else:
             return {}
     except InputError:
         return {}
     return counted.estimates(intervals=intervals)
-
-
-def _of_scores(
-    scores: Floats, enrolled: Sequence[str], spoken: Conversations, sizes: Sequence[int], seed: int
-) -> SinglingOut:
-    there = set(spoken.names)
-    rows = np.flatnonzero([name in there for name in enrolled])
-    if not len(rows):
-        raise InputError("no enrolled speaker is among those to be singled out")
-    names = [name for name in enrolled if name in there]
-    return singling_out_of_scores(scores[rows], names, spoken, list(sizes), draws=DRAWS, folds=FOLDS, seed=seed)

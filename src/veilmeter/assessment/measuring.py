@@ -334,12 +334,18 @@ def extrapolated(link: Linkability, asked: Asked) -> tuple[list[Estimate], list[
         for people in asked.population
         if people < link.largest
     ]
+    if not beyond:
+        return [], remarks
     try:
-        return population_linkability(
-            link, beyond, intervals=asked.intervals, seed=asked.seed
-        ) if beyond else [], remarks
+        points = population_linkability(link, beyond, intervals=asked.intervals, seed=asked.seed)
     except InputError as error:
         return [], [*remarks, f"Linkability is not extrapolated: {error}"]
+    unseen = (
+        f"Linkability in a population: unprotected people who make up less than "
+        f"{100 * points[0].extra['unseen_share']:.2g} % of it may be missing among the {points[0].n['speakers']:,} who "
+        "were measured: only the interval allows for them"
+    )
+    return points, [*remarks, unseen]
 
 
 def profile_of(scores: Scores) -> dict[str, list[float]]:

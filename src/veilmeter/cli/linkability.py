@@ -168,10 +168,12 @@ def _notes(curves: dict[str, list[Estimate]], no_intervals: bool) -> list[str]:
     if not no_intervals:
         notes.append("95 % intervals over speakers, in both roles where few are enrolled; safer: ↓ lower.")
     if "population_linkability" in curves:
-        tested = curves["population_linkability"][0].extra["back_test"]
+        far = curves["population_linkability"][0]
+        tested = far.extra["back_test"]
         notes.append(
             "Population: a model of the scores, not a measurement. Its interval is widened by what a back-test missed: "
             f"fitted among {tested['fitted']:,} people, the model had to predict what was measured among "
-            f"{tested['speakers']:,}."
+            f"{tested['speakers']:,}. Unprotected people who make up less than {100 * far.extra['unseen_share']:.2g} % "
+            f"of the population may be missing among these {far.n['speakers']:,}: only the interval allows for them."
         )
     return notes + legal.gains(curves.get("linkability_knowing", []))

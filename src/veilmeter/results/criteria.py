@@ -11,7 +11,18 @@ from dataclasses import dataclass, field, replace
 
 from veilmeter.core.estimate import Estimate, format_number
 from veilmeter.core.estimates import Estimates
-from veilmeter.results.levels import ORDER, P_ADJUSTED, agreeing, chance_of, level_of, surely_more, surplus, with_holm
+from veilmeter.results.levels import (
+    ORDER,
+    P_ADJUSTED,
+    PRECISION,
+    agreeing,
+    chance_of,
+    level_of,
+    speakers_to_rule_out,
+    surely_more,
+    surplus,
+    with_holm,
+)
 from veilmeter.results.model import YARDSTICK, Criterion, Level, Results
 
 D_ECE_MAX = 1 / math.log(4)  # bits: section 2 of the methods
@@ -90,6 +101,12 @@ def linking(results: Results) -> Criterion | None:
     if luck is not None and not surely_more(estimate):
         sentence += f", and the luckiest of all these attackers may reach {guess(luck)} by chance alone"
     sentence += "."
+    if level == "unknown":
+        needed = speakers_to_rule_out(estimate, float(results.settings.get("precision", PRECISION)))
+        sentence += (
+            f" That is known too poorly to tell guessing from a high risk: about {needed:,} people would be needed, "
+            f"here are {int(estimate.n.get('speakers', people)):,}."
+        )
     original = _same_point(results, worst)
     if original is not None:
         sentence += f" On original speech it is {100 * original.value:.0f}."

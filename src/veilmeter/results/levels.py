@@ -18,8 +18,11 @@ from collections.abc import Iterable, Sequence
 from statistics import NormalDist
 
 from veilmeter.core.estimate import Estimate
+from veilmeter.core.intervals import wilson
 from veilmeter.results.model import Level
 
+PRECISION = 0.10  # how far above guessing a rate of linking may still lie where it is called no better than guessing
+MANY = 1_000_000  # speakers: more are not asked for
 ALPHA = 0.05  # how often something is called surely more than guessing where nothing is
 JOINT_SHARE = 0.8  # of that for what is tested together by relabeling people; the rest for figures with intervals only
 HIGH_SHARE = 1 / 3  # of the way from guessing to certainty
@@ -125,3 +128,25 @@ def level_of(estimate: Estimate, *, largest: float = 1.0, high: float = HIGH_SHA
         return "unknown" if much else "low"
     limit = chance_of(estimate) + high * (largest - chance_of(estimate))
     return "unknown" if estimate.interval[1] >= limit else "low"
+
+
+def speakers_to_rule_out(estimate: Estimate, precision: float = PRECISION) -> int:
+    """How many speakers would show that a rate of linking lies within `precision` of guessing, if it does.
+
+    More people make a guess harder, so the rate falls with their number, by luck as far above guessing as now; the
+    interval is Wilson's with as many trials per speaker as the present one is worth.
+
+    >>> few = Estimate(name="linkability", value=0.05, interval=(0.0, 0.38), n={"speakers": 20}, at={"speakers": 20})
+    >>> speakers_to_rule_out(few)
+    95
+    """
+    speakers, chance, value = int(estimate.n.get("speakers", 1)), chance_of(estimate), estimate.value
+    high = 1.0 if estimate.interval is None else estimate.interval[1]
+    trials = next((n for n in range(64 * speakers, 1, -1) if wilson(value * n, n)[1] >= high), 1)
+    count = speakers
+    while count < MANY:
+        rate, worth = max(value, chance) * speakers / count, trials * count // speakers
+        if wilson(rate * worth, worth)[1] <= chance * speakers / count + precision:
+            break
+        count += max(1, count // 50)
+    return count

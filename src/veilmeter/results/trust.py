@@ -14,7 +14,15 @@ from dataclasses import dataclass, field
 from veilmeter.attacks.knowledge import ATTACKERS
 from veilmeter.core.estimate import Estimate
 from veilmeter.results.criteria import cases
-from veilmeter.results.levels import ALPHA, HIGH_SHARE, P_ADJUSTED, chance_of, surplus
+from veilmeter.results.levels import (
+    ALPHA,
+    HIGH_SHARE,
+    P_ADJUSTED,
+    PRECISION,
+    chance_of,
+    speakers_to_rule_out,
+    surplus,
+)
 from veilmeter.results.model import YARDSTICK, Check, Criterion, Direction, Results
 from veilmeter.results.usability import still_speech
 
@@ -91,7 +99,7 @@ def checks(results: Results, facts: TrustFacts) -> tuple[Check, ...]:
         adapted_not_worse(results),
         changed(facts),
         no_copies(facts),
-        enough_speakers(results.criteria.get("linking"), limits.get("precision", 0.10)),
+        enough_speakers(results.criteria.get("linking"), limits.get("precision", PRECISION)),
         training_disjoint(results, facts),
         other_sessions(results.protocol.same_session),
         no_ties(results),
@@ -248,11 +256,15 @@ def enough_speakers(linking: Criterion | None, precision: float) -> Check:
     margin = max(margin, precision / 4)  # a value at the very border of its claim needs many, not infinitely many
     shown = f"{100 * value:.0f} [{100 * low:.0f}, {100 * high:.0f}] of 100"
     passed = reach <= margin and linking.level != "unknown"
+    if linking.level in ("low", "unknown"):
+        needed = speakers_to_rule_out(estimate, precision)
+    else:
+        needed = speakers_needed(speakers, reach, margin)
     sentence = (
         f"{speakers} speakers are enough to claim that {claim}: the rate of linking is {shown}."
         if passed
         else f"{speakers} speakers are too few to claim that {claim}: the rate of linking is known only as {shown}. "
-        f"About {speakers_needed(speakers, reach, margin)} would be needed."
+        f"About {needed:,} would be needed."
     )
     return Check(name=ENOUGH, sentence=sentence, passed=passed, figure=reach, limit=margin)
 

@@ -246,18 +246,28 @@ def population_linkability(
             method=f"model-dependent; {tested}",
             n={"speakers": people, "impostors": link.impostors},
             at={"speakers": int(population), "length": link.length},
-            extra={"model_dependent": True, "back_test": tested.to_json()},
+            extra={"model_dependent": True, "back_test": tested.to_json(), "unseen_share": unseen_share(people)},
         )
         for j, population in enumerate(populations)
     ]
 
 
+def unseen_share(people: int) -> float:
+    """A kind of people, such as the unprotected, that makes up a smaller share of the population than this is missing
+    among so many with a probability of 5 % or more: no estimate from them can show it.
+
+    >>> round(unseen_share(50), 3)
+    0.058
+    """
+    return float(1 - 0.05 ** (1 / people))
+
+
 def _interval(value: float, drawn: Floats, missed: float, people: int, highest: float) -> tuple[float, float]:
-    """Of the resamples, widened by what the back-test missed, and by what so few people can't show: unprotected people
-    are perhaps not among them."""
+    """Of the resamples, widened by what the back-test missed, and upwards by what so few people can't show: unprotected
+    people are perhaps not among them."""
     low, high = percentile(drawn)
-    few = wilson(value * people, people)
-    low, high = min(float(_expit(low - missed)), few[0]), max(float(_expit(high + missed)), few[1])
+    few = wilson(value * people, people)[1]
+    low, high = float(_expit(low - missed)), max(float(_expit(high + missed)), few)
     return (min(low, value), max(min(high, highest), value))
 
 

@@ -21,6 +21,7 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import conversations, models, speaker_attribute
 from veilmeter.metrics.legal.isolation import isolate
 from veilmeter.metrics.legal.linkability import KEEP, Linkability, count_better, linkability
+from veilmeter.metrics.legal.outsiders import without_target
 from veilmeter.metrics.legal.singling_out import CONVERSATIONS, SinglingOut, aims, check_sizes
 
 
@@ -126,16 +127,19 @@ def informed_singling_out(
 ) -> InformedSinglingOut:
     """The same predicates, subsets and folds as `without`, by an attacker (and a control) who knows the attribute."""
     tested = conversations(test, without.length, least=2, most=most, seed=seed)
-    vectors, targets = aims(enrol, tested, predicates, seed)
+    people = models(enrol)
+    rows, targets = aims(people.names, tested, predicates, seed, enrol.source)
     check_sizes(sizes, tested)
     [theirs] = codes(_attribute(test, enrol, attribute, tested.names))
     of = theirs[targets]
     allowed = (of[:, None] < 0) | (theirs < 0) | (theirs == of[:, None])
     counts = isolate(
-        vectors, targets, tested, sizes, draws=without.draws, folds=without.folds, rule=without.rule, seed=seed,
-        allowed=allowed, absent=without.control is not None, progress=progress,
+        people.vectors[rows], targets, tested, sizes, draws=without.draws, folds=without.folds, rule=without.rule,
+        seed=seed, allowed=allowed, absent=without.control is not None, progress=progress,
     )  # fmt: skip
-    knowing = replace(without, attack=counts[0], control=counts[1] if len(counts) > 1 else None, sizes=tuple(sizes))
+    control = counts[1] if len(counts) > 1 else None
+    controlled = None if control is None else without_target(len(targets))
+    knowing = replace(without, attack=counts[0], control=control, controlled=controlled, sizes=tuple(sizes))
     return InformedSinglingOut(attribute, without, knowing)
 
 

@@ -22,11 +22,18 @@ from veilmeter.core.intervals import clustered_error, clustered_t, logit_t
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import Conversations, conversations, models
 from veilmeter.metrics.legal.isolation import RULES, Counts, Rule, isolate
+from veilmeter.metrics.legal.outsiders import (
+    WITHOUT_TARGET,
+    Control,
+    assigned,
+    choose_control,
+    kinds_of,
+    without_target,
+)
 from veilmeter.metrics.registry import estimate_of
 
 PAPER_CHANCE = exp(-1)
 CONVERSATIONS = 10  # K_s is at most this, in the paper
-CONTROL = "rules of people who are not in the set"
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +41,8 @@ class SinglingOut:
     """How often each predicate isolated somebody among N people, for every N of `sizes`.
 
     `attack` and `control` count folds (predicates x sizes x draws); `names` are the predicates' targets. `cuts` is
-    n = K_t - 1 of each target, `others` the number of calibration conversations of each test speaker.
+    n = K_t - 1 of each target, `others` the number of calibration conversations of each test speaker. `controlled` says
+    what the control is.
     """
 
     sizes: tuple[int, ...]
@@ -49,6 +57,7 @@ class SinglingOut:
     rule: Rule
     length: int
     dropped: tuple[str, ...] = ()
+    controlled: Control | None = None
 
     def per_predicate(self, speakers: int, *, control: bool = False) -> NDArray[np.float64]:
         """The share of draws and folds in which each predicate isolated somebody."""
@@ -79,7 +88,7 @@ class SinglingOut:
             self.per_predicate(speakers, control=True),
             intervals,
             null=self.chance(speakers),
-            method=CONTROL,
+            method=self._control_method,
             extra={"paper_chance": PAPER_CHANCE},
         )
 
@@ -94,9 +103,12 @@ class SinglingOut:
             if left > 0 and len(self.names) > 1:
                 # d value = (d attack - (1 - value) d control) / (1 - control)
                 influence = (a - (1 - value) * c) / left
-                low, high = clustered_t(influence - influence.mean() + value, np.arange(len(influence)))
+                clusters = np.arange(len(influence)) if self.controlled is None else self.controlled.clusters
+                low, high = clustered_t(influence - influence.mean() + value, clusters)
                 interval = (max(-1.0, min(low, 1.0)), max(-1.0, min(1.0, high)))
-        return self._estimate("residual_risk", speakers, value, interval, null=0.0, method=f"against {CONTROL}")
+        return self._estimate(
+            "residual_risk", speakers, value, interval, null=0.0, method=f"against {self._control_method}"
+        )
 
     def hit_share(self, speakers: int, *, intervals: bool = True) -> Estimate:
         """Of the isolations, the share that picked the enrolled person (a ratio, clustered by predicate)."""
@@ -133,6 +145,10 @@ class SinglingOut:
         if self.control is None:
             raise InputError("Singling Out was measured without a control")
         return self.control
+
+    @property
+    def _control_method(self) -> str:
+        return WITHOUT_TARGET if self.controlled is None else self.controlled.method
 
     @property
     def _method(self) -> str:
@@ -228,31 +244,21 @@ def singling_out(
 
     Test speakers with fewer than 2 `length` utterances are left out (`dropped`); without `sizes` it is among all
     others. With `predicates`, that many enrolled people are chosen at random. The control is the rule of a person who
-    is not in the set: each predicate with its calibration in the same sets without its target, so that nothing but
-    the target's presence tells the two apart. A random direction or a mixture of the voices in the set would know the
-    people and isolate too often; so may enrolled outsiders, who need not be people like those in the set.
+    is not in the set: of enrolled outsiders who are people like those in it (`legal.outsiders`), else each predicate
+    with its calibration in the same sets without its target, so that nothing but the target's presence tells the two
+    apart. A random direction or a mixture of the voices in the set would know the people and isolate too often.
     """
     if rule not in RULES:
         raise InputError(f"there is no rule {rule!r}", fix=f"choose among {', '.join(RULES)}")
     if draws < 1 or folds < 2:
         raise InputError("there must be at least 1 draw and 2 folds")
     tested = conversations(test, length, least=2, most=most, seed=seed)
-    vectors, targets = aims(enrol, tested, predicates, seed)
+    people = models(enrol)
+    rows, targets = aims(people.names, tested, predicates, seed, enrol.source)
     sizes = [len(tested.names)] if sizes is None else sizes
     check_sizes(sizes, tested)
-    counts = isolate(
-        vectors,
-        targets,
-        tested,
-        sizes,
-        draws=draws,
-        folds=folds,
-        rule=rule,
-        seed=seed,
-        absent=control,
-        progress=progress,
-    )
-    return _counted(counts, targets, tested, sizes, draws, folds, rule)
+    work = _Isolating(tested, tuple(sizes), draws, folds, rule, seed, progress)
+    return work.counted(people.vectors, rows, targets, kinds_of(enrol, people.names), people.names, control)
 
 
 def singling_out_of_scores(
@@ -269,62 +275,106 @@ def singling_out_of_scores(
     """The same where only scores exist: `scores` has one row per enrolled speaker, one column per conversation.
 
     The measure works on dot products of predicates and conversations. A column of the matrix, taken as a vector, and
-    the row numbers as unit vectors give exactly these scores. Whoever is enrolled must be among the test speakers.
+    the row numbers as unit vectors give exactly these scores. Whoever is not among the test speakers is an outsider.
     """
     check_sizes(sizes, tested)
-    code = {name: number for number, name in enumerate(tested.names)}
-    targets = np.array([code[name] for name in enrolled])
+    rows, targets = aims(enrolled, tested, None, seed)
     columns = replace(tested, vectors=np.ascontiguousarray(scores.T, np.float32))
-    eye = np.eye(len(targets), dtype=np.float32)
-    counts = isolate(eye, targets, columns, sizes, draws=draws, folds=folds, rule=rule, seed=seed, absent=True)
-    return _counted(counts, targets, tested, sizes, draws, folds, rule)
+    eye = np.eye(len(enrolled), dtype=np.float32)
+    work = _Isolating(columns, tuple(sizes), draws, folds, rule, seed)
+    return work.counted(eye, rows, targets, [""] * len(enrolled), enrolled, True)
 
 
-def _counted(
-    counts: list[Counts],
-    targets: NDArray[np.int64],
-    tested: Conversations,
-    sizes: Sequence[int],
-    draws: int,
-    folds: int,
-    rule: Rule,
-) -> SinglingOut:
-    return SinglingOut(
-        sizes=tuple(sizes),
-        names=tuple(tested.names[t] for t in targets),
-        attack=counts[0],
-        control=counts[1] if len(counts) > 1 else None,
-        cuts=tested.counts[targets] - 1,
-        others=tested.counts - 1,
-        people=len(tested.names),
-        draws=draws,
-        folds=folds,
-        rule=rule,
-        length=tested.length,
-        dropped=tested.dropped,
-    )
+@dataclass(frozen=True)
+class _Isolating:
+    """How Singling Out is measured, whatever the rules are."""
+
+    tested: Conversations
+    sizes: tuple[int, ...]
+    draws: int
+    folds: int
+    rule: Rule
+    seed: int
+    progress: Callable[[int, int], None] | None = None
+
+    def counted(
+        self,
+        vectors: NDArray[np.float32],
+        rows: NDArray[np.int64],
+        targets: NDArray[np.int64],
+        kinds: Sequence[str],
+        names: Sequence[str],
+        control: bool,
+    ) -> SinglingOut:
+        """With the rules of these `rows` of the enrolled people, whose targets among the test speakers are given."""
+        counts = self._isolate(vectors[rows], targets, control)
+        chosen = None
+        inside = set(self.tested.names)
+        outsiders = np.flatnonzero([name not in inside for name in names])
+        controlled = without_target(len(rows)) if control else None
+        if control and len(outsiders):
+            chosen = assigned(outsiders, rows, kinds, self.seed)
+            controlled = without_target(
+                len(rows), f"{len(outsiders)} enrolled outsiders are too few, or of other kinds"
+            )
+        if chosen is not None:
+            (theirs,) = self._isolate(vectors[chosen], targets, False)
+            controlled = choose_control(self._shares(counts[1]), self._shares(theirs), chosen)
+            counts[1] = theirs if controlled.outsiders else counts[1]
+        return SinglingOut(
+            sizes=self.sizes,
+            names=tuple(self.tested.names[t] for t in targets),
+            attack=counts[0],
+            control=counts[1] if control else None,
+            cuts=self.tested.counts[targets] - 1,
+            others=self.tested.counts - 1,
+            people=len(self.tested.names),
+            draws=self.draws,
+            folds=self.folds,
+            rule=self.rule,
+            length=self.tested.length,
+            dropped=self.tested.dropped,
+            controlled=controlled,
+        )
+
+    def _isolate(self, vectors: NDArray[np.float32], targets: NDArray[np.int64], absent: bool) -> list[Counts]:
+        return isolate(
+            vectors,
+            targets,
+            self.tested,
+            self.sizes,
+            draws=self.draws,
+            folds=self.folds,
+            rule=self.rule,
+            seed=self.seed,
+            absent=absent,
+            progress=self.progress,
+        )
+
+    def _shares(self, counts: Counts) -> NDArray[np.float64]:
+        """Of isolations, of each predicate over all sizes and draws."""
+        return np.asarray(counts.isolated.mean(axis=(1, 2)) / self.folds)
 
 
 def aims(
-    enrol: Embeddings, tested: Conversations, predicates: int | None, seed: int
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """The predicates' vectors and their targets among the test speakers."""
-    people = models(enrol)
+    enrolled: Sequence[str], tested: Conversations, predicates: int | None, seed: int, source: str = ""
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The enrolled people who are test speakers too: their rows, and their numbers among the test speakers."""
     code = {name: number for number, name in enumerate(tested.names)}
-    rows = np.flatnonzero([name in code for name in people.names])
+    rows = np.flatnonzero([name in code for name in enrolled])
     if len(rows) == 0:
         raise InputError(
             f"no enrolled speaker has {2 * tested.length} utterances in the test, which conversations of "
             f"{tested.length} need",
-            path=enrol.source or None,
+            path=source or None,
             fix="the enrollment and the test must name the same speakers alike",
         )
     if predicates is not None and predicates < len(rows):
         if predicates < 1:
             raise InputError(f"{predicates} predicates make no sense", fix="give 1 or more")
         rows = np.sort(np.random.default_rng([seed, 1]).choice(rows, predicates, replace=False))
-    targets = np.array([code[people.names[row]] for row in rows])
-    return people.vectors[rows], targets
+    targets = np.array([code[enrolled[row]] for row in rows.tolist()])
+    return rows, targets
 
 
 def check_sizes(sizes: Sequence[int], tested: Conversations) -> None:
