@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     from veilmeter.metrics.scores.zebra import zebra
     from veilmeter.metrics.similarity.matrices import similarity
     from veilmeter.report import write_report
+    from veilmeter.report.system_figures import save_system_figures
+    from veilmeter.results.compare import compare
+    from veilmeter.results.gate import gate
+    from veilmeter.results.run_folder import read_results
+    from veilmeter.results.system_table import system_table
     from veilmeter.speech.transcribe_corpus import transcribe_corpus
 
 __all__ = [
@@ -46,8 +51,10 @@ __all__ = [
     "assess",
     "calibration",
     "cllr",
+    "compare",
     "d_sys",
     "eer",
+    "gate",
     "inversion",
     "linkability",
     "logistic",
@@ -59,9 +66,12 @@ __all__ = [
     "population_linkability",
     "read_corpus",
     "read_embeddings",
+    "read_results",
     "read_scores",
+    "save_system_figures",
     "similarity",
     "singling_out",
+    "system_table",
     "tpr_at_fpr",
     "transcribe_corpus",
     "write_embeddings",
@@ -77,8 +87,10 @@ _WHERE = {
     "Utterance": "data.corpus",
     "assess": "assessment",
     "cllr": "metrics.scores.verification",
+    "compare": "results.compare",
     "d_sys": "metrics.scores.verification",
     "eer": "metrics.scores.verification",
+    "gate": "results.gate",
     "linkability": "metrics.legal.linkability",
     "logistic": "metrics.calibration",
     "measure_scores": "metrics.scores.summary",
@@ -88,9 +100,12 @@ _WHERE = {
     "population_linkability": "metrics.legal.population",
     "read_corpus": "data.corpus",
     "read_embeddings": "data.formats.vectors",
+    "read_results": "results.run_folder",
     "read_scores": "data.scores",
+    "save_system_figures": "report.system_figures",
     "similarity": "metrics.similarity.matrices",
     "singling_out": "metrics.legal.singling_out",
+    "system_table": "results.system_table",
     "tpr_at_fpr": "metrics.scores.verification",
     "transcribe_corpus": "speech.transcribe_corpus",
     "write_embeddings": "data.formats.vectors",

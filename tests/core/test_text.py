@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veilmeter.core.text import clean, csv_cell, latex_text, markdown_text
+from veilmeter.core.text import clean, csv_cell, markdown_text
 
 NASTY = st.text(st.one_of(st.characters(), st.sampled_from("\\|<>*_`[]()&%$#{}~^=+-@'\"\n\r\t\x1b\x9b\u202e")))
 
 
 @given(NASTY)
 def test_nothing_that_a_terminal_obeys_is_left(text: str) -> None:
-    for safe in (clean(text), csv_cell(text), latex_text(text), markdown_text(text)):
+    for safe in (clean(text), csv_cell(text), markdown_text(text)):
         assert safe.isprintable()
     assert len(clean(text)) == len(text)
 
@@ -54,9 +54,3 @@ def test_markdown_holds_no_html_no_cell_no_link_and_no_emphasis(text: str) -> No
 )
 def test_markdown_leaves_names_readable(text: object, shown: str) -> None:
     assert markdown_text(text) == shown
-
-
-@given(NASTY)
-def test_latex_runs_no_command(text: str) -> None:
-    bare = re.sub(r"\\(?:textbackslash|textasciitilde|textasciicircum)\{\}|\\[&%$#_{}]", "", latex_text(text))
-    assert not set(bare) & set("\\&%$#_{}~^")

@@ -118,6 +118,9 @@ def command(
     figures: Annotated[
         Path | None, options.figures("the projection before and after, the speakers and the curves")
     ] = None,
+    width: options.Width = None,
+    font: options.Font = None,
+    font_size: options.FontSize = None,
     json: options.Json = False,
     csv: options.Csv = False,
     markdown: options.Markdown = False,
@@ -141,6 +144,7 @@ def command(
     from veilmeter.core.engine import open_engine
 
     output = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
+    setting = options.typesetting(figures, width, font, font_size)
     if load_map is not None:
         _refuse_with_stored_map(
             {
@@ -191,7 +195,7 @@ def command(
     if figures is not None:
         from veilmeter.report.figures.inversion import save_all
 
-        files = save_all(study.evaluation, dict(study.estimates), attacked, figures)
+        files = save_all(study.evaluation, dict(study.estimates), attacked, figures, setting=setting)
     clear = inputs.clear_trials is not None
     more: dict[str, Any] = {"per_speaker": study.evaluation.per_speaker()} if clear else {}
     if study.seeds:

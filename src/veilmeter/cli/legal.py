@@ -13,6 +13,7 @@ from veilmeter.core.text import few
 if TYPE_CHECKING:
     from veilmeter.core.estimate import Estimate
     from veilmeter.data.embeddings import Embeddings
+    from veilmeter.report.figures.typesetting import Typesetting
 
 LADDER = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 1_000_000)
 
@@ -69,7 +70,11 @@ def dropped(names: Sequence[str], least: int, length: int) -> list[str]:
 
 
 def draw(
-    folder: Path | None, drawn_curves: Mapping[str, Sequence[Estimate]], name: str, beside: Sequence[str] | None
+    folder: Path | None,
+    drawn_curves: Mapping[str, Sequence[Estimate]],
+    name: str,
+    beside: Sequence[str] | None,
+    setting: Typesetting,
 ) -> list[Path]:
     """The figure of the paper, with curves of earlier runs in it; nothing without a folder."""
     if folder is None:
@@ -82,7 +87,7 @@ def draw(
     for word in beside or []:  # the same name again adds the other measures of that attacker
         who, curves = _earlier(word)
         attackers[who] = {**curves, **attackers.get(who, {})}
-    return save_all(attackers, folder)
+    return save_all(attackers, folder, setting=setting)
 
 
 def _earlier(word: str) -> tuple[str, dict[str, list[Estimate]]]:

@@ -24,8 +24,8 @@ def command(
     test: options.Test,
     speakers: Annotated[
         list[str] | None,
-        options.several("N", "Linkability among so many enrolled people; several, or with commas. Default: round "
-                        "numbers up to all.", CURVE),
+        options.several("N", "Linkability among so many enrolled people; several, or `all` for every N' of "
+                        "the exact curve. Default: round numbers up to everybody.", CURVE),
     ] = None,
     length: Annotated[
         list[str] | None,
@@ -57,6 +57,9 @@ def command(
     jobs: options.Jobs = None,
     cluster: options.Cluster = None,
     figures: Annotated[Path | None, options.figures("the curves")] = None,
+    width: options.Width = None,
+    font: options.Font = None,
+    font_size: options.FontSize = None,
     json: options.Json = False,
     csv: options.Csv = False,
     markdown: options.Markdown = False,
@@ -83,7 +86,9 @@ def command(
     from veilmeter.metrics.legal.one_minus_eer import one_minus_eer
 
     form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
-    wanted = numbers(speakers, "--speakers", least=1)
+    setting = options.typesetting(figures, width, font, font_size)
+    every = [word.strip() for word in speakers or []] == ["all"]
+    wanted = [] if every else numbers(speakers, "--speakers", least=1)
     lengths = numbers(length, "--length") or [1]
     sizes = numbers(population, "--population", least=2)
     people, tested, inputs, warnings = legal.read(enrol, test, strict=strict)
@@ -92,7 +97,7 @@ def command(
         raise InputError(
             f"--speakers {wanted[-1]}: only {largest} people are enrolled", path=enrol, fix=f"give at most {largest}"
         )
-    steps = wanted or legal.ladder(largest)
+    steps = wanted or (list(range(2, largest + 1)) if every else legal.ladder(largest))
     if sizes and largest < FEW_ENROLLED:
         warnings.append(f"{largest} enrolled people are few to extrapolate from: rely on it from some hundreds on")
     curves: dict[str, list[Estimate]] = {}
@@ -132,7 +137,7 @@ def command(
                 )
             for key, curve in points.items():
                 curves.setdefault(key, []).extend(curve)
-    drawn_files = legal.draw(figures, curves, name or test.name, beside)
+    drawn_files = legal.draw(figures, curves, name or test.name, beside, setting)
     page = Page(
         title=f"{test}: {len(tested.names):,} speakers, {largest:,} enrolled ({enrol})",
         estimates=curves,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -73,10 +74,10 @@ def separated(args: list[str], several: set[str]) -> list[str]:
 def pieces(value: str) -> list[str]:
     """A value cut at its commas, unless it is the name of a file or a single NAME=VALUE.
 
-    >>> pieces("1,3"), pieces("eer=30,deid=95"), pieces("range=[1,2]")
-    (['1', '3'], ['eer=30', 'deid=95'], ['range=[1,2]'])
+    >>> pieces("1,3"), pieces("eer=30,deid=95"), pieces("range=[1,2]"), pieces("eer,linkability@20,L3")
+    (['1', '3'], ['eer=30', 'deid=95'], ['range=[1,2]'], ['eer', 'linkability@20,L3'])
     """
-    parts = [part.strip() for part in value.split(",") if part.strip()]
+    parts = [part.strip() for part in re.split(r",(?!L=?[0-9])", value) if part.strip()]
     if len(parts) < 2 or os.path.exists(value) or ("=" in value and not all("=" in part for part in parts)):
         return [value]
     return parts

@@ -79,8 +79,11 @@ def command(
     jobs: options.Jobs = None,
     cluster: options.Cluster = None,
     figures: Annotated[
-        Path | None, options.figures("ECE profile, histogram, DET and calibration plot")
+        Path | None, options.figures("ECE profile, histogram, DET and calibration plot, and OO, OP, PP overlaid,")
     ] = None,
+    width: options.Width = None,
+    font: options.Font = None,
+    font_size: options.FontSize = None,
     json: options.Json = False,
     csv: options.Csv = False,
     markdown: options.Markdown = False,
@@ -107,6 +110,7 @@ def command(
     from veilmeter.metrics.scores.summary import EER_METHODS, measure_scores
 
     form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
+    setting = options.typesetting(figures, width, font, font_size)
     if eer_method not in EER_METHODS:
         raise InputError(f"there is no EER method called {eer_method!r}", fix="choose rocch, roc or interpolated")
     three = {"--original": original, "--mixed": mixed, "--protected": protected}
@@ -126,6 +130,7 @@ def command(
         return
     warnings: list[str] = []
     inputs: dict[str, Any] = {}
+    overlaid: dict[str, Scores] = {}
 
     def read(path: Path, key: Path | None, role: str) -> Scores:
         score_set, remarks = read_with_remarks(path, key, layout=layout, utt2spk=utt2spk, only_common=only_common)
@@ -150,6 +155,7 @@ def command(
                 for role, path in (("original", original), ("mixed", mixed), ("protected", protected))
             ]
             estimates |= compared(*sets, engine=engine, **drawn)
+            overlaid = dict(zip(("OO", "OP", "PP"), sets, strict=True))
         if per_speaker:
             from veilmeter.metrics.scores.score_sets import per_speaker as each
 
@@ -160,7 +166,11 @@ def command(
     if figures is not None:
         from veilmeter.report.figures.scores import save_all
 
-        drawn_files = save_all(data, estimates, figures)
+        drawn_files = save_all(data, estimates, figures, setting=setting)
+        if overlaid:
+            from veilmeter.report.figures.overlays import save_overlays
+
+            drawn_files += save_overlays(overlaid, figures, setting=setting)
     shown, cut = (estimates, 0) if form is not Form.TABLE else _shortened(estimates)
     page = Page(
         title=_title(main, data),

@@ -7,15 +7,18 @@ type differ (`figures: Annotated[Path | None, options.figures("the curves")] = N
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from veilmeter.report.figures.typesetting import Typesetting
 
 # What options are for, as the help groups them. Where a help would be longer than a page, those of LATER are left for
 # `--help-all`, the first of them first.
 CURVE, MORE, OUTPUT, CORPUS, COMPUTATION = "Curve", "More measures", "Output", "Corpus", "Computation"
-NEEDS = "What the attack needs"
-LATER = (COMPUTATION, CORPUS, MORE, NEEDS)
+NEEDS, FIGURES = "What the attack needs", "Figures"
+LATER = (FIGURES, COMPUTATION, CORPUS, MORE, NEEDS)
 VECTORS = "FILE_OR_FOLDER"
 VECTOR_FORMATS = "an x-vector folder with meta/, ark/scp, npz, h5 or Parquet"
 
@@ -39,6 +42,35 @@ def figures(what: str) -> Any:
     return typer.Option(
         metavar="DIR", help=f"Write {what} as SVG, PNG and PDF.", show_default=False, rich_help_panel=OUTPUT
     )
+
+
+Width = Annotated[
+    str | None,
+    typer.Option("--width", metavar="8.6cm", help="Of the whole figure, in cm, mm, in or pt; text keeps its size.",
+                 show_default=False, rich_help_panel=FIGURES),
+]  # fmt: skip
+Font = Annotated[
+    str | None,
+    typer.Option("--font", metavar="FAMILY", help="Of figures, such as 'Times New Roman', if it is installed.",
+                 show_default=False, rich_help_panel=FIGURES),
+]  # fmt: skip
+FontSize = Annotated[
+    float | None,
+    typer.Option("--font-size", metavar="POINTS", help="Of the labels in figures; 11 if not given.",
+                 show_default=False, rich_help_panel=FIGURES),
+]  # fmt: skip
+
+
+def typesetting(folder: Path | None, width: str | None, font: str | None, font_size: float | None) -> Typesetting:
+    """How figures are set, by the three options that say it; refused where there are no figures."""
+    from veilmeter.core.errors import InputError
+    from veilmeter.report.figures.typesetting import Typesetting, points_of
+
+    given = {"--width": width, "--font": font, "--font-size": font_size}
+    named = [name for name, value in given.items() if value is not None]
+    if folder is None and named:
+        raise InputError(f"{named[0]} is for figures", fix="give --figures DIR too")
+    return Typesetting(None if width is None else points_of(width), font, font_size)
 
 
 # --- how it is computed

@@ -16,7 +16,8 @@ from veilmeter.cli import streams
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import plain, to_json
-from veilmeter.core.text import clean, csv_cell, latex_text, markdown_text
+from veilmeter.core.latex import latex_label, latex_number, latex_table, latex_text
+from veilmeter.core.text import clean, csv_cell, markdown_text
 
 
 class Form(StrEnum):
@@ -93,9 +94,30 @@ def emit(page: Page, form: Form = Form.TABLE) -> None:
         _print_table(page)
         return
     text = {Form.JSON: _json, Form.CSV: _csv, Form.MARKDOWN: _markdown, Form.LATEX: _latex}[form](page)
+    emit_text(text, page.warnings)
+
+
+def emit_text(text: str, warnings: Sequence[str]) -> None:
+    """Print what is for machines and other programs; warnings go to standard error."""
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
-    for warning in page.warnings:
+    for warning in warnings:
         print(f"warning: {clean(warning)}", file=sys.stderr)
+
+
+def print_rows(head: Sequence[str], rows: Sequence[Sequence[tuple[str, bool]]], notes: Sequence[str]) -> None:
+    """Print a table of cells, each with whether it is in bold, and notes below it."""
+    from rich.table import Table
+    from rich.text import Text
+
+    console = streams.console()
+    table = Table(box=None, pad_edge=False)
+    for number, title in enumerate(head):
+        table.add_column(Text(clean(title)), justify="right" if number else "left", header_style="dim")
+    for row in rows:
+        table.add_row(*(Text(clean(text), style="bold" if bold else "") for text, bold in row))
+    console.print(table)
+    for note in notes:
+        console.print(Text(clean(note), style="dim"))
 
 
 COLUMNS = ("measure", "value", "95 % interval", "chance", "safer", "method")
@@ -175,13 +197,12 @@ def _markdown(page: Page) -> str:
 
 
 def _latex(page: Page) -> str:
-    lines = ["% needs \\usepackage{booktabs}", "\\begin{tabular}{lrlrl}", "\\toprule"]
-    lines += ["measure & value & 95\\,\\% interval & chance & method \\\\"]
-    for heading, rows in page.grouped():
-        lines.append("\\midrule")
-        if heading:
-            lines.append(f"\\multicolumn{{5}}{{l}}{{\\emph{{{latex_text(heading)}}}}} \\\\")
-        for estimate in rows:
-            label, value, interval, null, _, method = (latex_text(cell) for cell in _cells(estimate))
-            lines.append(f"{label} & {value} & {interval} & {null} & {method} \\\\")
-    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"])
+    rows: list[list[str] | None] = []
+    for heading, estimates in page.grouped():
+        rows += [None] if rows else []
+        rows += [[f"\\multicolumn{{5}}{{l}}{{\\emph{{{latex_text(heading)}}}}}"]] if heading else []
+        for estimate in estimates:
+            label, value, interval, null, _, method = _cells(estimate)
+            rows.append([latex_label(label), *map(latex_number, (value, interval, null)), latex_text(method)])
+    head = ["measure", "value", "95\\,\\% interval", "chance", "method"]
+    return latex_table("lrlrl", head, rows, page.warnings)

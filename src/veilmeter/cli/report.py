@@ -33,6 +33,9 @@ def command(
     ] = False,
     show_ids: Annotated[bool, typer.Option(help="Show speaker ids instead of pseudonyms.")] = False,
     figures: Annotated[Path | None, typer.Option(help="Also write every figure there: SVG, PNG, PDF and CSV.")] = None,
+    width: options.Width = None,
+    font: options.Font = None,
+    font_size: options.FontSize = None,
 ) -> None:
     """Write a run's report: one HTML page that needs no network, a PDF, a DOCX, Markdown, LaTeX or JSON."""
     from veilmeter.report import write_report
@@ -49,6 +52,7 @@ def command(
         candidates=candidates,
         paper=paper,
         figures=figures,
+        typesetting=options.typesetting(figures, width, font, font_size),
     )
     print(path)
     if figures is not None:

@@ -64,6 +64,9 @@ def command(
     figures: Annotated[
         Path | None, options.figures("the matrices, the zoo, the speakers and DeID against G_VD")
     ] = None,
+    width: options.Width = None,
+    font: options.Font = None,
+    font_size: options.FontSize = None,
     json: options.Json = False,
     csv: options.Csv = False,
     markdown: options.Markdown = False,
@@ -88,6 +91,7 @@ def command(
     from veilmeter.core.engine import open_engine
 
     output = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
+    setting = options.typesetting(figures, width, font, font_size)
     _check(form, pairs, backend)
     from veilmeter.metrics.similarity.estimates import similarity_estimates
     from veilmeter.metrics.similarity.people import details_of, doubts_of
@@ -120,7 +124,7 @@ def command(
     if figures is not None:
         from veilmeter.report.figures.similarity import save_all
 
-        files = save_all(matrices, zoos, estimates, figures)
+        files = save_all(matrices, zoos, estimates, figures, setting=setting)
     merged = _merged(estimates)
     more: dict[str, Any] = {"systems": {name: details_of(matrices[name], zoos[name]) for name in names}}
     if len(names) == 1:

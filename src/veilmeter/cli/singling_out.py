@@ -58,6 +58,9 @@ def command(
     no_intervals: options.NoIntervals = False,
     seed: options.Seed = 0,
     figures: Annotated[Path | None, options.figures("the curves")] = None,
+    width: options.Width = None,
+    font: options.Font = None,
+    font_size: options.FontSize = None,
     json: options.Json = False,
     csv: options.Csv = False,
     markdown: options.Markdown = False,
@@ -83,6 +86,7 @@ def command(
     from veilmeter.metrics.legal.singling_out import CONVERSATIONS, singling_out
 
     form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
+    setting = options.typesetting(figures, width, font, font_size)
     if rule not in RULES:
         raise InputError(f"there is no rule {rule!r}", fix=f"choose {' or '.join(RULES)}")
     wanted = numbers(speakers, "--speakers", least=2)
@@ -129,7 +133,7 @@ def command(
                 )
             for key, curve in points.items():
                 curves.setdefault(key, []).extend(curve)
-    drawn_files = legal.draw(figures, curves, name or test.name, beside)
+    drawn_files = legal.draw(figures, curves, name or test.name, beside, setting)
     page = Page(
         title=f"{test}: {len(tested.names):,} speakers, {len(people.names):,} enrolled ({enrol})",
         estimates=curves,

@@ -41,18 +41,6 @@ def markdown_text(text: Any) -> str:
     return _EDGE.sub(r"\\_", clean(str(text)).translate(_MARKDOWN)).replace("](", "]\\(")
 
 
-_LATEX = {c: "\\" + c for c in "&%$#_{}"} | {"~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
-
-
-def latex_text(text: str) -> str:
-    """Escaped for LaTeX.
-
-    >>> latex_text("50 % of D_sys")
-    '50 \\\\% of D\\\\_sys'
-    """
-    return "".join(_LATEX.get(c, "\\textbackslash{}" if c == "\\" else c) for c in clean(text))
-
-
 def few(names: Sequence[str], most: int = 5) -> str:
     """The first of many names.
 

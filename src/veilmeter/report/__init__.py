@@ -10,6 +10,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.files import to_json, write_bytes, write_text
 
 if TYPE_CHECKING:
+    from veilmeter.report.figures.typesetting import Typesetting
     from veilmeter.report.html import Options
     from veilmeter.report.source import Reported, Subject
 
@@ -32,6 +33,7 @@ def write_report(
     paper: str = "a4",
     figures: str | Path | None = None,
     figure_formats: Iterable[str] = ("svg", "png", "pdf"),
+    typesetting: Typesetting | None = None,
 ) -> Path:
     """The report of a run folder, or of an `Assessment` or `Results` in memory: `html`, `pdf`, `docx` (the annex for
     the file), `md`, `latex` or `json`; by default RUN/report.<suffix>, and RUN/annex.<suffix> with `annex_only`."""
@@ -63,10 +65,12 @@ def write_report(
     _write(path, shown, options, form, annex_only)
     if figures is not None:
         from veilmeter.report.figure import save_figures
+        from veilmeter.report.figures.typesetting import PAGE
         from veilmeter.report.html import technical_sections
 
         technical = technical_sections(shown.results, shown.matrices, threshold)
-        save_figures([figure for section in technical for figure in section.figures], figures, figure_formats)
+        drawn = [figure for section in technical for figure in section.figures]
+        save_figures(drawn, figures, figure_formats, typesetting or PAGE)
     return path
 
 

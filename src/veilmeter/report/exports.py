@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from veilmeter.core.text import latex_text, markdown_text
+from veilmeter.core.latex import latex_label, latex_number, latex_table, latex_text
+from veilmeter.core.text import markdown_text
 from veilmeter.report.annex import annex
 from veilmeter.report.criterion_rows import criterion_row
 from veilmeter.report.decision import Decision, reliance
@@ -83,17 +84,23 @@ def latex(run: Reported) -> str:
     remarks = [f"veilmeter {results.version}" + (f", {run.created}" if run.created else "")]
     remarks += [str(results.settings["notice"])] if results.settings.get("notice") else []
     remarks += [] if results.verdict.trustworthy else [reliance(results), *doubts(results)]
-    lines = ["% needs \\usepackage{booktabs}", *(f"% {' '.join(latex_text(line).split())}" for line in remarks)]
-    lines += ["\\begin{tabular}{lllrlr}", "\\toprule"]
-    lines += ["criterion & attacker & measure & worst case & 95\\,\\% interval & chance \\\\", "\\midrule"]
-    for name in results.criteria:
-        row = criterion_row(results, name)
-        cells = (row.title, row.attacker or row.who, row.measure, row.figure, row.interval, row.guessing)
-        lines.append(" & ".join(latex_text(cell) for cell in cells) + " \\\\")
-    lines += ["\\bottomrule", "\\end{tabular}", "", "\\begin{tabular}{llrlr}", "\\toprule"]
-    lines += ["attacker & measure & value & 95\\,\\% interval & chance \\\\"]
+    worst = [criterion_row(results, name) for name in results.criteria]
+    cases = [
+        (
+            latex_text(row.title),
+            latex_text(row.attacker or row.who),
+            latex_label(row.measure),
+            *map(latex_number, (row.figure, row.interval, row.guessing)),
+        )
+        for row in worst
+    ]
+    head = ("criterion", "attacker", "measure", "worst case", "95\\,\\% interval", "chance")
+    figures: list[tuple[str, ...] | None] = []
     for section in ORDER:
         rows = section_rows(results, section)
-        lines += ["\\midrule"] if rows else []
-        lines += [" & ".join(latex_text(cell) for cell in row.cells[:5]) + " \\\\" for row in rows]
-    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n"
+        figures += [None] if rows and figures else []
+        figures += [
+            (latex_text(row.cells[0]), latex_label(row.cells[1]), *map(latex_number, row.cells[2:5])) for row in rows
+        ]
+    all_figures = latex_table("llrlr", ("attacker", "measure", "value", "95\\,\\% interval", "chance"), figures)
+    return latex_table("lllrlr", head, cases, remarks) + "\n" + all_figures

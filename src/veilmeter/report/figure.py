@@ -12,6 +12,7 @@ from typing import Any
 from veilmeter.core.files import make_folder, plain, write_text
 from veilmeter.core.text import csv_cell
 from veilmeter.report.figures import style
+from veilmeter.report.figures.typesetting import PAGE, Typesetting
 
 WIDE = 850  # of a figure that takes the page's width
 
@@ -36,12 +37,17 @@ class Figure:
         return chart
 
 
-def save_figures(figures: Iterable[Figure], folder: str | Path, formats: Iterable[str]) -> None:
+def save_figures(
+    figures: Iterable[Figure],
+    folder: str | Path,
+    formats: Iterable[str] = style.FORMATS,
+    setting: Typesetting = PAGE,
+) -> None:
     """Every figure as files, and its data as CSV."""
     wanted = tuple(formats)
     for figure in figures:
         chart = figure.chart if isinstance(figure.chart, dict) else style.styled(figure.chart)
-        style.save(chart, folder, figure.id, wanted)
+        style.save(chart, folder, figure.id, wanted, setting)
         write_text(make_folder(folder) / f"{figure.id}.csv", csv_of(figure.spec))
 
 

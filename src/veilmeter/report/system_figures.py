@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from veilmeter.core.estimate import Estimate
-from veilmeter.report.figure import Figure
+from veilmeter.metrics.registry import preferred
+from veilmeter.report.figure import Figure, save_figures
 from veilmeter.report.figures import style
 from veilmeter.report.figures.similarity import scatter
+from veilmeter.report.figures.typesetting import PAGE, Typesetting
 from veilmeter.report.section_figures import curves_figure
+from veilmeter.results.compare import read_runs
 from veilmeter.results.model import Results
 
 
 def system_figures(systems: Mapping[str, Results]) -> list[Figure]:
     makers = (_linkability, _trade_off, _distinctness)
     return [figure for maker in makers if (figure := maker(systems)) is not None]
+
+
+def save_system_figures(
+    folders: Sequence[str | Path],
+    out: str | Path,
+    *,
+    formats: Iterable[str] = style.FORMATS,
+    setting: Typesetting = PAGE,
+) -> list[str]:
+    """The figures of the runs in these folders as files in `out`, each with its data as CSV; their names."""
+    drawn = system_figures({run.name: run.results for run in read_runs(folders)})
+    save_figures(drawn, out, formats, setting)
+    return [figure.id for figure in drawn]
 
 
 def _linkability(systems: Mapping[str, Results]) -> Figure | None:
@@ -68,8 +85,7 @@ def _trade_off(systems: Mapping[str, Results]) -> Figure | None:
         return None
     import altair as alt
 
-    better = points[0][1].better  # of the use as a risk: a word error rate is good for people when it is high
-    sign = -1 if points[0][1].name.startswith(("wer", "cer", "word", "character")) or better == "lower" else 1
+    sign = -1 if preferred(points[0][1]) == "lower" else 1
     front = pareto_front([(name, sign * use.value, link.value) for name, use, link in points])
     rows: list[dict[str, Any]] = []
     for name, use, link in points:

@@ -12,16 +12,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.metrics.registry import label_of, measure
-from veilmeter.results.levels import ALPHA, holm
+from veilmeter.results.differences import difference_of, sure_by_holm
 from veilmeter.results.model import AttackerResult, Part, Results
-from veilmeter.results.paired import Interval, PairedTrials, paired_trials
+from veilmeter.results.paired import paired_trials
 from veilmeter.results.run_folder import read_results
 
 SINGLE = ("eer", "d_ece", "l_w", "min_cllr")
@@ -70,7 +69,7 @@ def compare(
     settings = differing_settings([run.results for run in runs])
     values: dict[str, list[Estimate]] = {}
     differences: dict[str, list[Estimate]] = {}
-    alike = _same_trials(runs)
+    alike = same_trials(runs)
     for holder, group in _shared(runs, by):
         points = [_compared_points((holder, _estimates(run.results, holder, group))) for run in runs]
         titles = [title for title in points[0] if all(title in others for others in points)]
@@ -78,7 +77,7 @@ def compare(
             continue
         pairable = alike and not group
         trials = (
-            paired_trials([(run.folder, run.results) for run in runs], holder, resamples, seed) if pairable else None
+            paired_trials([(run.folder, run.results, holder) for run in runs], resamples, seed) if pairable else None
         )
         for title in titles:
             full = title if holder in runs[0].results.parts else f"{holder}: {title}"
@@ -86,14 +85,14 @@ def compare(
             shown = [of_run[title] for of_run in points]
             values[full] = [point.with_(at={"run": run.name}) for point, run in zip(shown, runs, strict=True)]
             differences[full] = [
-                _difference(shown[0], shown[number], trials, number, runs[number].name)
+                difference_of(shown[0], shown[number], trials, number, runs[number].name)
                 for number in range(1, len(runs))
             ]
     if not values:
         raise InputError("the runs have nothing in common that could be compared")
-    differences = _with_holm(differences)
+    differences = sure_by_holm(differences)
     return Comparison(
-        runs, values, differences, tuple(_summary(runs, differences)), tuple(_doubts(runs, settings)), settings
+        runs, values, differences, tuple(_summary(runs, differences)), tuple(doubts_of(runs, settings)), settings
     )
 
 
@@ -124,7 +123,7 @@ def _named(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
     return [ComparedRun(name, run.folder, run.results) for name, run in zip(unique, runs, strict=True)]
 
 
-def _same_trials(runs: Sequence[ComparedRun]) -> bool:
+def same_trials(runs: Sequence[ComparedRun]) -> bool:
     """Whether the runs try the same recordings against the same people, so that they can be paired."""
 
     def trials(results: Results) -> tuple[Any, ...]:
@@ -136,7 +135,7 @@ def _same_trials(runs: Sequence[ComparedRun]) -> bool:
     return all(trials(run.results) == trials(runs[0].results) for run in runs)
 
 
-def _doubts(runs: Sequence[ComparedRun], settings: Mapping[str, Sequence[Any]]) -> Iterator[str]:
+def doubts_of(runs: Sequence[ComparedRun], settings: Mapping[str, Sequence[Any]]) -> Iterator[str]:
     if len({run.folder.resolve() for run in runs}) < len(runs):
         yield "a run was given more than once: it does not differ from itself"
     for run in runs:
@@ -145,7 +144,7 @@ def _doubts(runs: Sequence[ComparedRun], settings: Mapping[str, Sequence[Any]]) 
     first = runs[0].results
     if any(run.results.inputs["original"].sha256 != first.inputs["original"].sha256 for run in runs):
         yield "the runs do not assess the same original speech: differences may come from that"
-    elif not _same_trials(runs):
+    elif not same_trials(runs):
         yield "the runs differ in how enrollment and trials were chosen: they are compared without pairing people"
     for key, values in settings.items():
         shown = ", ".join(f"{_shown(value)} ({run.name})" for value, run in zip(values, runs, strict=True))
@@ -230,58 +229,6 @@ def _is_compared(holder: str, name: str) -> bool:
         return measure(name).kind is not None  # of another package
     except VeilmeterError:  # of one that is not installed here
         return True
-
-
-def _difference(first: Estimate, second: Estimate, trials: PairedTrials | None, number: int, run: str) -> Estimate:
-    value = second.value - first.value
-    paired = None if trials is None else trials.interval(first, second, number)
-    interval, how = (paired, "paired by speaker") if paired is not None else _unpaired(first, second)
-    return Estimate(
-        name=first.name,
-        label=f"{first.label}, difference",
-        value=value,
-        unit=first.unit,
-        interval=interval,
-        null=0.0,
-        method=how,
-        better=first.better,
-        at={"run": run},
-    )
-
-
-def _unpaired(first: Estimate, second: Estimate) -> tuple[Interval | None, str]:
-    """Where speakers can't be paired: as if the two intervals were independent, which is wider than they are."""
-    if first.interval is None or second.interval is None:
-        return None, "no interval"
-    value = second.value - first.value
-    down = math.hypot(second.value - second.interval[0], first.interval[1] - first.value)
-    up = math.hypot(second.interval[1] - second.value, first.value - first.interval[0])
-    return (value - down, value + up), "not paired"
-
-
-def _with_holm(differences: Mapping[str, Sequence[Estimate]]) -> dict[str, list[Estimate]]:
-    places = [(title, row) for title, points in differences.items() for row in range(len(points))]
-    known = [(title, row) for title, row in places if differences[title][row].interval is not None]
-    adjusted = dict(zip(known, holm([_two_sided(differences[title][row]) for title, row in known]), strict=True))
-    return {
-        title: [
-            point.with_(extra={"p_adjusted": p, "sure": p < ALPHA}) if (p := adjusted.get((title, row))) is not None
-            else point.with_(extra={"sure": False})
-            for row, point in enumerate(points)
-        ]
-        for title, points in differences.items()
-    }  # fmt: skip
-
-
-def _two_sided(difference: Estimate) -> float:
-    """How often there would be as large a difference if there were none, judged by the interval's nearer half."""
-    if difference.interval is None or difference.value == 0:
-        return 1.0
-    low, high = difference.interval
-    reach = difference.value - low if difference.value > 0 else high - difference.value
-    if reach <= 0:
-        return 0.0
-    return 2 * (1 - NormalDist().cdf(NormalDist().inv_cdf(0.975) * abs(difference.value) / reach))
 
 
 def _summary(runs: Sequence[ComparedRun], differences: Mapping[str, Sequence[Estimate]]) -> Iterator[str]:

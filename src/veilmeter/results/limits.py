@@ -127,10 +127,12 @@ def named_group(group: Group) -> list[str]:
     return [f"{attribute} {value}" for attribute, value in group.items()]
 
 
-_FORM = re.compile(
+# A figure: `eer`, `linkability@20`, `linkability@20,L3`, `informed:eer`.
+FIGURE_FORM = (
     r"(?:(?P<attacker>[A-Za-z][\w.+-]*):)?(?P<measure>[A-Za-z_0-9.-]+(?:@fpr=[0-9.e-]+)?)"
-    r"(?:@(?P<speakers>[0-9_]+))?(?:[,@]L=?(?P<length>[0-9]+))?=(?P<bound>[-+0-9.eE]+)(?P<percent>\s?%)?"
+    r"(?:@(?P<speakers>[0-9_]+))?(?:[,@]L=?(?P<length>[0-9]+))?"
 )
+_FORM = re.compile(FIGURE_FORM + r"=(?P<bound>[-+0-9.eE]+)(?P<percent>\s?%)?")
 
 
 def parse_limit(text: str, side: Side) -> Limit:

@@ -78,11 +78,9 @@ def _of_replicates(first: Replicates, second: Replicates, name: str, value: floa
     return (value - half, value + half)
 
 
-def paired_trials(
-    runs: Sequence[tuple[Path, Results]], attacker: str, resamples: int, seed: int
-) -> PairedTrials | None:
-    """What the runs left of this attacker's trials; None for what is no attacker."""
-    holders = [results.attackers.get(attacker) for _, results in runs]
+def paired_trials(runs: Sequence[tuple[Path, Results, str]], resamples: int, seed: int) -> PairedTrials | None:
+    """What runs (folder, results, attacker) left of the trials of one attacker each; None for what is no attacker."""
+    holders = [results.attackers.get(attacker) for _, results, attacker in runs]
     known = [holder for holder in holders if holder is not None]
     if len(known) < len(runs):
         return None
@@ -93,7 +91,7 @@ def paired_trials(
             rows.setdefault((row.length, row.among), []).append(row)
         people.append(rows)
     given = any(holder.source == "scores" for holder in known)
-    sets = [] if given else [_scores(folder, results, attacker) for folder, results in runs]
+    sets = [] if given else [_scores(folder, results, attacker) for folder, results, attacker in runs]
     replicates = []
     if sets and all(scores is not None and scores.names == sets[0].names for scores in sets if sets[0] is not None):
         for scores in sets:

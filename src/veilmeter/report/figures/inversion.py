@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, PURPLE, RED, save, styled
+from veilmeter.report.figures.typesetting import PAGE, Typesetting
 
 if TYPE_CHECKING:
     from veilmeter.attacks.inversion.measures import Evaluation
@@ -148,19 +149,20 @@ def save_all(
     anonymized: Embeddings,
     folder: str | Path,
     formats: Iterable[str] = FORMATS,
+    setting: Typesetting = PAGE,
 ) -> list[Path]:
     """All figures that there is something for."""
     files: list[Path] = []
     wanted = tuple(formats)
     if all(group.clear is not None for group in evaluation.groups):
-        files += save(projection(evaluation, anonymized), folder, "inversion_projection", wanted)
-        files += save(speakers(evaluation), folder, "inversion_speakers", wanted)
+        files += save(projection(evaluation, anonymized), folder, "inversion_projection", wanted, setting)
+        files += save(speakers(evaluation), folder, "inversion_speakers", wanted, setting)
     if estimates.get("learning_curve"):
         chart = curve(estimates["learning_curve"], "pairs", title="known pairs", logarithmic=True)
-        files += save(chart, folder, "inversion_learning_curve", wanted)
+        files += save(chart, folder, "inversion_learning_curve", wanted, setting)
     if estimates.get("label_noise"):
         chart = curve(estimates["label_noise"], "wrong_pairs", title="share of wrong pairs")
-        files += save(chart, folder, "inversion_label_noise", wanted)
+        files += save(chart, folder, "inversion_label_noise", wanted, setting)
     return files
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilmeter.report.figures.style import FORMATS, GRAY, LIMIT, hues, save, styled
+from veilmeter.report.figures.typesetting import PAGE, Typesetting
 
 if TYPE_CHECKING:
     import altair as alt
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 Curves = Mapping[str, Sequence["Estimate"]]
 ROWS = {"singling_out": "Singling Out", "linkability": "Linkability", "one_minus_eer": "1-EER"}
 WIDTH, HEIGHT = 230, 170
+MOST_POINTS = 40  # of a curve; where it has every N' it is a line
 
 # What a point of a curve is; the words for it in a legend; its dashes.
 MEASURED, CONTROL, CHANCE, GUESSING, BEYOND, LIMIT_KIND = (
@@ -36,14 +38,19 @@ DASHES = {
 }
 
 
-def save_all(attackers: Mapping[str, Curves], folder: str | Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+def save_all(
+    attackers: Mapping[str, Curves],
+    folder: str | Path,
+    formats: Sequence[str] = FORMATS,
+    setting: Typesetting = PAGE,
+) -> list[Path]:
     """Every figure that there are numbers for; `attackers` are the estimates of each, by name."""
     charts = {"legal": legal_curves, "population": population, "ranks": match_curves}
     files: list[Path] = []
     for name, chart in charts.items():
         drawn = chart(attackers)
         if drawn is not None:
-            files += save(drawn, folder, name, formats)
+            files += save(drawn, folder, name, formats, setting)
     return files
 
 
@@ -150,6 +157,19 @@ def curve_panels(
     return alt.hconcat(*cells, spacing=18).resolve_scale(color="shared", strokeDash="shared")
 
 
+def _ticks(counts: Sequence[int]) -> list[int]:
+    """Every number of people, or round ones where there are many.
+
+    >>> _ticks(range(2, 131))
+    [2, 5, 10, 20, 50, 100, 130]
+    """
+    if len(counts) <= MOST_POINTS:
+        return list(counts)
+    least, most = counts[0], counts[-1]
+    rounded = [step * 10**power for power in range(len(str(most))) for step in (1, 2, 5)]
+    return sorted({least, most, *(n for n in rounded if least < n < most)})
+
+
 def _ends(counts: Sequence[int]) -> tuple[int, int]:
     return counts[0], counts[-1]
 
@@ -165,7 +185,7 @@ def _cell(
         "speakers:Q",
         scale=alt.Scale(type="log", domain=[least, max(most, least + 1)], nice=False),
         axis=alt.Axis(
-            title=look.x_title, values=list(counts), format="~s", grid=False, labelOverlap="greedy", labelFlush=True
+            title=look.x_title, values=_ticks(counts), format="~s", grid=False, labelOverlap="greedy", labelFlush=True
         ),
     )
     y = alt.Y("value:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(title=y_title, format="%", tickCount=5))
@@ -197,7 +217,8 @@ def _cell(
         layers.append(of(CONTROL).mark_line(strokeWidth=1.4).encode(strokeDash=dash, color=color))
         layers.append(of(CONTROL).mark_point(size=16, strokeWidth=1.2, opacity=1).encode(color=color, tooltip=tip))
     layers.append(of(MEASURED).mark_line(strokeWidth=2).encode(strokeDash=dash, color=color))
-    layers.append(of(MEASURED).mark_point(filled=True, size=28, opacity=1).encode(color=color, tooltip=tip))
+    if len(counts) <= MOST_POINTS:
+        layers.append(of(MEASURED).mark_point(filled=True, size=28, opacity=1).encode(color=color, tooltip=tip))
     if BEYOND in kinds:
         layers += _continuation(of, dash, color, tip)
     if LIMIT_KIND in kinds:

@@ -16,6 +16,7 @@ from veilmeter.data.scores import Scores
 from veilmeter.metrics.calibration import pav, sigmoid
 from veilmeter.metrics.scores import verification, zebra
 from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, ORANGE, RED, save, styled
+from veilmeter.report.figures.typesetting import PAGE, Typesetting
 
 Floats = NDArray[np.float64]
 WIDTH, HEIGHT = 420, 280
@@ -30,7 +31,11 @@ def _data(rows: list[dict[str, Any]]) -> Any:
 
 
 def save_all(
-    scores: Scores, estimates: Mapping[str, Any], folder: str | Path, formats: Iterable[str] = FORMATS
+    scores: Scores,
+    estimates: Mapping[str, Any],
+    folder: str | Path,
+    formats: Iterable[str] = FORMATS,
+    setting: Typesetting = PAGE,
 ) -> list[Path]:
     """All figures as files in `folder`."""
     if np.abs(scores.values).max() > LARGEST:
@@ -43,7 +48,7 @@ def save_all(
         "det": det(scores, estimates["eer"]),
         "calibration": calibration(scores),
     }
-    return [path for name, chart in charts.items() for path in save(chart, folder, name, formats)]
+    return [path for name, chart in charts.items() for path in save(chart, folder, name, formats, setting)]
 
 
 def ece_profile(scores: Scores, d_ece: Estimate, l_w: Estimate) -> Any:
@@ -149,7 +154,7 @@ def det(scores: Scores, eer: Estimate, *, points: int = 400) -> Any:
     import altair as alt
 
     t, n = np.sort(scores.targets), np.sort(scores.impostors)
-    thresholds = np.unique(np.concatenate([_spread(t, points), _spread(n, points)]))
+    thresholds = np.unique(np.concatenate([spread(t, points), spread(n, points)]))
     miss = np.searchsorted(t, thresholds, side="left") / len(t)
     false = 1 - np.searchsorted(n, thresholds, side="left") / len(n)
     blocks = pav(t, n, presorted=True)
@@ -218,7 +223,7 @@ def det_lines(
     return diagonal + lines
 
 
-def _spread(ordered: Floats, points: int) -> Floats:
+def spread(ordered: Floats, points: int = 400) -> Floats:
     """Some of the scores, denser in both tails, where rates are small."""
     if len(ordered) <= points:
         return ordered

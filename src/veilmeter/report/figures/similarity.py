@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, GREEN, ORANGE, PURPLE, RED, SKY, hues, save, styled
+from veilmeter.report.figures.typesetting import PAGE, Typesetting
 
 if TYPE_CHECKING:
     from veilmeter.core.estimate import Estimate
@@ -289,6 +290,7 @@ def save_all(
     estimates: Sequence[Mapping[str, Any]],
     folder: str | Path,
     formats: Iterable[str] = FORMATS,
+    setting: Typesetting = PAGE,
 ) -> list[Path]:
     """Every figure of every system, and the scatter of all of them."""
     formats = tuple(formats)
@@ -302,7 +304,7 @@ def save_all(
             ("speakers", speakers_plot(similarity)),
         ):
             titled = chart.properties(title=title) if title else chart
-            files += save(styled(titled), folder, f"similarity-{kind}{suffix}", formats)
+            files += save(styled(titled), folder, f"similarity-{kind}{suffix}", formats, setting)
     points = [(name, part["deid"], part["g_vd"]) for name, part in zip(systems, estimates, strict=True)]
-    files += save(styled(scatter(points)), folder, "similarity-deid-gvd", formats)
+    files += save(styled(scatter(points)), folder, "similarity-deid-gvd", formats, setting)
     return files

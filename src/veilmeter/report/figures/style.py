@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import make_folder, plain, whole_file
+from veilmeter.report.figures.typesetting import PAGE, Typesetting, resized, typeset
 
 if TYPE_CHECKING:
     import altair as alt
@@ -72,23 +73,31 @@ def _on_white(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def save(
-    chart: alt.TopLevelMixin | Mapping[str, Any], folder: str | Path, name: str, formats: Iterable[str] = FORMATS
+    chart: alt.TopLevelMixin | Mapping[str, Any],
+    folder: str | Path,
+    name: str,
+    formats: Iterable[str] = FORMATS,
+    setting: Typesetting = PAGE,
 ) -> list[Path]:
-    """The chart, or its specification, as files `folder/name.<format>`; formats are svg, png, pdf, html, json."""
+    """The chart, or its specification, as files `folder/name.<format>`; formats are svg, png, pdf, html, json. A file
+    that is as wide as asked for has 300 dots per inch as PNG."""
     import vl_convert
 
-    spec = json.dumps(plain(chart)) if isinstance(chart, Mapping) else chart.to_json()
+    form = plain(chart) if isinstance(chart, Mapping) else json.loads(chart.to_json())
+    form, factor = typeset(form, setting, vl_convert.vegalite_to_svg)
+    spec = json.dumps(form)
+    pixels = 2.0 if setting.width is None else factor * 300 / 72
     files = []
     for form in formats:
         path = make_folder(folder) / f"{name}.{form}"
         if form == "svg":
-            data = vl_convert.vegalite_to_svg(spec).encode()
+            data = resized(vl_convert.vegalite_to_svg(spec), factor).encode()
         elif form == "png":
             # Half-transparent colors on a transparent ground come out wrong in PNG (0.55 of #E69F00 turns olive).
             opaque = json.dumps(_on_white(json.loads(spec)))
-            data = vl_convert.vegalite_to_png(opaque, scale=2)
+            data = vl_convert.vegalite_to_png(opaque, scale=pixels)
         elif form == "pdf":
-            data = vl_convert.vegalite_to_pdf(spec)
+            data = vl_convert.svg_to_pdf(resized(vl_convert.vegalite_to_svg(spec), factor))
         elif form == "html":
             data = vl_convert.vegalite_to_html(spec, bundle=True).encode()
         elif form == "json":

@@ -1,0 +1,142 @@
+"""A comparison as text: systems by measures for a paper, and every value and difference as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+
+from veilmeter.core.estimate import Estimate, format_number
+from veilmeter.core.latex import latex_label, latex_number, latex_table, latex_text
+from veilmeter.core.text import csv_cell, markdown_text
+from veilmeter.results.compare import Comparison
+from veilmeter.results.system_table import SystemTable, TableCell, TableColumn
+
+ARROWS = {"higher": "↑", "lower": "↓", "neither": ""}
+_UNITS = {"percent": "%", "probability": "", "log10": "", "count": ""}
+NOTHING = "–"
+
+
+def heading(column: TableColumn) -> str:
+    """The figure with its unit and the direction that is good: `EER (%) ↑`."""
+    unit = _UNITS.get(column.unit, column.unit)
+    return " ".join(part for part in (column.label, f"({unit})" if unit else "", ARROWS[column.better]) if part)
+
+
+def figure(cell: TableCell) -> str:
+    """The value without its unit, which stands in the heading."""
+    if cell.estimate is None:
+        return NOTHING
+    text = format_number(cell.estimate.value, cell.estimate.unit)
+    return NOTHING if text == "-" else text
+
+
+def interval(cell: TableCell) -> str:
+    return "" if cell.estimate is None else cell.estimate.format_interval()
+
+
+def latex(table: SystemTable, *, intervals: bool = False) -> str:
+    """With booktabs' rules, numbers in math mode; what must be known stands in comments above it."""
+    head = ["system", *(_latex_heading(column) for column in table.columns)]
+    rows = []
+    for number, system in enumerate(table.names()):
+        cells = [_latex_cell(column.cells[number], intervals) for column in table.columns]
+        rows.append([latex_text(system), *cells])
+    return latex_table("l" + "r" * len(table.columns), head, rows, table.remarks)
+
+
+def _latex_heading(column: TableColumn) -> str:
+    unit = _UNITS.get(column.unit, column.unit)
+    arrow = latex_text(ARROWS[column.better])
+    words = (latex_label(column.label), f"({latex_text(unit)})" if unit else "", arrow)
+    return " ".join(part for part in words if part)
+
+
+def _latex_cell(cell: TableCell, intervals: bool) -> str:
+    text = latex_number(figure(cell), bold=cell.best, mark="*" if cell.sure else "")
+    return f"{text} {latex_number(interval(cell))}" if intervals and interval(cell) else text
+
+
+def markdown(table: SystemTable, *, intervals: bool = False) -> str:
+    lines = [_markdown_row(["system", *(heading(column) for column in table.columns)])]
+    lines.append("|---|" + "---:|" * len(table.columns))
+    for number, system in enumerate(table.names()):
+        cells = [_markdown_cell(column.cells[number], intervals) for column in table.columns]
+        lines.append(f"| {markdown_text(system)} | {' | '.join(cells)} |")
+    return "\n".join([*lines, "", *(f"- {markdown_text(remark)}" for remark in table.remarks)]) + "\n"
+
+
+def _markdown_row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(markdown_text(cell) for cell in cells) + " |"
+
+
+def _markdown_cell(cell: TableCell, intervals: bool) -> str:
+    text = f"**{figure(cell)}**" if cell.best else figure(cell)
+    text += "\\*" if cell.sure else ""
+    return f"{text} {interval(cell)}" if intervals and interval(cell) else text
+
+
+def plain_cell(cell: TableCell, intervals: bool) -> str:
+    """For a terminal, which shows the best in bold by itself."""
+    text = figure(cell) + ("*" if cell.sure else "")
+    return f"{text} {interval(cell)}" if intervals and interval(cell) else text
+
+
+def table_csv(table: SystemTable) -> str:
+    """Tidy: one row per system and figure, and one per difference to the first system."""
+    rows: list[Sequence[object]] = []
+    for column in table.columns:
+        for system, cell in zip(table.systems, column.cells, strict=True):
+            if cell.estimate is None:
+                continue
+            front = [system, column.figure.text, column.label, cell.place, cell.estimate.at.get("speakers", ""),
+                     cell.estimate.at.get("length", "")]  # fmt: skip
+            rows.append([*front, "value", *_numbers(cell.estimate), cell.best, "", ""])
+            if cell.difference is not None:
+                rows.append([*front, "difference", *_numbers(cell.difference), "", *_certainty(cell.difference)])
+    head = ["system", "figure", "label", "attacker", "speakers", "length", "kind", "value", "unit", "low", "high",
+            "method", "better", "best", "sure", "p_adjusted"]  # fmt: skip
+    return _csv(head, rows)
+
+
+def comparison_csv(comparison: Comparison) -> str:
+    """Every value of every run, and every difference to the first one; `kind` says which a row is."""
+    rows: list[Sequence[object]] = []
+    for title, values in comparison.values.items():
+        rows += [[title, point.name, point.at["run"], "value", *_numbers(point), "", ""] for point in values]
+        rows += [
+            [title, point.name, point.at["run"], "difference", *_numbers(point), *_certainty(point)]
+            for point in comparison.differences[title]
+        ]
+    head = [
+        "figure",
+        "measure",
+        "run",
+        "kind",
+        "value",
+        "unit",
+        "low",
+        "high",
+        "method",
+        "better",
+        "sure",
+        "p_adjusted",
+    ]
+    return _csv(head, rows)
+
+
+def _numbers(point: Estimate) -> list[object]:
+    low, high = point.interval or ("", "")
+    return [point.value, point.unit, low, high, point.method, point.better]
+
+
+def _certainty(difference: Estimate) -> list[object]:
+    return [bool(difference.extra.get("sure")), difference.extra.get("p_adjusted", "")]
+
+
+def _csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([csv_cell(str(cell).lower() if isinstance(cell, bool) else cell) for cell in row] for row in rows)
+    return out.getvalue()

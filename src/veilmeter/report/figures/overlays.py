@@ -1,0 +1,138 @@
+"""Several sets of scores in one figure each: OO, OP and PP of one anonymizer, or the attackers of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from veilmeter.core.errors import InputError
+from veilmeter.data.scores import Scores
+from veilmeter.metrics.scores import verification, zebra
+from veilmeter.report.figures.scores import (
+    HEIGHT,
+    LARGEST,
+    NOTHING_KNOWN,
+    WIDTH,
+    det_lines,
+    det_rows,
+    ece_lines,
+    spread,
+)
+from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, RED, hues, save, styled
+from veilmeter.report.figures.typesetting import PAGE, Typesetting
+
+WORDS = {
+    "OO": "original with original (OO)",
+    "OP": "original with protected (OP)",
+    "PP": "protected with protected (PP)",
+}
+_COLORS = {WORDS["OO"]: GRAY, WORDS["OP"]: RED, WORDS["PP"]: BLUE}
+_BINS = 60
+
+
+def save_overlays(
+    sets: Mapping[str, Scores],
+    folder: str | Path,
+    formats: Iterable[str] = FORMATS,
+    setting: Typesetting = PAGE,
+) -> list[Path]:
+    """ECE profiles, DET curves and densities of all sets as files; sets are named as in `WORDS`, or as you like."""
+    wanted = tuple(formats)
+    charts = {"ece_profiles": ece_profiles(sets), "det_curves": det_curves(sets), "densities": densities(sets)}
+    return [path for name, chart in charts.items() for path in save(chart, folder, name, wanted, setting)]
+
+
+def ece_profiles(sets: Mapping[str, Scores]) -> Any:
+    """What each set leaves unknown (paper 004, figure 7); the legend gives D_ECE."""
+    rows: list[dict[str, Any]] = []
+    names, prior = [], None
+    for key, scores in _named(sets).items():
+        profile = zebra.ece_profile(scores.targets, scores.impostors)
+        prior = prior or profile
+        names.append(f"{key}: {zebra.d_ece(scores.targets, scores.impostors):.3f} bit")
+        rows += _profile_rows(names[-1], profile.log_odds, profile.pav)
+    if prior is not None:
+        rows += _profile_rows(NOTHING_KNOWN, prior.log_odds, prior.prior)
+    color = _color(list(_named(sets)), shown=[*names, NOTHING_KNOWN], more=["black"])
+    chart = ece_lines(rows, "set", color, dashed=NOTHING_KNOWN)
+    return styled(chart.properties(width=WIDTH, height=HEIGHT, title="What the scores leave unknown"))
+
+
+def _profile_rows(name: str, log_odds: Any, curve: Any) -> list[dict[str, Any]]:
+    pairs = zip(log_odds / np.log(10), curve, strict=True)
+    return [{"set": name, "log_odds": round(float(x), 3), "ece": float(y)} for x, y in pairs]
+
+
+def det_curves(sets: Mapping[str, Scores]) -> Any:
+    """Misses against false alarms of each set, on normal-deviate axes; the legend gives the EER."""
+    rows: list[dict[str, Any]] = []
+    names = []
+    for key, scores in _named(sets).items():
+        t, n = np.sort(scores.targets), np.sort(scores.impostors)
+        thresholds = np.unique(np.concatenate([spread(t), spread(n)]))
+        miss = np.searchsorted(t, thresholds, side="left") / len(t)
+        false = 1 - np.searchsorted(n, thresholds, side="left") / len(n)
+        names.append(f"{key}: EER {verification.eer(t, n):.1f} %")
+        rows += det_rows(false, miss, set=names[-1])
+    chart = det_lines(rows, "set", _color(list(_named(sets)), shown=names))
+    return styled(chart.properties(width=HEIGHT + 40, height=HEIGHT + 40, title="Detection error trade-off"))
+
+
+def densities(sets: Mapping[str, Scores]) -> Any:
+    """Densities of target (solid) and impostor scores (dashed) of each set over common bins."""
+    import altair as alt
+
+    known = _named(sets)
+    ends = [end for scores in known.values() for end in (scores.values.min(), scores.values.max())]
+    low, high = float(min(ends)), float(max(ends))
+    edges = np.linspace(low, high, _BINS + 1) if high > low else np.linspace(low - 0.5, low + 0.5, _BINS + 1)
+    rows = [
+        {"set": key, "trials": kind, "score": float(edges[i : i + 2].mean()), "density": float(density)}
+        for key, scores in known.items()
+        for kind, values in (("target", scores.targets), ("impostor", scores.impostors))
+        for i, density in enumerate(verification.binned(np.sort(values), edges) / (len(values) * (edges[1] - edges[0])))
+    ]
+    dash = alt.StrokeDash(
+        "trials:N", title=None, scale=alt.Scale(domain=["target", "impostor"], range=[[1, 0], [4, 3]]),
+        legend=alt.Legend(orient="bottom"),
+    )  # fmt: skip
+    chart = (
+        alt.Chart(alt.InlineData(values=rows))
+        .mark_line(interpolate="step", strokeWidth=1.8)
+        .encode(
+            x=alt.X("score:Q", title="score"),
+            y=alt.Y("density:Q", title="density"),
+            color=_color(list(known), shown=list(known)),
+            strokeDash=dash,
+            tooltip=["set:N", "trials:N", alt.Tooltip("score:Q", format=".3g"), alt.Tooltip("density:Q", format=".3g")],
+        )
+    )
+    return styled(chart.properties(width=WIDTH, height=HEIGHT, title="Scores of target and impostor trials"))
+
+
+def _named(sets: Mapping[str, Scores]) -> dict[str, Scores]:
+    """The sets by the words that a legend shows."""
+    if not sets:
+        raise InputError("there are no scores to draw")
+    for scores in sets.values():
+        if np.abs(scores.values).max() > LARGEST:
+            raise InputError(f"scores beyond {LARGEST:g} can't be drawn", path=scores.source or None)
+    return {WORDS.get(name, name): scores for name, scores in sets.items()}
+
+
+def _color(keys: Sequence[str], *, shown: Sequence[str], more: Sequence[str] = ()) -> Any:
+    """OO, OP and PP keep their colors in every figure; `shown` are the legend's words, `more` the colors behind."""
+    import altair as alt
+
+    usual = all(key in _COLORS for key in keys)
+    colors = [_COLORS[key] for key in keys] if usual else hues(keys)
+    return alt.Color(
+        "set:N",
+        title=None,
+        sort=list(shown),
+        scale=alt.Scale(domain=list(shown), range=[*colors, *more]),
+        legend=alt.Legend(orient="bottom", direction="vertical", labelLimit=400),
+    )

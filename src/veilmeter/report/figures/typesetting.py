@@ -1,0 +1,117 @@
+"""How figures are set for print: as wide as a column, in the paper's own font and size."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from veilmeter.core.errors import InputError
+
+POINTS = {"": 1.0, "pt": 1.0, "in": 72.0, "cm": 72 / 2.54, "mm": 72 / 25.4}
+USUAL_SIZE = 11.0  # of labels, in points
+NARROWEST, WIDEST = 60.0, 3000.0
+_ENOUGH = 0.01  # of the width; the rest is scaled
+_SVG_SIZE = re.compile(r'width="([0-9.]+)" height="([0-9.]+)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Typesetting:
+    """`width` is that of the whole figure in points, axes and legend included; `font` a family that is installed here;
+    `font_size` that of labels in points. What is None stays as on the page."""
+
+    width: float | None = None
+    font: str | None = None
+    font_size: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.width is not None and not NARROWEST <= self.width <= WIDEST:
+            raise InputError(f"a figure can't be {self.width:g} points wide", fix="as in 8.6cm, 3.4in or 245pt")
+        if self.font_size is not None and not 2 <= self.font_size <= 40:
+            raise InputError(f"a font can't be {self.font_size:g} points high", fix="give 6 to 12")
+
+
+PAGE = Typesetting()
+
+
+def points_of(text: str) -> float:
+    """A width with its unit in points.
+
+    >>> round(points_of("8.6cm"), 1), points_of("3.5 in"), points_of("245")
+    (243.8, 252.0, 245.0)
+    """
+    parsed = re.fullmatch(r"\s*([0-9.]+)\s*([a-z]*)\s*", text)
+    try:
+        if parsed is None:
+            raise ValueError
+        return float(parsed[1]) * POINTS[parsed[2]]
+    except (ValueError, KeyError):
+        raise InputError(f"{text!r} is no width", fix="as in 8.6cm, 86mm, 3.4in or 245pt") from None
+
+
+def typeset(
+    spec: Mapping[str, Any], setting: Typesetting, rendered: Callable[[str], str]
+) -> tuple[dict[str, Any], float]:
+    """The specification in that font and about that width, and the factor by which it is still to be scaled.
+
+    Plots are made narrower or wider, not their text: `rendered` gives the SVG of a specification, whose width is what
+    plots, axes and legends take together.
+    """
+    chart = json.loads(json.dumps(spec))
+    if setting.font is not None:
+        chart.setdefault("config", {})["font"] = setting.font
+    if setting.font_size is not None:
+        chart = _scaled(chart, lambda key: key.lower().endswith("fontsize"), setting.font_size / USUAL_SIZE)
+    if setting.width is None:
+        return chart, 1.0
+    factor = 1.0
+    wide = _width(rendered(json.dumps(chart)))
+    for _ in range(4):
+        if abs(wide - setting.width) <= _ENOUGH * setting.width:
+            break
+        smaller = _plots_scaled(chart, 0.8 * factor)
+        slope = (wide - _width(rendered(json.dumps(smaller)))) / (0.2 * factor)
+        if slope <= 0:  # a legend or a title is what takes the room
+            break
+        factor = min(max(factor + (setting.width - wide) / slope, 0.1 * factor), 10 * factor)
+        wide = _width(rendered(json.dumps(_plots_scaled(chart, factor))))
+    return _plots_scaled(chart, factor), setting.width / wide
+
+
+def resized(svg: str, factor: float) -> str:
+    """The drawing with another size on paper."""
+    if factor == 1.0:
+        return svg
+
+    def size(match: re.Match[str]) -> str:
+        wide, high = (float(match[number]) * factor for number in (1, 2))
+        return f'width="{wide:.2f}" height="{high:.2f}"'
+
+    return _SVG_SIZE.sub(size, svg, count=1)
+
+
+def _width(svg: str) -> float:
+    size = _SVG_SIZE.search(svg)
+    assert size is not None
+    return float(size[1])
+
+
+def _plots_scaled(chart: dict[str, Any], factor: float) -> dict[str, Any]:
+    scaled: dict[str, Any] = _scaled(chart, lambda key: key in ("width", "height", "step"), factor)
+    return scaled
+
+
+def _scaled(node: Any, wanted: Callable[[str], bool], factor: float) -> Any:
+    """A copy in which these numbers are multiplied; data are left alone."""
+    if isinstance(node, list):
+        return [_scaled(part, wanted, factor) for part in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: part if key in ("data", "datasets")
+        else part * factor if wanted(key) and isinstance(part, int | float)
+        else _scaled(part, wanted, factor)
+        for key, part in node.items()
+    }  # fmt: skip
