@@ -74,7 +74,7 @@ def draw(
     drawn_curves: Mapping[str, Sequence[Estimate]],
     name: str,
     beside: Sequence[str] | None,
-    setting: Typesetting,
+    setting: Typesetting | None,
 ) -> list[Path]:
     """The figure of the paper, with curves of earlier runs in it; nothing without a folder."""
     if folder is None:

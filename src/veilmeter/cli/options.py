@@ -61,15 +61,20 @@ FontSize = Annotated[
 ]  # fmt: skip
 
 
-def typesetting(folder: Path | None, width: str | None, font: str | None, font_size: float | None) -> Typesetting:
+def typesetting(
+    folder: Path | None, width: str | None, font: str | None, font_size: float | None
+) -> Typesetting | None:
     """How figures are set, by the three options that say it; refused where there are no figures."""
     from veilmeter.core.errors import InputError
-    from veilmeter.report.figures.typesetting import Typesetting, points_of
 
     given = {"--width": width, "--font": font, "--font-size": font_size}
     named = [name for name, value in given.items() if value is not None]
-    if folder is None and named:
+    if not named:
+        return None
+    if folder is None:
         raise InputError(f"{named[0]} is for figures", fix="give --figures DIR too")
+    from veilmeter.report.figures.typesetting import Typesetting, points_of
+
     return Typesetting(None if width is None else points_of(width), font, font_size)
 
 

@@ -38,8 +38,9 @@ def command(
     font_size: options.FontSize = None,
 ) -> None:
     """Write a run's report: one HTML page that needs no network, a PDF, a DOCX, Markdown, LaTeX or JSON."""
-    from veilmeter.report import write_report
+    from veilmeter.report import write_figures, write_report
 
+    setting = options.typesetting(figures, width, font, font_size)
     path = write_report(
         run,
         out,
@@ -51,9 +52,8 @@ def command(
         release_size=release_size,
         candidates=candidates,
         paper=paper,
-        figures=figures,
-        typesetting=options.typesetting(figures, width, font, font_size),
     )
     print(path)
     if figures is not None:
+        write_figures(run, figures, setting=setting, show_ids=show_ids, threshold=threshold)
         print(figures)

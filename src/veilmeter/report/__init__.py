@@ -33,7 +33,6 @@ def write_report(
     paper: str = "a4",
     figures: str | Path | None = None,
     figure_formats: Iterable[str] = ("svg", "png", "pdf"),
-    typesetting: Typesetting | None = None,
 ) -> Path:
     """The report of a run folder, or of an `Assessment` or `Results` in memory: `html`, `pdf`, `docx` (the annex for
     the file), `md`, `latex` or `json`; by default RUN/report.<suffix>, and RUN/annex.<suffix> with `annex_only`."""
@@ -64,14 +63,41 @@ def write_report(
     )
     _write(path, shown, options, form, annex_only)
     if figures is not None:
-        from veilmeter.report.figure import save_figures
-        from veilmeter.report.figures.typesetting import PAGE
-        from veilmeter.report.html import technical_sections
-
-        technical = technical_sections(shown.results, shown.matrices, threshold)
-        drawn = [figure for section in technical for figure in section.figures]
-        save_figures(drawn, figures, figure_formats, typesetting or PAGE)
+        _draw(shown, figures, figure_formats, threshold)
     return path
+
+
+def write_figures(
+    run: Subject,
+    folder: str | Path,
+    *,
+    formats: Iterable[str] = ("svg", "png", "pdf"),
+    setting: Typesetting | None = None,
+    show_ids: bool = False,
+    threshold: float | None = None,
+) -> None:
+    """Every figure of a run's report as files in `folder`, each with its data as CSV; `setting` is for print."""
+    from veilmeter.report.pseudonyms import run_key
+    from veilmeter.report.public import public
+    from veilmeter.report.source import reported
+
+    subject = reported(run)
+    shown, _ = public(subject, run_key(subject.folder), show_ids=show_ids)
+    _draw(shown, folder, formats, threshold, setting)
+
+
+def _draw(
+    shown: Reported,
+    folder: str | Path,
+    formats: Iterable[str],
+    threshold: float | None,
+    setting: Typesetting | None = None,
+) -> None:
+    from veilmeter.report.figure import save_figures
+    from veilmeter.report.html import technical_sections
+
+    technical = technical_sections(shown.results, shown.matrices, threshold)
+    save_figures([figure for section in technical for figure in section.figures], folder, formats, setting)
 
 
 def _check(form: str, annex_only: bool, threshold: float | None, paper: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from veilmeter.core.files import make_folder, plain, write_text
 from veilmeter.core.text import csv_cell
 from veilmeter.report.figures import style
-from veilmeter.report.figures.typesetting import PAGE, Typesetting
+from veilmeter.report.figures.typesetting import Typesetting
 
 WIDE = 850  # of a figure that takes the page's width
 
@@ -41,7 +41,7 @@ def save_figures(
     figures: Iterable[Figure],
     folder: str | Path,
     formats: Iterable[str] = style.FORMATS,
-    setting: Typesetting = PAGE,
+    setting: Typesetting | None = None,
 ) -> None:
     """Every figure as files, and its data as CSV."""
     wanted = tuple(formats)

@@ -12,7 +12,7 @@ from veilmeter.metrics.registry import preferred
 from veilmeter.report.figure import Figure, save_figures
 from veilmeter.report.figures import style
 from veilmeter.report.figures.similarity import scatter
-from veilmeter.report.figures.typesetting import PAGE, Typesetting
+from veilmeter.report.figures.typesetting import Typesetting
 from veilmeter.report.section_figures import curves_figure
 from veilmeter.results.compare import read_runs
 from veilmeter.results.model import Results
@@ -28,7 +28,7 @@ def save_system_figures(
     out: str | Path,
     *,
     formats: Iterable[str] = style.FORMATS,
-    setting: Typesetting = PAGE,
+    setting: Typesetting | None = None,
 ) -> list[str]:
     """The figures of the runs in these folders as files in `out`, each with its data as CSV; their names."""
     drawn = system_figures({run.name: run.results for run in read_runs(folders)})

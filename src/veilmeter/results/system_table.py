@@ -51,6 +51,13 @@ class TableCell:
     def sure(self) -> bool:
         return self.difference is not None and bool(self.difference.extra.get("sure"))
 
+    def to_json(self) -> dict[str, Any] | None:
+        if self.estimate is None:
+            return None
+        difference = None if self.difference is None else self.difference.to_json()
+        facts = {"attacker": self.place, "best": self.best, "sure": self.sure, "difference": difference}
+        return facts | self.estimate.to_json()
+
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
@@ -83,19 +90,11 @@ class SystemTable:
             "doubted": list(self.doubted),
             "columns": [
                 {"figure": column.figure.text, "label": column.label, "unit": column.unit, "better": column.better,
-                 "cells": [_cell_json(cell) for cell in column.cells]}
+                 "cells": [cell.to_json() for cell in column.cells]}
                 for column in self.columns
             ],
             "remarks": list(self.remarks),
         }  # fmt: skip
-
-
-def _cell_json(cell: TableCell) -> dict[str, Any] | None:
-    if cell.estimate is None:
-        return None
-    difference = None if cell.difference is None else cell.difference.to_json()
-    return {"attacker": cell.place, "best": cell.best, "sure": cell.sure, "difference": difference,
-            **cell.estimate.to_json()}  # fmt: skip
 
 
 def parse_figure(text: str) -> FigureName:

@@ -17,6 +17,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vectors import write_embeddings
 from veilmeter.data.scores import Scores
+from veilmeter.metrics.scores.zebra import zebra
 from veilmeter.report.figures import legal, overlays
 from veilmeter.report.figures.style import save
 from veilmeter.report.figures.typesetting import Typesetting, points_of
@@ -83,6 +84,8 @@ def test_overlays_of_all_three_sets(tmp_path: Path) -> None:
     names = profile["encoding"]["color"]["scale"]["domain"]
     assert [name.split(":")[0] for name in names[:3]] == [overlays.WORDS[key] for key in ("OO", "OP", "PP")]
     assert profile["encoding"]["color"]["scale"]["range"][:3] == ["#767676", "#D55E00", "#0072B2"]
+    found = float(names[1].rpartition(": ")[2].removesuffix(" bit"))
+    assert found == pytest.approx(zebra(sets()["OP"].targets, sets()["OP"].impostors).d_ece, abs=6e-4)
     densities = json.loads((tmp_path / "densities.json").read_text())
     (rows,) = densities["datasets"].values()
     step = sorted({row["score"] for row in rows})[1] - sorted({row["score"] for row in rows})[0]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, PURPLE, RED, save, styled
-from veilmeter.report.figures.typesetting import PAGE, Typesetting
+from veilmeter.report.figures.typesetting import Typesetting
 
 if TYPE_CHECKING:
     from veilmeter.attacks.inversion.measures import Evaluation
@@ -149,7 +149,7 @@ def save_all(
     anonymized: Embeddings,
     folder: str | Path,
     formats: Iterable[str] = FORMATS,
-    setting: Typesetting = PAGE,
+    setting: Typesetting | None = None,
 ) -> list[Path]:
     """All figures that there is something for."""
     files: list[Path] = []

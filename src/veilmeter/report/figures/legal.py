@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilmeter.report.figures.style import FORMATS, GRAY, LIMIT, hues, save, styled
-from veilmeter.report.figures.typesetting import PAGE, Typesetting
+from veilmeter.report.figures.typesetting import Typesetting
 
 if TYPE_CHECKING:
     import altair as alt
@@ -42,7 +42,7 @@ def save_all(
     attackers: Mapping[str, Curves],
     folder: str | Path,
     formats: Sequence[str] = FORMATS,
-    setting: Typesetting = PAGE,
+    setting: Typesetting | None = None,
 ) -> list[Path]:
     """Every figure that there are numbers for; `attackers` are the estimates of each, by name."""
     charts = {"legal": legal_curves, "population": population, "ranks": match_curves}

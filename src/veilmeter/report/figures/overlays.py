@@ -22,7 +22,7 @@ from veilmeter.report.figures.scores import (
     spread,
 )
 from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, RED, hues, save, styled
-from veilmeter.report.figures.typesetting import PAGE, Typesetting
+from veilmeter.report.figures.typesetting import Typesetting
 
 WORDS = {
     "OO": "original with original (OO)",
@@ -37,7 +37,7 @@ def save_overlays(
     sets: Mapping[str, Scores],
     folder: str | Path,
     formats: Iterable[str] = FORMATS,
-    setting: Typesetting = PAGE,
+    setting: Typesetting | None = None,
 ) -> list[Path]:
     """ECE profiles, DET curves and densities of all sets as files; sets are named as in `WORDS`, or as you like."""
     wanted = tuple(formats)
@@ -52,7 +52,7 @@ def ece_profiles(sets: Mapping[str, Scores]) -> Any:
     for key, scores in _named(sets).items():
         profile = zebra.ece_profile(scores.targets, scores.impostors)
         prior = prior or profile
-        names.append(f"{key}: {zebra.d_ece(scores.targets, scores.impostors):.3f} bit")
+        names.append(f"{key}: {zebra.zebra(scores.targets, scores.impostors).d_ece:.3f} bit")
         rows += _profile_rows(names[-1], profile.log_odds, profile.pav)
     if prior is not None:
         rows += _profile_rows(NOTHING_KNOWN, prior.log_odds, prior.prior)

@@ -16,7 +16,7 @@ from veilmeter.data.scores import Scores
 from veilmeter.metrics.calibration import pav, sigmoid
 from veilmeter.metrics.scores import verification, zebra
 from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, ORANGE, RED, save, styled
-from veilmeter.report.figures.typesetting import PAGE, Typesetting
+from veilmeter.report.figures.typesetting import Typesetting
 
 Floats = NDArray[np.float64]
 WIDTH, HEIGHT = 420, 280
@@ -35,7 +35,7 @@ def save_all(
     estimates: Mapping[str, Any],
     folder: str | Path,
     formats: Iterable[str] = FORMATS,
-    setting: Typesetting = PAGE,
+    setting: Typesetting | None = None,
 ) -> list[Path]:
     """All figures as files in `folder`."""
     if np.abs(scores.values).max() > LARGEST:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, GREEN, ORANGE, PURPLE, RED, SKY, hues, save, styled
-from veilmeter.report.figures.typesetting import PAGE, Typesetting
+from veilmeter.report.figures.typesetting import Typesetting
 
 if TYPE_CHECKING:
     from veilmeter.core.estimate import Estimate
@@ -290,7 +290,7 @@ def save_all(
     estimates: Sequence[Mapping[str, Any]],
     folder: str | Path,
     formats: Iterable[str] = FORMATS,
-    setting: Typesetting = PAGE,
+    setting: Typesetting | None = None,
 ) -> list[Path]:
     """Every figure of every system, and the scatter of all of them."""
     formats = tuple(formats)

@@ -77,13 +77,14 @@ def save(
     folder: str | Path,
     name: str,
     formats: Iterable[str] = FORMATS,
-    setting: Typesetting = PAGE,
+    setting: Typesetting | None = None,
 ) -> list[Path]:
     """The chart, or its specification, as files `folder/name.<format>`; formats are svg, png, pdf, html, json. A file
     that is as wide as asked for has 300 dots per inch as PNG."""
     import vl_convert
 
     form = plain(chart) if isinstance(chart, Mapping) else json.loads(chart.to_json())
+    setting = setting or PAGE
     form, factor = typeset(form, setting, vl_convert.vegalite_to_svg)
     spec = json.dumps(form)
     pixels = 2.0 if setting.width is None else factor * 300 / 72

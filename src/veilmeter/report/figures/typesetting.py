@@ -13,6 +13,9 @@ from veilmeter.core.errors import InputError
 POINTS = {"": 1.0, "pt": 1.0, "in": 72.0, "cm": 72 / 2.54, "mm": 72 / 25.4}
 USUAL_SIZE = 11.0  # of labels, in points
 NARROWEST, WIDEST = 60.0, 3000.0
+LEAST_PLOT = 100.0  # points that a plot beside others needs
+LEAST_HEIGHT = 0.6  # of what it was, of plots that are wider than high
+_DATA = ("data", "datasets")
 _ENOUGH = 0.01  # of the width; the rest is scaled
 _SVG_SIZE = re.compile(r'width="([0-9.]+)" height="([0-9.]+)"')
 
@@ -63,21 +66,51 @@ def typeset(
     if setting.font is not None:
         chart.setdefault("config", {})["font"] = setting.font
     if setting.font_size is not None:
-        chart = _scaled(chart, lambda key: key.lower().endswith("fontsize"), setting.font_size / USUAL_SIZE)
+        chart = _with_font_size(chart, setting.font_size / USUAL_SIZE)
     if setting.width is None:
         return chart, 1.0
+    factor, wide = _fitted(chart, setting.width, rendered)
+    if _narrowest(_plots_scaled(chart, factor)) < LEAST_PLOT and (stacked := _stacked(chart)) != chart:
+        chart = stacked  # panels beside each other would have no room: one below the other
+        factor, wide = _fitted(chart, setting.width, rendered)
+    return _plots_scaled(chart, factor), setting.width / wide
+
+
+def _fitted(chart: dict[str, Any], width: float, rendered: Callable[[str], str]) -> tuple[float, float]:
+    """The factor of the plots at which the whole is about as wide as wanted, and how wide it then is."""
     factor = 1.0
     wide = _width(rendered(json.dumps(chart)))
     for _ in range(4):
-        if abs(wide - setting.width) <= _ENOUGH * setting.width:
+        if abs(wide - width) <= _ENOUGH * width:
             break
-        smaller = _plots_scaled(chart, 0.8 * factor)
-        slope = (wide - _width(rendered(json.dumps(smaller)))) / (0.2 * factor)
+        slope = (wide - _width(rendered(json.dumps(_plots_scaled(chart, 0.8 * factor))))) / (0.2 * factor)
         if slope <= 0:  # a legend or a title is what takes the room
             break
-        factor = min(max(factor + (setting.width - wide) / slope, 0.1 * factor), 10 * factor)
+        factor = min(max(factor + (width - wide) / slope, 0.1 * factor), 10 * factor)
         wide = _width(rendered(json.dumps(_plots_scaled(chart, factor))))
-    return _plots_scaled(chart, factor), setting.width / wide
+    return factor, wide
+
+
+def _narrowest(node: Any) -> float:
+    """The width of the narrowest plot."""
+    if isinstance(node, list):
+        return min(map(_narrowest, node), default=WIDEST)
+    if not isinstance(node, dict):
+        return WIDEST
+    own = node.get("width")
+    below = min((_narrowest(part) for key, part in node.items() if key not in _DATA), default=WIDEST)
+    return min(below, float(own)) if isinstance(own, int | float) else below
+
+
+def _stacked(node: Any) -> Any:
+    """Panels that stood beside each other, one below the other."""
+    if isinstance(node, list):
+        return [_stacked(part) for part in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        "vconcat" if key == "hconcat" else key: part if key in _DATA else _stacked(part) for key, part in node.items()
+    }
 
 
 def resized(svg: str, factor: float) -> str:
@@ -98,20 +131,31 @@ def _width(svg: str) -> float:
     return float(size[1])
 
 
-def _plots_scaled(chart: dict[str, Any], factor: float) -> dict[str, Any]:
-    scaled: dict[str, Any] = _scaled(chart, lambda key: key in ("width", "height", "step"), factor)
-    return scaled
-
-
-def _scaled(node: Any, wanted: Callable[[str], bool], factor: float) -> Any:
-    """A copy in which these numbers are multiplied; data are left alone."""
+def _plots_scaled(node: Any, factor: float) -> Any:
+    """Narrower or wider plots. Flat ones lose less of their height, so that their titles keep their room."""
     if isinstance(node, list):
-        return [_scaled(part, wanted, factor) for part in node]
+        return [_plots_scaled(part, factor) for part in node]
+    if not isinstance(node, dict):
+        return node
+    lower = factor if factor >= LEAST_HEIGHT or node.get("width") == node.get("height") else LEAST_HEIGHT
+    factors = {"width": factor, "height": lower, "step": factor}
+    return {
+        key: part * factors[key] if key in factors and isinstance(part, int | float)
+        else part if key in _DATA
+        else _plots_scaled(part, factor)
+        for key, part in node.items()
+    }  # fmt: skip
+
+
+def _with_font_size(node: Any, factor: float) -> Any:
+    """Larger or smaller text."""
+    if isinstance(node, list):
+        return [_with_font_size(part, factor) for part in node]
     if not isinstance(node, dict):
         return node
     return {
-        key: part if key in ("data", "datasets")
-        else part * factor if wanted(key) and isinstance(part, int | float)
-        else _scaled(part, wanted, factor)
+        key: part * factor if key.lower().endswith("fontsize") and isinstance(part, int | float)
+        else part if key in _DATA
+        else _with_font_size(part, factor)
         for key, part in node.items()
     }  # fmt: skip
