@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import vl_convert
 from typer.testing import CliRunner
 
 from veilmeter.cli.main import app
@@ -19,8 +20,8 @@ from veilmeter.data.formats.vectors import write_embeddings
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.scores.zebra import zebra
 from veilmeter.report.figures import legal, overlays
-from veilmeter.report.figures.style import save
-from veilmeter.report.figures.typesetting import Typesetting, points_of
+from veilmeter.report.figures.style import save, styled
+from veilmeter.report.figures.typesetting import Typesetting, points_of, typeset
 
 
 def sets() -> dict[str, Scores]:
@@ -65,6 +66,18 @@ def test_text_keeps_its_size_where_plots_shrink(tmp_path: Path) -> None:
     assert 0.95 < shown < 1.05
     sizes = {float(found) for found in re.findall(r'font-size="([0-9.]+)px"', text)}
     assert 8.0 in sizes
+
+
+def test_plots_keep_room_in_a_narrow_column() -> None:
+    """Two panels and a long legend: the panels go one below the other, the legend into several rows."""
+    look = legal.Look(width=400, height=280, x_title="people to choose from", y_title="linked", bottom=True)
+    names = [f"system {number}" for number in range(4)]
+    rows = legal.curve_rows({name: curves(20)["ignorant"] for name in names}, "linkability")
+    spec = styled(legal.curve_panels(rows, names, title="L = {}", look=look)).to_dict()
+    fitted, factor = typeset(spec, Typesetting(points_of("8.6cm"), font_size=8), vl_convert.vegalite_to_svg)
+    assert len(fitted["vconcat"]) == 2
+    assert all(panel["width"] >= 99 for panel in fitted["vconcat"])
+    assert 0.6 < factor <= 1.05
 
 
 @pytest.mark.parametrize("width", ["8.6 parsec", "-3cm", "nan", "1e9cm", "0", ""])

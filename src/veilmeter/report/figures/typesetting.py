@@ -15,6 +15,7 @@ USUAL_SIZE = 11.0  # of labels, in points
 NARROWEST, WIDEST = 60.0, 3000.0
 LEAST_PLOT = 100.0  # points that a plot beside others needs
 LEAST_HEIGHT = 0.6  # of what it was, of plots that are wider than high
+LEGEND_ENTRY = 90.0  # points that an entry of a legend takes, about
 _DATA = ("data", "datasets")
 _ENOUGH = 0.01  # of the width; the rest is scaled
 _SVG_SIZE = re.compile(r'width="([0-9.]+)" height="([0-9.]+)"')
@@ -69,10 +70,18 @@ def typeset(
         chart = _with_font_size(chart, setting.font_size / USUAL_SIZE)
     if setting.width is None:
         return chart, 1.0
+    chart = _with_columns(chart, max(1, int(setting.width // LEGEND_ENTRY)))
+    if setting.width < 4 * LEGEND_ENTRY:  # legends below each other instead of side by side
+        legends = chart.setdefault("config", {}).setdefault("legend", {})
+        legends["layout"] = {"bottom": {"anchor": "start", "direction": "vertical"}}
     factor, wide = _fitted(chart, setting.width, rendered)
     if _narrowest(_plots_scaled(chart, factor)) < LEAST_PLOT and (stacked := _stacked(chart)) != chart:
         chart = stacked  # panels beside each other would have no room: one below the other
         factor, wide = _fitted(chart, setting.width, rendered)
+    least = LEAST_PLOT / _narrowest(chart)
+    if factor < min(least, 1.0):  # rather smaller text than no plot
+        factor = min(least, 1.0)
+        wide = _width(rendered(json.dumps(_plots_scaled(chart, factor))))
     return _plots_scaled(chart, factor), setting.width / wide
 
 
@@ -89,6 +98,18 @@ def _fitted(chart: dict[str, Any], width: float, rendered: Callable[[str], str])
         factor = min(max(factor + (width - wide) / slope, 0.1 * factor), 10 * factor)
         wide = _width(rendered(json.dumps(_plots_scaled(chart, factor))))
     return factor, wide
+
+
+def _with_columns(node: Any, most: int) -> Any:
+    """Legends below a plot with at most so many entries beside each other."""
+    if isinstance(node, list):
+        return [_with_columns(part, most) for part in node]
+    if not isinstance(node, dict):
+        return node
+    below = {key: part if key in _DATA else _with_columns(part, most) for key, part in node.items()}
+    if below.get("orient") == "bottom" and below.get("direction") != "vertical":
+        below["columns"] = min(int(below.get("columns", most)), most)
+    return below
 
 
 def _narrowest(node: Any) -> float:
