@@ -120,6 +120,25 @@ def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
     assert done.stderr == b""
 
 
+def test_help_into_a_closed_pipe_is_not_an_error() -> None:
+    """Typer and rich have ways of their own, and end with 1."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as out:
+        done = subprocess.run([*PROGRAM, "--help"], stdout=out, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (Exit.PIPE_CLOSED, b"")
+
+
+def test_streams_that_the_shell_closed(tmp_path: Path) -> None:
+    """As `>&-` does: Python then has no stream at all."""
+    for words, code in ((["--version"], 0), (["check", str(tmp_path / "none")], Exit.WRONG_INPUT)):
+        for closed in ((1,), (2,), (1, 2)):
+            done = subprocess.run(
+                [*PROGRAM, *words], preexec_fn=lambda closed=closed: [os.close(n) for n in closed], check=False
+            )
+            assert done.returncode == code
+
+
 @pytest.mark.parametrize("words", [["similarity", "--original", "a.npz", "--anonymized", "a.npz"],
                                    ["linkability", "--enroll", "a.npz", "--test", "a.npz", "--per-speaker"],
                                    ["attackers"], ["assess", "--help-all"]])  # fmt: skip

@@ -109,6 +109,43 @@ def test_a_media_file_whose_stream_has_no_rate_or_channel(
         MediaFile(handle, tmp_path / "a.m4a")
 
 
+SUPERVISION = {"id": "s", "recording_id": "r", "start": 0, "duration": 1, "channel": 0, "speaker": "p"}
+RECORDING = {"id": "r", "sources": [{"type": "file", "channels": [0], "source": "r.wav"}], "duration": 1}
+
+
+@pytest.mark.parametrize(
+    ("supervision", "recording"),
+    [({"duration": None}, {}), ({"start": {}}, {}), ({"channel": 1e999}, {}), ({}, {"sources": [0]}),
+     ({}, {"sources": 3}), ({}, {"sources": [{"type": "file", "channels": 5, "source": "r.wav"}]}),
+     ({}, {"sources": [{"type": "file", "channels": {"0": 0}, "source": "r.wav"}]})],
+)  # fmt: skip
+@pytest.mark.parametrize("form", ["supervisions", "cuts"])
+def test_lhotse_manifests_of_other_types(
+    tmp_path: Path, form: str, supervision: dict[str, object], recording: dict[str, object]
+) -> None:
+    from veilmeter.data.corpus import read_corpus
+
+    (tmp_path / "r.wav").write_bytes(b"x")
+    entries = [SUPERVISION, {**SUPERVISION, "id": "bad", "recording_id": "bad", **supervision}]
+    recordings = [RECORDING, {**RECORDING, "id": "bad", **recording}]
+    if form == "cuts":
+        entries = [{"type": "MonoCut", "start": 0, "recording": sound, "supervisions": [entry]}
+                   for sound, entry in zip(recordings, entries, strict=True)]  # fmt: skip
+        entries += [{**entries[0], "start": []}, {**entries[0], "supervisions": 7}]
+    (tmp_path / f"x_{form}.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    (tmp_path / "x_recordings.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in recordings))
+    corpus = read_corpus(tmp_path, "lhotse")
+    assert [utterance.id for utterance in corpus] == ["s"]
+    assert len(corpus.problems) == (3 if form == "cuts" else 1)
+
+
+def test_tokens_that_end_within_a_length() -> None:
+    pytest.importorskip("onnxruntime")
+    from veilmeter.speech.recognizers.moonshine import read_tokens
+
+    assert read_tokens(b"\2ab\xff") == [b"ab", b""]
+
+
 def test_words_of_a_table_that_are_no_text(tmp_path: Path) -> None:
     from veilmeter.core.parquet_bounds import read_table
 

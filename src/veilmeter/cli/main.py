@@ -111,6 +111,9 @@ def main() -> None:
     except VeilmeterError as error:
         _wrong(str(error))
     except SystemExit as leave:
+        if isinstance(leave.__context__, BrokenPipeError):  # help and usage: typer and rich end with 1
+            output_is_closed()
+            raise SystemExit(Exit.PIPE_CLOSED) from None
         if leave.code == Exit.STOPPED:  # typer turns Ctrl-C into this without a word
             print("stopped; what was done is kept, the same command goes on from there", file=sys.stderr)
         _flush()

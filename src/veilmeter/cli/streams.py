@@ -47,6 +47,9 @@ def _spell(error: UnicodeError) -> tuple[str, int]:
 def prepare_streams() -> None:
     """A terminal that knows only ASCII gets ASCII; it must not end a run that has done its work."""
     codecs.register_error(_NAME, _spell)
+    # Python has no stream at all where a shell closed it (`>&-`); nobody wants to read it.
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors=_NAME)

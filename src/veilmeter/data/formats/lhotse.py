@@ -60,7 +60,7 @@ class _Manifest:
             if recording is None:
                 self._refuse(number, "missing-audio", f"its recording {entry.get('recording_id')!r} is not listed")
             else:
-                self._add(number, entry, recording, 0.0)
+                self._add(number, entry, recording, 0)
         return self.reading
 
     def cuts(self) -> Reading:
@@ -69,23 +69,23 @@ class _Manifest:
             if cut.get("type") == "MixedCut" or not isinstance(recording, dict):
                 self._refuse(number, "not-used", "a cut that is mixed from several, or has no recording, is not read")
                 continue
-            for supervision in cut.get("supervisions") or []:
-                if isinstance(supervision, dict):
-                    channel = supervision.get("channel", cut.get("channel", 0))
-                    self._add(number, {**supervision, "channel": channel}, recording, _number(cut.get("start", 0)))
-            if not cut.get("supervisions"):
+            supervisions = _objects(cut.get("supervisions"))
+            for supervision in supervisions:
+                channel = supervision.get("channel", cut.get("channel", 0))
+                self._add(number, {**supervision, "channel": channel}, recording, cut.get("start", 0))
+            if not supervisions:
                 self._refuse(number, "no-speaker", f"the cut {cut.get('id')!r} has no supervision that says who speaks")
         return self.reading
 
-    def _add(self, number: int, entry: Mapping[str, Any], recording: Mapping[str, Any], offset: float) -> None:
+    def _add(self, number: int, entry: Mapping[str, Any], recording: Mapping[str, Any], offset: Any) -> None:
         try:
             self.reading.utterances.append(self._utterance(entry, recording, offset))
         except _Unusable as error:
             self._refuse(number, error.kind, str(error))
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             self._refuse(number, "bad-line", f"this is no supervision: {error}")
 
-    def _utterance(self, entry: Mapping[str, Any], recording: Mapping[str, Any], offset: float) -> Utterance:
+    def _utterance(self, entry: Mapping[str, Any], recording: Mapping[str, Any], offset: Any) -> Utterance:
         name, speaker = as_text(entry.get("id")), as_text(entry.get("speaker"))
         if not name or not speaker:
             raise _Unusable("no-speaker", "an id or a speaker is missing")
@@ -97,8 +97,8 @@ class _Manifest:
                 raise _Unusable("channels", f"it has the channels {channel}: a voice has one")
             channel = channel[0]
         path, inner, several = self._source(recording, int(channel))
-        start = offset + _number(entry.get("start", 0))
-        end = start + _number(entry["duration"])
+        start = _number(offset) + _number(entry.get("start", 0))
+        end = start + _number(entry.get("duration"))
         if start < 0 or end <= start:
             raise _Unusable("bad-line", f"from {start:g} to {end:g} s is no stretch of a recording")
         total = _number(recording.get("duration", 0))
@@ -115,8 +115,10 @@ class _Manifest:
 
     def _source(self, recording: Mapping[str, Any], channel: int) -> tuple[Path, int, bool]:
         """The file that holds a channel, which of its channels that is, and whether it has several."""
-        for source in recording.get("sources") or []:
+        for source in _objects(recording.get("sources")):
             channels = source.get("channels") or [0]
+            if not isinstance(channels, list):
+                raise _Unusable("bad-line", f"{channels!r} is no list of channels")
             if channel not in channels:
                 continue
             if source.get("type") != "file":
@@ -135,6 +137,11 @@ class _Unusable(Exception):
     def __init__(self, kind: str, what: str) -> None:
         super().__init__(what)
         self.kind = kind
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    """The objects of a list; none where it is something else."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _number(value: Any) -> float:

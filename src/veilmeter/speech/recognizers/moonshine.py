@@ -106,7 +106,7 @@ def read_tokens(content: bytes) -> list[bytes]:
     while place < len(content):
         length = content[place]
         place += 1
-        if length >= 128:
+        if length >= 128 and place < len(content):
             length += 128 * content[place] - 128
             place += 1
         tokens.append(content[place : place + length])
