@@ -72,6 +72,8 @@ VALUES: dict[str, Words] = {
     "part": words("--part", "nonsense"),
     "suffix": words("--suffix", "_anon"),
     "root": words("--root", "HERE"),
+    "columns": words("--columns", "path=clip"),
+    "channel": words("--channel", 1),
     "segments": words("--segments", 0.6),
     "backend": words("--backend", "centred-cosine"),
     "adaptation": words("--adaptation", "finetune"),

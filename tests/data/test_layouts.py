@@ -105,3 +105,15 @@ def test_a_layout_of_another_package(tmp_path: Path, monkeypatch: pytest.MonkeyP
         read_corpus(tmp_path, suffix="_x")
     with pytest.raises(InputError, match="is not a layout"):
         LAYOUTS.register("wrong", read)  # type: ignore[arg-type]
+
+
+def test_a_table_is_recognized_by_the_columns_that_the_user_names(tmp_path: Path) -> None:
+    put(tmp_path, "a.wav")
+    file = tmp_path / "clips.jsonl"
+    file.write_text('{"clip": "a.wav", "caller": "s"}\n')
+    with pytest.raises(InputError, match="this is not a corpus"):
+        read_corpus(file)
+    corpus = read_corpus(file, columns={"path": "clip", "speaker": "caller"})
+    assert (corpus.layout, corpus.utterances[0].speaker) == ("jsonl", "s")
+    with pytest.raises(InputError, match="this is not a corpus"):
+        read_corpus(tmp_path / "a.wav", columns={"path": "clip"})

@@ -268,6 +268,7 @@ def test_sound_plays_where_it_was_allowed(browser: Any, tmp_path: Path, run: Pat
     soundfile = pytest.importorskip("soundfile")
     import numpy as np
 
+    from veilmeter.data.corpus import Utterance
     from veilmeter.report.html import Options, render
     from veilmeter.report.public import public
     from veilmeter.report.sound import data_uri
@@ -276,7 +277,7 @@ def test_sound_plays_where_it_was_allowed(browser: Any, tmp_path: Path, run: Pat
     tone = tmp_path / "tone.wav"
     soundfile.write(tone, 0.1 * np.sin(np.arange(16_000) / 10), 16_000)
     shown, names = public(reported(run), b"k" * 32)
-    pair = {side: data_uri(tone) for side in ("original", "anonymized")}
+    pair = {side: data_uri(Utterance("tone", "a", tone)) for side in ("original", "anonymized")}
     first = shown.results.people.persons[0].speaker
     path = tmp_path / "sound.html"
     path.write_text(render(shown, Options(recordings={first: [pair]})), encoding="utf-8")

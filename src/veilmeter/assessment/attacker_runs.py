@@ -123,9 +123,7 @@ class SystemRuns:
 def _outcome(corpus: Corpus, done: Anonymized) -> Corpus:
     """The corpus of what came of a run."""
     outputs = {entry.utterance: done.out / entry.output for entry in done.entries if entry.output is not None}
-    utterances = tuple(
-        replace(utterance, path=outputs[utterance.id]) for utterance in corpus.utterances if utterance.id in outputs
-    )
+    utterances = tuple(u.copied_to(outputs[u.id]) for u in corpus.utterances if u.id in outputs)
     return replace(corpus, root=done.out, utterances=utterances, problems=done.failed)
 
 

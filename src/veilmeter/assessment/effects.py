@@ -19,13 +19,15 @@ NOT_TUNED = "no attacker was fine-tuned"
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What a run was: the roles that were heard as audio, who attacked and with what, and how many were enrolled."""
+    """What a run was: the roles that were heard as audio, who attacked and with what, how many were enrolled, and
+    whether a channel had to be chosen."""
 
     heard: frozenset[str]
     attackers: frozenset[str]
     used: Used
     enrolled: int
     tuned: frozenset[str] = frozenset()
+    has_channels: bool = False
     parts: frozenset[str] = frozenset()
 
     @property
@@ -63,6 +65,9 @@ def _speakers(settings: Settings, facts: Facts) -> str:
 
 
 _heard = _unless(lambda settings, facts: facts.is_audio, NO_AUDIO)
+_channels = _unless(
+    lambda settings, facts: facts.has_channels, "no recording has several channels that a list leaves open"
+)
 _tuned = _unless(lambda settings, facts: bool(facts.tuned), NOT_TUNED)
 
 RULES: Mapping[str, Rule] = {
@@ -79,7 +84,8 @@ RULES: Mapping[str, Rule] = {
     "speakers": _speakers,
     "population": _unless(lambda settings, facts: settings.wants("population"), "--measures leaves population out"),
     "attributes": _unless(lambda settings, facts: settings.wants("inference"), "--measures leaves inference out"),
-    **dict.fromkeys(("extractor", "layout", "part", "suffix", "root", "offline"), _heard),
+    **dict.fromkeys(("extractor", "layout", "part", "suffix", "root", "columns", "offline"), _heard),
+    "channel": lambda settings, facts: _heard(settings, facts) or _channels(settings, facts),
     **dict.fromkeys(
         ("recognizer", "utility_recordings", "utility_rated"),
         _unless(lambda settings, facts: "utility" in facts.parts, "utility was not measured"),

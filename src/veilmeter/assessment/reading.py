@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from veilmeter.assessment.attacker_runs import (
     split_draw,
 )
 from veilmeter.assessment.case import OwnExtractor, attacker_runs
+from veilmeter.assessment.preflight import Corpora, look_ahead
 from veilmeter.assessment.settings import Settings
 from veilmeter.assessment.sources import read_source
 from veilmeter.assessment.speech import Speech, as_list, load, merge
@@ -57,11 +57,14 @@ class Reader:
     folder: Path | None = None
     warnings: list[str] = field(default_factory=list)
     speech: dict[str, Speech] = field(default_factory=dict)
+    corpora: Corpora = field(default_factory=dict)  # the recordings that lists name, before they are listened to
 
     # --- the sides and training speech
 
     def read_sides(self) -> None:
         """Both sides; the anonymized one is made where only the anonymizer was given."""
+        self.stage("looking at what was given")
+        self.corpora = look_ahead(self.sources, self.settings, self.say)
         self.read("original", self.sources["original"])
         released = self.sources.get("anonymized")
         if released is None:
@@ -96,7 +99,11 @@ class Reader:
         return speech
 
     def _load(self, role: str, source: Any) -> Speech | None:
-        read = partial(read_source, role=role, settings=self.settings)
+        kind = "attacker_run" if role.startswith("attacker_run") else role
+
+        def read(path: Path) -> Corpus:
+            return self.corpora.get((kind, str(path))) or read_source(path, role=role, settings=self.settings)
+
         speech = load(source, role=role, embed=self._embedding(role), read=read)
         if speech is None:
             return None

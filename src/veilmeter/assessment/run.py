@@ -17,7 +17,7 @@ from veilmeter.assessment.plan import AssessmentPlan, make_plan
 from veilmeter.assessment.protocol import Protocol, lists_near, make_protocol
 from veilmeter.assessment.reading import HeardRun, Reader, Say, Shown
 from veilmeter.assessment.settings import Settings, make_settings, refuse_missing_files, who_attacks
-from veilmeter.assessment.sources import folders_near, write_left_out
+from veilmeter.assessment.sources import chose_channel, folders_near, write_left_out
 from veilmeter.assessment.speech import as_list, joined_corpora, refuse_mixtures
 from veilmeter.assessment.stages import Stages
 from veilmeter.assessment.tables import write_tables
@@ -285,6 +285,7 @@ class _AssessmentRun:
             enrolled=len(case.original.of_utterances(case.protocol.enrollment).names),
             tuned=frozenset(name for name, own in case.own.items() if own.tuned),
             parts=frozenset(done),
+            has_channels=any(chose_channel(corpus) for speech in reader.speech.values() for corpus in speech.corpora),
         )
         had = effects(self.settings, facts)
         heard = self.listen(reader, case)

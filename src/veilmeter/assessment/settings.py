@@ -13,6 +13,7 @@ from veilmeter.assessment.plain_values import build
 from veilmeter.attacks.backends.registry import BACKENDS
 from veilmeter.attacks.knowledge import attacker_name, default_attackers, known_attackers
 from veilmeter.core.errors import InputError
+from veilmeter.data.formats.table import parse_columns
 
 # Families of measures, each of which can be left out.
 MEASURES = (
@@ -108,6 +109,8 @@ class Settings:
     part: str | None = None
     suffix: str | None = None
     root: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    channel: str | None = None
     segments: float = 4.0
     backend: str = "cosine"
     adaptation: str = "backend"
@@ -160,6 +163,7 @@ class Settings:
             )
         if not 0 < self.precision < 1:
             raise InputError(f"precision = {self.precision} makes no sense", fix="give a probability such as 0.1")
+        parse_columns(self.columns)
         self._check_together()
 
     def _check_together(self) -> None:
@@ -264,6 +268,10 @@ def make_settings(values: Mapping[str, Any], *, where: str | Path | None = None)
     """
     try:
         plain = _spelled(values)
+        if isinstance(plain.get("columns"), Mapping):  # a table of a TOML file, or a dict
+            plain["columns"] = [f"{meaning}={column}" for meaning, column in plain["columns"].items()]
+        if type(plain.get("channel")) is int:
+            plain["channel"] = str(plain["channel"])
         if "attackers" in plain:
             plain["attackers"] = _attackers(plain["attackers"])
         settings: Settings = build(Settings, plain)

@@ -2,32 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilmeter.assessment.settings import Settings
 from veilmeter.assessment.speech import Speech, as_list
+from veilmeter.core.errors import InputError
 from veilmeter.core.files import to_json, write_text
+from veilmeter.data.formats.table import parse_columns
+from veilmeter.data.layouts import LAYOUTS, recognize
 from veilmeter.data.matching import Matched
 
 if TYPE_CHECKING:
     from veilmeter.data.corpus import Corpus
 
 
-def read_source(path: Path, *, role: str, settings: Settings) -> Corpus:
+def read_sources(places: Iterable[tuple[str, Path]], settings: Settings) -> dict[tuple[str, str], Corpus]:
+    """The audio at several places, each with its role, by role and path.
+
+    `--columns` must hold for the first table among them. The others, such as the lists that lie beside anonymized
+    copies, may have veilmeter's own names for the same columns.
+    """
+    corpora: dict[tuple[str, str], Corpus] = {}
+    has_table = False
+    for role, path in places:
+        corpus = read_source(path, role=role, settings=settings, own_names=has_table)
+        has_table = has_table or "columns" in LAYOUTS[corpus.layout].understands
+        corpora[role, str(path)] = corpus
+    if settings.columns and corpora and not has_table:
+        first = next(iter(corpora.values()))
+        raise InputError(
+            f"--columns means nothing in the {first.layout} layout, and no other list of columns is read",
+            path=first.root,
+            fix="leave the option out, or give the table itself",
+        )
+    return corpora
+
+
+def read_source(path: Path, *, role: str, settings: Settings, own_names: bool = False) -> Corpus:
     """The audio at a path. One folder of VoicePrivacy data may hold the original and the anonymized speech."""
     from veilmeter.data.corpus import read_corpus
-    from veilmeter.data.layouts import recognize
 
-    layout = settings.layout or recognize(path)
+    layout = settings.layout or recognize(path, named_columns=bool(settings.columns))
     suffix = settings.suffix if role == "anonymized" else None
     if layout == "vpc":
         from veilmeter.data.formats import vpc
 
         suffix = vpc.variant(path, original=role.endswith("original"), wanted=suffix)
     part = None if role.startswith("train_") else settings.part
-    return read_corpus(path, layout, roots=settings.root, part=part, suffix=suffix)
+    columns = parse_columns(settings.columns) if "columns" in LAYOUTS[layout].understands else None
+    return read_corpus(
+        path,
+        layout,
+        roots=settings.root,
+        part=part,
+        suffix=suffix,
+        columns=columns,
+        channel=settings.channel,
+        own_names=own_names,
+    )
+
+
+def chose_channel(corpus: Corpus) -> bool:
+    """Whether the user's choice of a channel decided what was heard of some recording."""
+    from veilmeter.speech.audio import read_header
+
+    chosen = (read_header(utterance.path) for utterance in corpus if utterance.of_several)
+    return any(header is not None and header[1] > 1 for header in chosen)
 
 
 def folders_near(original: Any, settings: Settings) -> list[Path]:

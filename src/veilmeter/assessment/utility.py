@@ -28,7 +28,7 @@ from veilmeter.metrics.utility.words import TextErrors, count_errors, most_frequ
 from veilmeter.results.model import Part
 from veilmeter.speech.annotations import Annotated, Annotator, annotate_corpus
 from veilmeter.speech.annotators import ratings, transcripts, voices
-from veilmeter.speech.audio import AudioError, read_audio, read_rate
+from veilmeter.speech.audio import AudioError, read_audio, read_header
 from veilmeter.speech.recognizers.base import DEFAULT, Language, resolve_language
 from veilmeter.speech.weights import cache_folder
 
@@ -176,7 +176,7 @@ class _Listening:
 
     def _annotate(self, corpus: Corpus, load: Callable[[], Annotator]) -> Annotated:
         before = self._done
-        found = annotate_corpus(
+        annotated = annotate_corpus(
             corpus,
             annotation_folder(corpus),
             load,
@@ -184,7 +184,7 @@ class _Listening:
             progress=lambda done, total: self._progress(before + done),
         )
         self._done += len(corpus)
-        return found
+        return annotated
 
 
 def annotation_folder(corpus: Corpus) -> Path:
@@ -246,14 +246,14 @@ def _attribute(utterance: Utterance, name: str) -> str:
 
 def _blanked(errors: TextErrors, references: Sequence[str]) -> TextErrors:
     """Without the words that were heard where nothing was said: of these rows nobody knows the words."""
-    said = np.array([bool(text) for text in references])
+    has_words = np.array([bool(text) for text in references])
     return TextErrors(
         errors.words,
-        np.where(said, errors.word_errors, 0),
-        np.where(said, errors.deletions, 0),
-        np.where(said, errors.insertions, 0),
+        np.where(has_words, errors.word_errors, 0),
+        np.where(has_words, errors.deletions, 0),
+        np.where(has_words, errors.insertions, 0),
         errors.characters,
-        np.where(said, errors.character_errors, 0),
+        np.where(has_words, errors.character_errors, 0),
         errors.substitutions,
     )
 
@@ -352,7 +352,7 @@ def _remarks(
     problems: list[Problem] = [*before.words.skipped, *after.words.skipped]
     if problems:
         remarks.append(f"{len(problems)} recordings could not be used; the first: {problems[0]}")
-    rates = {rate for pair in pairs[:_LOOKED_AT] for u in pair if (rate := read_rate(u.path))}
+    rates = {header[0] for pair in pairs[:_LOOKED_AT] for u in pair if (header := read_header(u.path))}
     narrow = sorted(rate for rate in rates if rate < FULL_BAND)
     if narrow:
         remarks.append(

@@ -12,6 +12,7 @@ from veilmeter.core.errors import InputError
 
 if TYPE_CHECKING:
     from veilmeter.anonymizers.anonymize_corpus import Anonymized
+    from veilmeter.anonymizers.base import Anonymizer
 
 
 def command(
@@ -104,13 +105,9 @@ def command(
     from veilmeter.anonymizers.anonymize_corpus import anonymize_corpus
     from veilmeter.anonymizers.base import load_anonymizer
     from veilmeter.anonymizers.options import parse_options
-    from veilmeter.cli.exit_codes import Exit
-    from veilmeter.cli.output import Form, Page, emit
+    from veilmeter.cli.corpora import exit_if_left_out, print_outcome, read_given
     from veilmeter.cli.progress import shown
     from veilmeter.core.engine import open_engine
-    from veilmeter.core.text import clean
-    from veilmeter.data.corpus import read_corpus
-    from veilmeter.data.formats.table import parse_columns
 
     given = {
         "alpha": alpha, "alpha_range": alpha_range, "per": per, "command": command_line, "timeout": timeout,
@@ -121,27 +118,21 @@ def command(
     chosen: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     chosen |= parse_options(option or []) | {"seed": seed, "offline": offline}
     anonymizer = load_anonymizer(system, chosen)
-    recordings = read_corpus(
-        corpus, layout, roots=root or (), part=part, suffix=suffix, columns=parse_columns(columns), channel=channel
-    )
+    recordings = read_given(corpus, layout, part=part, suffix=suffix, root=root, columns=columns, channel=channel)
     with closing(open_engine(jobs, cluster)) as engine, shown("anonymizing", quiet=quiet) as progress:
         done = anonymize_corpus(
             recordings, out, anonymizer,
             audio=format, engine=engine, manifest=manifest, overwrite=overwrite, source=corpus,
             max_seconds=max_seconds, strict=strict, progress=progress,
         )  # fmt: skip
-    if json:
-        inputs = {"corpus": str(corpus), "layout": recordings.layout, "system": system}
-        warnings = [f"{len(done.failed)} recordings were left out"] if done.failed else []
-        emit(Page("anonymize", {}, inputs=inputs, warnings=warnings, more={"anonymized": _facts(done)}), Form.JSON)
-    else:
-        _print(done)
-        if describe := getattr(anonymizer, "describe", None):
-            print(clean(f"{anonymizer.name}: {describe()}"))
+    inputs = {"corpus": str(corpus), "layout": recordings.layout, "system": system}
+    print_outcome(
+        "anonymize", inputs, {"anonymized": _facts(done)}, done.failed,
+        json=json, as_text=lambda: _print(done, anonymizer),
+    )  # fmt: skip
     if not done.done:
         raise InputError("not one recording could be anonymized", path=corpus)
-    if done.failed:
-        raise typer.Exit(Exit.LEFT_OUT)
+    exit_if_left_out(done.failed)
 
 
 def _facts(done: Anonymized) -> dict[str, object]:
@@ -167,7 +158,7 @@ def _facts(done: Anonymized) -> dict[str, object]:
     }
 
 
-def _print(done: Anonymized) -> None:
+def _print(done: Anonymized, anonymizer: Anonymizer) -> None:
     from veilmeter.cli.problems import print_problems
     from veilmeter.core.text import clean
 
@@ -183,3 +174,5 @@ def _print(done: Anonymized) -> None:
     if done.scaled:
         print(f"{done.scaled} were beyond full scale and were scaled down to fit; the manifest says by how much")
     print_problems(done.problems, "the manifest")
+    if describe := getattr(anonymizer, "describe", None):
+        print(clean(f"{anonymizer.name}: {describe()}"))

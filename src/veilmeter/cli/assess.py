@@ -147,6 +147,8 @@ def command(
         ),
     ] = None,
     root: options.Roots = None,
+    columns: options.Columns = None,
+    channel: options.Channel = None,
     segments: Annotated[
         float | None, typer.Option("--segments", help="Training speech is cut into pieces of so many seconds.")
     ] = None,

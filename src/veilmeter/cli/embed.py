@@ -49,30 +49,20 @@ def command(
     """
     from contextlib import closing
 
-    from veilmeter.cli.exit_codes import Exit
-    from veilmeter.cli.output import Form, Page, emit
+    from veilmeter.cli.corpora import exit_if_left_out, print_outcome, read_given
     from veilmeter.cli.progress import shown
     from veilmeter.core.engine import open_engine
-    from veilmeter.data.corpus import read_corpus
-    from veilmeter.data.formats.table import parse_columns
     from veilmeter.speech.extractors.embed_corpus import embed_corpus
 
-    recordings = read_corpus(
-        corpus, layout, roots=root or (), part=part, suffix=suffix, columns=parse_columns(columns), channel=channel
-    )
+    recordings = read_given(corpus, layout, part=part, suffix=suffix, root=root, columns=columns, channel=channel)
     with closing(open_engine(jobs, cluster)) as engine, shown("embedding", quiet=quiet) as progress:
         done = embed_corpus(
             recordings, out, extractor,
             engine=engine, offline=offline, strict=strict, max_seconds=max_seconds, progress=progress,
         )  # fmt: skip
-    if json:
-        inputs = {"corpus": str(corpus), "layout": recordings.layout}
-        warnings = [f"{len(done.skipped)} recordings were left out"] if done.skipped else []
-        emit(Page("embed", {}, inputs=inputs, warnings=warnings, more={"embedded": _facts(done)}), Form.JSON)
-    else:
-        _print(done)
-    if done.skipped:
-        raise typer.Exit(Exit.LEFT_OUT)
+    inputs = {"corpus": str(corpus), "layout": recordings.layout}
+    print_outcome("embed", inputs, {"embedded": _facts(done)}, done.skipped, json=json, as_text=lambda: _print(done))
+    exit_if_left_out(done.skipped)
 
 
 def _facts(done: Embedded) -> dict[str, object]:

@@ -21,6 +21,8 @@ def command(
     part: options.Part = None,
     suffix: options.Suffix = None,
     root: options.Roots = None,
+    columns: options.Columns = None,
+    channel: options.Channel = None,
     steps: Annotated[int, typer.Option(help="Training steps of the network.", min=1)] = 1400,
     voices: Annotated[int, typer.Option(help="Voices to draw for the pool, for each gender.", min=1)] = 128,
     bottleneck: Annotated[
@@ -43,13 +45,13 @@ def command(
 
     from veilmeter.anonymizers.xvector_pool import card
     from veilmeter.anonymizers.xvector_pool.training import MODEL, TrainingSettings, train
+    from veilmeter.cli.corpora import read_given
     from veilmeter.cli.progress import Progress, shown
     from veilmeter.core.engine import open_engine
     from veilmeter.core.text import clean
-    from veilmeter.data.corpus import read_corpus
 
     settings = TrainingSettings(seed=seed, steps=steps, voices_per_gender=voices, bottleneck=bottleneck)
-    recordings = read_corpus(corpus, layout, roots=root or (), part=part, suffix=suffix)
+    recordings = read_given(corpus, layout, part=part, suffix=suffix, root=root, columns=columns, channel=channel)
     engine = open_engine(jobs)
     bars: dict[str, Progress] = {}
     units = {"features": "utterances", "network": "steps"}

@@ -22,6 +22,8 @@ def command(
     part: options.Part = None,
     suffix: options.Suffix = None,
     root: options.Roots = None,
+    columns: options.Columns = None,
+    channel: options.Channel = None,
     max_seconds: options.MaxSeconds = 3600.0,
     jobs: options.Jobs = None,
     cluster: options.Cluster = None,
@@ -45,27 +47,22 @@ def command(
     """
     from contextlib import closing
 
-    from veilmeter.cli.exit_codes import Exit
-    from veilmeter.cli.output import Form, Page, emit
+    from veilmeter.cli.corpora import exit_if_left_out, print_outcome, read_given
     from veilmeter.cli.progress import shown
     from veilmeter.core.engine import open_engine
-    from veilmeter.data.corpus import read_corpus
     from veilmeter.speech.transcribe_corpus import transcribe_corpus
 
-    recordings = read_corpus(corpus, layout, roots=root or (), part=part, suffix=suffix)
+    recordings = read_given(corpus, layout, part=part, suffix=suffix, root=root, columns=columns, channel=channel)
     with closing(open_engine(jobs, cluster)) as engine, shown("transcribing", quiet=quiet) as progress:
         done = transcribe_corpus(
             recordings, out, recognizer, language=language,
             engine=engine, offline=offline, strict=strict, max_seconds=max_seconds, progress=progress,
         )  # fmt: skip
-    if json:
-        inputs = {"corpus": str(corpus), "layout": recordings.layout}
-        warnings = [f"{len(done.skipped)} recordings were left out"] if done.skipped else []
-        emit(Page("transcribe", {}, inputs=inputs, warnings=warnings, more={"transcribed": _facts(done)}), Form.JSON)
-    else:
-        _print(done)
-    if done.skipped:
-        raise typer.Exit(Exit.LEFT_OUT)
+    inputs = {"corpus": str(corpus), "layout": recordings.layout}
+    print_outcome(
+        "transcribe", inputs, {"transcribed": _facts(done)}, done.skipped, json=json, as_text=lambda: _print(done)
+    )
+    exit_if_left_out(done.skipped)
 
 
 def _facts(done: Transcribed) -> dict[str, Any]:

@@ -35,6 +35,8 @@ def command(
     part: options.Part = None,
     suffix: options.Suffix = None,
     root: options.Roots = None,
+    columns: options.Columns = None,
+    channel: options.Channel = None,
     jobs: options.Jobs = None,
     cluster: options.Cluster = None,
     offline: options.Offline = False,
@@ -58,22 +60,25 @@ def command(
 
     from veilmeter.anonymizers.timings import real_time_factor
     from veilmeter.assessment.settings import Settings
-    from veilmeter.assessment.sources import read_source
+    from veilmeter.assessment.sources import read_sources
     from veilmeter.assessment.utility import UtilitySettings, measure_utility
     from veilmeter.cli.output import Page, chosen_form, emit
     from veilmeter.cli.progress import shown, stages
     from veilmeter.core.engine import open_engine
 
     form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
-    reading = Settings(layout=layout, part=part, suffix=suffix, root=tuple(map(str, root or ())))
-    before = read_source(original, role="original", settings=reading)
-    after = read_source(anonymized, role="anonymized", settings=reading)
+    reading = Settings(
+        layout=layout, part=part, suffix=suffix, root=tuple(map(str, root or ())), columns=tuple(columns or ()),
+        channel=channel,
+    )  # fmt: skip
+    sides = (("original", original), ("anonymized", anonymized))
+    before, after = read_sources(sides, reading).values()
     chosen = UtilitySettings(
         recognizer=recognizer, language=language, recordings=recordings, rated=rated,
         groups=tuple(by or ("gender",)), offline=offline,
     )  # fmt: skip
     with closing(open_engine(jobs, cluster)) as engine, shown("listening", quiet=quiet) as progress:
-        found = measure_utility(
+        measured = measure_utility(
             before, after, chosen,
             engine=engine, say=stages(quiet=quiet), progress=progress, real_time_factor=real_time_factor([after.root]),
         )  # fmt: skip
@@ -84,26 +89,26 @@ def command(
     emit(
         Page(
             f"Utility of {after.root.name}",
-            {name: found.estimates[name] for name in found.estimates.names},
+            {name: measured.estimates[name] for name in measured.estimates.names},
             inputs=inputs,
-            warnings=_warnings(found),
-            notes=_notes(found),
-            more={"by": _groups(found), "utility": dict(found.details)},
+            warnings=_warnings(measured),
+            notes=_notes(measured),
+            more={"by": _groups(measured), "utility": dict(measured.details)},
         ),
         form,
     )
 
 
-def _warnings(found: Part) -> list[str]:
+def _warnings(utility: Part) -> list[str]:
     from veilmeter.results.usability import still_speech
 
-    check = still_speech(found)
-    return [*([check.sentence] if not check.passed else []), *found.details["remarks"]]
+    check = still_speech(utility)
+    return [*([check.sentence] if not check.passed else []), *utility.details["remarks"]]
 
 
-def _notes(found: Part) -> list[str]:
+def _notes(utility: Part) -> list[str]:
     """How it was measured, and the words that suffer most."""
-    details = found.details
+    details = utility.details
     reference = "the corpus's text" if details["reference"] == "corpus" else "what the recognizer hears in the original"
     notes = [
         f"{details['recordings']} of {details['available']} pairs of recordings, {details['rated']} of them rated; "
@@ -118,8 +123,8 @@ def _notes(found: Part) -> list[str]:
     return notes
 
 
-def _groups(found: Part) -> dict[str, Any]:
+def _groups(utility: Part) -> dict[str, Any]:
     return {
         attribute: {value: estimates.to_json() for value, estimates in values.items()}
-        for attribute, values in found.by.items()
+        for attribute, values in utility.by.items()
     }

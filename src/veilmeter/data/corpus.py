@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -18,11 +18,13 @@ MIX = -1
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """Which part of a file is meant: from `start` to `end` in seconds (None: its end), one channel counted from 0, or
-    `MIX`; None where the file has one voice, so that channels that differ are an error."""
+    `MIX`; None where the file has one voice, so that channels that differ are an error. With `of_several` the channel
+    is meant where the file has several, and a file with one channel is that channel."""
 
     start: float = 0.0
     end: float | None = None
     channel: int | None = None
+    of_several: bool = False
 
     def __str__(self) -> str:
         """Nothing for a whole file, so that it may be appended to whatever names the file.
@@ -34,6 +36,7 @@ class Stretch:
             return ""
         end = "" if self.end is None else f"{self.end:.12g}"
         channel = "" if self.channel is None else "@mix" if self.channel == MIX else f"@{self.channel}"
+        channel += "?" if self.of_several else ""
         return f"#{self.start:.12g}-{end}{channel}"
 
 
@@ -55,10 +58,15 @@ class Utterance:
     start: float = 0.0
     end: float | None = None
     channel: int | None = None
+    of_several: bool = False
 
     @property
     def stretch(self) -> Stretch:
-        return Stretch(self.start, self.end, self.channel)
+        return Stretch(self.start, self.end, self.channel, self.of_several)
+
+    def copied_to(self, path: Path) -> Utterance:
+        """The same utterance as a file of its own, which holds nothing else."""
+        return replace(self, path=path, start=0.0, end=None, channel=None, of_several=False)
 
 
 @dataclass(frozen=True)
@@ -154,6 +162,7 @@ def read_corpus(
     suffix: str | None = None,
     columns: Mapping[str, str] | None = None,
     channel: str | None = None,
+    own_names: bool = False,
 ) -> Corpus:
     """The corpus at `path`, its layout recognized by what is there or named.
 
@@ -162,11 +171,15 @@ def read_corpus(
     chooses among the parts of a corpus that has several (LibriSpeech's `test-clean`, Common Voice's `test`,
     VoicePrivacy's `libri_test`), `suffix` among VoicePrivacy's variants (`_anon`); `columns` says what columns of a
     table are called there (`{"path": "audio_path"}`). An option that the layout has no use for is an error. `channel`
-    is that of every recording whose list names none: a number from 0, or `mix` for the mean of all.
+    is that of every recording with several channels whose list names none: a number from 0, or `mix` for the mean of
+    all. With `own_names` a table that has not the `columns` may have veilmeter's own names for them instead, as the
+    lists of anonymized copies do.
     """
     from veilmeter.data import layouts  # which needs Utterance
 
-    options = layouts.ReadOptions(part, suffix, tuple(Path(root) for root in roots), dict(columns or {}), channel)
+    options = layouts.ReadOptions(
+        part, suffix, tuple(Path(root) for root in roots), dict(columns or {}), channel, own_names
+    )
     return layouts.read(Path(path), layout, options)
 
 

@@ -28,6 +28,7 @@ class ReadOptions:
     roots: tuple[Path, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     channel: str | None = None  # of every layout, as it is about what is heard
+    own_names: bool = False  # a table that lacks the columns may have veilmeter's own names for them
 
     @property
     def given(self) -> list[str]:
@@ -58,7 +59,8 @@ class Layout:
     """One way to lay out a corpus.
 
     `recognizes` looks at a file or folder without reading all of it. `understands` names options of `OPTIONS`.
-    `has_lists` says that lists tell which file is whose, so that an anonymized copy may lie anywhere.
+    `has_lists` says that lists tell which file is whose, so that an anonymized copy may lie anywhere. A file whose name
+    ends in one of `suffixes` is taken for it where the user says what its columns are called and nothing else fits.
     """
 
     recognizes: Callable[[Path], bool]
@@ -66,6 +68,7 @@ class Layout:
     evidence: Evidence
     understands: frozenset[str] = frozenset()
     has_lists: bool = False
+    suffixes: tuple[str, ...] = ()
 
 
 _FORMATS = "veilmeter.data.formats"
@@ -99,7 +102,7 @@ def read(path: Path, name: str | None, options: ReadOptions) -> Corpus:
     try:
         if not path.exists():
             raise InputError("there is no such file or folder", path=path)
-        chosen = name or recognize(path)
+        chosen = name or recognize(path, named_columns=bool(options.columns))
         layout = LAYOUTS[chosen]
         _refuse_useless(chosen, layout, options, path)
         reading = layout.read(path, options)
@@ -120,8 +123,8 @@ def read(path: Path, name: str | None, options: ReadOptions) -> Corpus:
     return corpus
 
 
-def recognize(path: Path) -> str:
-    """The name of the layout, by what is there."""
+def recognize(path: Path, *, named_columns: bool = False) -> str:
+    """The name of the layout, by what is there; with `named_columns` the user says what the columns of a table are."""
     try:
         fitting = _fitting(path)
     except (OSError, ValueError) as error:
@@ -131,6 +134,10 @@ def recognize(path: Path) -> str:
     if fitting:
         choice = "|".join(fitting)
         raise InputError(f"this could be {' or '.join(fitting)}", path=path, fix=f"say which with --layout {choice}")
+    if path.is_file() and named_columns:
+        tables = [name for name, layout in LAYOUTS.items() if path.name.lower().endswith(layout.suffixes or ("\0",))]
+        if tables:
+            return tables[0]
     if path.is_file():
         raise NotACorpus(
             "this is not a corpus", path=path, fix="give a folder, or a CSV with the columns path, speaker"
@@ -190,7 +197,7 @@ def _heard(utterances: Iterable[Utterance], channel: str | None) -> Iterable[Utt
     if channel != "mix" and not channel.isdecimal():
         raise InputError(f"there is no channel {channel!r}", fix="give a number from 0, or mix")
     number = MIX if channel == "mix" else int(channel)
-    return (u if u.channel is not None else replace(u, channel=number) for u in utterances)
+    return (u if u.channel is not None else replace(u, channel=number, of_several=True) for u in utterances)
 
 
 def _unreadable(error: Exception, path: Path) -> InputError:

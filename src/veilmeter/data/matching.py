@@ -7,7 +7,7 @@ like. A recording whose sides name different speakers is left out, as nobody kno
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from veilmeter.core.errors import InputError
@@ -45,6 +45,52 @@ class Matched:
         return [*self.remarks, *([f"{'; '.join(reasons)}: they are left out"] if reasons else [])]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Listed:
+    """The utterances of one side and who speaks in each."""
+
+    utterances: Sequence[str] | Strings
+    speakers: Sequence[str] | Strings
+
+    @classmethod
+    def joined(cls, parts: Iterable[Listed]) -> Listed:
+        rows = [row for part in parts for row in zip(part.utterances, part.speakers, strict=True)]
+        return cls([utterance for utterance, _ in rows], [speaker for _, speaker in rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Partners:
+    """The anonymized utterance of each original one, those whose sides name different speakers, and which ids were
+    taken for the same although they are written differently."""
+
+    partner: Mapping[str, str]
+    disputed: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+
+def find_partners(original: Listed, anonymized: Listed, source: str = "") -> Partners:
+    """Both sides by utterance, from their ids and speakers alone; an error where nothing would be left."""
+    matching = match_ids(original.utterances, anonymized.utterances)
+    if not matching.partner:
+        raise InputError(
+            "no utterance is in both the original and the anonymized set; the original has ids such as "
+            f"{original.utterances[0]!r}, the anonymized one {anonymized.utterances[0]!r}",
+            path=source or None,
+            fix="an anonymized recording keeps the utterance id of its original",
+        )
+    theirs = dict(zip(anonymized.utterances, anonymized.speakers, strict=True))
+    speaker = dict(zip(original.utterances, original.speakers, strict=True))
+    disputed = tuple(name for name, other in matching.partner.items() if theirs[other] != speaker[name])
+    if len(disputed) == len(matching.partner):
+        raise InputError(
+            "every anonymized utterance names another speaker than its original",
+            path=source or None,
+            fix="the speaker of an anonymized recording is the person who spoke, not the voice it was given",
+        )
+    remarks = matching.remarks("the original side", "the anonymized side", examples=False)  # ids name people
+    return Partners(matching.partner, disputed, tuple(remarks))
+
+
 def match(original: Embeddings, anonymized: Embeddings) -> Matched:
     """Match two sides by utterance.
 
@@ -56,25 +102,12 @@ def match(original: Embeddings, anonymized: Embeddings) -> Matched:
     >>> {name: column.tolist() for name, column in both.anonymized.attributes.items()}
     {'gender': ['m'], 'pseudo_gender': ['f']}
     """
-    matching = match_ids(original.utterances, anonymized.utterances)
-    partner = matching.partner
-    if not partner:
-        raise InputError(
-            "no utterance is in both the original and the anonymized set; the original has ids such as "
-            f"{original.utterances[0]!r}, the anonymized one {anonymized.utterances[0]!r}",
-            path=anonymized.source or None,
-            fix="an anonymized recording keeps the utterance id of its original",
-        )
-    theirs = dict(zip(anonymized.utterances, anonymized.speakers, strict=True))
-    speaker = dict(zip(original.utterances, original.speakers, strict=True))
-    differ = [utterance for utterance, other in partner.items() if theirs[other] != speaker[utterance]]
-    if len(differ) == len(partner):
-        raise InputError(
-            "every anonymized utterance names another speaker than its original",
-            path=anonymized.source or None,
-            fix="the speaker of an anonymized recording is the person who spoke, not the voice it was given",
-        )
-    disputed = set(differ)
+    partners = find_partners(
+        Listed(original.utterances, original.speakers),
+        Listed(anonymized.utterances, anonymized.speakers),
+        anonymized.source,
+    )
+    partner, disputed = partners.partner, set(partners.disputed)
     kept = [utterance for utterance in partner if utterance not in disputed]
     before = original if len(kept) == len(original) else original.of_utterances(kept)
     after = anonymized.of_utterances([partner[utterance] for utterance in kept])
@@ -82,7 +115,7 @@ def match(original: Embeddings, anonymized: Embeddings) -> Matched:
     left_out = [
         *((utterance, "only_original") for utterance in original.utterances if utterance not in partner),
         *((utterance, "only_anonymized") for utterance in anonymized.utterances if utterance not in reached),
-        *((utterance, "speaker_differs") for utterance in differ),
+        *((utterance, "speaker_differs") for utterance in partners.disputed),
     ]
     reasons = [reason for _, reason in left_out]
     return Matched(
@@ -97,7 +130,7 @@ def match(original: Embeddings, anonymized: Embeddings) -> Matched:
         ),
         {reason: reasons.count(reason) for reason in _REASONS},
         tuple((str(utterance), reason) for utterance, reason in left_out),
-        tuple(matching.remarks("the original side", "the anonymized side", examples=False)),  # ids name people
+        partners.remarks,
     )
 
 

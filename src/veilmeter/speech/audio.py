@@ -145,11 +145,11 @@ def read_recording(
     return recording
 
 
-def read_rate(path: str | Path) -> int | None:
-    """The sampling rate that a file's header names; None where it can't be read."""
+def read_header(path: str | Path) -> tuple[int, int] | None:
+    """The sampling rate and the number of channels that a file's header names; None where it can't be read."""
     try:
         with _open(path) as handle, _sound(handle, path) as sound:
-            return int(sound.samplerate)
+            return int(sound.samplerate), int(sound.channels)
     except (AudioError, RuntimeError, OSError, ValueError, TypeError):
         return None
 
@@ -228,7 +228,8 @@ class _StretchReader:
         self.rate, self.channels, self.promised = int(sound.samplerate), int(sound.channels), int(sound.frames)
         if not _RATES[0] <= self.rate <= _RATES[1]:
             raise _bad("unreadable", path, detail=f"a rate of {self.rate} Hz is not one of speech")
-        channel = stretch.channel
+        self.channel = None if stretch.of_several and self.channels == 1 else stretch.channel
+        channel = self.channel
         if channel is not None and channel >= self.channels:
             word = "channel" if self.channels == 1 else "channels"
             detail = f"channel {channel} was asked for, counted from 0, and the file has {self.channels} {word}"
@@ -264,7 +265,7 @@ class _StretchReader:
             raise _bad("outside", self.path, detail=detail, fix="mend the list")
         if self.frames == 0:
             raise _bad("outside" if start else "empty", self.path)
-        if self.stretch.channel is None and self.apart > _SAME_CHANNELS * self.total:
+        if self.channel is None and self.apart > _SAME_CHANNELS * self.total:
             raise _bad("channels", self.path, detail=f"there are {self.channels}", fix=_CHANNELS_FIX)
         samples = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         return Recording(samples, self.rate, self.channels, self.frames / self.rate, self.clipped / self.frames)
@@ -285,7 +286,7 @@ class _StretchReader:
 
     def _mono(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """One channel of a block, after looking for what makes a recording unusable."""
-        channel = self.stretch.channel
+        channel = self.channel
         if self.channels > 1 and channel is None:
             mean = values.mean(axis=1, dtype=np.float32)
             self.apart += float(np.square(values - mean[:, None], dtype=np.float64).sum())

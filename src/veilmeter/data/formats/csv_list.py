@@ -24,11 +24,11 @@ def read(path: Path, options: ReadOptions) -> Reading:
     file = _only_list(path) if path.is_dir() else path
     records = _records(file)
     first_line, header = next(records, (1, []))
-    columns = find_columns([name.strip() for name in header], options.columns, file, first_line)
+    names = [name.strip() for name in header]
+    columns = find_columns(names, options.columns, file, first_line, own_names=options.own_names)
     problems: list[Problem] = []
 
     def rows() -> Iterator[tuple[int, Mapping[str, str]]]:
-        names = [name.strip() for name in header]
         for number, fields in records:
             if len(fields) != len(names):
                 what = f"there are {len(fields)} fields for {len(names)} columns"

@@ -175,7 +175,8 @@ def _read_index(folder: Path, file: Path, options: ReadOptions) -> Reading:
     """The rows of an unpacked file as utterances. A row without bytes names a file beside the dataset."""
     names = list(dict.fromkeys(key for _, row in read_objects(folder / INDEX) for key in row))
     shown = [name for name in names if name not in ("unpacked", "inner")]
-    columns = find_columns([*shown, "audio"], {"path": "audio", **options.columns}, file)
+    named, lenient = {"path": "audio", **options.columns}, options.own_names
+    columns = find_columns([*shown, "audio"], named, file, own_names=lenient)
     stems = [Path(row["inner"]).stem for _, row in read_objects(folder / INDEX)]
     if "utterance" not in columns.of and (len(set(stems)) < len(stems) or "" in stems):
         raise InputError(
@@ -191,7 +192,7 @@ def _read_index(folder: Path, file: Path, options: ReadOptions) -> Reading:
                 name = row.get(id_column) or Path(row["inner"]).stem
                 yield number, {**row, id_column: name, "audio": row.get("unpacked") or row["inner"]}
 
-    columns = find_columns([*dict.fromkeys([*shown, id_column]), "audio"], {"path": "audio", **options.columns}, file)
+    columns = find_columns([*dict.fromkeys([*shown, id_column]), "audio"], named, file, own_names=lenient)
     own = read_rows(rows(True), columns, folder / INDEX, ReadOptions())
     beside = read_rows(rows(False), columns, file, options, absolute=False)
     return Reading(own.utterances + beside.utterances, own.problems + beside.problems)

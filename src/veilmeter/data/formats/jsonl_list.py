@@ -45,11 +45,12 @@ def read_objects_as_rows(file: Path, options: ReadOptions) -> Reading:
         for number, entry in read_objects(file):
             yield number, {name: as_text(entry.get(name)) for name in names}
 
-    return read_rows(rows(), find_columns(list(names), options.columns, file, 1), file, options)
+    columns = find_columns(list(names), options.columns, file, 1, own_names=options.own_names)
+    return read_rows(rows(), columns, file, options)
 
 
 def _lists(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if is_jsonl(path) and recognizes(path))
 
 
-LAYOUT = Layout(recognizes, read, Evidence.TABLE, frozenset({"roots", "columns"}), has_lists=True)
+LAYOUT = Layout(recognizes, read, Evidence.TABLE, frozenset({"roots", "columns"}), has_lists=True, suffixes=_SUFFIXES)

@@ -72,9 +72,20 @@ def is_table(header: Iterable[str]) -> bool:
     return all(known & set(MEANINGS[meaning]) for meaning in ("path", "speaker"))
 
 
-def find_columns(header: Sequence[str], chosen: Mapping[str, str], file: Path, line: int | None = None) -> Columns:
-    """What the columns mean: as the user says, else by their names."""
+def find_columns(
+    header: Sequence[str],
+    chosen: Mapping[str, str],
+    file: Path,
+    line: int | None = None,
+    *,
+    own_names: bool = False,
+) -> Columns:
+    """What the columns mean: as the user says, else by their names. With `own_names` a column that the user names and
+    that is not there may go by a common name instead."""
     by_name = {name.strip().lower(): name for name in header}
+    if own_names:
+        known = {meaning for meaning, names in MEANINGS.items() if any(name in by_name for name in names)}
+        chosen = {m: column for m, column in chosen.items() if column.strip().lower() in by_name or m not in known}
     meanings: dict[str, str] = {}
     for meaning, column in chosen.items():
         if meaning not in MEANINGS:
