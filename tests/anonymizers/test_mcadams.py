@@ -129,6 +129,16 @@ def test_long_recordings_are_worked_on_in_blocks(
         np.testing.assert_allclose(mcadams(signal, 0.8), whole, atol=1e-8)
 
 
+@settings(max_examples=20)
+@given(cuts=st.lists(st.integers(0, 12_000), max_size=5).map(sorted), length=st.integers(320, 12_000))
+def test_blocks_give_every_bit_of_one_piece(cuts: list[int], length: int) -> None:
+    signal = 0.1 * np.random.default_rng(3).standard_normal(12_000)[:length]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fast, "BLOCK_FRAMES", 16)
+        parts = list(fast.mcadams_blocks(np.split(signal, [cut for cut in cuts if cut <= length]), 0.7))
+        np.testing.assert_array_equal(np.concatenate(parts), mcadams(signal, 0.7))
+
+
 @pytest.mark.parametrize(
     ("samples", "said"),
     [

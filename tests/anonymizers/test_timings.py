@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from veilmeter.anonymizers import treatment
+from veilmeter.anonymizers import source_audio, treatment
 from veilmeter.anonymizers.anonymize_corpus import anonymize_corpus
 from veilmeter.anonymizers.mcadams import McAdams
 from veilmeter.anonymizers.timings import Effort, Timings, read_timings, real_time_factor, timings_path, write_timings
@@ -94,19 +94,19 @@ def test_reading_audio_is_not_counted(folder_corpus: Path, tmp_path: Path, monke
     """Reading that costs a hundred seconds each leaves the system's own time as it is."""
     from veilmeter.core import processor_time
 
-    spent, read = [0.0], treatment.read_recording
+    spent, read = [0.0], source_audio.RecordingStream.__iter__
     monkeypatch.setattr(processor_time, "processor_seconds", lambda: spent[0])
 
-    def slow(*given: Any, **options: Any) -> Any:
+    def slow(stream: Any) -> Any:
         spent[0] += 100
-        return read(*given, **options)
+        yield from read(stream)
 
     class Busy(McAdams):
-        def anonymize(self, samples: Any, parameters: dict[str, Any]) -> Any:
+        def anonymize_blocks(self, blocks: Any, parameters: dict[str, Any]) -> Any:
             spent[0] += 1
-            return samples
+            return blocks
 
-    monkeypatch.setattr(treatment, "read_recording", slow)
+    monkeypatch.setattr(source_audio.RecordingStream, "__iter__", slow)
     monkeypatch.setattr(treatment.Treatment, "_unpack", lambda self: Busy())
     anonymize_corpus(read_corpus(folder_corpus), tmp_path / "out", McAdams())
     timings = read_timings(tmp_path / "out")

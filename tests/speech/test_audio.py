@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import pickle
 import tempfile
@@ -17,9 +19,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from veilmeter.core.errors import InputError
+from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.data.corpus import MIX, Stretch
-from veilmeter.speech.audio import KINDS, AudioError, clipped_problem, read_audio, read_recording, write_audio
+from veilmeter.speech import audio
+from veilmeter.speech.audio import (
+    KINDS,
+    AudioError,
+    RecordingStream,
+    clipped_problem,
+    read_audio,
+    read_recording,
+    write_audio,
+    write_blocks,
+)
 
 soundfile = pytest.importorskip("soundfile")
 
@@ -261,3 +273,46 @@ def test_no_bytes_give_anything_but_samples_or_an_audio_error(
         kind = "short" if len(found) < 8000 else "nan" if not np.isfinite(found).all() else ""
         assert not kind
     assert not kind or kind in KINDS
+
+
+@pytest.mark.parametrize("rate", [8000, 16_000, 44_100])
+def test_a_stream_is_the_recording_and_a_long_one_is_not_kept(tmp_path: Path, rate: int) -> None:
+    x = np.random.default_rng(rate).uniform(-0.5, 0.5, int(70.3 * rate)).astype(np.float32)
+    soundfile.write(tmp_path / "a.wav", x, rate, subtype="FLOAT")
+    stream = RecordingStream(tmp_path / "a.wav")
+    blocks = list(stream)
+    recording = read_recording(tmp_path / "a.wav")
+    np.testing.assert_array_equal(np.concatenate(blocks), recording.samples)
+    assert recording.length == len(recording.samples) == stream.facts.length
+    assert recording.samples.flags.owndata
+    assert stream.rate == rate
+    unkept = read_recording(tmp_path / "a.wav", keep_seconds=60.0)
+    assert (len(unkept.samples), unkept.length, unkept.seconds) == (0, recording.length, recording.seconds)
+    with pytest.raises(AudioError, match="longer than allowed"):
+        list(RecordingStream(tmp_path / "a.wav", max_seconds=70.0))
+
+
+@pytest.mark.parametrize("suffix", [".flac", ".wav"])
+def test_blocks_are_written_as_one_piece_is(tmp_path: Path, suffix: str) -> None:
+    x = np.random.default_rng(1).uniform(-1.2, 1.2, 50_000)
+    write_audio(tmp_path / f"a{suffix}", x, 22_050)
+    write_blocks(tmp_path / f"b{suffix}", np.array_split(x, 13), 22_050)
+    assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
+    write_blocks(tmp_path / f"c{suffix}", [x], 22_050, channels=2)
+    both, rate = soundfile.read(tmp_path / f"c{suffix}")
+    assert rate == 22_050
+    np.testing.assert_array_equal(both[:, 0], both[:, 1])
+    np.testing.assert_array_equal(both[:, 0], soundfile.read(tmp_path / f"a{suffix}")[0])
+
+
+def test_a_disk_that_fills_up_while_audio_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(sink: object, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    class Full(io.FileIO):
+        write = full
+
+    monkeypatch.setattr(audio, "open", lambda path, mode: Full(path, "w+"), raising=False)
+    with pytest.raises(VeilmeterError, match="the disk is full"):
+        write_audio(tmp_path / "a.flac", np.zeros(50_000))
+    assert not list(tmp_path.iterdir())

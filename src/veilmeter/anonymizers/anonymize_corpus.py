@@ -29,6 +29,7 @@ from veilmeter.data.formats.locate import inside
 from veilmeter.speech.audio import LONGEST_SECONDS
 
 FORMATS = ("flac", "wav")
+RATES = (4_000, 192_000)
 WORK = ".veilmeter-work"  # in the output folder while a run lasts, for systems that need files of their own
 MOST_SAME_FAILURES = 10
 
@@ -96,6 +97,7 @@ def anonymize_corpus(
     anonymizer: Anonymizer,
     *,
     audio: str = "flac",
+    rate: int | None = None,
     engine: Engine | None = None,
     manifest: str | Path | None = None,
     overwrite: bool = False,
@@ -106,6 +108,9 @@ def anonymize_corpus(
 ) -> Anonymized:
     """Anonymize every utterance into `out`, in the corpus's layout and with its ids, as 16-bit FLAC or WAV.
 
+    Each has the sampling rate and the channels of its source, or `rate`; a part of a file becomes a file of its own,
+    and a channel that was chosen one with one channel. Systems hear and give 16 kHz: nothing above 8 kHz is kept.
+
     What an earlier run with the same settings and the same version of the system did is kept if source and output are
     unchanged; what another version did is done again. Other settings than the earlier run's are an error, or with
     `overwrite` do those utterances again. Recordings that can't be used are reported and left out, or with `strict` end
@@ -113,7 +118,7 @@ def anonymize_corpus(
     """
     folder = Path(out)
     place = Path(manifest) if manifest is not None else manifest_path(folder)
-    _check_request(corpus, audio, strict)
+    _check_request(corpus, audio, rate, strict)
     check_places(corpus, folder, place)
     engine = engine or Here()
     with only_one(place.with_name(place.name + ".lock"), folder):
@@ -124,7 +129,7 @@ def anonymize_corpus(
         timed = TimedEngine(engine)
         if isinstance(anonymizer, NeedsCorpus):
             anonymizer = anonymizer.prepared(corpus, timed)
-        items = plan(corpus, anonymizer, audio, before)
+        items = plan(corpus, anonymizer, audio, before, rate)
         if not overwrite:
             check_settings(items, folder)
         make_folder(folder)
@@ -134,7 +139,8 @@ def anonymize_corpus(
         journal.open(before.values())
         watch = _Watch(journal, strict, progress, len(items))
         try:
-            outcomes = _run(items, anonymizer, folder, max_seconds, engine, watch)
+            treatment = Treatment(pickle.dumps(anonymizer), loaded_files(), folder, max_seconds, rate)
+            outcomes = _run(items, anonymizer, treatment, engine, watch)
             entries = [outcome.entry for outcome in outcomes]
             outputs = {entry.utterance: Path(entry.output) for entry in entries if entry.output is not None}
             if outputs:
@@ -171,9 +177,11 @@ def _is_other_version(earlier: Entry | None, entry: Entry) -> bool:
     return earlier is not None and earlier.output is not None and earlier.version != entry.version
 
 
-def _check_request(corpus: Corpus, audio: str, strict: bool) -> None:
+def _check_request(corpus: Corpus, audio: str, rate: int | None, strict: bool) -> None:
     if audio not in FORMATS:
         raise InputError(f"audio is not written as {audio!r}", fix=f"choose {' or '.join(FORMATS)}")
+    if rate is not None and not RATES[0] <= rate <= RATES[1]:
+        raise InputError(f"a rate of {rate} Hz is not one of speech", fix=f"give {RATES[0]} to {RATES[1]}")
     if not len(corpus):
         raise InputError("there are no utterances in this corpus", path=corpus.root)
     if strict:
@@ -236,10 +244,9 @@ class _Watch:
 
 
 def _run(
-    items: Sequence[Item], anonymizer: Anonymizer, out: Path, max_seconds: float, engine: Engine, watch: _Watch
+    items: Sequence[Item], anonymizer: Anonymizer, treatment: Treatment, engine: Engine, watch: _Watch
 ) -> list[Treated]:
     """All outcomes in the plan's order."""
-    treatment = Treatment(pickle.dumps(anonymizer), loaded_files(), out, max_seconds)
     queue = sorted(items, key=lambda item: -_size(item.utterance.path))  # long ones first: no core waits for the last
     size = anonymizer.batch_size if isinstance(anonymizer, Batches) else 1
     batches = [queue[start : start + size] for start in range(0, len(queue), size)]

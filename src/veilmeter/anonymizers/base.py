@@ -128,6 +128,15 @@ class Batches(Protocol):
         ...
 
 
+@runtime_checkable
+class ByBlocks(Protocol):
+    """Also an anonymizer, but one that takes a recording in blocks, so that memory does not depend on its length."""
+
+    def anonymize_blocks(self, blocks: Iterable[Samples], parameters: dict[str, Any]) -> Iterator[Samples]:
+        """As `anonymize`, with the same samples whatever the blocks."""
+        ...
+
+
 def draw_of(anonymizer: Anonymizer) -> Draw:
     """What an anonymizer says of itself in `draws`; one that says nothing may do anything."""
     return Draw(getattr(anonymizer, "draws", Draw.UNKNOWN))

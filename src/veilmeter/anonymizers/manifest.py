@@ -27,7 +27,8 @@ class Entry:
 
     `output` and its hash are None if it could not be done; then `problems` says why. `gain` is below 1 where the
     anonymized samples were beyond full scale and were scaled to fit. `draw` says what had a draw of its own (`Draw`),
-    `part` which part of its file the utterance is, if not all of it.
+    `part` which part of its file the utterance is, if not all of it; `rate` the sampling rate that was asked for, if it
+    is not to be the source's.
     """
 
     utterance: str
@@ -45,6 +46,7 @@ class Entry:
     problems: tuple[Mapping[str, str], ...] = field(default=())
     draw: str = "unknown"
     part: str = ""
+    rate: int | None = None
 
     def same_treatment(self, other: Entry) -> bool:
         """Whether both say that the same is done to the same utterance and put into the same place."""
@@ -52,7 +54,7 @@ class Entry:
 
     def same_settings(self, other: Entry) -> bool:
         """The same, whatever version of the system does it."""
-        names = ("utterance", "system", "parameters", "output", "part")
+        names = ("utterance", "system", "parameters", "output", "part", "rate")
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
     def to_json(self) -> dict[str, Any]:
@@ -60,7 +62,7 @@ class Entry:
 
     @classmethod
     def from_json(cls, form: Any) -> Entry:
-        optional = {"draw", "part"}  # manifests of before have none
+        optional = {"draw", "part", "rate"}  # manifests of before have none
         if not isinstance(form, dict) or set(form) | optional != set(cls.__slots__):
             raise ValueError("not an entry")
         if not isinstance(form["parameters"], dict):

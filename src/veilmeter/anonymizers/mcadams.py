@@ -9,6 +9,7 @@ Patino, Tomashenko, Todisco, Nautsch, Evans, "Speaker anonymization using the Mc
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,7 @@ class McAdams:
 
     alpha: float = 0.8
     name = "mcadams"
-    version = "1"
+    version = "2"
     draws = Draw.NONE
 
     def __post_init__(self) -> None:
@@ -65,6 +66,9 @@ class McAdams:
 
     def anonymize(self, samples: Samples, parameters: dict[str, Any]) -> Samples:
         return mcadams(samples, parameters["alpha"]).astype(np.float32)
+
+    def anonymize_blocks(self, blocks: Iterable[Samples], parameters: dict[str, Any]) -> Iterator[Samples]:
+        return (block.astype(np.float32) for block in mcadams_blocks(blocks, parameters["alpha"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ class RandomMcAdams:
     per: str = "utterance"
     seed: int = 0
     name = "mcadams-random"
-    version = "1"
+    version = "2"
 
     def __post_init__(self) -> None:
         try:
@@ -109,6 +113,9 @@ class RandomMcAdams:
     def anonymize(self, samples: Samples, parameters: dict[str, Any]) -> Samples:
         return mcadams(samples, parameters["alpha"]).astype(np.float32)
 
+    def anonymize_blocks(self, blocks: Iterable[Samples], parameters: dict[str, Any]) -> Iterator[Samples]:
+        return (block.astype(np.float32) for block in mcadams_blocks(blocks, parameters["alpha"]))
+
 
 def _check_alpha(alpha: float) -> None:
     if not (isinstance(alpha, int | float) and math.isfinite(alpha) and 0.1 <= alpha <= 2):
@@ -124,33 +131,65 @@ def mcadams(samples: NDArray[Any], alpha: float) -> Real:
     analysis and after synthesis; linear prediction of order 20 by Burg's method on the windowed frame; filters start
     at rest in each frame; the level is left as it comes out. What follows the last complete frame is silent.
     """
+    return np.concatenate(list(mcadams_blocks([samples], alpha)))
+
+
+def mcadams_blocks(blocks: Iterable[NDArray[Any]], alpha: float) -> Iterator[Real]:
+    """The same for samples that come in blocks, as many as there are of them, with the memory for a few: frames are
+    put together to the same arrays however the samples come, so that every bit of the result is the same."""
+    weights = window()
+    waiting = np.empty(0)  # what the next frame starts with
+    overlap = np.zeros(HOP)  # the second half of the last frame
+    received = sent = 0
+    for block in blocks:
+        signal = _checked(block)
+        received += len(signal)
+        waiting = signal if not len(waiting) else np.concatenate([waiting, signal])
+        while len(waiting) >= BLOCK_FRAMES * HOP + FRAME - HOP:
+            ready, overlap = _add_up(_frames(waiting)[:BLOCK_FRAMES], weights, alpha, overlap)
+            waiting = waiting[len(ready) :]
+            sent += len(ready)
+            yield ready
+    if received < FRAME:
+        raise InputError(f"{received} samples are less than one frame of 20 ms")
+    if len(waiting) >= FRAME:
+        ready, overlap = _add_up(_frames(waiting), weights, alpha, overlap)
+        sent += len(ready)
+        yield ready
+    yield np.concatenate([overlap, np.zeros(received - sent - HOP)])
+
+
+def _checked(samples: NDArray[Any]) -> Real:
     signal = np.ascontiguousarray(samples, dtype=np.float64)
     if signal.ndim != 1:
         raise InputError(f"one channel is expected, not an array of shape {signal.shape}")
-    if len(signal) < FRAME:
-        raise InputError(f"{len(signal)} samples are less than one frame of 20 ms")
     if not np.isfinite(signal).all():
         raise InputError("some samples are not finite numbers")
-    weights = window()
-    frames = np.lib.stride_tricks.sliding_window_view(signal, FRAME)[::HOP]
-    out = np.zeros(len(signal))
-    for start in range(0, len(frames), BLOCK_FRAMES):
-        block = frames[start : start + BLOCK_FRAMES]
-        predictors = np.empty((ORDER + 1, len(block)))
-        for first in range(0, len(block), BURG_FRAMES):
-            some = slice(first, first + BURG_FRAMES)
-            predictors[:, some] = burg(block[some] * weights)
-        moved = warp(predictors, alpha)
-        for first in range(0, len(block), FILTER_FRAMES):
-            some = slice(first, first + FILTER_FRAMES)
-            voices = refilter(block[some], weights, predictors[:, some], moved[:, some])
-            begin, length = (start + first) * HOP, voices.shape[1] * HOP
-            for half in (0, HOP):  # a frame's first half lies on the second half of the one before
-                hops = out[begin + half : begin + half + length].reshape(-1, HOP)
-                hops += voices[half : half + HOP].T
+    return signal
+
+
+def _frames(signal: Real) -> Real:
+    return np.lib.stride_tricks.sliding_window_view(signal, FRAME)[::HOP]
+
+
+def _add_up(frames: Real, weights: Real, alpha: float, overlap: Real) -> tuple[Real, Real]:
+    """What the frames add up to, one hop per frame, and the second half of the last one, which the next adds to."""
+    predictors = np.empty((ORDER + 1, len(frames)))
+    for first in range(0, len(frames), BURG_FRAMES):
+        some = slice(first, first + BURG_FRAMES)
+        predictors[:, some] = burg(frames[some] * weights)
+    moved = warp(predictors, alpha)
+    out = np.zeros((len(frames) + 1, HOP))
+    out[0] = overlap
+    for first in range(0, len(frames), FILTER_FRAMES):
+        some = slice(first, first + FILTER_FRAMES)
+        voices = refilter(frames[some], weights, predictors[:, some], moved[:, some])
+        count = voices.shape[1]
+        out[first : first + count] += voices[:HOP].T
+        out[first + 1 : first + count + 1] += voices[HOP:].T
     if not np.isfinite(out).all():
         raise InputError(f"the coefficient {alpha} gives an unstable filter for this recording")
-    return out
+    return out[:-1].ravel(), out[-1]
 
 
 def window() -> Real:

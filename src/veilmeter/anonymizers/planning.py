@@ -28,7 +28,9 @@ class Item:
     refusal: str = ""
 
 
-def plan(corpus: Corpus, anonymizer: Anonymizer, audio: str, before: Mapping[str, Entry]) -> list[Item]:
+def plan(
+    corpus: Corpus, anonymizer: Anonymizer, audio: str, before: Mapping[str, Entry], rate: int | None = None
+) -> list[Item]:
     taken: set[str] = set()
     name, version, draw = anonymizer.name, anonymizer.version, str(draw_of(anonymizer))
     items = []
@@ -52,6 +54,7 @@ def plan(corpus: Corpus, anonymizer: Anonymizer, audio: str, before: Mapping[str
             pseudo_speaker=None if pseudo is None else str(pseudo),
             draw=draw,
             part=str(utterance.stretch),
+            rate=rate,
         )
         items.append(Item(utterance, entry, before.get(utterance.id), refusal))
     return items
@@ -93,7 +96,8 @@ def check_settings(items: Iterable[Item], out: Path) -> None:
 
 def _described(entry: Entry) -> str:
     settings = ", ".join(f"{key} {value}" for key, value in entry.parameters.items())
-    return f"{entry.system} {entry.version} ({settings}; {Path(entry.output or '').suffix[1:]})"
+    rate = f", {entry.rate} Hz" if entry.rate else ""
+    return f"{entry.system} {entry.version} ({settings}; {Path(entry.output or '').suffix[1:]}{rate})"
 
 
 def check_places(corpus: Corpus, out: Path, manifest: Path) -> None:

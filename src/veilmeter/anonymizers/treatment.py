@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from veilmeter.anonymizers.base import Anonymizer, Batches, Output, Samples
+from veilmeter.anonymizers.base import Anonymizer, Batches, ByBlocks, Output, Samples
+from veilmeter.anonymizers.loudness import OutputAudio
 from veilmeter.anonymizers.manifest import Entry
 from veilmeter.anonymizers.planning import Item
+from veilmeter.anonymizers.source_audio import SourceAudio
 from veilmeter.anonymizers.timings import NO_EFFORT, Effort
 from veilmeter.core.errors import InputError, Problem, VeilmeterError
 from veilmeter.core.files import sha256
@@ -21,18 +23,16 @@ from veilmeter.core.processor_time import ProcessorClock
 from veilmeter.core.user_code import load_files
 from veilmeter.speech.audio import (
     LONGEST_SECONDS,
-    RATE,
     SHORTEST_SECONDS,
     AudioError,
-    Recording,
     clipped_problem,
-    is_silent,
     read_recording,
-    write_audio,
+    write_blocks,
 )
 
-FULL_SCALE = 32767 / 32768
 FAR_TOO_LOUD = 0.1  # an output that had to be scaled by less gets a remark
+MUCH_LIMITED = 0.01  # as does one of which more was turned down
+BLOCK = 1 << 20  # samples at once of what a system gave in one piece
 OTHER_LENGTH = 0.1  # so does one that is longer or shorter by this share
 NOT_ANONYMIZED = "not-anonymized"
 
@@ -58,6 +58,7 @@ class Treatment:
     own_files: tuple[str, ...]
     out: Path
     max_seconds: float
+    rate: int | None = None  # of what is written; None: that of the source
 
     def __call__(self, items: Sequence[Item]) -> list[Treated]:
         """The outcomes of the items, in their order."""
@@ -93,41 +94,46 @@ class Treatment:
         if self.max_seconds >= LONGEST_SECONDS:
             return False
         try:
-            read_recording(item.utterance.path, stretch=item.utterance.stretch, max_seconds=self.max_seconds)
+            utterance = item.utterance
+            read_recording(
+                utterance.path, stretch=utterance.stretch, max_seconds=self.max_seconds, keep_seconds=0.0
+            )
         except AudioError:
             return True
         return False
 
     def _made(self, waiting: Sequence[tuple[int, Item]]) -> Iterator[tuple[int, Treated]]:
-        """Recordings are read one by one as the system takes them, so that a batch need not fit into memory."""
+        """Recordings are read as the system takes them, so that a batch need not fit into memory."""
         failures: list[tuple[int, Treated]] = []
-        read: list[tuple[int, Item, Entry, Recording]] = []
+        taken: list[tuple[int, Item, Entry, SourceAudio]] = []
         clock = ProcessorClock()
 
-        def recordings() -> Iterator[tuple[Samples, dict[str, Any]]]:
+        def sources() -> Iterator[tuple[SourceAudio, dict[str, Any]]]:
             for number, item in waiting:
-                path = item.utterance.path
+                entry = item.planned
                 try:
                     with clock.paused():
-                        entry = replace(item.planned, source_sha256=file_hash(path))
-                        recording = read_recording(path, stretch=item.utterance.stretch, max_seconds=self.max_seconds)
+                        entry = replace(entry, source_sha256=file_hash(item.utterance.path))
+                        source = SourceAudio(item.utterance, self.max_seconds, clock)
                     if item.refusal:
                         raise InputError(item.refusal)
+                    if not isinstance(self._unpack(), ByBlocks):
+                        source.read()
                 except InputError as error:
-                    failures.append((number, _failed(entry, error, path)))
+                    failures.append((number, _failed(entry, error, item.utterance.path)))
                     continue
-                facts = replace(recording, samples=recording.samples[:0])
-                read.append((number, item, replace(entry, seconds=len(recording.samples) / RATE), facts))
-                yield recording.samples, dict(entry.parameters)
+                taken.append((number, item, entry, source))
+                yield source, dict(entry.parameters)
 
-        for place, result in enumerate(_timed(_anonymized(self._unpack(), recordings()), clock)):
-            number, item, entry, facts = read[place]
+        for place, result in enumerate(_timed(self._anonymized(sources()), clock)):
+            number, item, entry, source = taken[place]
             path = item.utterance.path
             if isinstance(result, InputError):
-                outcome = _failed(replace(entry, seconds=None), result, path)
+                outcome = _failed(entry, result, path)
             else:
-                outcome = self._written(entry, result, facts, path)
-            yield number, replace(outcome, effort=Effort(clock.lap(), entry.seconds or 0.0))
+                with result:
+                    outcome = self._written(entry, result, source, path)
+            yield number, replace(outcome, effort=Effort(clock.lap(), source.seconds))
         yield from failures
 
     def _unpack(self) -> Anonymizer:
@@ -137,29 +143,91 @@ class Treatment:
             _unpacked[key] = pickle.loads(self.packed)  # made by this program a moment ago, never read from a file
         return _unpacked[key]
 
-    def _written(self, entry: Entry, output: Output, recording: Recording, path: Path) -> Treated:
-        problems = [problem for problem in [clipped_problem(path, recording)] if problem is not None]
-        problems += [Problem("remark", remark, str(path), fatal=False) for remark in output.remarks]
-        seconds = len(output.samples) / RATE
-        if entry.seconds and abs(seconds / entry.seconds - 1) > OTHER_LENGTH:
-            what = f"it lasted {entry.seconds:.2f} s and lasts {seconds:.2f} s after anonymization"
+    def _anonymized(self, sources: Iterator[tuple[SourceAudio, dict[str, Any]]]) -> Iterator[OutputAudio | InputError]:
+        anonymizer = self._unpack()
+        if isinstance(anonymizer, Batches):
+            heard: list[SourceAudio] = []
+
+            def recordings() -> Iterator[tuple[Samples, dict[str, Any]]]:
+                for source, parameters in sources:
+                    heard.append(source)
+                    yield source.take(), parameters
+
+            for number, result in enumerate(anonymizer.anonymize_batch(recordings())):
+                try:
+                    if isinstance(result, InputError):
+                        raise result
+                    yield self._output(anonymizer.name, heard[number], result)
+                except InputError as error:
+                    yield error
+            return
+        for source, parameters in sources:
+            try:
+                if isinstance(anonymizer, ByBlocks):
+                    blocks = anonymizer.anonymize_blocks(source, parameters)
+                    yield self._collected(anonymizer.name, source, blocks)
+                else:
+                    yield self._output(anonymizer.name, source, anonymizer.anonymize(source.take(), parameters))
+            except InputError as error:
+                yield error
+            except (VeilmeterError, MemoryError):
+                raise
+            except Exception as error:  # a stranger's system: one utterance fails, not the run
+                yield InputError(f"{anonymizer.name} failed: {type(error).__name__}: {error}")
+
+    def _output(self, name: str, source: SourceAudio, result: Samples | Output) -> OutputAudio:
+        """What a system gave back at once."""
+        output = result if isinstance(result, Output) else Output(np.asarray(result))
+        samples = np.asarray(output.samples)
+        if samples.ndim != 1 or not len(samples) or samples.dtype.kind != "f":
+            raise InputError(f"{name} gave no usable samples: shape {samples.shape}, {samples.dtype}")
+        source.remarks = output.remarks
+        return self._collected(name, source, [samples[i : i + BLOCK] for i in range(0, len(samples), BLOCK)])
+
+    def _collected(self, name: str, source: SourceAudio, blocks: Iterable[Samples]) -> OutputAudio:
+        """At the rate of the file, unless no later step could use it, whoever made it: the same as of a recording."""
+        output = OutputAudio(self.out)
+        try:
+            for block in blocks:
+                if not np.isfinite(block).all():
+                    raise InputError(f"{name} gave no usable samples: they are not all finite")
+                output.add(block, self.rate or source.rate)
+            output.finish()
+            if output.seconds < SHORTEST_SECONDS:
+                raise InputError(f"{name} left {output.seconds:.2f} s, less than {SHORTEST_SECONDS} s")
+            if output.silence.lasts:
+                raise InputError(f"{name} left nothing but silence")
+        except BaseException:
+            output.close()
+            raise
+        return output
+
+    def _written(self, entry: Entry, output: OutputAudio, source: SourceAudio, path: Path) -> Treated:
+        facts = source.facts
+        problems = [problem for problem in [clipped_problem(path, facts)] if problem is not None]
+        problems += [Problem("remark", remark, str(path), fatal=False) for remark in source.remarks]
+        if abs(output.seconds / source.seconds - 1) > OTHER_LENGTH:
+            what = f"it lasted {source.seconds:.2f} s and lasts {output.seconds:.2f} s after anonymization"
             problems.append(Problem("other-length", what, str(path), fatal=False))
-        # Systems such as McAdams' leave the level as it comes out, often beyond what 16 bits hold. Clipping would add a
-        # distortion of its own, and one that hides speakers: the whole recording is scaled instead.
-        peak = float(np.abs(output.samples).max())
-        gain = FULL_SCALE / peak if peak > FULL_SCALE else 1.0
+        gain = output.gain(source.meter.level)
         if gain < FAR_TOO_LOUD:
             what = f"its anonymized samples were {1 / gain:.0f} times beyond full scale and are scaled down"
             problems.append(Problem("too-loud", what, str(path), fatal=False))
+        if (share := output.limited_share(gain)) > MUCH_LIMITED:
+            what = f"peaks in {100 * share:.1f} % of its anonymized samples were beyond full scale and are turned down"
+            problems.append(Problem("limited", what, str(path), fatal=False))
         assert entry.output is not None
         target = self.out / entry.output
-        write_audio(target, output.samples * gain)
+        # Resampling there and back may give a sample more or less.
+        frames = round(facts.seconds * output.rate)
+        length = frames if abs(frames - output.meter.length) <= output.rate // 1000 else None
+        write_blocks(target, output.blocks(gain, length), output.rate, channels=facts.heard_channels)
         remarks = tuple({"kind": problem.kind, "what": problem.what} for problem in problems)
-        done = replace(entry, output_sha256=file_hash(target), seconds=seconds, gain=gain, problems=remarks)
+        done = replace(entry, output_sha256=file_hash(target), seconds=output.seconds, gain=gain, problems=remarks)
         return Treated(done, problems)
 
 
-def _timed(results: Iterator[Output | InputError], clock: ProcessorClock) -> Iterator[Output | InputError]:
+def _timed(results: Iterator[OutputAudio | InputError], clock: ProcessorClock) -> Iterator[OutputAudio | InputError]:
     """The same, while the clock counts what it takes to get them."""
     while True:
         with clock.running():
@@ -167,39 +235,6 @@ def _timed(results: Iterator[Output | InputError], clock: ProcessorClock) -> Ite
         if result is None:
             return
         yield result
-
-
-def _anonymized(
-    anonymizer: Anonymizer, recordings: Iterator[tuple[Samples, dict[str, Any]]]
-) -> Iterator[Output | InputError]:
-    if isinstance(anonymizer, Batches):
-        for result in anonymizer.anonymize_batch(recordings):
-            yield result if isinstance(result, InputError) else _checked(anonymizer.name, result)
-        return
-    for samples, parameters in recordings:
-        try:
-            yield _checked(anonymizer.name, anonymizer.anonymize(samples, parameters))
-        except InputError as error:
-            yield error
-        except (VeilmeterError, MemoryError):
-            raise
-        except Exception as error:  # a stranger's system: one utterance fails, not the run
-            yield InputError(f"{anonymizer.name} failed: {type(error).__name__}: {error}")
-
-
-def _checked(name: str, result: Samples | Output) -> Output | InputError:
-    """What a system gave back, unless no later step could use it, whoever made it: the same as of a recording."""
-    output = result if isinstance(result, Output) else Output(np.asarray(result))
-    samples = np.asarray(output.samples)
-    if samples.dtype.kind == "f" and not np.isfinite(samples).all():
-        return InputError(f"{name} gave no usable samples: they are not all finite")
-    if samples.ndim != 1 or not len(samples) or samples.dtype.kind != "f":
-        return InputError(f"{name} gave no usable samples: shape {samples.shape}, {samples.dtype}")
-    if len(samples) < SHORTEST_SECONDS * RATE:
-        return InputError(f"{name} left {len(samples) / RATE:.2f} s, less than {SHORTEST_SECONDS} s")
-    if is_silent(samples):
-        return InputError(f"{name} left nothing but silence")
-    return Output(samples, output.remarks)
 
 
 def _failed(entry: Entry, error: InputError, path: Path) -> Treated:

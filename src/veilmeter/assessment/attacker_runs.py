@@ -95,7 +95,7 @@ class SystemRuns:
         options = {**self._options(), "seed": self.settings.seed, "offline": self.settings.offline}
         anonymizer = load_anonymizer(self.system, options)
         done = anonymize_corpus(corpus, out, anonymizer, engine=self.engine, overwrite=True, progress=progress)
-        return _outcome(corpus, done)
+        return copied_corpus(corpus, done)
 
     def of_attacker(
         self, corpus: Corpus, number: int, role: str = "run", progress: Progress | None = None
@@ -111,7 +111,7 @@ class SystemRuns:
             offline=self.settings.offline,
             progress=progress,
         )
-        return _outcome(corpus, done), _level(done.draw)
+        return copied_corpus(corpus, done), _level(done.draw)
 
     def _options(self) -> dict[str, Any]:
         options = parse_options(self.settings.option)
@@ -120,7 +120,7 @@ class SystemRuns:
         return options
 
 
-def _outcome(corpus: Corpus, done: Anonymized) -> Corpus:
+def copied_corpus(corpus: Corpus, done: Anonymized) -> Corpus:
     """The corpus of what came of a run."""
     outputs = {entry.utterance: done.out / entry.output for entry in done.entries if entry.output is not None}
     utterances = tuple(u.copied_to(outputs[u.id]) for u in corpus.utterances if u.id in outputs)

@@ -65,6 +65,9 @@ def command(
     ] = None,
     seed: options.Seed = 0,
     format: Annotated[str, typer.Option(help="flac or wav, 16 bits either way.")] = "flac",
+    rate: Annotated[
+        int | None, typer.Option(metavar="HZ", help="Sampling rate of the output, instead of the input's.")
+    ] = None,
     manifest: Annotated[
         Path | None, typer.Option(help="Where to say what was done to each utterance (OUT.manifest.jsonl).")
     ] = None,
@@ -122,7 +125,7 @@ def command(
     with closing(open_engine(jobs, cluster)) as engine, shown("anonymizing", quiet=quiet) as progress:
         done = anonymize_corpus(
             recordings, out, anonymizer,
-            audio=format, engine=engine, manifest=manifest, overwrite=overwrite, source=corpus,
+            audio=format, rate=rate, engine=engine, manifest=manifest, overwrite=overwrite, source=corpus,
             max_seconds=max_seconds, strict=strict, progress=progress,
         )  # fmt: skip
     inputs = {"corpus": str(corpus), "layout": recordings.layout, "system": system}
@@ -172,7 +175,7 @@ def _print(done: Anonymized, anonymizer: Anonymizer) -> None:
     if done.removed:
         print(f"{done.removed} outputs of an earlier run have no usable source any more and were removed")
     if done.scaled:
-        print(f"{done.scaled} were beyond full scale and were scaled down to fit; the manifest says by how much")
+        print(f"{done.scaled} were beyond full scale and were scaled down; the manifest says by how much")
     print_problems(done.problems, "the manifest")
     if describe := getattr(anonymizer, "describe", None):
         print(clean(f"{anonymizer.name}: {describe()}"))

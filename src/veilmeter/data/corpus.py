@@ -143,12 +143,13 @@ class Corpus:
         return Corpus(self.root, self.layout, chosen, self.problems, self.variant)
 
     def relative(self, utterance: Utterance) -> Path:
-        """Where the audio lies below the root; by its id if it lies elsewhere, or is a part of a file."""
+        """Where the audio lies below the root; by its id if it lies elsewhere, or is a part or a side of a file."""
         try:
             below = utterance.path.relative_to(self.root)
         except ValueError:
             below = None
-        if below is None or utterance.start or utterance.end is not None:
+        a_side = utterance.channel is not None and not utterance.of_several
+        if below is None or utterance.start or utterance.end is not None or a_side:
             return Path("wav", file_name(utterance.id) + utterance.path.suffix)
         return below
 

@@ -100,7 +100,7 @@ def _listen(paths: tuple[tuple[str, Stretch], ...]) -> list[Heard]:
     heard = []
     for path, stretch in paths:
         try:
-            recording = read_recording(path, stretch=stretch, max_seconds=LONGEST_SECONDS)
+            recording = read_recording(path, stretch=stretch, max_seconds=LONGEST_SECONDS, keep_seconds=0.0)
         except AudioError as error:
             heard.append(Heard(0.0, 0, 0, error.problem()))
         else:

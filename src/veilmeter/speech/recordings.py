@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -13,11 +14,14 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.data.corpus import WHOLE, Stretch, Utterance
-from veilmeter.speech.audio import AudioError, is_silent, read_recording
+from veilmeter.speech.audio import AudioError, RecordingStream, is_silent, read_recording
 
 # Part of everything that is kept about recordings: raise it when reading the same file may give other samples.
 AUDIO = 1
 
+LONG_SECONDS = 600.0  # recordings beyond are not kept in memory where the model takes them by blocks
+
+Samples = NDArray[np.float32]
 Finding = TypeVar("Finding")
 
 
@@ -67,15 +71,17 @@ class Examined(Generic[Finding]):
 
 def examine(
     source: Source,
-    model: Callable[[NDArray[np.float32]], Finding],
+    model: Callable[[Samples], Finding],
     *,
     max_seconds: float,
+    by_blocks: Callable[[Iterable[Samples], int], Finding] | None = None,
     allow: Collection[str] = (),
     failure: str = "model-failed",
 ) -> Examined[Finding]:
     """Read a recording and give its samples to the model; whatever goes wrong is noted, and nothing is raised.
 
-    Kinds in `allow` (of `short`, `silent`) are noted without an error; the model does not hear silence.
+    Kinds in `allow` (of `short`, `silent`) are noted without an error; the model does not hear silence. A model that
+    takes a recording `by_blocks`, with its length, gets long ones like that: they are read twice and never kept.
     """
     blank = Record(source.utterance, 0, 0, "", 0.0, stretch=str(source.stretch))
     try:
@@ -85,16 +91,25 @@ def examine(
             blank = replace(blank, size=status.st_size, mtime_ns=status.st_mtime_ns, ctime_ns=status.st_ctime_ns)
         except (OSError, ValueError):
             pass  # read_recording says it in words
-        recording = read_recording(source.path, stretch=source.stretch, max_seconds=max_seconds, allow=allow)
+        recording = read_recording(
+            source.path,
+            stretch=source.stretch,
+            max_seconds=max_seconds,
+            allow=allow,
+            keep_seconds=math.inf if by_blocks is None else LONG_SECONDS,
+        )
         blank = replace(blank, sha256=_sha256(source.path))
         record = replace(blank, seconds=recording.seconds)
         if recording.is_clipped:
             what = f"{100 * recording.clipped:.1f} % of its samples are clipped"
             record = replace(record, kind="clipped", what=what)
-        if "silent" in allow and is_silent(recording.samples):
+        if "silent" in allow and len(recording.samples) and is_silent(recording.samples):
             return Examined(replace(record, kind="silent", what="it holds nothing but silence"))
         if blank.sha256 == source.known_sha256:
             return Examined(record, unchanged=True)
+        if by_blocks is not None and len(recording.samples) < recording.length:
+            stream = RecordingStream(source.path, stretch=source.stretch, max_seconds=max_seconds, allow=allow)
+            return Examined(record, by_blocks(stream, recording.length))
         return Examined(record, model(recording.samples))
     except AudioError as error:
         return Examined(replace(blank, kind=error.kind, what=str(error.what)))

@@ -102,7 +102,9 @@ def test_no_window_is_longer_than_a_minute(seconds: float) -> None:
     samples = np.full(int(seconds * 16000), 0.0, np.float32)
     samples[::2] = 0.01
     extractor = Counting()
-    vector = embed_in_windows(extractor, samples)
+    vector = embed_in_windows(extractor, [samples], len(samples))
+    in_blocks = embed_in_windows(Counting(), np.array_split(samples, 7), len(samples))
+    np.testing.assert_array_equal(vector, in_blocks)
     assert extractor.longest <= WINDOW_SECONDS * 16000
     windows = -(-len(samples) // int(WINDOW_SECONDS * 16000))
     assert vector[0] == pytest.approx(samples.sum() / windows, rel=1e-3)
@@ -112,5 +114,27 @@ def test_no_window_is_longer_than_a_minute(seconds: float) -> None:
 def test_silent_windows_do_not_count() -> None:
     samples = np.zeros(int(3 * WINDOW_SECONDS * 16000), np.float32)
     samples[: int(WINDOW_SECONDS * 16000) : 2] = 0.5
-    alone = embed_in_windows(Counting(), samples[: int(WINDOW_SECONDS * 16000)])
-    np.testing.assert_allclose(embed_in_windows(Counting(), samples), alone)
+    alone = embed_in_windows(Counting(), [samples], int(WINDOW_SECONDS * 16000))
+    np.testing.assert_allclose(embed_in_windows(Counting(), [samples], len(samples)), alone)
+
+
+def test_a_long_recording_is_heard_in_blocks_and_gives_the_same_vector(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from veilmeter.speech import recordings
+
+    path = tmp_path / "a.wav"
+    samples = np.random.default_rng(0).uniform(-0.5, 0.5, 70 * 8000).astype(np.float32)
+    soundfile.write(path, samples, 8000, subtype="FLOAT")
+    outcomes = []
+    for most in (600.0, 5.0):
+        monkeypatch.setattr(recordings, "LONG_SECONDS", most)
+        examined = recordings.examine(
+            recordings.Source("a", str(path)),
+            lambda heard: embed_in_windows(Counting(), [heard], len(heard)),
+            by_blocks=lambda blocks, length: embed_in_windows(Counting(), blocks, length),
+            max_seconds=100,
+        )
+        outcomes.append(examined)
+    assert outcomes[0].record == outcomes[1].record
+    np.testing.assert_array_equal(outcomes[0].finding, outcomes[1].finding)

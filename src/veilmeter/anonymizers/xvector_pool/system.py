@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -53,9 +54,12 @@ class WorldSynthesizer:
         return self.model.version
 
     def speak(self, samples: Samples, xvector: Vector) -> Samples:
+        return np.concatenate(list(self.stream([samples], xvector)))
+
+    def stream(self, blocks: Iterable[Samples], xvector: Vector) -> Iterator[Samples]:
         code = self.model.speaker_code(xvector)
-        spoken = [world.synthesize(self.model.convert(world.analyze(b), code)) for b in world.blocks(samples)]
-        return np.concatenate(spoken)
+        for block in world.quiet_cuts(blocks):
+            yield world.synthesize(self.model.convert(world.analyze(block), code))
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,7 @@ class XvectorPool:
     def version(self) -> str:
         digest = hashlib.sha256(_speaker(self.synthesizer, self._model_path).version.encode())
         digest.update(self.chosen_pool.vectors.tobytes())
-        return f"1-{digest.hexdigest()[:16]}"
+        return f"2-{digest.hexdigest()[:16]}"
 
     @property
     def draws(self) -> Draw:
@@ -154,8 +158,17 @@ class XvectorPool:
         }
 
     def anonymize(self, samples: Samples, parameters: dict[str, Any]) -> Samples:
+        return np.concatenate(list(self.anonymize_blocks([samples], parameters)))
+
+    def anonymize_blocks(self, blocks: Iterable[Samples], parameters: dict[str, Any]) -> Iterator[Samples]:
+        """Another synthesizer than WORLD gets the whole recording, unless it has `stream` too."""
         xvector = self.chosen_pool.average(parameters["members"])
-        return _speaker(self.synthesizer, self._model_path).speak(samples, xvector)
+        speaker = _speaker(self.synthesizer, self._model_path)
+        stream = getattr(speaker, "stream", None)
+        if stream is not None:
+            yield from stream(blocks, xvector)
+        else:
+            yield speaker.speak(np.concatenate(list(blocks)), xvector)
 
 
 def pseudo_speaker_name(gender: str, members: tuple[str, ...]) -> str:
@@ -205,12 +218,15 @@ def _read_pool(path: str) -> VoicePool:
 
 
 def _embed(offline: bool, utterance: Utterance) -> Vector | None:
-    from veilmeter.speech.audio import read_audio
+    from veilmeter.speech.audio import RecordingStream, read_recording
     from veilmeter.speech.extractors.windows import embed_in_windows
 
     try:
-        samples = read_audio(utterance.path, stretch=utterance.stretch)
-        vector: Vector = embed_in_windows(load_extractor("campplus", offline=offline), samples)
+        extractor = load_extractor("campplus", offline=offline)
+        # Whether it is too long is for the run to say.
+        stream = RecordingStream(utterance.path, stretch=utterance.stretch, max_seconds=math.inf)
+        facts = read_recording(utterance.path, stretch=utterance.stretch, max_seconds=math.inf, keep_seconds=0.0)
+        vector: Vector = embed_in_windows(extractor, stream, facts.length)
     except InputError:
         return None
     return vector if np.isfinite(vector).all() and np.abs(vector).max() > 0 else None

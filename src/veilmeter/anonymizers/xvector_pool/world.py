@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -25,7 +26,6 @@ F0_CEILING = 500.0
 # Rumble below the voice makes DIO sit at its floor for some speakers.
 HIGH_PASS_HZ = 75.0
 FFT = 1024
-PEAK = 0.99
 # The envelopes of an hour would take gigabytes, so long recordings are cut where it is quiet.
 BLOCK_SECONDS = 120.0
 CUT_SECONDS = 2.0
@@ -66,16 +66,19 @@ class Analysis:
         return replace(self, f0=np.asarray(f0, np.float64), cepstra=np.asarray(cepstra, np.float64))
 
 
-def blocks(samples: ArrayLike) -> list[NDArray[np.float32]]:
-    """A recording in blocks of about two minutes, each cut at the quietest place near its end."""
-    signal = np.asarray(samples, np.float32)
-    cuts = [0]
+def quiet_cuts(samples: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
+    """A recording, however it comes, in blocks of about two minutes, each cut at the quietest place near its end."""
     reach, window = int(CUT_SECONDS * RATE), RATE // 50
-    while len(signal) - cuts[-1] > (BLOCK_SECONDS + 2 * CUT_SECONDS) * RATE:
-        near = cuts[-1] + int(BLOCK_SECONDS * RATE) - reach
-        energy = np.convolve(signal[near : near + 2 * reach].astype(np.float64) ** 2, np.ones(window), "valid")
-        cuts.append(near + int(energy.argmin()) + window // 2)
-    return np.split(signal, cuts[1:])
+    near = int(BLOCK_SECONDS * RATE) - reach
+    waiting = np.empty(0, np.float32)
+    for arrived in samples:
+        waiting = np.concatenate([waiting, np.asarray(arrived, np.float32)])
+        while len(waiting) > (BLOCK_SECONDS + 2 * CUT_SECONDS) * RATE:
+            energy = np.convolve(waiting[near : near + 2 * reach].astype(np.float64) ** 2, np.ones(window), "valid")
+            cut = near + int(energy.argmin()) + window // 2
+            yield waiting[:cut]
+            waiting = waiting[cut:]
+    yield waiting
 
 
 def analyze(samples: ArrayLike) -> Analysis:
@@ -101,7 +104,7 @@ def analyze(samples: ArrayLike) -> Analysis:
 
 
 def synthesize(analysis: Analysis) -> NDArray[np.float32]:
-    """Speech from the parameters, as long as what was analyzed; louder than full scale is scaled down, not clipped."""
+    """Speech from the parameters, as long as what was analyzed; its level is left as it comes out."""
     world = vocoder()
     envelope = world.decode_spectral_envelope(np.ascontiguousarray(analysis.cepstra), RATE, FFT)
     aperiodicity = world.decode_aperiodicity(np.ascontiguousarray(analysis.aperiodicity), RATE, FFT)
@@ -109,10 +112,9 @@ def synthesize(analysis: Analysis) -> NDArray[np.float32]:
     out = np.zeros(analysis.samples)
     n = min(len(signal), len(out))
     out[:n] = signal[:n]
-    peak = float(np.abs(out).max(initial=0.0))
-    if not np.isfinite(peak):
+    if not np.isfinite(out).all():
         raise InputError("the vocoder can't resynthesize this utterance")
-    return (out * (PEAK / peak) if peak > PEAK else out).astype(np.float32)
+    return out.astype(np.float32)
 
 
 def warp(analysis: Analysis, factor: float, f0_factor: float) -> Analysis:

@@ -52,7 +52,8 @@ class Extract:
     def _extract(self, extractor: Extractor, source: Source) -> Outcome:
         examined = examine(
             source,
-            lambda samples: embed_in_windows(extractor, samples),
+            lambda samples: embed_in_windows(extractor, [samples], len(samples)),
+            by_blocks=lambda blocks, length: embed_in_windows(extractor, blocks, length),
             max_seconds=self.max_seconds,
             failure="extractor-failed",
         )

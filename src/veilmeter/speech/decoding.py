@@ -1,0 +1,304 @@
+"""One file decoded in blocks: opened only if it is a regular file, left as soon as it gets longer than allowed.
+
+A file is a stranger's: whatever its header promises, memory holds one block of it at a time.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import stat
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.core.errors import InputError, Problem
+from veilmeter.data.corpus import MIX, Stretch
+from veilmeter.data.formats.walk import MEDIA_SUFFIXES
+
+RATE = 16_000
+SHORTEST_SECONDS = 0.5
+
+KINDS = {
+    "missing-audio": "the file is not there",
+    "unreadable": "it can't be read as audio",
+    "empty": "it holds no samples",
+    "truncated": "it breaks off before its header says it ends",
+    "nan": "it holds samples that are not finite numbers",
+    "out-of-range": "its samples are far beyond full scale",
+    "too-long": "it is longer than allowed",
+    "channels": "its channels hold different sounds, which are never mixed unasked",
+    "outside": "the stretch that the list names is not in the file",
+    "short": f"it is shorter than {SHORTEST_SECONDS} s",
+    "silent": "it holds nothing but silence",
+    "clipped": "it is clipped; it was used all the same",
+}
+"""What can be wrong with a recording. All but `clipped` make it unusable."""
+
+_RATES = (2_000, 768_000)
+_BLOCK_VALUES = 1 << 20  # samples times channels held at once
+_SILENCE = 2.0**-12  # eight steps of 16 bits: dithered digital silence stays below, the faintest speech far above
+_LOUDEST = 16.0  # 24 dB above full scale; integers that were stored as floats lie far beyond
+_CLIP_LEVEL = 0.98
+_SAME_CHANNELS = 1e-3  # of the energy may differ between channels that hold one voice: 30 dB
+_SLACK = 0.1  # seconds by which a list may exceed the file: lists round, and codecs pad
+_CHANNELS_FIX = "say which channel is whose in the column channel of a list, or choose with --channel 0, 1 or mix"
+_CLIP_SHARE = 1e-3
+
+
+class AudioError(InputError):
+    """A recording that can't be used; `kind` is a key of `KINDS`."""
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        path: str | Path | None = None,
+        line: int | None = None,
+        fix: str | None = None,
+        kind: str = "unreadable",
+    ) -> None:
+        super().__init__(what, path=path, line=line, fix=fix)
+        self.kind = kind
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (self.what, self.path, self.line, self.fix, self.kind))
+
+    def problem(self) -> Problem:
+        """The same as an entry of a list of problems."""
+        return Problem(self.kind, self.what, self.path or "", self.line, self.fix or "")
+
+
+def _rebuild(what: str, path: str | None, line: int | None, fix: str | None, kind: str) -> AudioError:
+    return AudioError(what, path=path, line=line, fix=fix, kind=kind)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recording:
+    """Samples at 16 kHz with what the file had: its rate, channels, length in seconds and share of clipped samples.
+
+    `length` is the number of samples, also where they were not kept; `heard_channels` how many channels of the file
+    hold this voice: one where a channel was chosen.
+    """
+
+    samples: NDArray[np.float32]
+    rate: int
+    channels: int
+    seconds: float
+    clipped: float
+    length: int = 0
+    heard_channels: int = 1
+
+    def __repr__(self) -> str:
+        return f"Recording({self.seconds:.2f} s, {self.rate} Hz, {self.channels} channels)"
+
+    @property
+    def is_clipped(self) -> bool:
+        """More than 1 in 1000 samples lies in a flat stretch at full scale."""
+        return self.clipped > _CLIP_SHARE
+
+
+class Silence:
+    """Whether there is nothing but silence in what comes block by block, an offset aside."""
+
+    def __init__(self) -> None:
+        self._sum, self._count = 0.0, 0
+        self._lowest, self._highest = math.inf, -math.inf
+
+    def add(self, block: NDArray[np.float32]) -> None:
+        if len(block):
+            self._sum += float(block.sum(dtype=np.float64))
+            self._count += len(block)
+            self._lowest = min(self._lowest, float(block.min()))
+            self._highest = max(self._highest, float(block.max()))
+
+    @property
+    def lasts(self) -> bool:
+        middle = self._sum / max(self._count, 1)
+        return max(self._highest - middle, middle - self._lowest) < _SILENCE
+
+
+def open_sound(handle: io.FileIO, path: str | Path) -> Any:
+    """The file opened by libsndfile, or by PyAV where its name is of the mp4 family."""
+    if Path(path).suffix.lower() in MEDIA_SUFFIXES:
+        from veilmeter.speech.media import MediaFile
+
+        return MediaFile(handle, path)
+    import soundfile
+
+    return soundfile.SoundFile(handle.fileno(), closefd=False)
+
+
+def open_regular(path: str | Path) -> io.FileIO:
+    """The file if it is a regular one: opening a pipe or a device would wait, or never end."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    except FileNotFoundError:
+        raise bad("missing-audio", path) from None
+    except (OSError, ValueError) as error:
+        raise bad("unreadable", path, detail=getattr(error, "strerror", None) or str(error)) from None
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)
+        raise bad("unreadable", path, detail="not a regular file")
+    if status.st_size == 0:
+        os.close(handle)
+        raise bad("empty", path)
+    return os.fdopen(handle, "rb", buffering=0)  # libsndfile gets the same handle: no reading ahead
+
+
+class StretchReader:
+    """Reads a stretch of an open file in blocks and judges what it hears on the way."""
+
+    def __init__(self, sound: Any, soxr: Any, path: str | Path, stretch: Stretch, max_seconds: float) -> None:
+        self.sound, self.path, self.stretch, self.max_seconds = sound, path, stretch, max_seconds
+        self.rate, self.channels, self.promised = int(sound.samplerate), int(sound.channels), int(sound.frames)
+        if not _RATES[0] <= self.rate <= _RATES[1]:
+            raise bad("unreadable", path, detail=f"a rate of {self.rate} Hz is not one of speech")
+        self.channel = None if stretch.of_several and self.channels == 1 else stretch.channel
+        channel = self.channel
+        if channel is not None and channel >= self.channels:
+            word = "channel" if self.channels == 1 else "channels"
+            detail = f"channel {channel} was asked for, counted from 0, and the file has {self.channels} {word}"
+            raise bad("channels", path, detail=detail, fix="name a channel that is there")
+        self.resample = None
+        if self.rate != RATE:
+            self.resample = soxr.ResampleStream(self.rate, RATE, 1, dtype="float32", quality="HQ")
+        self.frames = self.clipped = self.length = 0
+        self.silence = Silence()
+        self.apart = self.total = 0.0  # energy of what differs between channels, and of all
+
+    @property
+    def expected(self) -> int:
+        """How many samples there will be, by the header and by what is allowed; 0 where the header does not know."""
+        seconds = min(self.promised / self.rate, self.max_seconds, (self.stretch.end or math.inf) - self.stretch.start)
+        return math.ceil(max(seconds, 0.0) * RATE) + 1 if self.promised else 0
+
+    @property
+    def facts(self) -> Recording:
+        heard = self.channels if self.channel is None else 1
+        clipped = self.clipped / max(self.frames, 1)
+        nothing = np.empty(0, np.float32)
+        return Recording(
+            nothing, self.rate, self.channels, self.frames / self.rate, clipped, self.length, heard_channels=heard
+        )
+
+    def blocks(self) -> Iterator[NDArray[np.float32]]:
+        """The stretch at 16 kHz; an error where it turns out that it is not usable."""
+        start = round(self.stretch.start * self.rate)
+        wanted = None if self.stretch.end is None else round(self.stretch.end * self.rate) - start
+        if start:
+            self._skip(start)
+        block = max(1, _BLOCK_VALUES // self.channels)
+        last = False
+        while not last:
+            count = block if wanted is None else min(block, wanted - self.frames)
+            values = self._read(count)
+            self.frames += len(values)
+            last = len(values) < count or self.frames == wanted
+            if self.frames > self.max_seconds * self.rate:
+                detail = f"more than {self.max_seconds:g} s"
+                raise bad("too-long", self.path, detail=detail, fix="cut it, or raise --max-seconds")
+            mono = self._mono(values)
+            samples = mono if self.resample is None else self.resample.resample_chunk(mono, last=last)
+            self.length += len(samples)
+            self.silence.add(samples)
+            yield samples
+        if wanted is None and not start:
+            self._check_whole()
+        elif wanted is not None and self.frames < wanted - _SLACK * self.rate:
+            detail = f"it ends at {self.stretch.end:g} s, and the file after {(start + self.frames) / self.rate:g} s"
+            raise bad("outside", self.path, detail=detail, fix="mend the list")
+        if self.frames == 0:
+            raise bad("outside" if start else "empty", self.path)
+        if self.channel is None and self.apart > _SAME_CHANNELS * self.total:
+            raise bad("channels", self.path, detail=f"there are {self.channels}", fix=_CHANNELS_FIX)
+
+    def _skip(self, start: int) -> None:
+        if self.promised and start >= self.promised:
+            detail = f"it starts at {self.stretch.start:g} s, and the file ends before"
+            raise bad("outside", self.path, detail=detail, fix="mend the list")
+        self.sound.seek(start)
+
+    def _read(self, count: int) -> NDArray[np.float32]:
+        try:
+            values: NDArray[np.float32] = self.sound.read(count, dtype="float32", always_2d=True)
+        except RuntimeError:  # the header was fine, what follows is not: FLAC ends like this when it is cut
+            detail = f"of {self.promised} frames not all can be decoded"
+            raise bad("truncated", self.path, detail=detail) from None
+        return values
+
+    def _mono(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """One channel of a block, after looking for what makes a recording unusable."""
+        channel = self.channel
+        if self.channels > 1 and channel is None:
+            mean = values.mean(axis=1, dtype=np.float32)
+            self.apart += float(np.square(values - mean[:, None], dtype=np.float64).sum())
+            self.total += float(np.square(values, dtype=np.float64).sum())
+        elif channel == MIX:
+            mean = values.mean(axis=1, dtype=np.float32)
+        else:
+            values = values[:, [channel or 0]]
+            mean = values[:, 0]
+        if len(values):
+            peak = float(np.abs(values).max())
+            if not np.isfinite(peak):
+                raise bad("nan", self.path)
+            if peak > _LOUDEST:
+                raise bad("out-of-range", self.path, detail=f"up to {peak:.0f} times", fix="scale it to [-1, 1]")
+            self.clipped += _flat_at_full_scale(values)
+        return np.ascontiguousarray(mean)
+
+    def _check_whole(self) -> None:
+        """Formats that do not know their length say 0 or an absurd number; a lie of less than a day is a cut file."""
+        frames, promised = self.frames, self.promised
+        lies = frames < promised <= max(24 * 3600 * self.rate, 2 * frames)
+        if lies or (promised > frames and getattr(self.sound, "format", "") == "FLAC"):
+            raise bad("truncated", self.path, detail=f"{frames} of {promised} frames")
+
+
+def _flat_at_full_scale(values: NDArray[np.float32]) -> int:
+    """Samples in runs of at least three equal ones near full scale, in the channel that has most."""
+    high = np.abs(values[1:]) >= _CLIP_LEVEL
+    same = high & (values[1:] == values[:-1])
+    if not same.any():
+        return 0
+    middle = same[1:] & same[:-1]  # one in the middle of three
+    run = np.zeros(values.shape, bool)
+    for shift in range(3):
+        run[shift : shift + len(middle)] |= middle
+    return int(run.sum(axis=0).max())
+
+
+def riff_cut_short(handle: io.FileIO) -> bool:
+    """Whether a WAV file's data chunk is longer than the file: libsndfile reads what is left and says nothing."""
+    try:
+        size = os.fstat(handle.fileno()).st_size
+        head = handle.read(12)
+        if head[:4] != b"RIFF" or head[8:] != b"WAVE":
+            return False
+        position = 12
+        for _ in range(1000):
+            handle.seek(position)
+            chunk = handle.read(8)
+            if len(chunk) < 8:
+                return position > size  # a chunk before the data was cut
+            name, length = struct.unpack("<4sI", chunk)
+            if name == b"data":
+                # 0 and the largest numbers mean "not known when the header was written": a stream.
+                return bool(0 < length < 0xFFFF_FF00 and position + 8 + length > size)
+            position += 8 + length + length % 2
+        return False
+    finally:
+        handle.seek(0)
+
+
+def bad(kind: str, path: str | Path, *, detail: str = "", fix: str = "") -> AudioError:
+    text = KINDS[kind] + (f": {detail}" if detail else "")
+    return AudioError(text, path=path, fix=fix or None, kind=kind)
