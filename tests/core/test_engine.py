@@ -39,6 +39,16 @@ def die_always(_number: int) -> int:
     return 0
 
 
+def take_long(folder: str) -> None:
+    """A long piece of work that clears up behind itself."""
+    Path(folder, "begun").touch()
+    try:
+        time.sleep(60)
+        Path(folder, "finished").touch()
+    finally:
+        Path(folder, "cleared up").touch()
+
+
 def threads(_number: int) -> str:
     return os.environ["OMP_NUM_THREADS"]
 
@@ -80,6 +90,28 @@ def test_work_that_always_kills_its_worker_ends_with_a_message() -> None:
             ordered(pool, die_always, range(4))
     finally:
         pool.close()
+
+
+def test_work_that_nobody_waits_for_is_not_finished(tmp_path: Path) -> None:
+    pool = Pool(2)
+    results = pool.run(take_long, [str(tmp_path)])
+
+    def stop(*_: object) -> None:
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            next(results)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        pool.close()
+    assert {file.name for file in tmp_path.iterdir()} == {"begun", "cleared up"}
+    assert ordered(pool, square, [3]) == [9]
+    pool.close()
 
 
 def test_a_cluster_gives_the_same_and_survives_a_killed_worker(tmp_path: Path) -> None:

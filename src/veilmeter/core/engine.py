@@ -24,6 +24,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 DEATHS = 3  # a pool is started anew so often without a result in between; then something is wrong with the work itself
+LAST_WORDS_SECONDS = 1.0  # for a worker that is told to stop, before it is made to
 QUEUE = 4  # items handed out ahead for each worker: results must not pile up, and a stop must not wait for thousands
 LARGEST_CONFIG, DEEPEST_CONFIG = 100_000, 20
 BATCH_SYSTEMS = {"slurm": "SLURMCluster", "oar": "OARCluster", "pbs": "PBSCluster"}
@@ -83,6 +84,7 @@ class Pool:
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self._pool: ProcessPoolExecutor | None = None
+        self._handed_out: set[Future[Any]] = set()  # and not yet back
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
@@ -99,10 +101,12 @@ class Pool:
             while left or waiting:
                 try:
                     while left and len(waiting) < QUEUE * self.workers:
-                        waiting[self._started().submit(task, items[left[-1]])] = left[-1]
-                        left.pop()
+                        future = self._started().submit(task, items[left[-1]])
+                        self._handed_out.add(future)
+                        waiting[future] = left.pop()
                     done, _ = wait(waiting, return_when=FIRST_COMPLETED)
                     for future in done:
+                        self._handed_out.discard(future)
                         result = future.result()
                         yield waiting.pop(future), result
                         deaths = 0
@@ -117,15 +121,29 @@ class Pool:
                         ) from None
                     left += sorted(waiting.values(), reverse=True)
                     waiting.clear()
+                    self._handed_out.clear()
                     self.close()
         finally:
             for future in waiting:
                 future.cancel()
 
     def close(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-            self._pool = None
+        """Work that nobody waits for any longer is not finished: an hour of speech would keep a stopped run waiting."""
+        if self._pool is None:
+            return
+        pool, self._pool = self._pool, None
+        abandoned = [future for future in self._handed_out if not future.done() and not future.cancel()]
+        self._handed_out.clear()
+        if not abandoned:
+            pool.shutdown(wait=True, cancel_futures=True)
+            return
+        processes = list(pool._processes.values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()
+        wait(abandoned, timeout=LAST_WORDS_SECONDS)
+        for process in processes:
+            process.kill()
 
 
 def _prepare_worker() -> None:
@@ -133,9 +151,15 @@ def _prepare_worker() -> None:
         os.environ[variable] = "1"
     # Ctrl-C reaches the whole group: the main process ends the work in order, the others would print tracebacks.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _leave)
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
+
+
+def _leave(number: int, frame: Any) -> None:
+    """Out of what is under way, so that files are removed and programs are ended that it had begun."""
+    raise SystemExit(128 + number)
 
 
 def _leave_with(parent: Any) -> None:

@@ -26,8 +26,9 @@ F0_CEILING = 500.0
 # Rumble below the voice makes DIO sit at its floor for some speakers.
 HIGH_PASS_HZ = 75.0
 FFT = 1024
-# The envelopes of an hour would take gigabytes, so long recordings are cut where it is quiet.
-BLOCK_SECONDS = 120.0
+# The envelopes of an hour would take gigabytes, and the vocoder can not be stopped before it is done with what it was
+# given: long recordings are cut where it is quiet.
+BLOCK_SECONDS = 60.0
 CUT_SECONDS = 2.0
 
 Array = NDArray[np.float64]
@@ -67,7 +68,7 @@ class Analysis:
 
 
 def quiet_cuts(samples: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
-    """A recording, however it comes, in blocks of about two minutes, each cut at the quietest place near its end."""
+    """A recording, however it comes, in blocks of about a minute, each cut at the quietest place near its end."""
     reach, window = int(CUT_SECONDS * RATE), RATE // 50
     near = int(BLOCK_SECONDS * RATE) - reach
     waiting = np.empty(0, np.float32)
