@@ -138,3 +138,14 @@ def test_one_variant_of_voiceprivacy_data(tmp_path: Path, speechlike: Make) -> N
     found = CliRunner().invoke(app, ["check", str(tmp_path), "--suffix", "_anon"])
     assert found.exit_code == 0, found.output
     assert "2 utterances" in found.output
+
+
+def test_a_table_with_columns_that_the_user_names(tmp_path: Path) -> None:
+    for name in "ab":
+        write_audio(tmp_path / f"{name}.wav", 0.1 * np.sin(np.arange(16_000) / 9))
+    listed = tmp_path / "clips.jsonl"
+    listed.write_text('{"clip": "a.wav", "caller": "s"}\n{"clip": "b.wav", "caller": "t"}\n')
+    assert check_corpus.check(listed) is None
+    checked = check_corpus.check(listed, columns={"path": "clip", "speaker": "caller"})
+    assert checked is not None
+    assert checked.facts["speakers"] == 2

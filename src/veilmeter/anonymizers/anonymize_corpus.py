@@ -110,7 +110,6 @@ def anonymize_corpus(
 
     Each has the sampling rate and the channels of its source, or `rate`; a part of a file becomes a file of its own,
     and a channel that was chosen one with one channel. Systems hear and give 16 kHz: nothing above 8 kHz is kept.
-
     What an earlier run with the same settings and the same version of the system did is kept if source and output are
     unchanged; what another version did is done again. Other settings than the earlier run's are an error, or with
     `overwrite` do those utterances again. Recordings that can't be used are reported and left out, or with `strict` end
@@ -120,13 +119,12 @@ def anonymize_corpus(
     place = Path(manifest) if manifest is not None else manifest_path(folder)
     _check_request(corpus, audio, rate, strict)
     check_places(corpus, folder, place)
-    engine = engine or Here()
     with only_one(place.with_name(place.name + ".lock"), folder):
         journal = Journal(place.with_name(place.name + ".part"))
         before = (read_manifest(place) if place.exists() else {}) | journal.read()
         if not (before or overwrite or journal.path.exists()):
             _check_empty(folder, place)
-        timed = TimedEngine(engine)
+        timed = TimedEngine(engine or Here())
         if isinstance(anonymizer, NeedsCorpus):
             anonymizer = anonymizer.prepared(corpus, timed)
         items = plan(corpus, anonymizer, audio, before, rate)
@@ -140,11 +138,9 @@ def anonymize_corpus(
         watch = _Watch(journal, strict, progress, len(items))
         try:
             treatment = Treatment(pickle.dumps(anonymizer), loaded_files(), folder, max_seconds, rate)
-            outcomes = _run(items, anonymizer, treatment, engine, watch)
+            outcomes = _run(items, anonymizer, treatment, engine or Here(), watch)
             entries = [outcome.entry for outcome in outcomes]
-            outputs = {entry.utterance: Path(entry.output) for entry in entries if entry.output is not None}
-            if outputs:
-                write_side_files(corpus, Path(source or corpus.root), folder, outputs)
+            _write_lists(corpus, Path(source or corpus.root), folder, entries)
             removed = _remove_outdated(folder, before, entries)
             write_manifest(place, entries)
         except BaseException:
@@ -155,6 +151,12 @@ def anonymize_corpus(
             _note_timings(folder, anonymizer, timed.seconds, watch)
         journal.close(remove=True)
     return _summary(corpus, folder, place, outcomes, before, removed)
+
+
+def _write_lists(corpus: Corpus, source: Path, folder: Path, entries: Iterable[Entry]) -> None:
+    outputs = {entry.utterance: Path(entry.output) for entry in entries if entry.output is not None}
+    if outputs:
+        write_side_files(corpus, source, folder, outputs)
 
 
 def _summary(

@@ -95,9 +95,7 @@ class Treatment:
             return False
         try:
             utterance = item.utterance
-            read_recording(
-                utterance.path, stretch=utterance.stretch, max_seconds=self.max_seconds, keep_seconds=0.0
-            )
+            read_recording(utterance.path, stretch=utterance.stretch, max_seconds=self.max_seconds, keep_seconds=0.0)
         except AudioError:
             return True
         return False

@@ -48,7 +48,7 @@ def check(
     channel: str | None = None,
 ) -> Checked | None:
     """The problems of a corpus with its counts; None if it is none."""
-    if layout is None and not _is_corpus(path):
+    if layout is None and not _is_corpus(path, named_columns=bool(columns)):
         return None
     corpus = read_corpus(path, layout, roots=roots, part=part, suffix=suffix, columns=columns, channel=channel)
     heard = listen(corpus, engine, progress)
@@ -171,10 +171,10 @@ def grouped(problems: list[Problem]) -> list[Problem]:
     return merged
 
 
-def _is_corpus(path: Path) -> bool:
+def _is_corpus(path: Path, *, named_columns: bool) -> bool:
     """Whether it looks like a corpus; a folder with audio whose speakers nobody can tell is one that is wrong."""
     try:
-        recognize(path)
+        recognize(path, named_columns=named_columns)
     except NotACorpus:
         return path.is_dir() and bool(sample(path, 1))
     except InputError:
