@@ -123,6 +123,7 @@ class Command:
                 write_audio(folder / "in" / names[-1], samples)
             if not names:
                 return
+            del samples  # the last one, which may be long
             program = replace(self.program, timeout=self.timeout * len(names))
             try:
                 program.run(_values(folder, names, parameters), folder, ids=IDS)

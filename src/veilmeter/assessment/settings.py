@@ -29,7 +29,7 @@ MEASURES = (
 )
 ADAPTATIONS = ("backend", "finetune")
 DRAWS = {"per-speaker": "speaker", "per-utterance": "utterance"}
-ALIASES = {"enrol": "enroll", "anonymized_again": "attacker_run"}  # earlier spellings
+ALIASES = {"enrol": "enroll", "anonymized_again": "attacker_run", "runs": "attacker_runs"}  # other spellings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

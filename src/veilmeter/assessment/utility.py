@@ -111,7 +111,10 @@ def measure_utility(
         "unmatched": {reason: len(ids) for reason, ids in unmatched.items()},
         "without_text": len(texts) - len(with_text) if from_corpus else 0,
         "people": table.people(),
-        "remarks": _remarks(usable, before, after, unmatched, heard),
+        "remarks": [
+            *_textless(len(texts) - len(with_text) if from_corpus else 0),
+            *_remarks(usable, before, after, unmatched, heard),
+        ],
         **heard,
     }
     by = {name: table.by_group(name) for name in chosen.groups if any(table.groups.get(name, ()))}
@@ -334,6 +337,10 @@ def _with_added_measures(
     return UtilityTable(
         table.speakers, table.errors, table.errors_original, numbers, table.by_chance, table.groups, table.methods
     )
+
+
+def _textless(count: int) -> list[str]:
+    return [f"{count} recordings have no text in the corpus and count for nothing here."] if count else []
 
 
 def _remarks(

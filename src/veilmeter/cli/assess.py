@@ -60,7 +60,7 @@ def command(
         typer.Option("--command", help="A program as the --system, such as 'myanon {input} {output}'."),
     ] = None,
     attacker_runs: Annotated[
-        int | None, typer.Option("--attacker-runs", help="How often attackers run the --system (2).")
+        int | None, typer.Option("--attacker-runs", "--runs", help="How often attackers run the --system (2).")
     ] = None,
     train_original: Annotated[
         list[str] | None, typer.Option("--train-original", help="Original speech of other people.")

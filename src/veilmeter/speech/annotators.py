@@ -15,6 +15,9 @@ from veilmeter.speech.quality import QualityModels
 from veilmeter.speech.recognizers.base import load_recognizer
 
 
+_BLOCK = 1 << 20  # samples squared at once: those of an hour would take half a gigabyte
+
+
 class TranscriptAnnotator:
     """A recognizer; the version holds its language too."""
 
@@ -51,7 +54,8 @@ class VoiceAnnotator:
         self.version = f"{self._tracker.version}-1"
 
     def annotate(self, samples: NDArray[np.float32]) -> Values:
-        power = float(np.mean(np.square(samples, dtype=np.float64)))
+        squares = (np.square(samples[i : i + _BLOCK], dtype=np.float64).sum() for i in range(0, len(samples), _BLOCK))
+        power = float(sum(squares)) / len(samples)
         track = self._tracker.track(samples)
         return {"pitch": [round(float(hertz), 1) for hertz in track], "level": 10 * float(np.log10(max(power, 1e-12)))}
 
