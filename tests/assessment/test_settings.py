@@ -129,3 +129,7 @@ def test_every_path_in_a_file_is_relative_to_it(tmp_path: Path) -> None:
     assert found["root"] == [str(tmp_path / "audio"), "/elsewhere"]
     assert found["extractor"] == f"onnx:{tmp_path / 'model.onnx'}"
     assert found["out"] == str(tmp_path / "run")
+
+
+def test_runs_is_short_for_the_attackers_runs() -> None:
+    assert make_settings({"system": "mcadams", "runs": 3}).attacker_runs == 3

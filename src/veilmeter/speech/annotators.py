@@ -14,7 +14,6 @@ from veilmeter.speech.pitch import PitchTracker
 from veilmeter.speech.quality import QualityModels
 from veilmeter.speech.recognizers.base import load_recognizer
 
-
 _BLOCK = 1 << 20  # samples squared at once: those of an hour would take half a gigabyte
 
 
