@@ -122,12 +122,12 @@ def test_toml(tmp_path: Path) -> None:
 
 def test_every_path_in_a_file_is_relative_to_it(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text(
-        'original = "speech"\nroot = ["audio", "/elsewhere"]\nextractor = "onnx:model.onnx"\nout = "run"\n'
+        'original = "speech"\nroot = ["audio", "/elsewhere"]\nextractor = ["onnx:model.onnx", "ecapa"]\nout = "run"\n'
     )
     found = read_toml(tmp_path / "a.toml")
     assert found["original"] == str(tmp_path / "speech")
     assert found["root"] == [str(tmp_path / "audio"), "/elsewhere"]
-    assert found["extractor"] == f"onnx:{tmp_path / 'model.onnx'}"
+    assert found["extractor"] == [f"onnx:{tmp_path / 'model.onnx'}", "ecapa"]
     assert found["out"] == str(tmp_path / "run")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from veilmeter.assessment.settings import AttackerSettings, Settings
 from veilmeter.attacks.backends.registry import BACKENDS
 from veilmeter.attacks.backends.scoring import KaldiFiles, Recipe
 from veilmeter.attacks.base import AttackerRun, Material, OtherPeople
-from veilmeter.attacks.knowledge import Attacker
+from veilmeter.attacks.knowledge import FUSED, Attacker
 from veilmeter.attacks.registry import ATTACKS
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings, strings
@@ -61,11 +61,12 @@ class Used:
 
 @dataclass(frozen=True, eq=False)
 class AttackerPlanner:
-    """Makes the jobs of one assessment, and notes what they use."""
+    """Makes the jobs of one assessment, and notes what they use; `further` make those of further extractors."""
 
     case: AssessmentCase
     settings: Settings
     asked: Asked
+    further: Mapping[str, AttackerPlanner] = field(default_factory=dict)
     used: Used = field(default_factory=Used)
 
     def job(self, known: Attacker, needed: Sequence[str] = ()) -> Job:
@@ -212,11 +213,13 @@ class AttackerPlanner:
         if not runs:
             copies = sides.anonymized.of_utterances(protocol.enrollment)
             runs = (AttackerRun(vectors=copies, own=False, name="the released run"),)
-        tuned = {
+        views = {
             other: self.material(other, with_views=False)
             for other, own in self.case.own.items()
             if with_views and name not in self.case.own and own.tuned and len(own.runs) == len(self.case.runs)
         }
+        if with_views and name == FUSED:
+            views |= {label: planner.material(name, with_views=False) for label, planner in self.further.items()}
         return Material(
             candidates=sides.original.of_utterances(protocol.enrollment),
             trials=released.vectors,
@@ -225,7 +228,7 @@ class AttackerPlanner:
             others=None if name in self.case.own else self._others(),
             trial_ids=strings(released.utterances),
             pseudonyms=_pseudonyms(released),
-            views=tuned,
+            views=views,
             seed=self.settings.seed,
         )
 

@@ -16,21 +16,23 @@ from veilmeter.assessment.effects import Effects
 from veilmeter.assessment.given_scores import combined
 from veilmeter.assessment.heard_copies import HeardCopies
 from veilmeter.assessment.plan import NEEDED_BY_CHECKS, AssessmentPlan
-from veilmeter.assessment.settings import Settings
+from veilmeter.assessment.settings import Settings, extractor_label
 from veilmeter.assessment.speech import Speech
 from veilmeter.assessment.tasks import Arrays, TaskResult
+from veilmeter.attacks.knowledge import FUSED, ORIGINAL
 from veilmeter.attacks.registry import ATTACKS
 from veilmeter.attacks.takeover import KNOWS, Success, takeovers
 from veilmeter.metrics.copies import copies, unchanged
 from veilmeter.metrics.legal.chance import Relabeled, joint_chance
 from veilmeter.metrics.norms import length_correlation
 from veilmeter.results.chance import with_chance
+from veilmeter.results.channels import channels_part
 from veilmeter.results.model import AttackerResult, Matching, Part, ProtocolFacts, Results
 from veilmeter.results.people import Traits
 from veilmeter.results.trust import TrustFacts
 from veilmeter.results.verdict import conclude
 
-ATTACKER, SCORES, CURVE = "attacker-", "scores-", "inversion-curve"
+ATTACKER, SCORES, CONTROL, CURVE = "attacker-", "scores-", "control-", "inversion-curve"
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +67,7 @@ def concluded(outcome: FinishedRun, settings: Settings, command: Sequence[str]) 
         attackers=attackers,
         command=tuple(command),
         extractor=outcome.speech["original"].extractor,
-        parts=_parts(measured),
+        parts={**_parts(measured), **_channels(attackers, measured, settings)},
         remarks=(*outcome.effects.remarks, *_added_measures(settings)),
         warnings=(*_warnings(outcome.warnings, measured), *taken_over),
     )
@@ -113,7 +115,9 @@ def _no_worse_for_knowing_more(
         arrays = outcome.done.get(ATTACKER + name, (None, {}))[1]
         if "ahead" in arrays and attackers[name].source == "vectors":
             successes[name] = Success(arrays["ahead"], arrays["ahead_of"])
-    knows = {**KNOWS, **{name: ATTACKS[name].knows for name in successes if name in ATTACKS}}
+    knows = {name: _knows(name) for name in successes}
+    if FUSED in knows:
+        knows[FUSED] |= {name.partition("@")[2] for name in successes if "@" in name}
     changed, sentences = dict(attackers), []
     for takeover in takeovers(successes, knows):
         loser, winner = attackers[takeover.attacker], attackers[takeover.other]
@@ -132,12 +136,32 @@ def _no_worse_for_knowing_more(
     return changed, sentences
 
 
+def _knows(name: str) -> frozenset[str]:
+    """What an attacker knows; one that hears by a further extractor knows what only the fused one knows besides."""
+    attacker, at, extractor = name.partition("@")
+    own = ATTACKS[attacker].knows if attacker in ATTACKS else KNOWS.get(attacker, frozenset())
+    return own | {extractor} if at and own else own
+
+
 def _parts(measured: Mapping[str, TaskResult]) -> dict[str, Part]:
     parts = {name: result.part for name, result in measured.items() if result.part is not None and name != CURVE}
     if "inversion" in parts and CURVE in measured and (curve := measured[CURVE].part) is not None:
         inversion = parts["inversion"]
         parts["inversion"] = replace(inversion, details={**inversion.details, **curve.details})
     return parts
+
+
+def _channels(
+    attackers: Mapping[str, AttackerResult], measured: Mapping[str, TaskResult], settings: Settings
+) -> dict[str, Part]:
+    """What each extractor gives away, where there are several."""
+    first, *further = map(extractor_label, settings.extractor)
+    controls = {name: measured[CONTROL + name].attacker for name in further if CONTROL + name in measured}
+    heard = {first: attackers.get(ORIGINAL.name), **controls}
+    part = channels_part(
+        attackers, {name: result for name, result in heard.items() if result is not None}, first, tuple(further)
+    )
+    return {} if part is None else {part.name: part}
 
 
 def _protocol(outcome: FinishedRun) -> ProtocolFacts:

@@ -23,7 +23,7 @@ from veilmeter.assessment.plugins import added_measures, added_part
 from veilmeter.assessment.scoring import VectorComparison
 from veilmeter.assessment.settings import AttackerSettings, Settings, attacker_names
 from veilmeter.assessment.tasks import Task
-from veilmeter.attacks.knowledge import ORIGINAL, Attacker, default_attackers, known_attackers
+from veilmeter.attacks.knowledge import FUSED, ORIGINAL, Attacker, by_extractor, default_attackers, known_attackers
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.results.model import AttackerResult
@@ -45,9 +45,12 @@ class AssessmentPlan:
     attributes: tuple[str, ...] = ()
 
 
-def make_plan(case: AssessmentCase, settings: Settings, keys: Sequence[str]) -> AssessmentPlan:
-    """`keys` are the trial keys of the protocol, for score files that name none of their own."""
-    return _Planner(case, settings, tuple(map(Path, keys))).plan()
+def make_plan(
+    case: AssessmentCase, settings: Settings, keys: Sequence[str], further: Mapping[str, AssessmentCase] | None = None
+) -> AssessmentPlan:
+    """`keys` are the trial keys of the protocol, for score files that name none of their own; `further` the case as
+    further extractors hear it, by their names."""
+    return _Planner(case, settings, tuple(map(Path, keys)), further or {}).plan()
 
 
 @dataclass(eq=False)
@@ -55,6 +58,7 @@ class _Planner:
     case: AssessmentCase
     settings: Settings
     keys: tuple[Path, ...]
+    further: Mapping[str, AssessmentCase] = field(default_factory=dict)
     tasks: list[Task] = field(default_factory=list)
     jobs: dict[str, Job] = field(default_factory=dict)
     not_tested: list[str] = field(default_factory=list)
@@ -73,8 +77,11 @@ class _Planner:
             resamples=settings.resamples,
             seed=settings.seed,
         )
-        self.planner = AttackerPlanner(self.case, settings, self.asked)
+        hearings = {name: AttackerPlanner(case, settings, self.asked) for name, case in self.further.items()}
+        self.planner = AttackerPlanner(self.case, settings, self.asked, hearings)
         self._attackers()
+        for name, planner in hearings.items():
+            self._attackers_by(name, planner)
         trials = list(self.case.protocol.trials)
         clear, protected = (side.of_utterances(trials) for side in (self.case.original, self.case.anonymized))
         if settings.wants("similarity"):
@@ -100,6 +107,8 @@ class _Planner:
 
     def _attackers(self) -> None:
         names = attacker_names(self.settings)
+        if self.further and "adaptive" in names and FUSED not in names:
+            names.append(FUSED)
         everybody = known_attackers()
         for known in [ORIGINAL, *(everybody[name] for name in names)]:
             given = self._score_files(known.name)
@@ -119,6 +128,26 @@ class _Planner:
                     f"scores-{known.name}", measure_given, described(known), given, people, self.asked, needed=True
                 )
         self.not_tested += [f"{name} attacker: not asked for" for name in default_attackers() if name not in names]
+
+    def _attackers_by(self, extractor: str, planner: AttackerPlanner) -> None:
+        """Every attacker once more by a further extractor; what it finds in original speech is its yardstick."""
+        everybody = known_attackers()
+        for name in [ORIGINAL.name, *attacker_names(self.settings)]:
+            known = everybody[name]
+            if name == FUSED or (known.family and not self.settings.wants(known.family)):
+                continue
+            try:
+                job = planner.job(known, NEEDED_OF_YARDSTICK if known is ORIGINAL else ())
+            except NotPossibleError as reason:
+                self.not_tested.append(f"{by_extractor(name, extractor)} attacker: {reason}")
+                continue
+            about = f"{known.about}; it hears by the extractor {extractor}"
+            job = replace(job, attacker=replace(job.attacker, name=by_extractor(name, extractor), about=about))
+            if known is ORIGINAL:
+                self._add(f"control-{extractor}", measure_attack, job)
+            else:
+                self.jobs[job.attacker.name] = job
+                self._add(f"attacker-{job.attacker.name}", measure_attack, job)
 
     def _leave_out(self, known: Attacker, reason: str) -> None:
         if known is ORIGINAL:  # the yardstick: without it nothing else says anything

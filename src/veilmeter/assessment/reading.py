@@ -126,8 +126,8 @@ class Reader:
             with self.progress(f"listening to {corpus.root.name}") as progress:
                 common = {"offline": settings.offline, "progress": progress, "say": self.say}
                 if role.startswith("train_"):
-                    return embed_segments(corpus, settings.extractor, self.engine, settings.segments, **common)  # type: ignore[arg-type]
-                return embed_whole(corpus, settings.extractor, self.engine, strict=settings.strict, **common)  # type: ignore[arg-type]
+                    return embed_segments(corpus, settings.first_extractor, self.engine, settings.segments, **common)  # type: ignore[arg-type]
+                return embed_whole(corpus, settings.first_extractor, self.engine, strict=settings.strict, **common)  # type: ignore[arg-type]
 
         return embed
 
@@ -243,7 +243,7 @@ class Reader:
             }
             original = base.original if sides["original"] is None else sides["original"].embeddings
             anonymized = base.anonymized if sides["anonymized"] is None else sides["anonymized"].embeddings
-            matched = _of(base, match(original, anonymized), name)
+            matched = covering(base, match(original, anonymized), f"attackers.{name}")
             runs = [
                 AttackerRun(vectors=speech.embeddings, draw=split_draw(source)[1], name=f"run {number}")
                 for number, source in enumerate(options.attacker_run, 1)
@@ -254,13 +254,13 @@ class Reader:
         return own
 
 
-def _of(base: Matched, own: Matched, name: str) -> Matched:
-    """An attacker's own vectors must cover what is assessed."""
+def covering(base: Matched, own: Matched, whose: str) -> Matched:
+    """Vectors of a further extractor, which must cover what is assessed."""
     missing = [u for u in base.original.utterances if u not in own.original.utterance_rows]
     if missing:
         raise InputError(
-            f"attackers.{name}: {len(missing)} of the {len(base)} assessed recordings have no vector of its own "
-            f"extractor, the first is {missing[0]!r}",
+            f"{whose}: {len(missing)} of the {len(base)} assessed recordings have no vector of this extractor, the "
+            f"first is {missing[0]!r}",
             path=own.anonymized.source or None,
             fix="give vectors of all assessed recordings",
         )

@@ -13,6 +13,7 @@ from veilmeter.assessment.case import AssessmentCase, group_people
 from veilmeter.assessment.conclusions import FinishedRun, concluded
 from veilmeter.assessment.effects import Facts, effects
 from veilmeter.assessment.heard_copies import HeardCopies, heard_copies
+from veilmeter.assessment.hearing import further_hearings
 from veilmeter.assessment.plan import AssessmentPlan, make_plan
 from veilmeter.assessment.protocol import Protocol, lists_near, make_protocol
 from veilmeter.assessment.reading import HeardRun, Reader, Say, Shown
@@ -190,7 +191,8 @@ class _AssessmentRun:
         refuse_mixtures(reader.speech)
         case = self.case(reader, matched, protocol, heard)
         keys = self.settings.trials or tuple(lists_near(near)[1])
-        plan = make_plan(case, self.settings, keys)
+        further = further_hearings(self.settings, reader, case, heard)
+        plan = make_plan(case, self.settings, keys, further)
         return self.finish(reader, case, plan, {**self.perform(plan.tasks), **self.utility(reader, case)})
 
     def case(self, reader: Reader, matched: Matched, protocol: Protocol, heard: Sequence[HeardRun]) -> AssessmentCase:

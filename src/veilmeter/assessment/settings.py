@@ -103,7 +103,7 @@ class Settings:
     candidates: int | None = None
     by: tuple[str, ...] | None = None
     attributes: tuple[str, ...] | None = None
-    extractor: str = "campplus"
+    extractor: tuple[str, ...] = ("campplus",)
     recognizer: str | None = None
     layout: str | None = None
     part: str | None = None
@@ -155,6 +155,10 @@ class Settings:
             value = getattr(self, key)
             if value is not None and value < least:
                 raise InputError(f"{key} = {value} makes no sense", fix=f"give {least} or more")
+        if not self.extractor or len({extractor_label(spec) for spec in self.extractor}) < len(self.extractor):
+            raise InputError(
+                f"extractor = {', '.join(self.extractor) or 'none'} makes no sense", fix="name each extractor once"
+            )
         if self.segments <= 0.5:
             raise InputError(f"segments of {self.segments} s are too short to tell a voice", fix="give 2 to 10 seconds")
         if not 0 <= self.weak_attacker <= 50:
@@ -206,6 +210,11 @@ class Settings:
             raise InputError(f"attackers.{name}: the back end {kind} has no dimension", fix="leave out dimension")
 
     @property
+    def first_extractor(self) -> str:
+        """The one that every measure but those of further attackers is made with."""
+        return self.extractor[0]
+
+    @property
     def runs_system(self) -> bool:
         """Whether the anonymizer is run here."""
         return self.system is not None or self.command is not None
@@ -215,6 +224,18 @@ class Settings:
 
     def of_attacker(self, name: str) -> AttackerSettings:
         return self.attackers.get(name, AttackerSettings())
+
+
+def extractor_label(spec: str) -> str:
+    """The short name of an extractor, for attackers that hear by it.
+
+    >>> extractor_label("ecapa"), extractor_label("onnx:models/mine.onnx"), extractor_label("own.py:embed")
+    ('ecapa', 'mine', 'own-embed')
+    """
+    place, colon, name = spec.rpartition(":")
+    if place in ("onnx", "campplus"):
+        return Path(name).stem
+    return f"{Path(place).stem}-{name}" if colon else spec
 
 
 def _learns_nothing(kind: str, where: str = "") -> InputError:

@@ -27,9 +27,15 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise InputError(f"this is no TOML: {error}", path=path) from None
     values = {key.replace("-", "_"): value for key, value in values.items()}
     _place(values, ("root", "out", *SOURCES, *FILES), file.parent)
-    extractor = values.get("extractor")
-    if isinstance(extractor, str) and extractor.startswith("onnx:"):
-        values["extractor"] = "onnx:" + str(file.parent / extractor.removeprefix("onnx:"))
+    if "extractor" in values:
+        given = values["extractor"]
+        several = given if isinstance(given, list) else [given]
+        values["extractor"] = [
+            "onnx:" + str(file.parent / spec.removeprefix("onnx:"))
+            if isinstance(spec, str) and spec.startswith("onnx:")
+            else spec
+            for spec in several
+        ]
     if isinstance(values.get("attackers"), dict):
         for table in values["attackers"].values():
             if isinstance(table, dict):

@@ -70,7 +70,7 @@ def tuned_extractor(
         done = finetune(
             [*training.corpora, *copies],
             folder or scratch,
-            spec=settings.network or settings.extractor,
+            spec=settings.network or settings.first_extractor,
             training=Training(epochs=settings.epochs, seed=settings.seed),
             offline=settings.offline,
             progress=progress,

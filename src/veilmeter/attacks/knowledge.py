@@ -185,6 +185,14 @@ def _of_attack(attack: Attack) -> Attacker:
     )
 
 
+FUSED = "fused"  # the attack that uses several extractors together
+
+
+def by_extractor(attacker: str, extractor: str) -> str:
+    """The name of an attacker that hears by a further extractor."""
+    return f"{attacker}@{extractor}"
+
+
 def known_attackers() -> dict[str, Attacker]:
     """Everybody by name: the yardstick, the attackers of the papers, and every registered attack."""
     return {ORIGINAL.name: ORIGINAL} | ATTACKERS | {name: _of_attack(attack) for name, attack in ATTACKS.items()}
@@ -277,6 +285,12 @@ PLAIN_WORDS: dict[str, PlainWords] = {
     ),
     "adaptive": PlainWords(
         "someone who has your anonymizer and keeps whichever of many methods works best",
+        f"your anonymizer, {_KNOWN_PEOPLE}",
+        "trains models",
+        "days",
+    ),
+    "fused": PlainWords(
+        "the same, with several recognizers at once, of the voice or of words and rhythm",
         f"your anonymizer, {_KNOWN_PEOPLE}",
         "trains models",
         "days",

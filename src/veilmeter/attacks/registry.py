@@ -19,6 +19,7 @@ ATTACKS: Registry[Attack] = Registry(
         "adaptive": f"{_ADAPTIVE}:ADAPTIVE",
         "adaptive-unlabeled": f"{_ADAPTIVE}:UNLABELED",
         "adaptive-pseudonyms": f"{_ADAPTIVE}:PSEUDONYMS",
+        "fused": f"{_ADAPTIVE}:FUSED",
         "centered-lazy": f"{_ADAPTIVE}:CENTERED_LAZY",
         "centered-ignorant": f"{_ADAPTIVE}:CENTERED_IGNORANT",
         "ridge": f"{_ADAPTIVE}:RIDGE",

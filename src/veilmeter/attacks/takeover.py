@@ -17,6 +17,7 @@ from veilmeter.attacks.base import Floats
 from veilmeter.core.intervals import LEVEL, clustered_t
 
 ORIGINALS, ANONYMIZER, ADAPTATION, METHODS = "originals", "anonymizer", "adaptation", "methods"
+EXTRACTORS = "several extractors"
 # What the papers' attackers know, beside those that say it themselves (`Attack.knows`).
 KNOWS: Mapping[str, frozenset[str]] = {
     "ignorant": frozenset({ORIGINALS}),

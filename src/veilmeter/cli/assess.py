@@ -122,7 +122,12 @@ def command(
         list[str] | None, typer.Option("--attributes", help="Attributes to infer; all that are known by default.")
     ] = None,
     extractor: Annotated[
-        str | None, typer.Option("--extractor", help="campplus, ge2e, onnx:FILE or module:function.")
+        list[str] | None,
+        typer.Option(
+            "--extractor",
+            help="campplus, ecapa, words, rhythm, onnx:FILE or module:function, one or several: attackers use all, "
+            "each alone and together.",
+        ),
     ] = None,
     recognizer: Annotated[
         str | None, typer.Option("--recognizer", help="Whose transcripts utility is measured by; see `transcribe`.")

@@ -15,7 +15,7 @@ from veilmeter.attacks.adaptive.own_data import OwnData, own_data, usable_runs
 from veilmeter.attacks.adaptive.released import balanced, pooled, supported
 from veilmeter.attacks.adaptive.training import Space
 from veilmeter.attacks.base import Attack, AttackScores, Floats, Material
-from veilmeter.attacks.takeover import ADAPTATION, ANONYMIZER, METHODS, ORIGINALS
+from veilmeter.attacks.takeover import ADAPTATION, ANONYMIZER, EXTRACTORS, METHODS, ORIGINALS
 
 Release = Literal["nothing", "together", "pseudonyms"]
 
@@ -31,19 +31,28 @@ class AdaptiveAttack(Attack):
     knows = frozenset({ORIGINALS, ANONYMIZER, ADAPTATION, METHODS})
 
     def __init__(
-        self, name: str, about: str, families: Sequence[str] | None = None, release: Release = "nothing"
+        self,
+        name: str,
+        about: str,
+        families: Sequence[str] | None = None,
+        release: Release = "nothing",
+        *,
+        several: bool = False,
     ) -> None:
         self.name = name
         self.about = about
         self.families = None if families is None else tuple(families)
         self.release = release
         self.apart = release != "nothing"
-        self.default = families is None
+        self.default = families is None and not several
+        self.several = several
         if release != "nothing":
             self.knows = self.knows | {f"release {release}"}
+        if several:
+            self.knows = self.knows | {EXTRACTORS}
         self.has = {
             "enrolment": "original speech, and the same speech anonymized by the attacker with draws of its own",
-            "extractor": "trained on original speech",
+            "extractor": "several, trained on original speech" if several else "trained on original speech",
             "adaptation": "same system",
             "inversion": "whatever its methods learn; chosen by cross-validation on its own recordings",
             "released recordings": {
@@ -56,6 +65,8 @@ class AdaptiveAttack(Attack):
     def missing(self, material: Material) -> str:
         if len(material.names) < 2:
             return "there is one candidate only"
+        if self.several and not material.views:
+            return "there is one extractor only (--extractor takes several)"
         if self.release == "pseudonyms" and material.pseudonyms is None:
             return "nothing says which released recordings share a pseudonym"
         runs = usable_runs(material)
@@ -162,6 +173,11 @@ PSEUDONYMS = AdaptiveAttack(
     "adaptive-pseudonyms",
     "does what the adaptive attacker does, and sees which released recordings belong to one pseudonym",
     release="pseudonyms",
+)
+FUSED = AdaptiveAttack(
+    "fused",
+    "does what the adaptive attacker does with several extractors at once, and weighs what each of them hears",
+    several=True,
 )
 CENTERED_LAZY = _single("lazy", "centered-lazy")
 CENTERED_IGNORANT = _single("ignorant", "centered-ignorant")

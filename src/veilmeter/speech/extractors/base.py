@@ -49,6 +49,10 @@ EXTRACTORS: Registry[Any] = Registry(
         "ecapa": "veilmeter.speech.extractors.published:load_ecapa",
         "eres2net": "veilmeter.speech.extractors.published:load_eres2net",
         "resnet34": "veilmeter.speech.extractors.published:load_resnet34",
+        # These hear no voice, but what is said and how.
+        "words": "veilmeter.speech.extractors.words:load_words",
+        "word-style": "veilmeter.speech.extractors.words:load_word_style",
+        "rhythm": "veilmeter.speech.extractors.rhythm:RhythmExtractor",
     },
     accepts=lambda thing: callable(thing) or isinstance(thing, Extractor),
     forms=("onnx:FILE", "module:function", "file.py:function"),

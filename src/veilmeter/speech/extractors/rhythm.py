@@ -1,0 +1,151 @@
+"""How somebody speaks, without what the voice sounds like: pauses, rate, durations, melody and loudness over time.
+
+Anonymizers that change the timbre leave these alone. Statistics of one recording are in units in which people differ by
+about one, so that none drowns the others. Vectors are compared by their direction, as those of every extractor, so each
+statistic becomes a point on circles: a difference is then an angle.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.signal import find_peaks
+
+from veilmeter.speech.audio import RATE
+from veilmeter.speech.pitch import FRAME, FRAME_SECONDS, PitchTracker
+
+# Part of the version: raise it when the same samples may give other values.
+CODE = 1
+QUIET = 30.0  # dB below the loud parts: a pause
+LOUD = 95  # percentile of the frames' levels
+SHORTEST_PAUSE = 0.15  # seconds; what is shorter belongs to a consonant
+FLOOR = 1e-7  # of full scale
+BANDS = ((0.5, 2.0), (2.0, 4.0), (4.0, 8.0), (8.0, 16.0))  # Hz, of the contour of the level
+SEMITONES = 12.0
+QUANTILES = (10, 50, 90)
+SPEEDS = (0.35, 1.0)  # radians per unit
+
+Floats = NDArray[np.float64]
+
+
+class RhythmExtractor:
+    """An extractor that hears timing, melody and loudness only."""
+
+    name = "rhythm"
+
+    def __init__(self, *, offline: bool = False) -> None:
+        self._tracker = PitchTracker(offline=offline)
+        self.version = f"{self._tracker.version}-{CODE}"
+        silence = np.zeros(RATE, np.float32)
+        self.dimension = len(rhythm_features(silence, np.zeros(len(silence) // FRAME)))
+
+    def embed(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+        return rhythm_features(samples, self._tracker.track(samples))
+
+
+def rhythm_features(samples: NDArray[np.float32], pitch: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Every statistic as a point on a wide circle and on a narrow one."""
+    statistics = rhythm_statistics(samples, pitch)
+    angles = np.concatenate([speed * statistics for speed in SPEEDS])
+    return np.concatenate([np.cos(angles), np.sin(angles)]).astype(np.float32)
+
+
+def rhythm_statistics(samples: NDArray[np.float32], pitch: NDArray[np.floating]) -> Floats:
+    """All statistics of one recording, from its samples and its pitch every 16 ms (0 where nothing is voiced)."""
+    level = frame_levels(samples)
+    return np.concatenate([melody(pitch), timing(level), loudness(level)])
+
+
+def frame_levels(samples: NDArray[np.float32]) -> Floats:
+    """The level of every 16 ms in dB below full scale."""
+    frames = max(1, len(samples) // FRAME)
+    cut = np.zeros(frames * FRAME)
+    cut[: min(len(samples), len(cut))] = samples[: len(cut)]
+    power: Floats = np.mean(cut.reshape(frames, FRAME) ** 2, axis=1)
+    return np.asarray(10 * np.log10(power + FLOOR**2))
+
+
+def melody(pitch: NDArray[np.floating]) -> Floats:
+    """Height, range and movement of the pitch, in octaves, and how long it holds."""
+    voiced = pitch > 0
+    heights = np.log2(np.where(voiced, pitch, 1.0) / 150.0)[voiced]
+    if len(heights) < 5:
+        return np.zeros(14)
+    low, middle, high = np.percentile(heights, QUANTILES)
+    together = voiced[1:] & voiced[:-1]
+    steps = np.diff(np.log2(np.where(voiced, pitch, 1.0)))[together] * SEMITONES
+    steps = steps if len(steps) else np.zeros(1)
+    held = run_lengths(voiced) * FRAME_SECONDS
+    gaps = run_lengths(~voiced) * FRAME_SECONDS
+    return np.array(
+        [
+            2 * middle, 2 * low, 2 * high, 3 * (high - low), 5 * heights.std(),
+            np.abs(steps).mean(), steps.std(), 2 * steps.mean(), np.percentile(np.abs(steps), 90),
+            5 * voiced.mean(), *_durations(held), *_durations(gaps),
+        ]
+    )  # fmt: skip
+
+
+def timing(level: Floats) -> Floats:
+    """Pauses, stretches of speech, and the beats of syllables: how many, how long, how even."""
+    spoken = closed(level > np.percentile(level, LOUD) - QUIET, round(SHORTEST_PAUSE / FRAME_SECONDS))
+    seconds = max(len(level) * FRAME_SECONDS, 1e-3)
+    inner = np.flatnonzero(spoken)
+    core = spoken[inner[0] : inner[-1] + 1] if len(inner) else spoken
+    pauses = run_lengths(~core) * FRAME_SECONDS
+    stretches = run_lengths(core) * FRAME_SECONDS
+    smooth = np.convolve(level, np.hanning(9)[1:-1] / np.hanning(9).sum(), "same")
+    beats, _ = find_peaks(smooth, prominence=3.0, distance=4)
+    beats = beats[spoken[beats]]
+    between = np.diff(beats) * FRAME_SECONDS
+    between = between[between < 0.6]
+    rate = len(beats) / max(float(spoken.sum()) * FRAME_SECONDS, 0.1)
+    spread = float(between.std() / between.mean()) if len(between) > 1 else 0.0
+    return np.array(
+        [
+            rate, 5 * (1 - core.mean()) if len(core) else 0.0, 3 * len(pauses) / seconds, *_durations(pauses),
+            *_durations(stretches), *_durations(between), 5 * spread,
+        ]
+    )  # fmt: skip
+
+
+def loudness(level: Floats) -> Floats:
+    """The contour of the level: its spread and its rhythm, which no gain changes, and the level itself."""
+    loud = float(np.percentile(level, LOUD))
+    relative = np.maximum(level - loud, -60.0)
+    power = np.abs(np.fft.rfft(relative - relative.mean())) ** 2
+    frequencies = np.fft.rfftfreq(len(relative), FRAME_SECONDS)
+    bands = np.array([power[(frequencies >= low) & (frequencies < high)].sum() for low, high in BANDS]) + 1e-6
+    shape = np.log(bands / bands.sum())
+    return np.concatenate([np.percentile(relative, QUANTILES) / 6, [relative.std() / 3, loud / 6], 2 * shape])
+
+
+def run_lengths(flags: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The lengths of the stretches of True.
+
+    >>> run_lengths(np.array([True, True, False, True])).tolist()
+    [2, 1]
+    """
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
+    return edges[1::2] - edges[::2]
+
+
+def closed(flags: NDArray[np.bool_], longest: int) -> NDArray[np.bool_]:
+    """With gaps of fewer than `longest` frames filled.
+
+    >>> closed(np.array([True, False, True, False, False, True]), 2).tolist()
+    [True, True, True, False, False, True]
+    """
+    filled = flags.copy()
+    edges = np.flatnonzero(np.diff(np.concatenate([[True], flags, [True]])))
+    for start, end in zip(edges[::2], edges[1::2], strict=True):
+        inside = start > 0 and end < len(flags)
+        if inside and end - start < longest:
+            filled[start:end] = True
+    return filled
+
+
+def _durations(seconds: NDArray[np.floating]) -> Floats:
+    """Mean and spread of the logarithm of durations."""
+    logs = np.log2(np.maximum(seconds, 0.01)) if len(seconds) else np.zeros(1)
+    return np.array([2 * logs.mean(), 2 * logs.std()])

@@ -1,0 +1,94 @@
+"""Several extractors: every attacker on each, all of them together, and what is said of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import synthetic_voices as voices
+
+pytest.importorskip("soundfile")
+
+from veilmeter.assessment import assess
+from veilmeter.core.errors import InputError
+from veilmeter.speech.audio import RATE, write_audio
+
+EXTRACTORS = """
+import numpy as np
+
+def spectrum(samples):
+    return np.abs(np.fft.rfft(samples))
+
+def bands(samples, low, high):
+    size = spectrum(samples)[low:high].reshape(8, -1).mean(axis=1)
+    return np.log(size + 1e-3)
+
+def low(samples):
+    return bands(samples, 80, 880)
+
+def high(samples):
+    return bands(samples, 2000, 2800)
+"""
+FAST: dict[str, Any] = {"lengths": [1], "intervals": False, "measures": ["scores", "linkability"]}
+PEOPLE = 6
+
+
+def recording(rng: np.random.Generator, speaker: int, kept: str) -> np.ndarray:
+    """Two places of the spectrum tell people apart, of two bits each; an anonymizer keeps some of them."""
+    time = np.arange(RATE) / RATE
+    sound = 0.02 * rng.standard_normal(RATE)
+    if "low" in kept:
+        sound += 0.1 * np.sin(2 * np.pi * (130 + 200 * (speaker % 3)) * time)
+    if "high" in kept:
+        sound += 0.1 * np.sin(2 * np.pi * (2050 + 200 * (speaker // 3)) * time)
+    return sound.astype(np.float32)
+
+
+@pytest.fixture
+def speech(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("VEILMETER_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "two.py").write_text(EXTRACTORS)
+    rng = np.random.default_rng(0)
+    for side, kept in (("original", "low high"), ("anonymized", "low high"), ("again", "low high")):
+        for speaker in range(PEOPLE):
+            for number in range(4):
+                path = tmp_path / side / f"s{speaker}" / f"s{speaker}-{number}.wav"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_audio(path, recording(rng, speaker, kept))
+    return tmp_path
+
+
+def test_attackers_use_each_extractor_and_all_together(speech: Path) -> None:
+    results = assess(
+        speech / "original",
+        speech / "anonymized",
+        attacker_run=str(speech / "again"),
+        extractor=[f"{speech / 'two.py'}:low", f"{speech / 'two.py'}:high"],
+        attackers=["ignorant", "adaptive"],
+        **FAST,
+    ).results
+    assert list(results.attackers) == [
+        "original", "ignorant", "adaptive", "fused", "ignorant@two-high", "adaptive@two-high",
+    ]  # fmt: skip
+    linked = {
+        name: max(results.attackers[name].estimates.points("linkability"), key=lambda point: point.at["speakers"]).value
+        for name in ("adaptive", "adaptive@two-high", "fused")
+    }
+    # Each place alone leaves two or three people who sound alike; together they name everybody.
+    assert linked["adaptive"] < 0.8
+    assert linked["adaptive@two-high"] < 0.7
+    assert linked["fused"] > 0.95
+    assert "by the extractor two-high" in results.attackers["adaptive@two-high"].about
+    channels = results.parts["channels"].details["channels"]
+    assert [row["extractor"] for row in channels] == ["two-low", "two-high", "all together"]
+    assert channels[0]["original_eer"] is not None
+
+
+def test_further_extractors_need_recordings() -> None:
+    original = voices.original(6, 4, 8)
+    with pytest.raises(InputError, match="needs recordings"):
+        assess(original, voices.partly(original), extractor=["campplus", "ecapa"], **FAST)
+    with pytest.raises(InputError, match="name each extractor once"):
+        assess(original, voices.partly(original), extractor=["ecapa", "ecapa"], **FAST)

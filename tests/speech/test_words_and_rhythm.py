@@ -1,0 +1,131 @@
+"""Channels beside the voice, on people who differ in one thing only: words, durations, pitch range, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from veilmeter.attacks.base import AttackerRun, Material, perform
+from veilmeter.attacks.registry import ATTACKS
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.metrics.legal.linkability import linkability_of_scores
+from veilmeter.speech.extractors.rhythm import frame_levels, rhythm_features, rhythm_statistics
+from veilmeter.speech.extractors.words import hashed, style_features, tokens, word_features
+from veilmeter.speech.pitch import FRAME
+
+PEOPLE, EACH = 8, 5
+RATE = 16_000
+Speak = Callable[[np.random.Generator, int], np.ndarray]  # speaker to the features of a new recording
+
+
+def linked(speak: Speak, seed: int = 0) -> float:
+    """How many recordings a ridge regression links. The anonymizer is perfect for voices: every recording of the
+    same speaker is as new as any other, so that only what `speak` makes of the speaker can be found."""
+    rng = np.random.default_rng(seed)
+    speakers = np.repeat(np.arange(PEOPLE), EACH)
+    sides = [np.stack([speak(rng, speaker) for speaker in speakers]) for _ in range(3)]
+    names = [f"s{speaker}" for speaker in speakers]
+    ids = [f"{name}-{number}" for number, name in enumerate(names)]
+    originals, copies = (Embeddings(side, ids, names) for side in sides[:2])
+    material = Material(
+        candidates=originals,
+        trials=sides[2].astype(np.float32),
+        conversations=(np.arange(len(names))[:, None],),
+        runs=(AttackerRun(vectors=copies, draw="utterance", certain=True),),
+    )
+    found = linkability_of_scores(perform(ATTACKS["ridge"], material).scores, material.names, np.array(names, object))
+    assert found is not None
+    return float(found.estimate(found.largest, intervals=False).value)
+
+
+VOCABULARY = (
+    "the", "of", "and", "a", "to", "in", "house", "river", "walked", "slowly", "because", "however", "never", "well",
+    "um", "market", "seven", "green",
+)  # fmt: skip
+
+
+def said(rng: np.random.Generator, taste: np.ndarray) -> str:
+    return " ".join(rng.choice(VOCABULARY, 25, p=taste / taste.sum()))
+
+
+def taste(speaker: int, strength: float) -> np.ndarray:
+    return np.exp(strength * np.random.default_rng([7, speaker]).standard_normal(len(VOCABULARY)))
+
+
+def bursts(rng: np.random.Generator, length: float, gap: float) -> np.ndarray:
+    """Noise in beats of about these durations in seconds."""
+    parts = []
+    while sum(map(len, parts)) < 3 * RATE:
+        on, off = (round(RATE * mean * rng.uniform(0.85, 1.15)) for mean in (length, gap))
+        parts += [np.hanning(on) * rng.standard_normal(on), np.zeros(off)]
+    return (0.1 * np.concatenate(parts)[: 3 * RATE]).astype(np.float32)
+
+
+def melody(rng: np.random.Generator, octaves: float) -> np.ndarray:
+    """A pitch track of this range, voiced two thirds of the time."""
+    frames = 3 * RATE // FRAME
+    curve = np.convolve(rng.standard_normal(frames + 20), np.hanning(21) / 5, "valid")
+    return np.where(np.arange(frames) % 30 < 20, 150 * 2 ** (octaves * curve), 0.0)
+
+
+def rhythm(rng: np.random.Generator, *, length: float = 0.15, gap: float = 0.1, octaves: float = 0.2) -> np.ndarray:
+    return rhythm_features(bursts(rng, length, gap), melody(rng, octaves))
+
+
+@pytest.mark.parametrize(
+    "speak",
+    [
+        lambda rng, speaker: word_features(said(rng, taste(speaker, 1.0))),
+        lambda rng, speaker: style_features(said(rng, taste(speaker, 1.2))),
+        lambda rng, speaker: rhythm(rng, length=0.08 + 0.03 * speaker),
+        lambda rng, speaker: rhythm(rng, gap=0.05 + 0.06 * speaker),
+        lambda rng, speaker: rhythm(rng, octaves=0.05 * 1.6**speaker),
+    ],
+    ids=["words", "style", "durations", "pauses", "pitch range"],
+)
+def test_people_who_differ_in_one_thing_are_found_by_it(speak: Speak) -> None:
+    assert linked(speak) > 0.3
+
+
+@pytest.mark.parametrize(
+    "speak",
+    [lambda rng, speaker: word_features(said(rng, taste(0, 1.0))), lambda rng, speaker: rhythm(rng)],
+    ids=["words", "rhythm"],
+)
+def test_people_who_do_not_differ_are_not_found(speak: Speak) -> None:
+    assert float(np.mean([linked(speak, seed) for seed in range(2)])) == pytest.approx(1 / PEOPLE, abs=0.1)
+
+
+def test_words_by_hand() -> None:
+    assert tokens("It's 3 o'clock, naïve_Friend!") == ["it's", "o'clock", "naïve", "friend"]
+    np.testing.assert_allclose(hashed(["b", "a", "a", "a"]), hashed(["a", "b", "a", "a"]))
+    assert np.isclose(abs(hashed(["a"])).sum(), 1)
+    # Style does not see which content words are used, only how long they are.
+    np.testing.assert_array_equal(style_features("the house and the river"), style_features("the berry and the plane"))
+    assert (word_features("the house") != word_features("the river")).any()
+
+
+@pytest.mark.parametrize("features", [word_features, style_features])
+def test_no_text_has_a_vector(features: Callable[[str], np.ndarray]) -> None:
+    assert np.linalg.norm(features("")) > 0
+    assert features("").shape == features("some words").shape
+
+
+def test_rhythm_does_not_depend_on_gain_but_for_one_coordinate() -> None:
+    rng = np.random.default_rng(0)
+    samples, pitch = bursts(rng, 0.15, 0.2), melody(rng, 0.2)
+    loud, soft = (rhythm_statistics(gain * samples, pitch) for gain in (1.0, 0.25))
+    changed = np.flatnonzero(~np.isclose(loud, soft, atol=0.05))
+    assert len(changed) == 1
+    assert (loud - soft)[changed[0]] == pytest.approx(20 * np.log10(4) / 6, abs=0.01)
+
+
+def test_awkward_recordings_have_a_vector() -> None:
+    shape = rhythm_features(np.zeros(RATE, np.float32), np.zeros(62)).shape
+    for samples in (np.zeros(10, np.float32), np.ones(5000, np.float32), np.zeros(RATE, np.float32)):
+        features = rhythm_features(samples, np.zeros(max(1, len(samples) // FRAME)))
+        assert features.shape == shape
+        assert np.isfinite(features).all()
+    assert len(frame_levels(np.zeros(10, np.float32))) == 1
