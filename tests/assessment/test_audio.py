@@ -59,6 +59,7 @@ def speech(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {
         "original": speak(root / "original", range(8), 4, 0.8, 0),
         "anonymized": speak(root / "anonymized", range(8), 4, 0.8, 1, moved=0.2),
+        "anonymized-2": speak(root / "anonymized-2", range(8), 4, 0.8, 4, moved=0.2),
         "train-1": speak(root / "train-1", range(20, 30), 1, 2.5, 2, moved=0.2),
         "train-2": speak(root / "train-2", range(20, 30), 1, 2.5, 3, moved=0.2),
     }
@@ -108,6 +109,20 @@ def test_fine_tuned_attacker(speech: dict[str, Path], tmp_path: Path) -> None:
     first = (tmp_path / "run" / "results.json").read_bytes()
     assess(speech["original"], speech["anonymized"], out=tmp_path / "run", **options)
     assert (tmp_path / "run" / "results.json").read_bytes() == first
+
+
+def test_the_attackers_own_runs_are_training_speech_and_the_tuned_vectors_one_more_extractor(
+    speech: dict[str, Path], tmp_path: Path
+) -> None:
+    options = FAST | {
+        "train_anonymized": [speech["train-1"]], "segments": 0.6, "adaptation": "finetune", "lengths": [1],
+        "network": "tiny_network:make", "epochs": 2, "attackers": ["informed", "adaptive"], "intervals": False,
+        "attacker_run": [f"{speech['anonymized-2']}:per-utterance"],
+    }  # fmt: skip
+    results = assess(speech["original"], speech["anonymized"], out=tmp_path / "run", **options).results
+    assert "the candidates' own copies among them" in results.attackers["informed"].trained_on
+    assert "extractor 2" in results.attackers["adaptive"].backend
+    assert not any("extractor 2" in name for name in results.attackers["adaptive"].details["validation"]["methods"])
 
 
 def test_fine_tuning_needs_speech(speech: dict[str, Path]) -> None:

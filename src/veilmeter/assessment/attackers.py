@@ -214,7 +214,7 @@ class AttackerPlanner:
             copies = sides.anonymized.of_utterances(protocol.enrollment)
             runs = (AttackerRun(vectors=copies, own=False, name="the released run"),)
         views = {
-            other: self.material(other, with_views=False)
+            other: replace(self.material(other, with_views=False), seen=own.tuned_on_copies)
             for other, own in self.case.own.items()
             if with_views and name not in self.case.own and own.tuned and len(own.runs) == len(self.case.runs)
         }

@@ -34,6 +34,7 @@ class OwnExtractor:
     runs: tuple[AttackerRun, ...] = ()
     about: str = "an extractor of its own, whose vectors were given"
     tuned: bool = False
+    tuned_on_copies: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -84,7 +84,9 @@ def tuned_extractor(
     about = f"fine-tuned on {done.utterances} recordings of {done.speakers} other speakers ({losses})"
     if copies:
         about = about.replace("other speakers", "speakers, the candidates' own copies among them")
-    return OwnExtractor(own, attacker_runs(own.original, own.anonymized, again), about, tuned=True)
+    return OwnExtractor(
+        own, attacker_runs(own.original, own.anonymized, again), about, tuned=True, tuned_on_copies=bool(copies)
+    )
 
 
 def _heard(corpora: Sequence[Corpus], spec: str, engine: Engine, settings: Settings) -> Embeddings:

@@ -58,7 +58,8 @@ class Material:
     `candidates` are original recordings of the people looked for; `trials` the vectors of the released recordings,
     with their ids; `conversations` tables of rows of `trials`, one row per conversation, one table per length.
     `pseudonyms` says which trials share a pseudonym, for attackers who see that. `views` is the same material by
-    further extractors, in the same order. `texts` are transcripts by utterance id, where there are some.
+    further extractors, in the same order. `texts` are transcripts by utterance id, where there are some. `seen` says that
+    the extractor was trained on the runs' copies themselves, so that nothing can be tested on them.
     """
 
     candidates: Embeddings
@@ -70,6 +71,7 @@ class Material:
     pseudonyms: Rows | None = None
     views: Mapping[str, Material] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
+    seen: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -228,6 +228,27 @@ def test_several_extractors_are_fused() -> None:
     assert float(np.mean(shares)) > 0
 
 
+def test_an_extractor_that_was_trained_on_the_copies_is_not_tested_on_them() -> None:
+    """It knows them by heart, and hears nothing in new recordings: whoever believes the test is lost."""
+    material, truth = World(people=12, kept=0.5).material(("utterance", "utterance"))
+    rng = np.random.default_rng(0)
+    by_heart = 10 * np.eye(12)[material.candidates.codes]
+    noisy = [by_heart + 0.1 * rng.standard_normal(by_heart.shape) for _ in material.runs]
+    overfitted = replace(
+        material,
+        trials=rng.standard_normal((len(material.trials), 12)).astype(np.float32),
+        runs=tuple(
+            replace(run, vectors=run.vectors.with_vectors(x)) for run, x in zip(material.runs, noisy, strict=True)
+        ),
+    )
+    alone = linked(perform(ADAPTIVE, material).scores, truth)
+    believed = linked(perform(ADAPTIVE, replace(material, views={"tuned": overfitted})).scores, truth)
+    outcome = perform(ADAPTIVE, replace(material, views={"tuned": replace(overfitted, seen=True)}))
+    assert believed < 0.5 * alone
+    assert linked(outcome.scores, truth) > 0.8 * alone
+    assert not any("extractor 2" in name for name in outcome.details["validation"]["methods"])
+
+
 def test_it_does_not_depend_on_what_else_was_released() -> None:
     material, _ = World(people=10).material()
     whole = np.asarray(perform(ADAPTIVE, material).scores)

@@ -149,26 +149,25 @@ def _chosen(
     """By cross-validation where something can be held out honestly.
 
     One run with one draw per speaker leaves only people to hold out: what needs no copy of the person looked for is
-    chosen on these, the rest gets fixed parameters and weights.
+    chosen on these, the rest gets fixed parameters and weights; so does an extractor that was trained on the copies.
     """
     if data.candidates < 2:
         return _defaults(methods, possible), None
-    held = list(splits(data))
-    if held:
-        return _choose(data, methods, possible, held, seed)
-    held = list(speaker_splits(data))
-    transferring = _testable(data, methods, possible, held[0]) if held else []
-    if not transferring:
+    unseen = [place for place in possible if not data.views[place[0]].seen]
+    held, kind, tested = list(splits(data)), "recordings", unseen
+    if not held:
+        held, kind = list(speaker_splits(data)), "people"
+        tested = _testable(data, methods, unseen, held[0]) if held else []
+    if not tested:
         return _defaults(methods, possible), None
-    weights, validation = _choose(data, methods, transferring, held, seed)
-    fixed = _defaults(methods, [place for place in possible if place not in transferring])
+    weights, validation = _choose(data, methods, tested, held, seed)
+    untested = [place for place in possible if place not in tested]
+    fixed = _defaults(methods, untested) if untested else {}
     trust = UNTESTED
     if np.bincount(data.labels).max() > 1:  # else the tested utterance is the one that people are known by
         # What can't be tested counts the less, the better what can be tested does.
         trust *= min(1.0, validation.loss / float(np.log(data.candidates)))
-    return {**weights, **{choice: trust * weight for choice, weight in fixed.items()}}, replace(
-        validation, held="people"
-    )
+    return {**weights, **{choice: trust * weight for choice, weight in fixed.items()}}, replace(validation, held=kind)
 
 
 def _testable(

@@ -33,6 +33,7 @@ class View:
     copies: tuple[Floats, ...]
     others: OtherCopies | None = None
     comparable: bool = True  # whether originals and copies are of one dimension, so that they can be compared as such
+    seen: bool = False  # whether the extractor was trained on the copies: then they are no test of anything
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +96,8 @@ def own_data(material: Material, draws: Sequence[DrawLevel] | None = None) -> Ow
     for name, other in material.views.items():
         if list(other.candidates.utterances) != list(material.candidates.utterances):
             raise InputError(f"the vectors of {name} are not of the same recordings as the first extractor's")
-        views.append(_view(other.candidates, usable_runs(other), other.others, present))
+        view = _view(other.candidates, usable_runs(other), other.others, present)
+        views.append(replace(view, seen=other.seen))
     levels = tuple(draws) if draws is not None else tuple(run.draw for run in runs)
     return OwnData(len(material.names), labels, levels, present, tuple(views))
 
