@@ -58,8 +58,8 @@ class Material:
     `candidates` are original recordings of the people looked for; `trials` the vectors of the released recordings,
     with their ids; `conversations` tables of rows of `trials`, one row per conversation, one table per length.
     `pseudonyms` says which trials share a pseudonym, for attackers who see that. `views` is the same material by
-    further extractors, in the same order. `texts` are transcripts by utterance id, where there are some. `seen` says that
-    the extractor was trained on the runs' copies themselves, so that nothing can be tested on them.
+    further extractors, in the same order. `texts` are transcripts by utterance id, where there are some. `seen` says
+    that the extractor was trained on the runs' copies themselves, so that nothing can be tested on them.
     """
 
     candidates: Embeddings
