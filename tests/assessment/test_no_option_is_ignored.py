@@ -84,7 +84,10 @@ VALUES: dict[str, Words] = {
     "weak_attacker": words("--weak-attacker", 1),
     "precision": words("--precision", 0.9),
     "title": words("--title", "another"),
+    "system_name": words("--system-name", "acme 2.4"),
+    "assessor": words("--assessor", "the privacy team"),
     "notice": words("--notice", "DRAFT"),
+    "threshold": words("--threshold", "9%"),
     "out": words("--out", "HERE/elsewhere"),
     "seed": words("--seed", 3),
     "resamples": words("--resamples", 7),
@@ -169,7 +172,8 @@ def run(mode: str, folder: Path, *more: str) -> tuple[Any, ...]:
     results = json.loads((out / "results.json").read_text())
     remarks = results.pop("remarks")
     parameters = results.pop("parameters")
-    results["page"] = [parameters[name] for name in ("notice", "release_size")]  # which it shows
+    shown = ("notice", "release_size", "system_name", "assessor")  # on the page
+    results["page"] = [parameters[name] for name in shown]
     del results["command"]
     return "done", done.exit_code, results, re.sub(r"\[\d+:\d\d\]", "", done.stdout + done.stderr), remarks, str(out)
 

@@ -131,3 +131,27 @@ def browser(launched: Callable[[str], Any]) -> Any:
 def any_browser(request: pytest.FixtureRequest, launched: Callable[[str], Any]) -> Any:
     """For what depends on how wide letters are: the same with each set of fonts."""
     return launched(request.param)
+
+
+class Opened:
+    """A page with everything it said and asked for."""
+
+    def __init__(self, browser: Any, path: Path, *, unfold: bool = True, **options: Any) -> None:
+        self.context = browser.new_context(**{"viewport": {"width": 1200, "height": 900}, **options})
+        self.page = self.context.new_page()
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
+        self.page.on("dialog", lambda dialog: (self.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_selector("html[data-ready]", timeout=60_000)
+        if unfold and self.page.locator("#unfold").count():
+            self.page.click("#unfold")
+
+    def __enter__(self) -> Opened:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.context.close()

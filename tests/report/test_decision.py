@@ -16,10 +16,11 @@ from veilmeter.report.advice import advice
 from veilmeter.report.annex import annex
 from veilmeter.report.criterion_rows import criterion_row
 from veilmeter.report.decision import Dots, decide, limit_sentence, reliance
+from veilmeter.report.masthead import anonymizer_words, facts
 from veilmeter.report.method import parameters
 from veilmeter.report.release import curves_of, release_of
 from veilmeter.results import trust
-from veilmeter.results.model import Check, Criterion, Part, Results
+from veilmeter.results.model import Check, Criterion, Input, Part, Results
 from veilmeter.results.run_folder import read_results
 
 
@@ -115,15 +116,19 @@ def test_an_attribute_is_named_beside_its_figure() -> None:
     criterion = Criterion(name="inference", level="high", sentence="", estimate=points[0], risk=False)
     part = Part(name="inference", estimates=Estimates(points))
     row = criterion_row(replace(sample(), parts={"inference": part}, criteria={"inference": criterion}), "inference")
-    assert row.title == "Inferring the attribute gender"
-    assert "For accent it is 29 of 100 (guessing 20)" in row.sentence
+    assert row.title == "Inferring gender"
+    assert row.sentence == (
+        "Gender is inferred correctly for 98 [98, 98] of 100 recordings; guessing gives 50. Accent: 29 (guessing 20)."
+    )
 
 
 def test_a_limit_is_called_chosen_beforehand_only_if_the_settings_have_it() -> None:
     results = sample()
     assert "that was named for this report" in limit_sentence(results, 0.09)
-    chosen = replace(results, settings={**results.settings, "limit": 0.09})
+    chosen = replace(results, settings={**results.settings, "threshold": 0.09})
     assert "that was chosen before this assessment" in limit_sentence(chosen, 0.09)
+    assert limit_sentence(chosen, None) == limit_sentence(chosen, 0.09)
+    assert "that was named for this report" in limit_sentence(chosen, 0.2)
     assert limit_sentence(results, None) == ""
 
 
@@ -187,7 +192,48 @@ def test_use_is_said_in_plain_words() -> None:
     before = Estimates([Estimate(name="wer", value=4.0, unit="percent")])
     part = Part(name="utility", estimates=Estimates(points), reference=before)
     assert decide(replace(sample(), parts={"utility": part})).use == (
-        "Of 100 words, a speech recognizer gets 12.0 [9.0, 15.0] wrong; original 4.0.",
-        "warmth: 2.000.",
+        "Of 100 words, a speech recognizer gets 12 [9 to 15] wrong (original speech: 4).",
+        "warmth: 2.0.",
     )
     assert decide(sample()).use == ()
+
+
+def test_the_masthead_names_the_anonymizer_and_who_assessed_it() -> None:
+    results = sample()
+    speech = Input(role="anonymized", kind="corpus", path="", sha256="", speakers=60, utterances=480, hours=2.05)
+    assert facts(replace(results, inputs={"anonymized": speech}), "2026-11-16") == (
+        "60 people, 480 recordings, 2 hours of speech",
+        "Anonymizer: not named",
+        f"Assessed on {results.protocol.trial_speakers} of them on 2026-11-16",
+        f"veilmeter {results.version}",
+    )
+    known = {"anonymizer": "mcadams", "anonymizer_version": "1", "anonymizer_parameters": {"alpha": 0.8}}
+    made_here = replace(results, inputs={"anonymized": replace(speech, details=known)})
+    assert anonymizer_words(made_here) == "mcadams, version 1 (alpha 0.8)"
+    named = replace(made_here, settings={**results.settings, "system_name": "acme 2.4", "assessor": "the privacy team"})
+    assert "Anonymizer: acme 2.4" in facts(named)
+    assert facts(named, "2026-11-16")[2].endswith("on 2026-11-16 by the privacy team")
+
+
+def test_what_was_not_tested_is_said_in_plain_words() -> None:
+    reasons = ["semi-informed attacker: no speech anonymized by a similar system was given (--train-similar)"]
+    reasons += [f"thing {number}: not asked for" for number in range(4)]
+    results = replace(sample(), verdict=replace(sample().verdict, not_tested=tuple(reasons)))
+    first, second, third, more, *never = decide(results).not_tested
+    assert first == (
+        "Someone who has a similar anonymizer and trains a recognizer on its output (semi-informed): "
+        "no speech anonymized by a similar system was given."
+    )
+    assert (second, third, more) == (
+        "Thing 0: not asked for.", "Thing 1: not asked for.", "2 more, listed in the technical part."
+    )  # fmt: skip
+    assert len(never) == 2
+
+
+def test_a_reassurance_says_what_it_does_not_rest_on() -> None:
+    unmade = Check(name=trust.OWN_RUNS, sentence="The attackers could not run the anonymizer.", passed=None)
+    results = replace(release_results(), checks=(unmade,))
+    linking = Criterion(name="linking", level="low", sentence="", estimate=link(0.4, speakers=20), attacker="ignorant")
+    calm = replace(results, criteria={"linking": linking}, verdict=replace(results.verdict, level="low"))
+    assert unmade.sentence in decide(calm).detail
+    assert unmade.sentence not in decide(replace(calm, verdict=replace(calm.verdict, level="high"))).detail

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.report.test_page import Opened
+from tests.report.conftest import Opened
 
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.demo.story import NOTICE, Told, tell

@@ -33,7 +33,7 @@ def test_markdown_says_the_decision_first_and_names_nobody(run: Path, tmp_path: 
     text = write_report(run, tmp_path / "r.md", form="md", threshold=0.09).read_text()
     results = read_results(run)
     assert text.splitlines()[2].startswith("**")
-    assert "limit of 0.09" in text
+    assert "limit of 9 in 100 that was named for this report" in text
     assert "## Open questions for a lawyer" in text
     for person in results.people.persons:
         assert person.speaker not in text

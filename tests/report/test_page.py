@@ -8,35 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.report.conftest import HOSTILE
+from tests.report.conftest import HOSTILE, Opened
 
 from veilmeter.report import write_report
 
 pytestmark = pytest.mark.browser
-
-
-class Opened:
-    """A page with everything it said and asked for."""
-
-    def __init__(self, browser: Any, path: Path, *, unfold: bool = True, **options: Any) -> None:
-        self.context = browser.new_context(**{"viewport": {"width": 1200, "height": 900}, **options})
-        self.page = self.context.new_page()
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
-        self.page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
-        self.page.on("dialog", lambda dialog: (self.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.goto(path.as_uri())
-        self.page.wait_for_selector("html[data-ready]", timeout=60_000)
-        if unfold and self.page.locator("#unfold").count():
-            self.page.click("#unfold")
-
-    def __enter__(self) -> Opened:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.context.close()
 
 
 @pytest.fixture(scope="module")
@@ -296,3 +272,15 @@ def test_sound_plays_where_it_was_allowed(browser: Any, tmp_path: Path, run: Pat
         assert "holds recordings of people" in page.locator("#decision .banner").first.inner_text()
         assert "names nobody" not in page.locator("footer").inner_text()
     assert first in names.values()
+
+
+def test_the_decision_is_one_screen_and_one_printed_page(browser: Any, report: Path, tmp_path: Path) -> None:
+    """With fonts of the usual width all of it is seen at once; paper holds it with wide ones too."""
+    with Opened(browser, report, unfold=False, viewport={"width": 1280, "height": 900}) as opened:
+        page = opened.page
+        narrow = page.evaluate("document.fonts.check('12px Liberation Sans')")
+        box = page.locator("#decision").bounding_box()
+        assert box["y"] + box["height"] <= (900 if narrow else 1100)
+        page.emulate_media(media="print")
+        page.set_viewport_size({"width": 688, "height": 1000})  # A4 between its margins
+        assert page.locator("#decision").bounding_box()["height"] <= 1024  # 271 mm

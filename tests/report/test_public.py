@@ -13,15 +13,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.report.conftest import simulated
+from tests.results.sample_results import sample
 
 from veilmeter.assessment import assess
 from veilmeter.core.estimates import Estimates
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.report import write_report
 from veilmeter.report.compare import write_comparison
-from veilmeter.report.public import TITLE, public
+from veilmeter.report.masthead import anonymizer_words
+from veilmeter.report.public import TITLE, public, public_results
 from veilmeter.report.public_names import Names
 from veilmeter.report.source import reported
+from veilmeter.results.model import Input
 from veilmeter.results.run_folder import read_results, write_results
 
 SPEAKER, NUMBER, UTTERANCE, AGE = "CANARYspeaker", "9077104", "5588123", "7741"
@@ -194,3 +197,12 @@ def test_what_can_be_said_is_kept(run: Path) -> None:
     assert set(after.matrices.speakers) == set(names.values())
     assert np.array_equal(after.matrices.quadrants["OP"], before.matrices.quadrants["OP"])  # type: ignore[union-attr]
     assert json.dumps(results.settings["seed"]) == "0"
+
+
+def test_an_anonymizer_is_named_where_its_name_is_no_secret() -> None:
+    speech = Input(role="anonymized", kind="corpus", path="/home/me/x", sha256="", speakers=2, utterances=4)
+    known = {"anonymizer": "mcadams", "anonymizer_version": "1", "anonymizer_parameters": {"alpha": 0.8, "at": "/home"}}
+    secret = {"anonymizer": "/home/me/tool.py:Tool", "anonymizer_parameters": {"key": 3}}
+    for details, words in ((known, "mcadams, version 1 (alpha 0.8)"), (secret, "")):
+        results = replace(sample(), inputs={"anonymized": replace(speech, details=details)})
+        assert anonymizer_words(public_results(results, Names({}, {}))) == words

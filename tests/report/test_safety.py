@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.report.test_page import Opened
+from tests.report.conftest import Opened
 
 from veilmeter.report import write_report
 from veilmeter.report.compare import write_comparison

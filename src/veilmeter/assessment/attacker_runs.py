@@ -7,13 +7,14 @@ the folder of the assessment, apart from what was released, and an interrupted o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilmeter.anonymizers.anonymize_corpus import Anonymized, anonymize_corpus, manifest_path
 from veilmeter.anonymizers.base import Draw, load_anonymizer
-from veilmeter.anonymizers.manifest import read_manifest
+from veilmeter.anonymizers.manifest import Entry, read_manifest
 from veilmeter.anonymizers.options import parse_options
 from veilmeter.anonymizers.own_runs import own_seeds, run_again
 from veilmeter.assessment.settings import DRAWS, Settings
@@ -54,6 +55,28 @@ def draw_in_manifest(folder: str | Path) -> DrawLevel:
     except InputError:
         return "unknown"
     return _level(Draw(levels.pop())) if len(levels) == 1 else "unknown"
+
+
+def anonymizer_facts(folders: Sequence[Path], settings: Settings) -> dict[str, Any]:
+    """The anonymizer of a release for results.json: its name, its version, and the parameters that are the same for
+    every recording. From the manifests beside the folders, else from the settings; empty where neither knows."""
+    entries: list[Entry] = []
+    for place in map(manifest_path, folders):
+        with suppress(InputError):
+            entries += read_manifest(place).values() if place.is_file() else ()
+    made_by = {(entry.system, entry.version) for entry in entries}
+    if len(made_by) == 1:
+        name, version = made_by.pop()
+        shared = {
+            key: value
+            for key, value in entries[0].parameters.items()
+            if isinstance(value, bool | int | float | str)
+            and all(entry.parameters.get(key) == value for entry in entries)
+        }
+        return {"anonymizer": name, "anonymizer_version": version, "anonymizer_parameters": shared}
+    if settings.system is not None:
+        return {"anonymizer": settings.system, "anonymizer_parameters": parse_options(settings.option)}
+    return {}
 
 
 def _level(draw: Draw) -> DrawLevel:

@@ -73,8 +73,8 @@ _tuned = _unless(lambda settings, facts: bool(facts.tuned), NOT_TUNED)
 RULES: Mapping[str, Rule] = {
     **dict.fromkeys(
         ("original", "anonymized", "system", "option", "command", "attacker_runs", "enroll", "trials", "attackers",
-         "measures", "lengths", "by", "backend", "title", "notice", "seed", "intervals", "weak_attacker", "precision",
-         "strict", "release_size", "candidates"),
+         "measures", "lengths", "by", "backend", "title", "system_name", "assessor", "notice", "threshold", "seed",
+         "intervals", "weak_attacker", "precision", "strict", "release_size", "candidates"),
         _always,
     ),
     "attacker_run": _unless(

@@ -12,6 +12,7 @@ from veilmeter.anonymizers.timings import real_time_factor
 from veilmeter.assessment.attacker_runs import (
     RUNS,
     SystemRuns,
+    anonymizer_facts,
     draw_in_manifest,
     enrollment_of,
     joined_runs,
@@ -72,7 +73,10 @@ class Reader:
             corpora = self._audio("original", "an anonymizer is run on recordings")
             with self.progress("anonymizing the release") as progress:
                 released = [self.system().release(corpus, progress) for corpus in corpora]
-        self.read("anonymized", released)
+        speech = self.read("anonymized", released)
+        if speech is not None:
+            details = anonymizer_facts([corpus.root for corpus in speech.corpora], self.settings)
+            self.speech["anonymized"] = replace(speech, facts=replace(speech.facts, details=details))
 
     def read_training(self) -> None:
         for role in TRAINING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import make_folder, only_one, remove_leftovers, write_json
 from veilmeter.data.matching import Matched, match
 from veilmeter.results.model import Results
-from veilmeter.results.run_folder import write_results
+from veilmeter.results.run_folder import RESULTS, read_results, write_results
 
 SOURCES = ("original", "anonymized", "attacker_run", "train_original", "train_anonymized", "train_similar")
 LEFT_OUT = "left_out.jsonl"
@@ -161,6 +161,7 @@ class _AssessmentRun:
         if self.folder is None:
             return self.assessed()
         with only_one(self.folder / ".lock", self.folder):
+            refuse_late_threshold(self.folder, self.settings.threshold)
             for folder in (self.folder, make_folder(self.folder / "stages"), self.folder / "tables"):
                 remove_leftovers(folder)
             return self.assessed()
@@ -328,6 +329,21 @@ class _AssessmentRun:
             },
         )
         return results
+
+
+def refuse_late_threshold(folder: Path, threshold: float | None) -> None:
+    """A limit stands in the settings of a run because it was chosen before its results were known."""
+    if threshold is None or not (folder / RESULTS).is_file():
+        return
+    before = None
+    with suppress(InputError):
+        before = read_results(folder).settings.get("threshold")
+    if before != threshold:
+        raise InputError(
+            f"this folder holds results already, and not with the limit {threshold:g}: it was not chosen beforehand",
+            path=folder / RESULTS,
+            fix=f"name it in the report (`report RUN --threshold {threshold:g}`), or assess into a new folder",
+        )
 
 
 # Options of the command that say where it runs and what it prints. Results must not depend on them, to the byte.

@@ -119,7 +119,10 @@ class Settings:
     epochs: int = 5
     folds: int = 5
     title: str = ""
+    system_name: str = ""
+    assessor: str = ""
     notice: str = ""
+    threshold: float | None = None
     seed: int = 0
     resamples: int = 1000
     intervals: bool = True
@@ -165,8 +168,10 @@ class Settings:
             raise InputError(
                 f"weak_attacker = {self.weak_attacker} makes no sense", fix="give an EER in percent, 0 to 50 (guessing)"
             )
-        if not 0 < self.precision < 1:
-            raise InputError(f"precision = {self.precision} makes no sense", fix="give a probability such as 0.1")
+        for key in ("precision", "threshold"):
+            value = getattr(self, key)
+            if value is not None and not 0 < value < 1:
+                raise InputError(f"{key} = {value} makes no sense", fix="give a probability such as 0.1")
         parse_columns(self.columns)
         self._check_together()
 

@@ -185,8 +185,26 @@ def command(
         ),
     ] = None,
     title: Annotated[str | None, typer.Option("--title", help="For the report.")] = None,
+    system_name: Annotated[
+        str | None,
+        typer.Option(
+            "--system-name",
+            help="What the report calls the anonymizer, with its version; by default what its manifest says.",
+        ),
+    ] = None,
+    assessor: Annotated[
+        str | None, typer.Option("--assessor", help="Who makes this assessment, for the report.")
+    ] = None,
     notice: Annotated[
         str | None, typer.Option("--notice", help="A remark at the top of the report, such as DRAFT.")
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            "--threshold",
+            help="The risk of being linked that you accept, chosen before you see the results (9%, say).",
+            parser=options.fraction,
+        ),
     ] = None,
     out: Annotated[
         Path | None,

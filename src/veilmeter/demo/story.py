@@ -87,6 +87,7 @@ def tell(out: str | Path, *, fast: bool = False, jobs: int = 2, seed: int = 0, o
             option=system.options,
             attacker_runs=ATTACKER_RUNS,
             title=f"{system.title} on synthetic voices",
+            assessor="veilmeter demo",
             notice=NOTICE,
             lengths=[1, utterances],
             seed=seed,

@@ -55,7 +55,7 @@ def write_report(
     shown, names = public(subject, run_key(subject.folder), show_ids=show_ids)
     options = Options(
         show_ids=show_ids,
-        limit=threshold,
+        limit=threshold if threshold is not None else shown.results.settings.get("threshold"),
         release_size=release_size,
         candidates=candidates,
         paper=paper,
@@ -63,7 +63,7 @@ def write_report(
     )
     _write(path, shown, options, form, annex_only)
     if figures is not None:
-        _draw(shown, figures, figure_formats, threshold)
+        _draw(shown, figures, figure_formats, options.limit)
     return path
 
 

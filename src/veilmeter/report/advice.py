@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from veilmeter.attacks.knowledge import known_attackers
+from veilmeter.attacks.knowledge import known_attackers, plain_words
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.results import trust
@@ -134,7 +134,10 @@ def singled_out(results: Results) -> Iterator[Advice]:
             "The list of people in the technical part shows who they are.",
         )
     elif _failing(results, "singling_out") is not None:
-        yield Advice("singling_out", "Give fewer recordings per person, or voices that are less alike to their source.")
+        yield Advice(
+            "singling_out",
+            "Release fewer recordings per person, or use new voices that are less like the original ones.",
+        )
 
 
 def attributes(results: Results) -> Iterator[Advice]:
@@ -162,9 +165,12 @@ def more_people(results: Results) -> Iterator[Advice]:
 
 
 def further_attackers(results: Results) -> Iterator[Advice]:
-    missing = [name for name in known_attackers() if any(text.startswith(name) for text in results.verdict.not_tested)]
+    not_run = results.verdict.not_tested
+    missing = [name for name in known_attackers() if any(text.startswith(f"{name} attacker") for text in not_run)]
     if missing:
-        yield Advice("trust", f"Add the attackers that were not run: {', '.join(missing)}.")
+        count = "the attacker that was" if len(missing) == 1 else f"the {len(missing)} attackers that were"
+        listed = "; ".join(f"{plain_words(name, known_attackers()[name].about).who} ({name})" for name in missing[:2])
+        yield Advice("trust", f"Add {count} not run: {listed}{'; …' if len(missing) > 2 else ''}.")
 
 
 def not_usable(results: Results) -> Iterator[Advice]:

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from veilmeter.attacks.knowledge import plain_words
 from veilmeter.report.criterion_rows import criterion_row, in_percent
 from veilmeter.report.decision import Decision, same_or_largest
+from veilmeter.report.masthead import anonymizer_words, release_words
+from veilmeter.report.plain_language import not_tested
 from veilmeter.report.rows import where
-from veilmeter.report.texts import ATTACKS, CRITERIA, NEVER_TESTED
+from veilmeter.report.texts import ATTACKS
 from veilmeter.results.model import Results
 
 _NO_LIMIT = (
@@ -21,6 +23,10 @@ _NO_LIMIT = (
     "to be argued."
 )
 FILL_IN = ""
+_TRAINED = {
+    "cross-validation by speaker": "Attackers that learn were trained on other people than those they looked for. ",
+    "separate corpus": "Attackers that learn were trained on separate recordings. ",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +71,9 @@ def annex(results: Results, decision: Decision, created: str = "") -> tuple[Chap
 def _release(results: Results, decision: Decision, created: str) -> Chapter:
     rows = [
         ("What would be released", decision.title),
-        ("People and recordings", decision.facts[0]),
+        ("People and recordings", release_words(results) or FILL_IN),
         ("Assessed", f"{results.protocol.trial_speakers:,} people" + (f", {created}" if created else "")),
-        ("Anonymizer and version", FILL_IN),
+        ("Anonymizer and version", anonymizer_words(results) or FILL_IN),
         ("Purpose of the release", FILL_IN),
         ("Recipients", FILL_IN),
         ("Safeguards beside anonymization (contracts, access, deletion)", FILL_IN),
@@ -80,9 +86,7 @@ def _likelihood(results: Results) -> Chapter:
     for name, words in ATTACKS.items():
         if name in results.criteria:
             row = criterion_row(results, name)
-            guessing = f"; guessing {row.guessing}" if row.guessing else ""
-            likelihood = f"{row.level_text}: {row.figure} {row.interval}{guessing}"
-            rows.append((row.title, words[0].upper() + words[1:], likelihood, FILL_IN))
+            rows.append((row.title, words[0].upper() + words[1:], f"{row.level_text}: {row.sentence}", FILL_IN))
     return Chapter(
         "Likelihood and severity per criterion",
         ("The likelihood is that of the strongest attacker that was run, with its 95 % interval.",),
@@ -115,12 +119,14 @@ def _by_attacker(results: Results) -> Chapter:
 
 def _method(results: Results) -> Chapter:
     protocol = results.protocol
+    trained = _TRAINED.get(protocol.training, "")
     return Chapter(
         "Method",
         (
-            f"{protocol.trial_speakers:,} people; enrollment and trials: {protocol.split}; training of adapted attackers: "
-            f"{protocol.training}. Intervals are clustered by speaker. The technical part defines every measure; results.json "
-            "holds every number and what is needed to repeat the run.",
+            f"{protocol.trial_speakers:,} people were looked for among {protocol.enrolled_speakers:,} known ones; their "
+            f"recordings were divided into known ones and ones to name ({protocol.split}). {trained}An interval says where "
+            "the figure would lie had other people been recorded, in 95 of 100 cases. The technical part defines every "
+            "measure; results.json holds every number and what is needed to repeat the run.",
         ),
     )
 
@@ -136,11 +142,11 @@ def _reliance(decision: Decision) -> Chapter:
 def _residual(results: Results, decision: Decision) -> Chapter:
     """In the legal sense: what remains after everything that was done."""
     others = tuple(
-        f"{CRITERIA.get(name, name).format(attribute=criterion.estimate.at.get('attribute', ''))}: {criterion.sentence}"
-        for name, criterion in results.criteria.items()
-        if criterion.risk and criterion.level in ("raised", "high")
+        f"{row.title}: {row.sentence}"
+        for row in (criterion_row(results, name) for name in results.criteria)
+        if row.risk and row.level in ("raised", "high")
     )
-    untested = tuple(f"Not tested: {text}" for text in (*results.verdict.not_tested, *NEVER_TESTED))
+    untested = tuple(f"Not tested: {text}" for text in not_tested(results, most=None))
     people = (results.people.sentence,) if results.people.sentence else ()
     return Chapter(
         "Residual risk",
@@ -155,7 +161,7 @@ def _sign_off(results: Results, created: str) -> Chapter:
         table=Table(
             ("", "name", "date and signature"),
             (
-                ("Assessed by", FILL_IN, FILL_IN),
+                ("Assessed by", str(results.settings.get("assessor") or FILL_IN), FILL_IN),
                 ("Data protection officer", FILL_IN, FILL_IN),
                 ("Decision", FILL_IN, FILL_IN),
                 ("To be assessed again before", FILL_IN, FILL_IN),

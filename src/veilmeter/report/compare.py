@@ -211,7 +211,7 @@ def _annex(systems: Sequence[ComparedSystem]) -> tuple[Chapter, ...]:
     signers = (
         "Assessed by",
         "Data protection officer",
-        "ComparedSystem chosen, and why",
+        "System chosen, and why",
         "To be assessed again before",
     )
     return (

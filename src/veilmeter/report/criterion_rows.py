@@ -11,7 +11,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.metrics.registry import measure
 from veilmeter.report.rows import where
 from veilmeter.report.texts import CRITERIA, DISTINCTNESS, LEVELS
-from veilmeter.results.criteria import guess
+from veilmeter.results.criteria import D_ECE_MAX, guess
 from veilmeter.results.model import Criterion, Results
 
 
@@ -102,27 +102,53 @@ def _plain_sentence(results: Results, criterion: Criterion, point: Estimate) -> 
         return f"Of 100 recordings, {span} are linked to the right person{among}{within}; guessing links {guessing}."
     if criterion.name == "singling_out" and point.name == "singling_out":
         return (
-            f"In {span} of 100 attempts a rule made from a voice fits exactly one person; a rule that knows nobody "
-            f"does so in {percent.null:.0f}."
+            f"In {span} of 100 attempts, a rule made from a voice fits exactly one person; a rule made without "
+            f"knowing anybody does so in {percent.null:.0f}."
+        )
+    if criterion.name == "disclosure" and point.unit == "bit":
+        return _disclosure_sentence(criterion, point)
+    if criterion.name == "inversion" and guessing:
+        return (
+            f"Of 100 anonymized recordings{_of_group(point.at.get('gender'))}, {span} are turned back so far that the "
+            f"most similar original recording is of the same person; by chance it would be {guessing}."
         )
     if criterion.name == "inference" and guessing:
         return _attributes_sentence(results, criterion, span, guessing)
     return criterion.sentence
 
 
+def _of_group(gender: object) -> str:
+    return "" if gender in (None, "", "all") else f" of people with gender {gender}"
+
+
+def _disclosure_sentence(criterion: Criterion, point: Estimate) -> str:
+    """Bits as parts of all that a comparison could tell."""
+    low, high = point.interval or (point.value, point.value)
+    value, low, high = (min(100.0, max(0.0, 100 * bits / D_ECE_MAX)) for bits in (point.value, low, high))
+    within = "".join(f" of people with {attribute} {group}" for attribute, group in criterion.group.items())
+    sentence = (
+        f"Comparing two recordings{within} tells on average {value:.0f} [{low:.0f}, {high:.0f}] of 100 parts of what "
+        "there is to know about whether one person made both"
+    )
+    noise = "" if point.null is None else f"; scores that mean nothing would tell {100 * point.null / D_ECE_MAX:.0f}"
+    return f"{sentence}{noise}."
+
+
 def _attributes_sentence(results: Results, criterion: Criterion, span: str, guessing: str) -> str:
     attribute = str(criterion.estimate.at.get("attribute", "the attribute"))
-    sentence = f"The attribute {attribute} is guessed right for {span} of 100 recordings; guessing gives {guessing}."
+    named = f"{attribute[:1].upper()}{attribute[1:]}"
+    sentence = f"{named} is inferred correctly for {span} of 100 recordings; guessing gives {guessing}."
     part = results.parts.get("inference")
     if part is None:
         return sentence
     before = [p for p in part.reference.points("inference") if p.at.get("attribute") == attribute]
     if before:
-        sentence += f" On original speech it is {before[0].value:.0f}."
+        sentence += f" From original speech: {before[0].value:.0f}."
     for point in part.estimates.points("inference"):
         if point.at.get("attribute") != attribute:
             chance = "" if point.null is None else f" (guessing {point.null:.0f})"
-            sentence += f" For {point.at.get('attribute')} it is {point.value:.0f} of 100{chance}."
+            other = str(point.at.get("attribute"))
+            sentence += f" {other[:1].upper()}{other[1:]}: {point.value:.0f}{chance}."
     return sentence
 
 

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from veilmeter.attacks.knowledge import plain_words
-from veilmeter.core.estimate import Estimate, format_number
+from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.report.advice import Advice, advice
 from veilmeter.report.criterion_rows import Bar, CriterionRow, about_attacker, bar_of, criterion_row, in_percent
+from veilmeter.report.masthead import facts
+from veilmeter.report.plain_language import not_tested, use
 from veilmeter.report.release import Curve, Release, release_of
-from veilmeter.report.rows import added, recordings, section_of, where
-from veilmeter.report.texts import CHECKS, NEVER_TESTED, OPINION, USE
+from veilmeter.report.rows import recordings, where
+from veilmeter.report.texts import CHECKS, OPINION
 from veilmeter.results.levels import ORDER as LEVEL_ORDER
 from veilmeter.results.model import YARDSTICK, Check, Criterion, Results
-from veilmeter.results.trust import meaning
+from veilmeter.results.trust import meaning, open_questions
 from veilmeter.results.verdict import OPENINGS
 
 MOST_ADVICE = 5
-MOST_UNTESTED = 4
-_OPTION = re.compile(r"\s*\(--[^)]*\)")  # of the command, which the first page does not speak of
+MOST_ATTACKERS = 4
+MOST_DOUBTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class WhoRow:
 
     who: str
     attacker: str
-    effort: str
+    time: str
     of_hundred: str
     interval: str
     worst: bool
@@ -84,6 +83,7 @@ class Decision:
     who_caption: str
     trustworthy: bool
     reliance: str
+    doubts: tuple[str, ...]
     checks: tuple[CheckRow, ...]
     not_tested: tuple[str, ...]
     use: tuple[str, ...]
@@ -106,23 +106,25 @@ def decide(
     release = release_of(results, people=people, candidates=candidates)
     linking = None if release is None else everybody(results, release)
     headline, sentence, detail = _sentences(results, release)
+    who = _who(results, linking)
     return Decision(
         title=results.title,
-        facts=_facts(results, created),
+        facts=facts(results, created),
         level=results.verdict.level,
         headline=headline,
         sentence=sentence,
         detail=detail,
         dots=() if linking is None else _dots(linking),
-        dots_caption="" if linking is None else f"Each dot is one of 100 attempts{_setting(linking)}.",
+        dots_caption="" if linking is None else _dots_caption(linking),
         criteria=tuple(criterion_row(results, name) for name in _shown_first(results)),
-        who=_who(results, linking),
-        who_caption="" if linking is None else f"People found in 100 attempts{_setting(linking)}.",
+        who=who[:MOST_ATTACKERS],
+        who_caption="" if linking is None else _who_caption(linking, len(who)),
         trustworthy=results.verdict.trustworthy,
         reliance=reliance(results),
+        doubts=_doubts(results),
         checks=check_rows(results),
-        not_tested=_untested(results),
-        use=_use(results),
+        not_tested=not_tested(results),
+        use=use(results),
         release=release,
         release_text="" if release is None else _release_text(release),
         release_basis="" if release is None else basis_words(release.curve)[release.share.basis],
@@ -132,31 +134,6 @@ def decide(
 
 
 # --- what was assessed, and what it means for people
-
-
-def _facts(results: Results, created: str) -> tuple[str, ...]:
-    entry = results.inputs.get("anonymized") or results.inputs.get("original")
-    facts = []
-    if entry is not None:
-        facts.append(f"{entry.speakers:,} people, {entry.utterances:,} recordings")
-        if entry.hours:
-            facts[0] += f", {duration(entry.hours)}"
-    facts.append(f"{results.protocol.trial_speakers:,} people assessed" + (f" on {created}" if created else ""))
-    if results.extractor:
-        facts.append(f"heard by {results.extractor.get('name', 'a recognizer')}")
-    facts.append(f"veilmeter {results.version}")
-    return tuple(facts)
-
-
-def duration(hours: float) -> str:
-    """
-    >>> duration(0.1874), duration(3.26), duration(0.01)
-    ('11 minutes', '3.3 hours', '1 minute')
-    """
-    minutes = max(1, round(60 * hours))
-    if minutes < 90:
-        return f"{minutes} minute{'' if minutes == 1 else 's'}"
-    return f"{hours:.2g} hours" if hours < 100 else f"{hours:,.0f} hours"
 
 
 def _sentences(results: Results, release: Release | None) -> tuple[str, str, str]:
@@ -175,8 +152,10 @@ def _sentences(results: Results, release: Release | None) -> tuple[str, str, str
         detail += f" Without anonymization {100 * original.value:.0f} of 100 recordings are linked."
     if worst.estimate.at != release.curve.measured[-1].at or worst.group:
         detail += f" Worst case: {criterion_row(results, 'linking').sentence}"
-    serious = [c for c in _others(results) if _height(c) > _height(worst)]
-    return headline, sentence, " ".join([detail, *(c.sentence for c in serious[:1])])
+    serious = [c.sentence for c in _others(results) if _height(c) > _height(worst)]
+    # A reassurance says in the same breath what it does not rest on.
+    open_points = open_questions(results) if verdict.level == "low" else []
+    return headline, sentence, " ".join([detail, *serious[:1], *open_points])
 
 
 def _release_text(release: Release) -> str:
@@ -209,18 +188,18 @@ def basis_words(curve: Curve) -> dict[str, str]:
 
 def _dots(linking: Criterion) -> tuple[Dots, ...]:
     point = linking.estimate
-    dots = [_dots_of("This release", point, "linked")]
+    dots = [_dots_of("This release", point)]
     if linking.original is not None:
-        dots.append(_dots_of("No anonymization", linking.original, "linked"))
+        dots.append(_dots_of("Not anonymized", linking.original))
     if point.null is not None:
         share = 100 * point.null
         dots.append(Dots("Guessing", share, share, share, f"about {share:.2g} of 100"))
     return tuple(dots)
 
 
-def _dots_of(title: str, point: Estimate, verb: str) -> Dots:
+def _dots_of(title: str, point: Estimate) -> Dots:
     low, high = point.interval or (point.value, point.value)
-    text = f"{100 * point.value:.0f} of 100 {verb} [{100 * low:.0f} to {100 * high:.0f}]"
+    text = f"{100 * point.value:.0f} of 100 [{100 * low:.0f} to {100 * high:.0f}]"
     return Dots(title, 100 * point.value, 100 * low, 100 * high, text)
 
 
@@ -244,12 +223,22 @@ def everybody(results: Results, release: Release) -> Criterion:
     )
 
 
+def _dots_caption(linking: Criterion) -> str:
+    return f"Each dot is one of 100 attempts{_setting(linking)}. Pale and dashed dots lie within the 95 % interval."
+
+
+def _who_caption(linking: Criterion, attackers: int) -> str:
+    more = attackers - MOST_ATTACKERS
+    rest = f"; {more} more in the annex" if more > 0 else ""
+    return f"In 100 attempts{_setting(linking)}{rest}."
+
+
 def _setting(linking: Criterion) -> str:
     """What every attempt is like, in plain words."""
     at = linking.estimate.at
     words = f": {recordings(int(at.get('length', 1)))}"
     if "speakers" in at:
-        words += f", {int(at['speakers']):,} people to choose from"
+        words += f", {int(at['speakers']):,} candidates"
     return words + "".join(f", {attribute} {value}" for attribute, value in linking.group.items())
 
 
@@ -283,7 +272,7 @@ def _who(results: Results, linking: Criterion | None) -> tuple[WhoRow, ...]:
         row = WhoRow(
             who=words.who,
             attacker=name,
-            effort="; ".join(text for text in (words.skill, words.time) if text),
+            time=words.time,
             of_hundred=f"{percent.value:.0f} of 100",
             interval="" if percent.interval is None else f"{percent.interval[0]:.0f} to {percent.interval[1]:.0f}",
             worst=name == linking.attacker,
@@ -315,6 +304,15 @@ def reliance(results: Results) -> str:
     return f"{text} That is no word on whether the release is safe, and it holds only for the attackers that were run."
 
 
+def _doubts(results: Results) -> tuple[str, ...]:
+    """What the failed checks say, and which way that misleads."""
+    failed = [check for check in results.checks if check.failed]
+    sentences = [f"{check.sentence} {meaning(check)}".strip() for check in failed] or list(results.verdict.distrust)
+    more = len(sentences) - MOST_DOUBTS
+    rest = [f"{more} more, listed in the technical part."] if more > 0 else []
+    return (*sentences[:MOST_DOUBTS], *rest)
+
+
 def check_rows(results: Results) -> tuple[CheckRow, ...]:
     """Failed ones first, then those that could not be made, then those that passed; not those that can't apply."""
     rows = [_check_row(check) for check in results.checks if check.passed is not None or check.applies]
@@ -330,50 +328,25 @@ def _check_row(check: Check) -> CheckRow:
     return CheckRow(title[0].upper() + title[1:], CHECKS.get(check.name, ""), state, check.sentence, doubt)
 
 
-def _untested(results: Results) -> tuple[str, ...]:
-    listed = results.verdict.not_tested
-    if len(listed) > MOST_UNTESTED:
-        listed = (*listed[:MOST_UNTESTED], f"{len(listed) - MOST_UNTESTED} more, listed in the technical part")
-    return tuple(_OPTION.sub("", text) for text in (*listed, *NEVER_TESTED))
-
-
-def _use(results: Results) -> tuple[str, ...]:
-    """What is left of words, quality and melody; nothing where that was not measured."""
-    part = results.parts.get("utility")
-    if part is None:
-        return ()
-    sentences = []
-    for name in part.estimates.names:
-        point = part.estimates.single(name)
-        if point is None or (name not in USE and section_of(name) == "utility" and not added(name)):
-            continue
-        before = part.reference.single(name)
-        was = "" if before is None else f"; original {format_number(before.value, before.unit)}"
-        figure = f"{format_number(point.value, point.unit)} {point.format_interval()}".rstrip()
-        words = USE[name].format(figure=figure) if name in USE else f"{point.label}: {figure}"
-        sentences.append(f"{words}{was}.")
-    return tuple(sentences)
-
-
 # --- a limit that somebody chose
 
 
-def limit_sentence(results: Results, limit: float | None) -> str:
-    """The user's limit against the worst case of linking. Only one that the settings have was chosen beforehand."""
-    linking = results.criteria.get("linking")
-    if limit is None:
+def limit_sentence(results: Results, named: float | None) -> str:
+    """A limit against the worst case of linking: the one that stood in the settings before the run was chosen
+    beforehand; one that was `named` for the report may have been chosen in view of the results."""
+    chosen = results.settings.get("threshold")
+    limit = chosen if named is None else named
+    if not isinstance(limit, int | float):
         return ""
+    linking = results.criteria.get("linking")
     if linking is None:
-        return f"The limit of {limit:g} was given, but Linkability was not measured."
-    chosen = _limits(results.settings)
-    when = "that was chosen before this assessment" if limit in chosen else "that was named for this report"
+        return f"The limit of {100 * limit:g} of 100 was given, but linking was not measured."
+    when = "that was chosen before this assessment" if limit == chosen else "that was named for this report"
     point, percent = linking.estimate, in_percent(linking.estimate)
     verb = "lies above" if point.value > limit else "may lie above" if point.worst > limit else "lies below"
+    low, high = percent.interval or (percent.value, percent.value)
+    who = plain_words(linking.attacker, about_attacker(results, linking.attacker)).who
     return (
-        f"Against the limit of {limit:g} ({100 * limit:g} %) {when}, the worst measured Linkability, "
-        f"{percent.format_value()} {percent.format_interval()} ({linking.attacker}{where(point)}), {verb} it."
+        f"The limit of {100 * limit:g} in 100 {when}: the worst case, {percent.value:.0f} [{low:.0f} to {high:.0f}] of "
+        f"100 recordings linked by {who}{where(point)}, {verb} it."
     )
-
-
-def _limits(settings: Mapping[str, Any]) -> set[float]:
-    return {settings[name] for name in ("limit", "threshold") if isinstance(settings.get(name), int | float)}

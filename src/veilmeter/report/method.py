@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from veilmeter.report.decision import duration
+from veilmeter.report.masthead import duration
 from veilmeter.results.model import Results
 
 _ROLES = {

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from veilmeter.anonymizers.base import ANONYMIZERS
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.metrics.registry import MEASURES
@@ -25,7 +26,7 @@ _COMMON_VALUES = {"", "f", "m", "female", "male", "all", "yes", "no"}
 # Settings whose words are veilmeter's own. Others may name a place or a person.
 _PLAIN_SETTINGS = {
     "measures", "lengths", "speakers", "population", "backend", "adaptation", "adapted_backend", "layout", "by",
-    "attributes", "title", "notice", "language",
+    "attributes", "title", "notice", "language", "system_name", "assessor",
 }  # fmt: skip
 # What figures and tables need of a part's details.
 _PLAIN_DETAILS = {
@@ -149,7 +150,22 @@ def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _input(entry: Input) -> Input:
-    return replace(entry, path="", variant=None, details=_figures(entry.details))
+    return replace(entry, path="", variant=None, details={**_figures(entry.details), **_anonymizer(entry.details)})
+
+
+def _anonymizer(details: Mapping[str, Any]) -> dict[str, Any]:
+    """A system that veilmeter knows, with its version and the parameters that are figures; others may be paths or
+    command lines, and are named by --system-name."""
+    name = details.get("anonymizer")
+    if name not in ANONYMIZERS or name == "command":
+        return {}
+    parameters = details.get("anonymizer_parameters")
+    given = _figures(parameters) if isinstance(parameters, Mapping) else {}
+    return {
+        "anonymizer": name,
+        "anonymizer_version": str(details.get("anonymizer_version", "")),
+        "anonymizer_parameters": given,
+    }
 
 
 def _figures(details: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ class SectionWords:
 CRITERIA = {
     "linking": "Linking recordings to a person",
     "singling_out": "Singling somebody out",
-    "inference": "Inferring the attribute {attribute}",
+    "inference": "Inferring {attribute}",
     "disclosure": "Information disclosed",
     "inversion": "Undoing the anonymization",
     "distinctiveness": "Voices kept apart",
@@ -42,16 +42,16 @@ CHECKS = {
     trust.OWN_RUNS: "The attackers could run your anonymizer themselves.",
 }
 
-# Use in plain words, for the first page; the technical part has every measure.
+# Use in plain words with the digits after the point, for the first page; the technical part has every measure.
 USE = {
-    "wer": "Of 100 words, a speech recognizer gets {figure} wrong",
-    "mos": "Quality {figure} of 5",
-    "pitch_correlation": "Melody kept to {figure} of 1",
+    "wer": ("Of 100 words, a speech recognizer gets {figure} wrong", 0),
+    "mos": ("Predicted sound quality, from 1 to 5: {figure}", 1),
+    "pitch_correlation": ("Melody kept, where 1 is all of it: {figure}", 2),
 }
 
 NEVER_TESTED = (
     "What is said: names, places, habits of speech and background sounds can identify people too.",
-    "Attackers other than those listed, and what recognizers of the future will be able to do.",
+    "Attackers other than those listed, and what future recognizers will be able to do.",
 )
 
 ATTACKS = {

@@ -27,7 +27,10 @@ SINGLE = ("eer", "d_ece", "l_w", "min_cllr")
 CURVES = ("linkability", "residual_risk")
 OF_PARTS = {"similarity": ("deid", "g_vd"), "inversion": ("top1",)}
 # Where a run lies and what it is called does not change what was measured.
-_NOT_COMPARED = ("original", "anonymized", "anonymized_again", "title", "notice", "root", "offline", "strict")
+_NOT_COMPARED = (
+    "original", "anonymized", "anonymized_again", "title", "system_name", "assessor", "notice", "root", "offline",
+    "strict",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
