@@ -35,6 +35,7 @@ from veilmeter.results.model import AttackerResult, LinkedPerson
 
 MOST_SCORES = 20_000_000  # in one table; beyond, trial utterances are drawn by speaker
 CURVE = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
+POPULATIONS = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)  # unless others are asked for; more of them cost nothing
 DET_POINTS = 300
 
 
@@ -298,7 +299,7 @@ def estimates_of(matrices: Mapping[int, Matrix], asked: Asked, *, whole: bool = 
         for link in links.values():
             for name, points in rank_estimates(link, intervals=asked.intervals, seed=asked.seed).items():
                 measured[name] = [*_points(measured.get(name, [])), *_points(points)]
-    if whole and asked.wants("population") and (asked.population or asked.candidates):
+    if whole and asked.wants("population"):
         beyond: list[Estimate] = []
         for link in links.values():
             points, remarks = extrapolated(link, asked)
@@ -326,7 +327,9 @@ def _one_minus_eer(matrix: Matrix, asked: Asked, measured: Mapping[str, Any]) ->
 def extrapolated(link: Linkability, asked: Asked) -> tuple[list[Estimate], list[str]]:
     """Linkability in the populations asked for, and what can't be said: of populations that are not larger than those
     enrolled, and of all where too few people are enrolled for the back-test."""
-    wanted = sorted({*asked.population, *((asked.candidates,) if asked.candidates else ())})
+    was_asked = bool(asked.population or asked.candidates)
+    usual = [people for people in POPULATIONS if people > link.largest]
+    wanted = sorted({*(asked.population or usual), *((asked.candidates,) if asked.candidates else ())})
     beyond = tuple(people for people in wanted if people >= link.largest)
     remarks = [
         f"{people:,} people are fewer than the {link.largest:,} enrolled: Linkability among them is measured "
@@ -339,13 +342,13 @@ def extrapolated(link: Linkability, asked: Asked) -> tuple[list[Estimate], list[
     try:
         points = population_linkability(link, beyond, intervals=asked.intervals, seed=asked.seed)
     except InputError as error:
-        return [], [*remarks, f"Linkability is not extrapolated: {error}"]
+        return [], [*remarks, f"Linkability is not extrapolated: {error}"] if was_asked else remarks
     unseen = (
         f"Linkability in a population: unprotected people who make up less than "
         f"{100 * points[0].extra['unseen_share']:.2g} % of it may be missing among the {points[0].n['speakers']:,} who "
         "were measured: only the interval allows for them"
     )
-    return points, [*remarks, unseen]
+    return points, [*remarks, unseen] if was_asked else remarks
 
 
 def profile_of(scores: Scores) -> dict[str, list[float]]:

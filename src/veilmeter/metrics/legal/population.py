@@ -111,6 +111,7 @@ class _Model:
     def __init__(self, sample: ScoreSample) -> None:
         self.sample = sample
         self.there = ~np.isnan(sample.impostors)
+        self.counted = self.there.astype(np.float64)  # a product with truth values would convert them every time
         self.scores = np.where(self.there, sample.impostors, 0).astype(np.float64)
         self.squares = self.scores**2
         self.right = sample.right.astype(np.float64)
@@ -130,7 +131,7 @@ class _Model:
 
     def _normalization(self, row: Floats, column: Floats) -> tuple[Floats, float]:
         """The mean impostor score of each trial, and the pooled standard deviation."""
-        weight = self.there @ column
+        weight = self.counted @ column
         mean = self.scores @ column / np.maximum(weight, 1e-12)
         spread = self.squares @ column / np.maximum(weight, 1e-12) - mean**2
         pooled = float((row * weight) @ spread) / float(row @ weight)
