@@ -18,7 +18,10 @@ from veilmeter.report.criterion_rows import criterion_row
 from veilmeter.report.decision import Dots, decide, limit_sentence, reliance
 from veilmeter.report.masthead import anonymizer_words, facts
 from veilmeter.report.method import parameters
+from veilmeter.report.public import public_results
+from veilmeter.report.public_names import Names
 from veilmeter.report.release import curves_of, release_of
+from veilmeter.report.use_notes import use_notes
 from veilmeter.results import trust
 from veilmeter.results.model import Check, Criterion, Input, Part, Results
 from veilmeter.results.run_folder import read_results
@@ -217,16 +220,14 @@ def test_the_masthead_names_the_anonymizer_and_who_assessed_it() -> None:
 
 def test_what_was_not_tested_is_said_in_plain_words() -> None:
     reasons = ["semi-informed attacker: no speech anonymized by a similar system was given (--train-similar)"]
-    reasons += [f"thing {number}: not asked for" for number in range(4)]
+    reasons += [f"thing {number}: not asked for" for number in range(3)]
     results = replace(sample(), verdict=replace(sample().verdict, not_tested=tuple(reasons)))
-    first, second, third, more, *never = decide(results).not_tested
+    first, second, more, *never = decide(results).not_tested
     assert first == (
         "Someone who has a similar anonymizer and trains a recognizer on its output (semi-informed): "
         "no speech anonymized by a similar system was given."
     )
-    assert (second, third, more) == (
-        "Thing 0: not asked for.", "Thing 1: not asked for.", "2 more, listed in the technical part."
-    )  # fmt: skip
+    assert (second, more) == ("Thing 0: not asked for.", "2 more, listed in the annex.")
     assert len(never) == 2
 
 
@@ -237,3 +238,20 @@ def test_a_reassurance_says_what_it_does_not_rest_on() -> None:
     calm = replace(results, criteria={"linking": linking}, verdict=replace(results.verdict, level="low"))
     assert unmade.sentence in decide(calm).detail
     assert unmade.sentence not in decide(replace(calm, verdict=replace(calm.verdict, level="high"))).detail
+
+
+def test_words_that_get_lost_are_named_only_where_ids_are() -> None:
+    details = {
+        "recordings": 30, "available": 240, "rated": 10, "deleted_words": 4, "inserted_words": 34,
+        "substitutions": [{"said": "Wilma", "heard": "will", "times": 3}],
+        "people": [{"speaker": "a", "wer": 20.0, "wer_original": 5.0, "recordings": 1},
+                   {"speaker": "b", "wer": 80.0, "wer_original": 6.0, "recordings": 2}],
+    }  # fmt: skip
+    results = replace(sample(), parts={"utility": Part(name="utility", details=details)})
+    hidden = " ".join(use_notes(public_results(results, Names({"a": "P1", "b": "P2"}, {}))))
+    assert "30 of 240 recordings" in hidden
+    assert "P2 80 (original 6; 2 recordings), P1 20" in hidden
+    assert "4 words were not heard" in hidden
+    assert "Wilma" not in hidden
+    assert "“Wilma” as “will” (3 times)" in " ".join(use_notes(public_results(results, Names({}, {}, with_ids=True))))
+    assert use_notes(sample()) == ()

@@ -170,7 +170,7 @@ def further_attackers(results: Results) -> Iterator[Advice]:
     if missing:
         count = "the attacker that was" if len(missing) == 1 else f"the {len(missing)} attackers that were"
         listed = "; ".join(f"{plain_words(name, known_attackers()[name].about).who} ({name})" for name in missing[:2])
-        yield Advice("trust", f"Add {count} not run: {listed}{'; …' if len(missing) > 2 else ''}.")
+        yield Advice("trust", f"Add {count} not run: {listed}{'; and others' if len(missing) > 2 else ''}.")
 
 
 def not_usable(results: Results) -> Iterator[Advice]:

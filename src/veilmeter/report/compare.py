@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,8 +12,9 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import write_text
 from veilmeter.report.annex import FILL_IN, Chapter, Table
 from veilmeter.report.criterion_rows import CriterionRow, criterion_row
-from veilmeter.report.decision import Decision, Dots, decide
+from veilmeter.report.decision import Decision, Dots, decide, everybody
 from veilmeter.report.html import Options, page, render
+from veilmeter.report.plain_language import untested
 from veilmeter.report.pseudonyms import run_key
 from veilmeter.report.public import public
 from veilmeter.report.release import release_of
@@ -70,9 +72,8 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
         bundled={str(number): system.bundled for number, system in enumerate(systems) if system.bundled},
         lead=lead(systems),
         recommendation=recommendation(systems, comparison),
-        warnings=[
-            text for text in comparison.warnings if not text.endswith("is not trustworthy")
-        ],  # the cards say that
+        warnings=[text for text in comparison.warnings if not _is_technical(text)],
+        settings=_settings(systems, comparison),
         criteria=_criteria(systems),
         figures=figures,
         differences=[
@@ -93,16 +94,46 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
     )
 
 
+def _is_technical(warning: str) -> bool:
+    """Settings and methods are for the technical part; the cards say which runs can't be relied on."""
+    return warning.startswith("the setting ") or "compares differently" in warning or warning.endswith("trustworthy")
+
+
+def _settings(systems: Sequence[ComparedSystem], comparison: Comparison) -> list[tuple[str, list[str]]]:
+    """Settings that differ, with their values as they may be shown, and how attackers compared."""
+    rows = [
+        (key.replace("_", " "), [_shown(system.results.settings.get(key)) for system in systems])
+        for key in comparison.settings
+    ]
+    for name in systems[0].results.attacks:
+        backends = [
+            system.results.attackers[name].backend if name in system.results.attackers else "" for system in systems
+        ]
+        if len(set(backends)) > 1:
+            rows.append((f"method of the {name} attacker", backends))
+    return rows
+
+
+def _shown(value: object) -> str:
+    listed = value if isinstance(value, list | tuple) else () if value is None else (value,)
+    return ", ".join(map(str, listed)) or "–"
+
+
 def _system(run: ComparedRun, folder: Path, bundle: bool) -> ComparedSystem:
     original = reported(run.folder)
     shown, _ = public(original, run_key(run.folder))
-    shown = replace(shown, results=replace(shown.results, title=run.name))
+    shown = replace(shown, results=replace(shown.results, title=_name(run)))
     report = run.folder / "report.html"
     link = os.path.relpath(report, folder) if report.is_file() and not bundle else ""
     bundled = render(shown, Options(), alone=False) if bundle else ""
     return ComparedSystem(
-        run.name, shown, decide(shown.results, created=shown.created), tuple(doubts(shown.results)), link, bundled
+        _name(run), shown, decide(shown.results, created=shown.created), tuple(doubts(shown.results)), link, bundled
     )
+
+
+def _name(run: ComparedRun) -> str:
+    """Where a run lies is nobody's business."""
+    return re.split(r"[/\\\\]", run.name)[-1]
 
 
 def lead(systems: Sequence[ComparedSystem]) -> str:
@@ -173,6 +204,9 @@ def _criteria(systems: Sequence[ComparedSystem]) -> list[tuple[str, list[Criteri
 
 
 def _rows(results: Results) -> list[CriterionRow]:
+    release = release_of(results)
+    if release is not None and "linking" in results.criteria:  # among everybody: groups differ between systems
+        results = replace(results, criteria={**results.criteria, "linking": everybody(results, release)})
     rows = [criterion_row(results, name) for name in results.criteria if name != "inference"]
     inference = results.criteria.get("inference")
     if inference is None:
@@ -187,21 +221,18 @@ def _rows(results: Results) -> list[CriterionRow]:
 
 def _not_tested(systems: Sequence[ComparedSystem]) -> list[str]:
     texts = dict.fromkeys(text for system in systems for text in system.results.verdict.not_tested)
-    untested = []
+    listed = []
     for text in texts:
         names = [system.name for system in systems if text in system.results.verdict.not_tested]
-        untested.append(text if len(names) == len(systems) else f"{text} (of {', '.join(names)})")
-    return [*untested, *NEVER_TESTED]
+        listed.append(untested(text) if len(names) == len(systems) else f"{untested(text)} ({', '.join(names)})")
+    return [*listed, *NEVER_TESTED]
 
 
 def _annex(systems: Sequence[ComparedSystem]) -> tuple[Chapter, ...]:
     rows = tuple(
         (
             title,
-            *(
-                "–" if cell is None else f"{cell.level_text}: {cell.figure} {cell.interval}".strip(": ")
-                for cell in cells
-            ),
+            *("–" if cell is None else f"{cell.level_text}: {cell.of_hundred}".strip(": ") for cell in cells),
         )
         for title, cells in _criteria(systems)
     )

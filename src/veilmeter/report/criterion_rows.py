@@ -41,6 +41,7 @@ class CriterionRow:
     who: str
     attacker: str
     measure: str
+    of_hundred: str  # for readers who do not know the units; empty where the level alone says it
 
 
 def about_attacker(results: Results, attacker: str) -> str:
@@ -69,10 +70,35 @@ def criterion_row(results: Results, name: str) -> CriterionRow:
         guessing="" if apart else percent.format_null(),  # nobody guesses there
         bar=bar_of(point),
         sentence=_plain_sentence(results, criterion, point),
-        who=words.who if known else criterion.attacker,
+        who=words.who if known else _LEARNER if name == "inference" else criterion.attacker,
         attacker=criterion.attacker if known else "",
         measure=point.label + where(point) + _group(criterion),
+        of_hundred="" if apart else _of_hundred(point),
     )
+
+
+_LEARNER = "someone who learns it from other people's anonymized speech"
+
+
+def _of_hundred(point: Estimate) -> str:
+    """`93 [87 to 97] of 100, guessing 53`."""
+    percent = _parts_of_all(point) if point.unit == "bit" else in_percent(point)
+    if percent.unit != "percent":
+        return f"{percent.format_value()} {percent.format_interval()}".strip()
+    interval = "" if percent.interval is None else " [{:.0f} to {:.0f}]".format(*percent.interval)
+    guessing = "" if percent.null is None else f", guessing {guess(percent.null / 100)}"
+    return f"{percent.value:.0f}{interval} of 100{guessing}"
+
+
+def _parts_of_all(point: Estimate) -> Estimate:
+    """Bits as percent of all that a comparison could tell."""
+
+    def share(bits: float) -> float:
+        return min(100.0, max(0.0, 100 * bits / D_ECE_MAX))
+
+    interval = None if point.interval is None else (share(point.interval[0]), share(point.interval[1]))
+    null = None if point.null is None else share(point.null)
+    return point.with_(value=share(point.value), interval=interval, null=null, unit="percent")
 
 
 def _group(criterion: Criterion) -> str:
@@ -123,14 +149,14 @@ def _of_group(gender: object) -> str:
 
 def _disclosure_sentence(criterion: Criterion, point: Estimate) -> str:
     """Bits as parts of all that a comparison could tell."""
-    low, high = point.interval or (point.value, point.value)
-    value, low, high = (min(100.0, max(0.0, 100 * bits / D_ECE_MAX)) for bits in (point.value, low, high))
+    parts = _parts_of_all(point)
+    low, high = parts.interval or (parts.value, parts.value)
     within = "".join(f" of people with {attribute} {group}" for attribute, group in criterion.group.items())
     sentence = (
-        f"Comparing two recordings{within} tells on average {value:.0f} [{low:.0f}, {high:.0f}] of 100 parts of what "
-        "there is to know about whether one person made both"
+        f"Comparing two recordings{within} tells on average {parts.value:.0f} [{low:.0f}, {high:.0f}] of 100 parts of "
+        "what there is to know about whether one person made both"
     )
-    noise = "" if point.null is None else f"; scores that mean nothing would tell {100 * point.null / D_ECE_MAX:.0f}"
+    noise = "" if parts.null is None else f"; scores that mean nothing would tell {parts.null:.0f}"
     return f"{sentence}{noise}."
 
 

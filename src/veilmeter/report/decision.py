@@ -345,8 +345,7 @@ def limit_sentence(results: Results, named: float | None) -> str:
     point, percent = linking.estimate, in_percent(linking.estimate)
     verb = "lies above" if point.value > limit else "may lie above" if point.worst > limit else "lies below"
     low, high = percent.interval or (percent.value, percent.value)
-    who = plain_words(linking.attacker, about_attacker(results, linking.attacker)).who
     return (
         f"The limit of {100 * limit:g} in 100 {when}: the worst case, {percent.value:.0f} [{low:.0f} to {high:.0f}] of "
-        f"100 recordings linked by {who}{where(point)}, {verb} it."
+        f"100 recordings linked{where(point)}, {verb} it."
     )

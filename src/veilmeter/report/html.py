@@ -28,6 +28,7 @@ from veilmeter.report.section_figures import section_figures
 from veilmeter.report.sound import Recordings
 from veilmeter.report.source import Matrices, Reported
 from veilmeter.report.texts import BELOW_ZERO, GLOSSARY, NEVER_TESTED, SECTIONS
+from veilmeter.report.use_notes import use_notes
 from veilmeter.results.model import Results
 
 
@@ -76,11 +77,19 @@ def technical_sections(results: Results, matrices: Matrices | None, limit: float
         if figures or rows:
             words = SECTIONS[section]
             criterion = results.criteria.get(section)
-            notes = (BELOW_ZERO,) if reaches_below_zero(results, section) else ()
+            notes = [BELOW_ZERO] if reaches_below_zero(results, section) else []
+            notes += use_notes(results) if section == "utility" else ()
             gist = criterion.sentence if criterion is not None else ""
             sections.append(
                 TechnicalSection(
-                    section, words.title, words.short, words.introduction, gist, tuple(figures), tuple(rows), notes
+                    section,
+                    words.title,
+                    words.short,
+                    words.introduction,
+                    gist,
+                    tuple(figures),
+                    tuple(rows),
+                    tuple(notes),
                 )
             )
     return sections

@@ -10,7 +10,7 @@ from veilmeter.report.rows import added, section_of
 from veilmeter.report.texts import NEVER_TESTED, USE
 from veilmeter.results.model import Results
 
-MOST_UNTESTED = 3
+MOST_UNTESTED = 2
 _OPTION = re.compile(r"\s*\(--[^)]*\)")  # of the command, which the first page does not speak of
 
 
@@ -18,7 +18,7 @@ def not_tested(results: Results, *, most: int | None = MOST_UNTESTED) -> tuple[s
     """What was not tested: attackers in plain words with their names beside, at most so many of this run's."""
     listed = [untested(text) for text in results.verdict.not_tested]
     if most is not None and len(listed) > most:
-        listed = [*listed[:most], f"{len(listed) - most} more, listed in the technical part."]
+        listed = [*listed[:most], f"{len(listed) - most} more, listed in the annex."]
     return (*listed, *NEVER_TESTED)
 
 

@@ -33,7 +33,9 @@ _PLAIN_DETAILS = {
     "similarity": ("form", "pairs", "zoo"),
     "inversion": ("learning_curve", "label_noise"),
     "sessions": ("sessions", "left_out"),
+    "utility": ("people",),
 }
+_WORDS_SPOKEN = {"utility": ("substitutions",)}  # which may name people
 _NAMES_SOMETHING = re.compile(
     r"""["'“‘`/\\]|\w[_@]\w|[A-Za-z]\d|\d[A-Za-z]|\w\.[A-Za-z]\w|\d-\d+-\d|\d{5}"""
     r"|\b(?:[Uu]tterance|[Rr]ecording|[Ss]peaker|[Ff]ile)s? \d"
@@ -47,7 +49,7 @@ def public(run: Reported, key: bytes, *, show_ids: bool = False) -> tuple[Report
     results = run.results
     speakers = _speakers(results, run.matrices)
     given = {speaker: speaker for speaker in speakers} if show_ids else pseudonyms(speakers, key)
-    names = Names({}, {}) if show_ids else Names(given, _rare_values(results))
+    names = Names({}, {}, with_ids=True) if show_ids else Names(given, _rare_values(results))
     matrices = run.matrices and Matrices(tuple(given[s] for s in run.matrices.speakers), run.matrices.quadrants)
     return replace(run, results=public_results(results, names), matrices=matrices, folder=None), given
 
@@ -185,7 +187,8 @@ def _attacker(entry: AttackerResult, names: Names) -> AttackerResult:
 
 
 def _part(part: Part, names: Names) -> Part:
-    kept = {name: part.details[name] for name in _PLAIN_DETAILS.get(part.name, ()) if name in part.details}
+    shown = _PLAIN_DETAILS.get(part.name, ()) + (_WORDS_SPOKEN.get(part.name, ()) if names.with_ids else ())
+    kept = {name: part.details[name] for name in shown if name in part.details}
     return replace(
         part,
         estimates=_estimates(part.estimates, names),

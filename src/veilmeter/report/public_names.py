@@ -21,6 +21,7 @@ class Names:
 
     speakers: Mapping[str, str]
     values: Mapping[str, Mapping[str, str]]
+    with_ids: bool = False  # nothing is hidden but files
 
     def text(self, text: str) -> str:
         """A sentence of the assessment without paths, ids and rare values.

@@ -50,8 +50,8 @@ USE = {
 }
 
 NEVER_TESTED = (
-    "What is said: names, places, habits of speech and background sounds can identify people too.",
-    "Attackers other than those listed, and what future recognizers will be able to do.",
+    "What is said (names, places, habits of speech) and background sounds.",
+    "Other attackers, and the recognizers of the future.",
 )
 
 ATTACKS = {
@@ -113,7 +113,7 @@ SECTIONS = {
         "High figures within a session are then wanted; high figures across sessions, or to the original, are not.",
     ),
     "utility": SectionWords(
-        "Use of the speech",
+        "Is it still usable?",
         "Use",
         "Protection that destroys the speech is easy. These figures say what is left of words, quality and melody.",
     ),
