@@ -25,7 +25,6 @@ def pages(run: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path
     }
 
 
-@pytest.mark.parametrize("browser", ["liberation"], indirect=True)  # fonts make no difference here
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("kind", ["report", "annex", "comparison"])
 def test_axe_finds_nothing_serious(browser: Any, pages: dict[str, Path], kind: str, scheme: str) -> None:
@@ -40,7 +39,6 @@ def test_axe_finds_nothing_serious(browser: Any, pages: dict[str, Path], kind: s
     assert serious == {}
 
 
-@pytest.mark.parametrize("browser", ["liberation"], indirect=True)
 def test_axe_would_find_pale_text(browser: Any, tmp_path: Path) -> None:
     """The test above can fail."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is not installed: make env")

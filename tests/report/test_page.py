@@ -275,11 +275,11 @@ def test_sound_plays_where_it_was_allowed(browser: Any, tmp_path: Path, run: Pat
 
 
 def test_the_decision_is_one_screen_and_one_printed_page(
-    browser: Any, report: Path, request: pytest.FixtureRequest
+    any_browser: Any, report: Path, request: pytest.FixtureRequest
 ) -> None:
     """With fonts of the usual width all of it is seen at once; paper holds it with wide ones too."""
-    wide = request.node.callspec.params["browser"] == "dejavu"
-    with Opened(browser, report, unfold=False, viewport={"width": 1280, "height": 900}) as opened:
+    wide = request.node.callspec.params["any_browser"] == "dejavu"
+    with Opened(any_browser, report, unfold=False, viewport={"width": 1280, "height": 900}) as opened:
         page = opened.page
         box = page.locator("#decision").bounding_box()
         assert box["y"] + box["height"] <= (1150 if wide else 900)
