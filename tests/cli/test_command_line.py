@@ -36,9 +36,12 @@ def test_help_fits_a_page_and_all_of_it_names_every_option(name: str) -> None:
     text = shown(name, "--help")
     assert len(text.splitlines()) <= 60
     command = typer.main.get_command(app).get_command(None, name)  # type: ignore[attr-defined]
-    if hasattr(command, "commands"):
-        return
     everything = shown(name, "--help-all")
+    if hasattr(command, "commands"):
+        assert everything == text
+        assert all("Usage: " in shown(name, below, "--help-all") for below in command.commands)
+        return
+    assert "{" not in text.splitlines()[0]  # arguments are called there as they are below
     options = [word for one in command.params for word in one.opts if word.startswith("--") and word != "--help"]
     assert [word for word in options if not re.search(rf"^  (--[a-z-]+, )*{word}\b", everything, re.MULTILINE)] == []
     hidden = [word for word in options if word not in text]

@@ -176,7 +176,11 @@ def command(
     ] = None,
     weak_attacker: Annotated[
         float | None,
-        typer.Option("--weak-attacker", help="Trust no attacker with a higher EER on original speech (15)."),
+        typer.Option(
+            "--weak-attacker",
+            help="Trust no attacker with a higher EER on original speech (15%).",
+            parser=options.percentage,
+        ),
     ] = None,
     precision: Annotated[
         float | None,

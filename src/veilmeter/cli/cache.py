@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from veilmeter.cli.lists import CommaCommand, CommandGroup
 from veilmeter.core.errors import VeilmeterError
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
-app = typer.Typer(help="Show or clear what veilmeter keeps: models, and embeddings, which are biometric data.")
+app = typer.Typer(
+    cls=CommandGroup, help="Show or clear what veilmeter keeps: models, and embeddings, which are biometric data."
+)
 
 
 def _entries(folder: Path) -> list[tuple[Path, int]]:
@@ -26,7 +29,7 @@ def _entries(folder: Path) -> list[tuple[Path, int]]:
     return entries
 
 
-@app.command()
+@app.command(cls=CommaCommand)
 def show() -> None:
     """Where the cache is and what lies in it."""
     from veilmeter.speech.weights import cache_folder
@@ -57,7 +60,7 @@ def _hold(folder: Path, held: ExitStack) -> None:
             ) from None
 
 
-@app.command()
+@app.command(cls=CommaCommand)
 def clear() -> None:
     """Remove everything from the cache; what is needed again is fetched or computed again."""
     import shutil

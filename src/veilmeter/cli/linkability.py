@@ -29,7 +29,8 @@ def command(
     ] = None,
     length: Annotated[
         list[str] | None,
-        options.several("L", "Utterances in a test conversation; several, or with commas. Default: 1.", CURVE),
+        options.several("L", "Utterances in a test conversation; several, or with commas. Default: 1.", CURVE,
+                        "--length", "--lengths"),
     ] = None,
     conversations: Annotated[
         int | None,

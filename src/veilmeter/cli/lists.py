@@ -7,12 +7,27 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from veilmeter.cli.help import help_text
 from veilmeter.core.errors import InputError
 
 OLD_SPELLINGS = {"--enrol": "--enroll"}  # understood, no longer shown
+
+
+def asks_for_everything(args: Sequence[str]) -> bool:
+    """Whether the whole help is asked for, and not behind `--`, where words are no options."""
+    return "--help-all" in (args[: args.index("--")] if "--" in args else args)
+
+
+class CommandGroup(TyperGroup):
+    """A command with commands of its own, such as `cache clear`: all of its help is one page."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args[:1] == ["--help-all"]:
+            print(self.get_help(ctx))
+            ctx.exit()
+        return super().parse_args(ctx, args)
 
 
 class CommaCommand(TyperCommand):
@@ -21,7 +36,7 @@ class CommaCommand(TyperCommand):
     common: tuple[str, ...] = ()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if "--help-all" in args[: args.index("--")] if "--" in args else "--help-all" in args:
+        if asks_for_everything(args):
             print(help_text(ctx, self, everything=True))
             ctx.exit()
         return super().parse_args(ctx, separated(self._respelled(args), self._repeatable()))

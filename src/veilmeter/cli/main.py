@@ -10,12 +10,11 @@ import sys
 from typing import Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
 
 from veilmeter._version import __version__
 from veilmeter.cli.exit_codes import Exit
 from veilmeter.cli.help import group_text
-from veilmeter.cli.lists import CommaCommand
+from veilmeter.cli.lists import CommaCommand, CommandGroup
 from veilmeter.cli.streams import output_is_closed, prepare_streams
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.extras import explained
@@ -34,7 +33,7 @@ SECTIONS = (
 COMMANDS = tuple(name for _, names in SECTIONS for name in names)
 
 
-class Commands(TyperGroup):
+class Commands(CommandGroup):
     """Loads a subcommand's module only when it is asked for."""
 
     def list_commands(self, ctx: Any) -> list[str]:

@@ -179,9 +179,9 @@ def vectors(text: str, panel: str | None = None, *, name: str | None = None) -> 
     )
 
 
-def several(metavar: str, text: str, panel: str) -> Any:
+def several(metavar: str, text: str, panel: str, *names: str) -> Any:
     """An option that is given several times, or with several values."""
-    return typer.Option(metavar=metavar, help=text, show_default=False, rich_help_panel=panel)
+    return typer.Option(*names, metavar=metavar, help=text, show_default=False, rich_help_panel=panel)
 
 
 Enroll = Annotated[
@@ -202,6 +202,18 @@ Beside = Annotated[
 
 
 # --- fractions
+
+
+def percentage(text: str) -> float:
+    """A number of percent, with or without its sign.
+
+    >>> percentage("15%"), percentage("15")
+    (15.0, 15.0)
+    """
+    try:
+        return float(text.strip().removesuffix("%"))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no percentage such as 15%") from None
 
 
 def fraction(text: str) -> float:
