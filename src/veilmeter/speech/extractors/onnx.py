@@ -63,8 +63,8 @@ class OnnxExtractor:
             signature = "; ".join(f"{entry.name} {entry.type} {entry.shape}" for entry in inputs)
             raise InputError(
                 f"the model takes {signature or 'nothing'}, not one table of features", path=self.path,
-                fix="it needs one float input (batch, frames, mel bins), as WeSpeaker exports it; a model that takes samples "
-                "can be called from a function of yours: --extractor file.py:function",
+                fix="it needs one float input (batch, frames, mel bins), as WeSpeaker exports it; one that takes "
+                "samples can be called by a function of yours: --extractor file.py:function",
             )  # fmt: skip
         bins = shape[2] if isinstance(shape[2], int) else 80
         if not 8 <= bins <= 256:
