@@ -49,15 +49,19 @@ def _attacker(attacker: AttackerResult, joint: JointChance) -> AttackerResult:
 
 
 def _tested(point: Estimate, attacker: AttackerResult, group: Mapping[str, str], joint: JointChance) -> Estimate:
-    """The point as it stands where it was not tested, or where it comes from other scores than those relabeled."""
+    """The point as it stands where it was not tested, or where it comes from other scores than those relabeled.
+
+    Luck is that of the scores behind the figure: of the other attacker's where its method was taken over.
+    """
     if point.name not in ("linkability", "d_ece") or attacker.sources.get(point.name, "vectors") == "scores":
         return point
     attribute, value = next(iter(group.items()), ("", ""))
+    scored = str(attacker.details.get("taken_over_from", attacker.name))
     if point.name == "linkability":
         length, speakers = int(point.at.get("length", 1)), int(point.at["speakers"])
-        figure = FigureKey(attacker.name, "linkability", attribute, value, length, speakers)
+        figure = FigureKey(scored, "linkability", attribute, value, length, speakers)
         return agreeing(point, _shared(joint.p_adjusted[figure])) if figure in joint.p_adjusted else point
-    upright, flipped = (FigureKey(attacker.name, name, attribute, value) for name in ("d_ece", "d_ece_flipped"))
+    upright, flipped = (FigureKey(scored, name, attribute, value) for name in ("d_ece", "d_ece_flipped"))
     if upright not in joint.p_adjusted:
         return point
     luck = joint.luck[upright]
