@@ -31,7 +31,7 @@ from veilmeter.speech.audio import (
 )
 
 FAR_TOO_LOUD = 0.1  # an output that had to be scaled by less gets a remark
-MUCH_LIMITED = 0.01  # as does one of which more was turned down
+MUCH_LIMITED = 0.05  # as does one of which more was turned down
 BLOCK = 1 << 20  # samples at once of what a system gave in one piece
 OTHER_LENGTH = 0.1  # so does one that is longer or shorter by this share
 NOT_ANONYMIZED = "not-anonymized"
