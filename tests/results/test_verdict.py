@@ -12,7 +12,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.results import levels
 from veilmeter.results.criteria import criteria
-from veilmeter.results.model import AttackerResult, Chance, Level, Part, People, Results
+from veilmeter.results.model import AttackerResult, Chance, Level, LinkedPerson, Part, People, Results
 from veilmeter.results.trust import TrustFacts
 from veilmeter.results.verdict import LAWYER, conclude
 
@@ -131,6 +131,32 @@ def test_the_luck_of_the_luckiest_is_said() -> None:
     headline = conclude(results, FINE).verdict.headline
     assert headline.startswith("None of the attackers that were run did better than guessing.")
     assert "the luckiest of all these attackers may reach 12 by chance alone" in headline
+
+
+@pytest.mark.parametrize(("p", "level"), [(0.01, "raised"), (0.2, "unknown"), (0.9, "low")])
+def test_somebody_who_is_always_linked_is_not_luck_for_sure(p: float, level: Level) -> None:
+    """One unprotected person of 40 looks like a guess that came true: that is no reason to call all of them safe."""
+    rows = tuple(
+        LinkedPerson(speaker=f"s{n}", length=1, among=40, conversations=3, linked=float(n == 0)) for n in range(40)
+    )
+    holder = replace(attacker("ignorant", with_p(0.06, 0.4, low=0.02, high=0.1)), people=rows)
+    luck = Chance(draws=499, tests=2, best_link=0.1, exposed=0.1, exposed_p=p)
+    results = conclude(replace(measured(ignorant=holder), chance=luck), FINE)
+    linking = results.criteria["linking"]
+    assert linking.level == level
+    if level == "unknown":
+        assert "1 of 40 is linked more often than not, which so few can't tell from luck: about 160" in linking.sentence
+        assert "can't tell from luck" in results.people.sentence
+        assert "About 160 would be needed" in " ".join(results.verdict.distrust)
+        assert not results.verdict.trustworthy
+
+
+def test_what_is_unknown_says_how_many_people_would_settle_it() -> None:
+    point = with_p(0.05, 0.6, high=0.38).with_(n={"speakers": 20})
+    results = concluded(ignorant=[point])
+    assert results.verdict.level == "unknown"
+    needed = levels.speakers_to_rule_out(point)
+    assert f"20 people are too few to tell guessing from a high risk: about {needed}" in results.verdict.headline
 
 
 def test_a_reassurance_says_what_it_does_not_rest_on() -> None:

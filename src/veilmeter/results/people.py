@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import wilson
 from veilmeter.metrics.legal.chance import MORE_OFTEN_THAN_NOT
-from veilmeter.results.levels import ALPHA
-from veilmeter.results.model import LinkedPerson, People, Person, Results
+from veilmeter.results.levels import ALPHA, HARDLY_LUCK
+from veilmeter.results.model import Chance, LinkedPerson, People, Person, Results
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ def people(results: Results, traits: Traits | None = None) -> People:
     expected = None if chance is None else chance.exposed
     return People(
         persons=listed,
-        sentence=_sentence(listed, expected, stability),
+        sentence=_sentence(listed, chance, stability),
         expected_by_chance=expected,
         stability=stability,
     )
@@ -104,12 +104,14 @@ def _surely_linked(person: Person, looks: int) -> bool:
     return _often_linked(person) and tail * looks < ALPHA
 
 
-def _sentence(persons: Sequence[Person], expected: float | None, stability: float | None) -> str:
+def _sentence(persons: Sequence[Person], chance: Chance | None, stability: float | None) -> str:
     if not persons:
         return "Nobody has a trial, so nothing can be said about single people."
     total = len(persons)
     often = sum(_often_linked(person) for person in persons)
     listed = sum(person.unprotected for person in persons)
+    expected = None if chance is None else chance.exposed
+    suspect = chance is not None and chance.exposed_p is not None and chance.exposed_p < HARDLY_LUCK
     by_chance = "" if expected is None else f"; by chance alone it would be about {_count(expected)}"
     point = persons[0].risk.at
     length = int(point.get("length", 1))
@@ -125,9 +127,10 @@ def _sentence(persons: Sequence[Person], expected: float | None, stability: floa
         )
     else:
         verb = "is" if often == 1 else "are"
+        luck = "so few people can't tell from luck" if suspect else "is no more than luck explains"
         words = (
             f"{often} of {_speakers(total)} {verb} linked more often than not by the attacker that finds them best, "
-            f"{among}, which is no more than luck explains{by_chance}: nobody is listed as unprotected."
+            f"{among}, which {luck}{by_chance}: nobody is listed as unprotected."
         )
     if stability is not None:
         kind = "largely the same" if stability > 0.6 else "partly the same" if stability > 0.3 else "mostly different"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from veilmeter.attacks.knowledge import ATTACKERS
 from veilmeter.core.estimate import Estimate
-from veilmeter.results.criteria import cases
+from veilmeter.results.criteria import SPEAKERS_NEEDED, cases
 from veilmeter.results.levels import (
     ALPHA,
     HIGH_SHARE,
@@ -257,7 +257,7 @@ def enough_speakers(linking: Criterion | None, precision: float) -> Check:
     shown = f"{100 * value:.0f} [{100 * low:.0f}, {100 * high:.0f}] of 100"
     passed = reach <= margin and linking.level != "unknown"
     if linking.level in ("low", "unknown"):
-        needed = speakers_to_rule_out(estimate, precision)
+        needed = int(linking.details.get(SPEAKERS_NEEDED, speakers_to_rule_out(estimate, precision)))
     else:
         needed = speakers_needed(speakers, reach, margin)
     sentence = (
