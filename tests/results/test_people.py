@@ -30,7 +30,7 @@ def test_two_who_are_always_linked_are_said_to_be() -> None:
     )
     assert everybody.unprotected == ("a", "b")
     assert everybody.sentence.startswith("2 of 2 speakers are linked more often than not")
-    unsure = people(results_of({"ignorant": [linked("a", 1.0, among=2), linked("b", 1.0, among=2)]}, chance(0.5, 0.5)))
+    unsure = people(results_of({"ignorant": [linked("a", 1.0, among=2), linked("b", 1.0, among=2)]}, chance(0.5, 0.9)))
     assert unsure.unprotected == ()
     assert unsure.sentence.startswith("2 of 2 speakers are linked more often than not")
     assert "no more than luck explains" in unsure.sentence
@@ -38,7 +38,7 @@ def test_two_who_are_always_linked_are_said_to_be() -> None:
 
 def test_one_trial_each_lists_nobody_by_luck() -> None:
     rows = [linked(f"s{n}", float(n < 3), trials=1) for n in range(40)]
-    lucky = people(results_of({"ignorant": rows}, chance(2.9, 0.6)))
+    lucky = people(results_of({"ignorant": rows}, chance(2.9, 0.9)))
     assert lucky.unprotected == ()
     assert "3 of 40 speakers are linked" in lucky.sentence
     assert "by chance alone it would be about 3" in lucky.sentence
