@@ -21,7 +21,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.metrics.registry import MEASURES
 from veilmeter.report import write_report
-from veilmeter.report.html import Options, render
+from veilmeter.report.html import Options, render, technical_sections
 from veilmeter.report.pseudonyms import run_key
 from veilmeter.report.public import public
 from veilmeter.report.source import Matrices, Reported, read_matrices, reported
@@ -166,6 +166,19 @@ def test_matrices_that_expand_are_refused(tmp_path: Path) -> None:
     assert (tmp_path / "matrices.parquet").stat().st_size < 500_000
     with pytest.raises(InputError, match="far more than the file can hold"):
         read_matrices(tmp_path / "matrices.parquet")
+
+
+def test_every_specification_fits_its_schema(run: Path) -> None:
+    """The page does not check them, which would take most of its time."""
+    import altair as alt
+    from altair.utils.schemapi import validate_jsonschema
+
+    given, schema = reported(run), alt.load_schema()
+    sections = technical_sections(given.results, given.matrices, None)
+    specs = [figure.spec for section in sections for figure in section.figures]
+    assert len(specs) >= 5
+    assert all(validate_jsonschema(spec, schema, raise_error=False) is None for spec in specs)
+    assert validate_jsonschema({**specs[0], "config": {"axis": 7}}, schema, raise_error=False) is not None
 
 
 def grown(run: Path, count: int) -> Reported:

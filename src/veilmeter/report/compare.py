@@ -13,6 +13,7 @@ from veilmeter.core.files import write_text
 from veilmeter.report.annex import FILL_IN, Chapter, Table
 from veilmeter.report.criterion_rows import CriterionRow, criterion_row
 from veilmeter.report.decision import Decision, Dots, decide, everybody
+from veilmeter.report.figures import style
 from veilmeter.report.html import Options, page, render
 from veilmeter.report.plain_language import untested
 from veilmeter.report.pseudonyms import run_key
@@ -56,6 +57,7 @@ def write_comparison(
     return path
 
 
+@style.without_checks()
 def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = False) -> str:
     systems = [_system(run, folder, bundle) for run in comparison.runs]
     figures = system_figures({system.name: system.results for system in systems})

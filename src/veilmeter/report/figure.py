@@ -31,7 +31,7 @@ class Figure:
     @property
     def spec(self) -> dict[str, Any]:
         chart: dict[str, Any] = plain(
-            self.chart if isinstance(self.chart, dict) else style.styled(self.chart).to_dict()
+            self.chart if isinstance(self.chart, dict) else style.styled(self.chart).to_dict(validate=False)
         )
         chart.get("config", {}).pop("background", None)  # the page's own shows through
         return chart

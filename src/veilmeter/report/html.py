@@ -18,6 +18,7 @@ from veilmeter.report.annex import annex
 from veilmeter.report.criterion_rows import criterion_row
 from veilmeter.report.decision import Decision, basis_words, decide
 from veilmeter.report.figure import Figure
+from veilmeter.report.figures import style
 from veilmeter.report.links import safe_link
 from veilmeter.report.method import facts, parameters
 from veilmeter.report.people import MOST_PEOPLE, people_table
@@ -95,6 +96,7 @@ def technical_sections(results: Results, matrices: Matrices | None, limit: float
     return sections
 
 
+@style.without_checks()
 def render(run: Reported, options: Options, *, alone: bool = True) -> str:
     """The page's text, from a run that is already fit to be shown. A page that is not `alone` lies in another
     one, whose script puts in Vega, which would be there many times."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,19 +42,37 @@ FONT = "Inter, system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', A
 FORMATS = ("svg", "png", "pdf")
 
 
+@contextmanager
+def without_checks() -> Iterator[None]:
+    """Altair holds each part of a chart against its schema whenever parts are joined, which took most of a page's time.
+    The specifications of a page are held against it once, by a test."""
+    from altair.utils.schemapi import debug_mode
+
+    with debug_mode(False):
+        yield
+
+
 def styled(chart: Any) -> Any:
-    """The chart with the house's fonts, quiet grid and palette."""
-    return (
-        chart.configure(font=FONT, background="transparent")
-        .configure_axis(
+    """The chart with the house's fonts, quiet grid and palette.
+
+    At once and shallow: each of Altair's `configure_...` would copy the chart with all its data.
+    """
+    import altair as alt
+
+    dressed = chart.copy(deep=False)
+    dressed.config = alt.Config(
+        font=FONT,
+        background="transparent",
+        axis=alt.AxisConfig(
             labelFontSize=11, titleFontSize=12, titleFontWeight="normal", gridOpacity=0.35, domainOpacity=0.5
-        )
-        .configure_legend(labelFontSize=11, titleFontSize=11, titleFontWeight="normal", symbolStrokeWidth=2.5)
-        .configure_header(labelFontSize=12, titleFontSize=12)
-        .configure_title(fontSize=13, fontWeight="normal", anchor="start")
-        .configure_view(strokeOpacity=0.2)
-        .configure_range(category=PALETTE)
+        ),
+        legend=alt.LegendConfig(labelFontSize=11, titleFontSize=11, titleFontWeight="normal", symbolStrokeWidth=2.5),
+        header=alt.HeaderConfig(labelFontSize=12, titleFontSize=12),
+        title=alt.TitleConfig(fontSize=13, fontWeight="normal", anchor="start"),
+        view=alt.ViewConfig(strokeOpacity=0.2),
+        range=alt.RangeConfig(category=PALETTE),
     )
+    return dressed
 
 
 def hues(names: Sequence[str]) -> list[str]:
