@@ -124,3 +124,34 @@ def test_measures_and_attack_are_on_the_page(run_folder: Path) -> None:
     page = (run_folder / "report.html").read_text(encoding="utf-8")
     for words in ("AUC", "mean shift", "nearest-recording"):
         assert words in page
+
+
+@pytest.fixture(scope="module")
+def heard(installed: Path, world: Path) -> Path:
+    """Two assessments of recordings with the package's layout, anonymizer, extractor and recognizer."""
+    common = (
+        "--extractor band-energies --recognizer counting --attackers ignorant --measures scores,utility --lengths 1"
+    )
+    rest = "--utility-rated 0 --no-intervals --jobs 1 --quiet"
+    for name, seed in (("quiet", 1), ("quieter", 2)):
+        succeeds(f"anonymize calls {name} --system softer --seed {seed} --jobs 1 --quiet", installed, world)
+        ran = run(f"assess --original calls --anonymized {name} {common} {rest} --out run-{name}", installed, world)
+        assert ran.returncode in (0, 3), ran.stderr
+    return world / "run-quiet"
+
+
+def test_a_measure_of_recordings_from_results_to_page_gate_and_compare(
+    installed: Path, world: Path, heard: Path
+) -> None:
+    results = json.loads((heard / "results.json").read_text())
+    change = results["parts"]["utility"]["estimates"]["level_change"]
+    manifest = [json.loads(line) for line in (world / "quiet.manifest.jsonl").read_text().splitlines()]
+    expected = np.mean([20 * np.log10(entry["parameters"]["factor"]) for entry in manifest])
+    assert change["value"] == pytest.approx(expected, abs=0.05)
+    assert change["interval"][0] < change["value"] < change["interval"][1]
+    assert "level change" in (heard / "report.html").read_text(encoding="utf-8")
+    limits = (("--max level_change=3", 0), (f"--min level_change={expected + 1:.2f}", 1))
+    for limit, code in limits:
+        gated = run(f"gate run-quiet {limit} --even-if-doubted", installed, world)
+        assert (gated.returncode, "level_change" in gated.stdout) == (code, True), gated.stdout + gated.stderr
+    assert "level change" in succeeds("compare run-quiet run-quieter --resamples 20 --markdown", installed, world)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import synthetic_voices as voices
 
-from veilmeter.assessment import assess
+from veilmeter.assessment import assess, make_settings
+from veilmeter.assessment.settings import with_attackers
 from veilmeter.core.errors import InputError
 
 ORIGINAL = voices.original(8, 4, 6)
@@ -123,3 +124,12 @@ def test_unmatched_recordings_are_refused_with_strict() -> None:
     with pytest.raises(InputError, match="4 original utterances have no anonymized partner"):
         assess(ORIGINAL, some, strict=True, **FAST)
     assert assess(ORIGINAL, some, attackers="ignorant", **FAST).left_out == 4
+
+
+def test_scores_ask_for_no_measures_that_were_left_out() -> None:
+    """Scores of one attacker leave the others in, as far as their measures are asked for."""
+    chosen = with_attackers(None, scores=["ignorant=a"], measures=["scores"])
+    assert "informed" in chosen
+    assert "procrustes" not in chosen
+    assert "procrustes" in with_attackers(None, scores=["ignorant=a"])
+    make_settings({"attackers": chosen, "measures": ["scores"]})

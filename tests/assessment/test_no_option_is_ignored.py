@@ -43,6 +43,8 @@ VALUES: dict[str, Words] = {
     "config": words("HERE/other.toml"),
     "original": words("--original", "HERE/moved.npz"),
     "anonymized": words("--anonymized", "HERE/again.npz"),
+    "vpc": words("--vpc", "HERE"),
+    "sets": words("--sets", "libri_test"),
     "attacker_run": words("--attacker-run", "HERE/again.npz"),
     "system": words("--system", "mcadams"),
     "option": words("--option", "alpha=0.7"),
@@ -125,6 +127,9 @@ def write_inputs(folder: Path) -> None:
     target = {pair: pair[1].startswith(pair[0] + "-") for pair in pairs}
     (folder / "key").write_text("".join(f"{s} {u} {'target' if target[s, u] else 'nontarget'}\n" for s, u in pairs))
     (folder / "scores").write_text("".join(f"{s} {u} {target[s, u] + rng.normal():.6f}\n" for s, u in pairs))
+    for name in ("key", "scores"):
+        lines = (folder / name).read_text().splitlines(keepends=True)
+        (folder / f"reversed-{name}").write_text("".join(reversed(lines)))
     (folder / "enroll").write_text("\n".join(u for u in ORIGINAL.utterances if u[-1] == "0") + "\n")
     (folder / "other.toml").write_text("lengths = 2\n")
     for start, name in ((1, "own"), (2, "other")):
@@ -151,6 +156,8 @@ MODES = {
     "trained": VECTORS + 'train-anonymized = "train_anonymized.npz"\n' + COMMON.replace("ignorant", "informed"),
     "scores": VECTORS + 'trials = "key"\n' + COMMON.replace('attackers = ["ignorant"]\n', "")
     + '[attackers.ignorant]\nscores = "scores"\n',
+    "scores-alone": 'trials = "reversed-key"\n' + COMMON.replace('attackers = ["ignorant"]\n', "")
+    + '[attackers.ignorant]\nscores = "reversed-scores"\n',
     "audio": 'original = "speech"\nanonymized = "hidden"\n' + COMMON,
 }  # fmt: skip
 

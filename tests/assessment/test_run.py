@@ -154,7 +154,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, stop_after: int | None = None) -> l
         done.append(piece.name)
         return real(piece)
 
-    monkeypatch.setattr("veilmeter.assessment.run.perform", perform)
+    monkeypatch.setattr("veilmeter.assessment.recorded_run.perform", perform)
     return done
 
 

@@ -16,7 +16,7 @@ from veilmeter.core.files import write_bytes
 from veilmeter.data.corpus import Corpus, Utterance
 from veilmeter.data.formats.csv_list import guarded
 from veilmeter.data.formats.text_lines import read_lines
-from veilmeter.data.layouts import LAYOUTS
+from veilmeter.data.layouts import LAYOUTS, Evidence
 
 # Of a Kaldi data folder: lists about utterances and trials that hold for the anonymized ones as well.
 _CARRIED = re.compile(r"text|enrolls|trials(_\w+)?")
@@ -33,7 +33,9 @@ def write_side_files(corpus: Corpus, source: Path, out: Path, outputs: Mapping[s
         "commonvoice": _commonvoice,
         "csv": _csv,
     }
-    writer = writers.get(corpus.layout) or (_csv if LAYOUTS[corpus.layout].has_lists else None)
+    # Lists of other kinds, also of layouts that another package adds, become one that everybody can read.
+    by_folders = LAYOUTS[corpus.layout].evidence == Evidence.FOLDERS
+    writer = writers.get(corpus.layout) or (None if by_folders else _csv)
     return [] if writer is None else writer(corpus, done, source, out, outputs)
 
 

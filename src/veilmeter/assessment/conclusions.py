@@ -55,7 +55,7 @@ class FinishedRun:
 def concluded(outcome: FinishedRun, settings: Settings, command: Sequence[str]) -> Results:
     """The results with everything that follows from them."""
     case, measured = outcome.case, outcome.measured()
-    attackers, taken_over = _no_worse_for_knowing_more(_attackers(measured), outcome)
+    attackers, taken_over = _no_worse_for_knowing_more(attackers_of(measured), outcome)
     results = Results(
         version=__version__,
         title=settings.title or _title(outcome.speech),
@@ -67,9 +67,9 @@ def concluded(outcome: FinishedRun, settings: Settings, command: Sequence[str]) 
         attackers=attackers,
         command=tuple(command),
         extractor=outcome.speech["original"].extractor,
-        parts={**_parts(measured), **_channels(attackers, measured, settings)},
+        parts={**parts_of(measured), **_channels(attackers, measured, settings)},
         remarks=(*outcome.effects.remarks, *_added_measures(settings)),
-        warnings=(*_warnings(outcome.warnings, measured), *taken_over),
+        warnings=(*warnings_of(outcome.warnings, measured), *taken_over),
     )
     similarity = results.parts.get("similarity", Part(name="similarity")).details
     traits = Traits(
@@ -90,7 +90,7 @@ def _relabeled(outcome: FinishedRun) -> list[Relabeled]:
     ]
 
 
-def _attackers(measured: Mapping[str, TaskResult]) -> dict[str, AttackerResult]:
+def attackers_of(measured: Mapping[str, TaskResult]) -> dict[str, AttackerResult]:
     """Vectors and given scores of one attacker together, in the order in which they were planned."""
     names = dict.fromkeys(
         name.removeprefix(prefix) for name in measured for prefix in (ATTACKER, SCORES) if name.startswith(prefix)
@@ -143,7 +143,7 @@ def _knows(name: str) -> frozenset[str]:
     return own | {extractor} if at and own else own
 
 
-def _parts(measured: Mapping[str, TaskResult]) -> dict[str, Part]:
+def parts_of(measured: Mapping[str, TaskResult]) -> dict[str, Part]:
     parts = {name: result.part for name, result in measured.items() if result.part is not None and name != CURVE}
     if "inversion" in parts and CURVE in measured and (curve := measured[CURVE].part) is not None:
         inversion = parts["inversion"]
@@ -222,7 +222,7 @@ def _not_tested(outcome: FinishedRun) -> list[str]:
     return reasons
 
 
-def _warnings(common: Sequence[str], measured: Mapping[str, TaskResult]) -> tuple[str, ...]:
+def warnings_of(common: Sequence[str], measured: Mapping[str, TaskResult]) -> tuple[str, ...]:
     """What holds for every attacker is said once; the rest with the attacker's name."""
     by_attacker = {
         name.removeprefix(ATTACKER): result.warnings for name, result in measured.items() if name.startswith(ATTACKER)

@@ -15,6 +15,12 @@ from veilmeter.assessment.settings import AttackerSettings, Settings
 
 NO_AUDIO = "vectors were given, no recordings"
 NOT_TUNED = "no attacker was fine-tuned"
+NO_SPEECH = "only scores were given, no speech"
+# What acts where scores are assessed by themselves.
+OF_SCORES = frozenset(
+    {"trials", "attackers", "measures", "title", "system_name", "assessor", "notice", "threshold", "seed", "intervals",
+     "resamples", "weak_attacker", "precision"}
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +35,7 @@ class Facts:
     tuned: frozenset[str] = frozenset()
     has_channels: bool = False
     parts: frozenset[str] = frozenset()
+    scores_only: bool = False
 
     @property
     def is_audio(self) -> bool:
@@ -72,9 +79,9 @@ _tuned = _unless(lambda settings, facts: bool(facts.tuned), NOT_TUNED)
 
 RULES: Mapping[str, Rule] = {
     **dict.fromkeys(
-        ("original", "anonymized", "system", "option", "command", "attacker_runs", "enroll", "trials", "attackers",
-         "measures", "lengths", "by", "backend", "title", "system_name", "assessor", "notice", "threshold", "seed",
-         "intervals", "weak_attacker", "precision", "strict", "release_size", "candidates"),
+        ("original", "anonymized", "vpc", "sets", "system", "option", "command", "attacker_runs", "enroll", "trials",
+         "attackers", "measures", "lengths", "by", "backend", "title", "system_name", "assessor", "notice",
+         "threshold", "seed", "intervals", "weak_attacker", "precision", "strict", "release_size", "candidates"),
         _always,
     ),
     "attacker_run": _unless(
@@ -127,7 +134,8 @@ def effects(settings: Settings, facts: Facts) -> Effects:
     remarks: list[str] = []
     for option in dataclasses.fields(Settings):
         value = getattr(settings, option.name)
-        reason = RULES[option.name](settings, facts)
+        without_speech = facts.scores_only and option.name not in OF_SCORES
+        reason = NO_SPEECH if without_speech else RULES[option.name](settings, facts)
         used[option.name] = None if reason else _plain(value)
         if reason and value != _default(option):
             remarks.append(f"--{_spelled(option.name, value)} had no effect: {reason}")

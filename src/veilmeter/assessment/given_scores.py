@@ -16,7 +16,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimates import Estimates
 from veilmeter.data.scores import Scores, encode
 from veilmeter.metrics.legal.one_minus_eer import of_eer
-from veilmeter.metrics.scores.summary import measure_scores
+from veilmeter.metrics.scores.summary import eers_by, measure_scores
 from veilmeter.results.model import AttackerResult
 
 GIVEN = "scores as given"
@@ -29,6 +29,7 @@ class ScoreFiles:
 
     files: tuple[Path, ...]
     keys: tuple[Path, ...] = ()
+    only_common: bool = False  # trials without a score, and scores without a trial, are left out
 
     def read(self) -> Scores:
         """All of them as one set."""
@@ -41,7 +42,9 @@ class ScoreFiles:
         keys: list[Path | None] = [*self.keys] or [None]
         if len(keys) == 1:
             keys = keys * len(self.files)
-        parts = [read_scores(file, key) for file, key in zip(self.files, keys, strict=True)]
+        parts = [
+            read_scores(file, key, only_common=self.only_common) for file, key in zip(self.files, keys, strict=True)
+        ]
         return parts[0] if len(parts) == 1 else _merged(parts)
 
 
@@ -76,11 +79,12 @@ def within_groups(scores: Scores, groups: Groups) -> dict[str, dict[str, Scores]
 
 
 def measure_given(
-    attacker: AttackerResult, given: ScoreFiles, people: frozenset[str], asked: Asked
+    attacker: AttackerResult, given: ScoreFiles, people: frozenset[str] | None, asked: Asked
 ) -> tuple[TaskResult, Arrays]:
-    """The measures of scores, all files together and within each group."""
+    """The measures of scores, all files together and within each group. `people` are those assessed, where speech is
+    assessed too."""
     scores = given.read()
-    known = people & set(scores.names)
+    known = set(scores.names) if people is None else people & set(scores.names)
     if scores.enrol_speaker is not None and not known:
         raise InputError(
             f"attackers.{attacker.name}: the scores are of other people than those who are assessed",
@@ -103,7 +107,7 @@ def measure_given(
         profile=profile_of(scores),
         det=det_of(scores),
     )
-    strangers = len(set(scores.names) - people)
+    strangers = len(set(scores.names) - known)
     remarks = [f"{strangers} people in the given scores are not among those assessed"] if strangers and known else []
     return TaskResult(attacker=result, warnings=(*reasons, *remarks)), {}
 
@@ -111,7 +115,7 @@ def measure_given(
 def _estimates(scores: Scores, asked: Asked) -> tuple[Estimates, list[str]]:
     measured = measure_scores(scores, intervals=asked.intervals, resamples=asked.resamples, seed=asked.seed)
     added, reasons = added_estimates(asked.added, scores)
-    return Estimates.of({**measured, **added}), reasons
+    return Estimates.of({**measured, **eers_by(scores, asked.eer_rules), **added}), reasons
 
 
 def combined(vectors: AttackerResult | None, given: AttackerResult) -> AttackerResult:

@@ -29,7 +29,7 @@ from veilmeter.metrics.legal.linkability import Linkability, linkability_of_scor
 from veilmeter.metrics.legal.one_minus_eer import of_eer
 from veilmeter.metrics.legal.population import population_linkability
 from veilmeter.metrics.legal.ranks import rank_estimates
-from veilmeter.metrics.scores.summary import measure_scores
+from veilmeter.metrics.scores.summary import eers_by, measure_scores
 from veilmeter.metrics.scores.zebra import ece_profile
 from veilmeter.results.model import AttackerResult, LinkedPerson
 
@@ -53,6 +53,7 @@ class Asked:
     intervals: bool = True
     resamples: int = 1000
     seed: int = 0
+    eer_rules: tuple[str, ...] = ()
 
     def wants(self, family: str) -> bool:
         return family in self.measures
@@ -284,6 +285,7 @@ def estimates_of(matrices: Mapping[int, Matrix], asked: Asked, *, whole: bool = 
     if asked.wants("scores"):
         scores = first.to_scores()
         measured.update(measure_scores(scores, intervals=asked.intervals, resamples=asked.resamples, seed=asked.seed))
+        measured.update(eers_by(scores, asked.eer_rules))
         added, reasons = added_estimates(asked.added, scores)
         measured.update(added)
         warnings += reasons

@@ -76,6 +76,7 @@ class _Planner:
             intervals=settings.intervals,
             resamples=settings.resamples,
             seed=settings.seed,
+            eer_rules=self.case.protocol.eer_rules,
         )
         hearings = {name: AttackerPlanner(case, settings, self.asked) for name, case in self.further.items()}
         self.planner = AttackerPlanner(self.case, settings, self.asked, hearings)
@@ -158,7 +159,8 @@ class _Planner:
         options = self.settings.attackers.get(name, AttackerSettings())
         if not options.scores:
             return None
-        return ScoreFiles(tuple(map(Path, options.scores)), tuple(map(Path, options.trials)) or self.keys)
+        keys = tuple(map(Path, options.trials)) or self.keys
+        return ScoreFiles(tuple(map(Path, options.scores)), keys, self.case.protocol.common_trials)
 
     # --- parts
 

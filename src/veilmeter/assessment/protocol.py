@@ -18,7 +18,8 @@ from veilmeter.results.model import ProtocolFacts
 @dataclass(frozen=True, eq=False)
 class Protocol:
     """Utterance ids for enrollment and for trials, disjoint. `key` holds the trials of a key as (enrolled speaker,
-    utterance) where one was given; without, every enrolled speaker is compared with every trial utterance."""
+    utterance) where one was given; without, every enrolled speaker is compared with every trial utterance. `eer_rules`
+    are further rules that the EER is measured by, and `common_trials` says that score files may lack trials."""
 
     enrollment: tuple[str, ...]
     trials: tuple[str, ...]
@@ -26,6 +27,8 @@ class Protocol:
     key: frozenset[tuple[str, str]] | None = None
     same_session: float | None = None
     warnings: tuple[str, ...] = field(default=())
+    eer_rules: tuple[str, ...] = ()
+    common_trials: bool = False
 
     def mask(self, enrolled: Sequence[str], utterances: Sequence[str]) -> NDArray[np.bool_] | None:
         """Which cells of (enrolled speakers x trial utterances) are trials."""
@@ -59,6 +62,42 @@ class Protocol:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class GivenProtocol:
+    """A protocol that was decided before: utterances that people are known by, trials as (enrolled speaker, utterance,
+    of one person or not), and the files that hold these trials, as keys of score files. By each of the `eer_rules` the
+    EER is measured too; with `common_trials`, trials without a score in a score file are left out."""
+
+    enrollment: tuple[str, ...]
+    trials: tuple[tuple[str, str, bool], ...]
+    split: str
+    keys: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    eer_rules: tuple[str, ...] = ()
+    common_trials: bool = False
+
+    def on(self, embeddings: Embeddings) -> Protocol:
+        """As far as there are vectors; what has none is said."""
+        speaker = dict(zip(embeddings.utterances, embeddings.speakers, strict=True))
+        trials = [(name, utterance) for name, utterance, _ in self.trials if utterance in speaker]
+        for name, utterance, is_target in self.trials:
+            if utterance in speaker and (speaker[utterance] == name) != is_target:
+                label = "target" if is_target else "nontarget"
+                raise _wrong_key(name, utterance, label, speaker[utterance], self.keys[0] if self.keys else None)
+        known = tuple(utterance for utterance in self.enrollment if utterance in speaker)
+        tried = tuple(dict.fromkeys(utterance for _, utterance in trials))
+        if not known or not tried:
+            what = "trial" if known else "enrollment"
+            raise InputError(f"none of the {what} utterances is in both corpora", path=embeddings.source or None)
+        warnings = list(self.remarks)
+        listed = len({utterance for _, utterance, _ in self.trials})
+        for what, lost in (("enrollment", len(self.enrollment) - len(known)), ("trial", listed - len(tried))):
+            if lost:
+                warnings.append(f"{lost} {what} utterances of the lists are not in both corpora and are left out")
+        key = frozenset(trials)
+        return Protocol(known, tried, self.split, key, None, tuple(warnings), self.eer_rules, self.common_trials)
+
+
 def make_protocol(
     embeddings: Embeddings,
     *,
@@ -66,13 +105,18 @@ def make_protocol(
     trials: Sequence[str] = (),
     found_near: Sequence[str | Path] = (),
     seed: int = 0,
+    given: GivenProtocol | None = None,
 ) -> Protocol:
-    """From lists where they are given or lie with the data (as in the VoicePrivacy layout), else by a seeded split."""
+    """As it was given, or from lists where they are given or lie with the data (as in the VoicePrivacy layout), else by
+    a seeded split."""
     split = "lists"
-    if not enroll and not trials:
+    if not enroll and not trials and given is None:
         enroll, trials = lists_near(found_near)
         split = "lists found with the data"
-    protocol = _from_lists(embeddings, enroll, trials, split) if enroll or trials else _by_chance(embeddings, seed)
+    if given is not None:
+        protocol = given.on(embeddings)
+    else:
+        protocol = _from_lists(embeddings, enroll, trials, split) if enroll or trials else _by_chance(embeddings, seed)
     return replace(
         protocol,
         same_session=_same_session(embeddings, protocol),
@@ -175,12 +219,18 @@ def _read_trials(
 def _refuse_wrong_key(fields: Sequence[str], speaker: Mapping[str, str], path: str, line: int) -> None:
     name, utterance, label = fields
     if utterance in speaker and (speaker[utterance] == name) != (label == "target"):
-        raise InputError(
-            f"{utterance!r} is by {speaker[utterance]!r}, yet the trial with {name!r} is called {label}",
-            path=path,
-            line=line,
-            fix="the key and the corpus must name the speakers alike",
-        )
+        raise _wrong_key(name, utterance, label, speaker[utterance], path, line)
+
+
+def _wrong_key(
+    name: str, utterance: str, label: str, speaker: str, path: str | None, line: int | None = None
+) -> InputError:
+    return InputError(
+        f"{utterance!r} is by {speaker!r}, yet the trial with {name!r} is called {label}",
+        path=path,
+        line=line,
+        fix="the key and the corpus must name the speakers alike",
+    )
 
 
 def _unlike_people(embeddings: Embeddings, protocol: Protocol) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from veilmeter.assessment.attacker_runs import (
 )
 from veilmeter.assessment.case import OwnExtractor, attacker_runs
 from veilmeter.assessment.preflight import Corpora, look_ahead
+from veilmeter.assessment.recorded_run import Say, Shown
 from veilmeter.assessment.settings import Settings
 from veilmeter.assessment.sources import read_source
 from veilmeter.assessment.speech import Speech, as_list, load, merge
@@ -32,8 +32,6 @@ from veilmeter.data.matching import Matched, match
 if TYPE_CHECKING:
     from veilmeter.data.corpus import Corpus
 
-Shown = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None]]
-Say = Callable[[str], None]
 TRAINING = ("train_original", "train_anonymized", "train_similar")
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,51 +14,19 @@ from veilmeter.assessment.effects import Facts, effects
 from veilmeter.assessment.heard_copies import HeardCopies, heard_copies
 from veilmeter.assessment.hearing import further_hearings
 from veilmeter.assessment.plan import AssessmentPlan, make_plan
-from veilmeter.assessment.protocol import Protocol, lists_near, make_protocol
-from veilmeter.assessment.reading import HeardRun, Reader, Say, Shown
+from veilmeter.assessment.protocol import GivenProtocol, Protocol, lists_near, make_protocol
+from veilmeter.assessment.reading import HeardRun, Reader
+from veilmeter.assessment.recorded_run import LEFT_OUT, Assessment, RecordedRun, Say, Shown, without_place
+from veilmeter.assessment.scores_only import ScoreRun, has_scores
 from veilmeter.assessment.settings import Settings, make_settings, refuse_missing_files, who_attacks
 from veilmeter.assessment.sources import chose_channel, folders_near, write_left_out
 from veilmeter.assessment.speech import as_list, joined_corpora, refuse_mixtures
-from veilmeter.assessment.stages import Stages
-from veilmeter.assessment.tables import write_tables
-from veilmeter.assessment.tasks import Arrays, Task, TaskResult, perform
-from veilmeter.core.engine import Engine, open_engine
+from veilmeter.assessment.tasks import Arrays, TaskResult
+from veilmeter.core.engine import open_engine
 from veilmeter.core.errors import InputError, VeilmeterError
-from veilmeter.core.files import make_folder, only_one, remove_leftovers, write_json
 from veilmeter.data.matching import Matched, match
-from veilmeter.results.model import Results
-from veilmeter.results.run_folder import RESULTS, read_results, write_results
 
 SOURCES = ("original", "anonymized", "attacker_run", "train_original", "train_anonymized", "train_similar")
-LEFT_OUT = "left_out.jsonl"
-
-
-@dataclass(frozen=True, eq=False)
-class Assessment:
-    """`results` are what was found; `folder` is where they were written, if anywhere; `left_out` how many recordings
-    were given and could not be assessed. `timings` are the seconds of each stage and `real_time_factor` the processor
-    seconds for a second of speech, where veilmeter ran the anonymizer; both differ between runs, results do not."""
-
-    results: Results
-    folder: Path | None = None
-    timings: dict[str, float] = field(default_factory=dict)
-    left_out: int = 0
-    real_time_factor: float | None = None
-
-    @property
-    def trustworthy(self) -> bool:
-        return self.results.verdict.trustworthy
-
-    @property
-    def headline(self) -> str:
-        return self.results.verdict.headline
-
-    def __repr__(self) -> str:
-        doubt = "" if self.trustworthy else "not trustworthy: "
-        return f"Assessment({doubt}{self.headline})"
-
-    def _repr_html_(self) -> str:
-        return self.results._repr_html_()
 
 
 def assess(
@@ -73,6 +40,7 @@ def assess(
     argv: Sequence[str] = (),
     say: Say | None = None,
     progress: Shown | None = None,
+    protocol: GivenProtocol | None = None,
     **options: Any,
 ) -> Assessment:
     """Assess an anonymizer from original and anonymized speech of the same utterances.
@@ -81,6 +49,8 @@ def assess(
     `train_similar`) is a path (a corpus of audio, or embeddings), a `Corpus`, an `Embeddings`, arrays as `(vectors,
     speakers)` or `(vectors, utterances, speakers)`, or a list of these. The other options are those of the command, by
     the same names. With `out`, everything is written there, and a run that was interrupted goes on where it was.
+    `protocol` says who is enrolled and tried where no list does. Without any speech, the scores that `attackers` are
+    given are assessed by themselves.
     """
     if "anonymized_again" in options:
         options["attacker_run"] = options.pop("anonymized_again")
@@ -91,12 +61,16 @@ def assess(
     elif options:
         raise InputError("give settings or options, not both")
     sources = {role: given[role] if given[role] is not None else getattr(settings, role) or None for role in SOURCES}
+    if settings.vpc is not None:
+        raise InputError("the sets of VoicePrivacy data are assessed one by one", fix="call assess_challenge")
+    alone = all(source is None for source in sources.values()) and not settings.runs_system and has_scores(settings)
     for role in ("original", "anonymized"):
-        if sources[role] is None and not (role == "anonymized" and settings.runs_system):
-            raise InputError(f"there is no {role} speech", fix=f"give --{role} PATH")
+        if sources[role] is None and not alone and not (role == "anonymized" and settings.runs_system):
+            raise InputError(f"there is no {role} speech", fix=f"give --{role} PATH, or --scores ATTACKER=FILE alone")
     refuse_missing_files(settings)
     with closing(open_engine(jobs, cluster)) as engine, single_threaded():
-        run = _AssessmentRun(settings, sources, out, engine, say or _silent, progress or _no_progress, tuple(argv))
+        common = (settings, out, engine, say or _silent, progress or _no_progress, tuple(argv))
+        run = ScoreRun(*common) if alone else SpeechRun(*common, sources=sources, given=protocol)
         return run.go()
 
 
@@ -124,47 +98,13 @@ def single_threaded() -> Any:
     return threadpool_limits(1)
 
 
-class _AssessmentRun:
-    """One assessment, stage by stage."""
+class SpeechRun(RecordedRun):
+    """An assessment of speech, or of vectors of it."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        sources: Mapping[str, Any],
-        out: str | Path | None,
-        engine: Engine,
-        say: Say,
-        progress: Shown,
-        argv: tuple[str, ...],
-    ) -> None:
-        self.settings = settings
+    def __init__(self, *common: Any, sources: Mapping[str, Any], given: GivenProtocol | None = None) -> None:
+        super().__init__(*common)
         self.sources = sources
-        self.folder = None if out is None else make_folder(out)
-        self.engine = engine
-        self.argv = argv
-        self._say = say
-        self._progress = progress
-        self.stages = Stages(None if self.folder is None else self.folder / "stages")
-        self.timings: dict[str, float] = {}
-        self.started = time.monotonic()
-        self._last = ""
-
-    def stage(self, name: str) -> None:
-        now = time.monotonic()
-        if self._last:
-            before = self.timings.get(self._last, 0.0)
-            self.timings[self._last] = round(before + now - self.started - sum(self.timings.values()), 3)
-        self._last = name
-        self._say(name)
-
-    def go(self) -> Assessment:
-        if self.folder is None:
-            return self.assessed()
-        with only_one(self.folder / ".lock", self.folder):
-            refuse_late_threshold(self.folder, self.settings.threshold)
-            for folder in (self.folder, make_folder(self.folder / "stages"), self.folder / "tables"):
-                remove_leftovers(folder)
-            return self.assessed()
+        self.given = given
 
     def assessed(self) -> Assessment:
         if who := who_attacks(self.settings):
@@ -186,12 +126,13 @@ class _AssessmentRun:
             trials=self.settings.trials,
             found_near=near,
             seed=self.settings.seed,
+            given=self.given,
         )
         reader.warnings += [*matched.warnings(), *protocol.warnings]
         heard = reader.runs(matched, protocol.enrollment)
         refuse_mixtures(reader.speech)
         case = self.case(reader, matched, protocol, heard)
-        keys = self.settings.trials or tuple(lists_near(near)[1])
+        keys = self.settings.trials or (self.given.keys if self.given else tuple(lists_near(near)[1]))
         further = further_hearings(self.settings, reader, case, heard)
         plan = make_plan(case, self.settings, keys, further)
         return self.finish(reader, case, plan, {**self.perform(plan.tasks), **self.utility(reader, case)})
@@ -223,24 +164,6 @@ class _AssessmentRun:
             own=own,
             groups=group_people(matched.original, self.settings.by),
         )
-
-    def perform(self, tasks: Sequence[Task]) -> dict[str, tuple[TaskResult, Arrays]]:
-        """Do every task that is not kept from an earlier run; wherever the engine runs them."""
-        done: dict[str, tuple[TaskResult, Arrays]] = {}
-        for task in tasks:
-            kept = self.stages.get(task.name, task.key)
-            if kept is not None:
-                done[task.name] = kept
-        left = [task for task in tasks if task.name not in done]
-        if done:
-            self._say(f"{len(done)} of {len(tasks)} parts are kept from an earlier run")
-        if left:
-            self.stage(f"measuring {len(left)} parts: {', '.join(task.name for task in left)}")
-        for number, (measured, arrays) in self.engine.run(perform, left):
-            task = left[number]
-            done[task.name] = (self.stages.put(task.name, task.key, measured, arrays), arrays)
-            self._say(f"measured: {task.name} ({len(done)} of {len(tasks)})")
-        return {task.name: done[task.name] for task in tasks}  # in one order, wherever they ran
 
     def utility(self, reader: Reader, case: AssessmentCase) -> dict[str, tuple[TaskResult, Arrays]]:
         """What the speech is still good for, where there are recordings of both sides."""
@@ -297,71 +220,6 @@ class _AssessmentRun:
         left_out = sum(len(speech.left_out) for speech in reader.speech.values()) + len(case.matched.left_out)
         factor = reader.real_time_factor()
         if self.folder is not None:
-            results = self.write(results, plan, done, factor)
+            results = self.write(results, plan.jobs, done, factor)
             write_left_out(self.folder / LEFT_OUT, reader.speech, case.matched)
         return Assessment(results, self.folder, self.timings, left_out, factor)
-
-    def write(
-        self,
-        results: Results,
-        plan: AssessmentPlan,
-        done: Mapping[str, tuple[TaskResult, Arrays]],
-        factor: float | None,
-    ) -> Results:
-        """The tables, the results, and how long it took. The folder is this run's: what an earlier one wrote goes."""
-        assert self.folder is not None
-        written = write_tables(self.folder / "tables", results, plan.jobs, done)
-        for file in (self.folder / "tables").glob("*.parquet"):
-            if file.name not in written:
-                file.unlink()
-        (self.folder / "report.html").unlink(missing_ok=True)
-        results = write_results(self.folder, results)
-        self.stage("done")
-        write_json(
-            self.folder / "timings.json",
-            {
-                "seconds": self.timings,
-                "total": round(time.monotonic() - self.started, 3),
-                "real_time_factor": factor,
-                "command": self.argv,
-                "workers": self.engine.workers,
-                "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            },
-        )
-        return results
-
-
-def refuse_late_threshold(folder: Path, threshold: float | None) -> None:
-    """A limit stands in the settings of a run because it was chosen before its results were known."""
-    if threshold is None or not (folder / RESULTS).is_file():
-        return
-    before = None
-    with suppress(InputError):
-        before = read_results(folder).settings.get("threshold")
-    if before != threshold:
-        raise InputError(
-            f"this folder holds results already, and not with the limit {threshold:g}: it was not chosen beforehand",
-            path=folder / RESULTS,
-            fix=f"name it in the report (`report RUN --threshold {threshold:g}`), or assess into a new folder",
-        )
-
-
-# Options of the command that say where it runs and what it prints. Results must not depend on them, to the byte.
-PLACE = {"--out": 1, "--jobs": 1, "--cluster": 1, "--quiet": 0, "--json": 0, "--no-report": 0}
-
-
-def without_place(command: Sequence[str]) -> tuple[str, ...]:
-    """The command without what can't change a result.
-
-    >>> without_place(["veilmeter", "assess", "a.toml", "--jobs", "4", "--out=run", "--seed", "1", "--quiet"])
-    ('veilmeter', 'assess', 'a.toml', '--seed', '1')
-    """
-    kept: list[str] = []
-    words = iter(command)
-    for word in words:
-        name, equals, _ = word.partition("=")
-        if name not in PLACE:
-            kept.append(word)
-        elif PLACE[name] and not equals:
-            next(words, None)
-    return tuple(kept)

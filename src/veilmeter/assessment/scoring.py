@@ -117,7 +117,7 @@ class AttackScoring:
             return Estimates()
         material = replace(self.material, conversations=(trials,))
         return learning_curves(
-            material, spoken, lambda part: perform(self.attack, part).scores, intervals=intervals, seed=seed
+            material, spoken, lambda part: _performed(self.attack, part).scores, intervals=intervals, seed=seed
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from veilmeter.assessment.plain_values import build
 from veilmeter.attacks.backends.registry import BACKENDS
-from veilmeter.attacks.knowledge import attacker_name, default_attackers, known_attackers
+from veilmeter.attacks.knowledge import attacker_name, attackers_for, default_attackers, known_attackers
 from veilmeter.core.errors import InputError
 from veilmeter.data.formats.table import parse_columns
 
@@ -84,6 +84,8 @@ class Settings:
 
     original: tuple[str, ...] = ()
     anonymized: tuple[str, ...] = ()
+    vpc: str | None = None
+    sets: tuple[str, ...] = ()
     attacker_run: tuple[str, ...] = ()
     train_original: tuple[str, ...] = ()
     train_anonymized: tuple[str, ...] = ()
@@ -177,6 +179,8 @@ class Settings:
 
     def _check_together(self) -> None:
         """What no single option can tell."""
+        if self.sets and self.vpc is None:
+            raise InputError("--sets chooses among the sets of VoicePrivacy data", fix="give --vpc DATA too")
         if self.command is not None and self.system not in (None, "command"):
             raise InputError(f"the system {self.system} runs no command", fix="give --system or --command, not both")
         if not self.runs_system:
@@ -351,7 +355,9 @@ def _attackers(given: Any) -> dict[str, AttackerSettings]:
     return attackers
 
 
-def with_attackers(tables: Any, names: Sequence[str] = (), scores: Sequence[str] = ()) -> dict[str, Any]:
+def with_attackers(
+    tables: Any, names: Sequence[str] = (), scores: Sequence[str] = (), measures: Sequence[str] = MEASURES
+) -> dict[str, Any]:
     """The attackers of a file of settings, with what the command line says of them: only these names, whose tables
     stay, and score files as ATTACKER=FILE, instead of those in the file.
 
@@ -369,13 +375,10 @@ def with_attackers(tables: Any, names: Sequence[str] = (), scores: Sequence[str]
             raise InputError(f"--scores {text}: which attacker?", fix="write --scores ignorant=FILE")
         files.setdefault(attacker_name(name), []).append(file)
     if files and not set(chosen) - {"original"}:  # scores of one attacker leave the others in
-        chosen |= {name: {} for name in default_attackers()}
+        chosen |= {name: {} for name in attackers_for(measures)}
     for name, of_name in files.items():
         chosen[name] = {**chosen.get(name, {}), "scores": of_name}
     return chosen
-
-
-# --- who attacks
 
 
 def who_attacks(settings: Settings) -> str:

@@ -26,7 +26,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"this is no TOML: {error}", path=path) from None
     values = {key.replace("-", "_"): value for key, value in values.items()}
-    _place(values, ("root", "out", *SOURCES, *FILES), file.parent)
+    _place(values, ("root", "out", "vpc", *SOURCES, *FILES), file.parent)
     if "extractor" in values:
         given = values["extractor"]
         several = given if isinstance(given, list) else [given]

@@ -224,6 +224,11 @@ def attacker(name: str) -> Attacker:
     )
 
 
+def attackers_for(measures: Sequence[str]) -> list[str]:
+    """The attackers that run where none was named, as far as their measures are asked for."""
+    return [name for name in default_attackers() if known_attackers()[name].family in ("", *measures)]
+
+
 def attacker_name(name: str) -> str:
     """The name that an attacker has here."""
     return attacker(name).name

@@ -14,7 +14,7 @@ from veilmeter.cli.lists import Lists
 from veilmeter.core.errors import InputError
 
 if TYPE_CHECKING:
-    from veilmeter.assessment import Assessment
+    from veilmeter.assessment import Assessment, ChallengeAssessment
 
 COMMAND_CLASS = Lists
 # What `--help` shows; the rest is for `--help-all`.
@@ -35,6 +35,17 @@ def command(
     ] = None,
     anonymized: Annotated[
         list[str] | None, typer.Option("--anonymized", help="The same utterances, anonymized, one or several.")
+    ] = None,
+    vpc: Annotated[
+        Path | None,
+        typer.Option(
+            "--vpc",
+            help="A folder of VoicePrivacy data as it lies on disk: every set and gender of the variant --suffix, with "
+            "what it holds of lists, training speech and scores.",
+        ),
+    ] = None,
+    sets: Annotated[
+        list[str] | None, typer.Option("--sets", help="Sets of --vpc, such as libri_test; all by default.")
     ] = None,
     attacker_run: Annotated[
         list[str] | None,
@@ -228,8 +239,7 @@ def command(
     """Assess an anonymizer: every attacker, every measure, the worst case first, and what can't be trusted."""
     from functools import partial
 
-    from veilmeter.assessment import assess, make_settings, read_toml
-    from veilmeter.cli.exit_codes import Exit
+    from veilmeter.assessment import assess, assess_challenge, make_settings, read_toml
     from veilmeter.cli.progress import shown, stages
     from veilmeter.core.engine import cores
 
@@ -239,15 +249,23 @@ def command(
     values.pop("out", None)
     if folder is None:
         raise InputError("there is no folder for the results", fix="give --out RUN")
-    assessment = assess(
-        settings=make_settings(_with_command_line(values, ctx.params), where=config),
-        out=folder,
-        jobs=place.get("jobs") or cores(),
-        cluster=place.get("cluster"),
-        argv=["veilmeter", *sys.argv[1:]],
-        say=stages(quiet=bool(place.get("quiet"))),
-        progress=partial(shown, quiet=bool(place.get("quiet"))),
-    )
+    settings = make_settings(_with_command_line(values, ctx.params), where=config)
+    how: dict[str, Any] = {
+        "jobs": place.get("jobs") or cores(),
+        "cluster": place.get("cluster"),
+        "argv": ["veilmeter", *sys.argv[1:]],
+        "say": stages(quiet=bool(place.get("quiet"))),
+        "progress": partial(shown, quiet=bool(place.get("quiet"))),
+    }
+    if settings.vpc is not None:
+        _show_challenge(assess_challenge(settings, folder, **how), place)
+    else:
+        _show(assess(settings=settings, out=folder, **how), Path(folder), place)
+
+
+def _show(assessment: Assessment, folder: Path, place: Mapping[str, Any]) -> None:
+    from veilmeter.cli.exit_codes import Exit
+
     report = None if place.get("no_report") else _report(assessment)
     if place.get("json"):
         from veilmeter.core.files import to_json
@@ -262,6 +280,35 @@ def command(
             factor = f"{assessment.real_time_factor:.3g} processor seconds per second of speech"
             print(f"Real-time factor of the anonymizer: {factor} (timings.json)")
     if assessment.left_out:
+        raise typer.Exit(Exit.LEFT_OUT)
+
+
+def _show_challenge(challenge: ChallengeAssessment, place: Mapping[str, Any]) -> None:
+    """A paragraph per set, the table in the challenge's form, and what was not used."""
+    from veilmeter.cli.exit_codes import Exit
+    from veilmeter.core.text import clean
+
+    if not place.get("no_report"):
+        for assessment in challenge.sets.values():
+            _report(assessment)
+    if place.get("json"):
+        from veilmeter.core.files import to_json
+        from veilmeter.results.run_folder import results_to_json
+
+        sets = {name: results_to_json(assessment.results) for name, assessment in challenge.sets.items()}
+        not_used = [{"path": problem.path, "what": problem.what} for problem in challenge.not_used]
+        print(to_json({"suffix": challenge.suffix, "sets": sets, "not_used": not_used, "table": challenge.table}))
+    else:
+        for name, assessment in challenge.sets.items():
+            doubt = "" if assessment.trustworthy else "NOT TRUSTWORTHY. "
+            print(clean(f"{name} ({assessment.results.verdict.level}): {doubt}{assessment.headline}\n", keep="\n"))
+        print(clean(challenge.table, keep="\n"))
+        if challenge.not_used:
+            print(f"Not used ({len(challenge.not_used)}, see not_used.jsonl):")
+            for problem in challenge.not_used:
+                print(clean(f"  - {problem}"))
+        print(clean(f"Results: {challenge.folder}/*/results.json   Table: {challenge.folder}/result_for_rank*"))
+    if challenge.left_out:
         raise typer.Exit(Exit.LEFT_OUT)
 
 
@@ -293,7 +340,7 @@ def _place(values: dict[str, Any], given: Mapping[str, Any], where: Path | None)
 
 def _with_command_line(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of the file, and over them those of the command line."""
-    from veilmeter.assessment.settings import ALIASES, with_attackers
+    from veilmeter.assessment.settings import ALIASES, MEASURES, with_attackers
 
     settings = {ALIASES.get(name, name): value for name, value in values.items()}
     for flag, name in _TURNED.items():
@@ -301,13 +348,15 @@ def _with_command_line(values: Mapping[str, Any], given: Mapping[str, Any]) -> d
             settings[name] = False
     own = {"config", "out", "attackers", "scores", *_PLACE, *_TURNED}
     settings |= {
-        _RENAMED.get(name, name): value
+        _RENAMED.get(name, name): str(value) if isinstance(value, Path) else value
         for name, value in given.items()
         if name not in own and value is not None and value is not False and value not in ([], ())
     }
     attackers, scores = given.get("attackers") or (), given.get("scores") or ()
     if attackers or scores:
-        settings["attackers"] = with_attackers(settings.get("attackers"), attackers, scores)
+        measures = settings.get("measures", MEASURES)
+        measures = (measures,) if isinstance(measures, str) else measures
+        settings["attackers"] = with_attackers(settings.get("attackers"), attackers, scores, measures)
     return settings
 
 

@@ -112,7 +112,7 @@ def command(
     form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
     setting = options.typesetting(figures, width, font, font_size)
     if eer_method not in EER_METHODS:
-        raise InputError(f"there is no EER method called {eer_method!r}", fix="choose rocch, roc or interpolated")
+        raise InputError(f"there is no EER method called {eer_method!r}", fix=f"choose from {', '.join(EER_METHODS)}")
     three = {"--original": original, "--mixed": mixed, "--protected": protected}
     if any(three.values()) and not all(three.values()):
         missing = ", ".join(name for name, path in three.items() if path is None)

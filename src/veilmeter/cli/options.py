@@ -87,7 +87,11 @@ Seed = Annotated[int, _SEED]
 MaybeSeed = Annotated[int | None, _SEED]  # where a file of settings may say it
 NoIntervals = Annotated[bool, typer.Option("--no-intervals", help="Values only, quickly.", rich_help_panel=COMPUTATION)]
 EerMethod = Annotated[
-    str, typer.Option(help="rocch (convex hull of the ROC), roc (as scikit-learn's ROC gives it) or interpolated.")
+    str,
+    typer.Option(
+        help="rocch (convex hull of the ROC), roc (as scikit-learn's ROC gives it), interpolated, or speechbrain (the "
+        "rule of the VoicePrivacy challenges)."
+    ),
 ]
 Jobs = Annotated[
     int | None,

@@ -41,11 +41,12 @@ def print_verdict(results: Results, folder: Path | str, report: Path | None = No
 
     paragraph(results.title, "bold")
     speakers = max(protocol.enrolled_speakers, protocol.trial_speakers)
-    paragraph(
-        f"{speakers} speakers; {protocol.enrollment_utterances} recordings to know them by, "
-        f"{protocol.trial_utterances} to name; attackers: {', '.join(results.attacks)}",
-        "dim",
+    heard = (
+        f"{protocol.enrollment_utterances} recordings to know them by, {protocol.trial_utterances} to name"
+        if protocol.trial_utterances
+        else "scores alone, no recordings"
     )
+    paragraph(f"{speakers} speakers; {heard}; attackers: {', '.join(results.attacks)}", "dim")
     console.print()
     if not verdict.trustworthy:
         paragraph("NOT TRUSTWORTHY. This assessment doubts itself:", "bold red")

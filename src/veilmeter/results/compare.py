@@ -126,6 +126,12 @@ def _named(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
     return [ComparedRun(name, run.folder, run.results) for name, run in zip(unique, runs, strict=True)]
 
 
+def _material(results: Results) -> str:
+    """What runs must share to be compared: the original speech or, of scores alone, their keys; by its digest."""
+    original = results.inputs.get("original")
+    return str(results.protocol.details.get("keys", "")) if original is None else original.sha256
+
+
 def same_trials(runs: Sequence[ComparedRun]) -> bool:
     """Whether the runs try the same recordings against the same people, so that they can be paired."""
 
@@ -133,7 +139,7 @@ def same_trials(runs: Sequence[ComparedRun]) -> bool:
         protocol = results.protocol
         counts = (protocol.enrolled_speakers, protocol.trial_speakers)
         utterances = (protocol.enrollment_utterances, protocol.trial_utterances)
-        return (results.inputs["original"].sha256, results.seed, protocol.split, counts, utterances)
+        return (_material(results), results.seed, protocol.split, counts, utterances)
 
     return all(trials(run.results) == trials(runs[0].results) for run in runs)
 
@@ -145,8 +151,9 @@ def doubts_of(runs: Sequence[ComparedRun], settings: Mapping[str, Sequence[Any]]
         if not run.results.verdict.trustworthy:
             yield f"{run.name} is not trustworthy"
     first = runs[0].results
-    if any(run.results.inputs["original"].sha256 != first.inputs["original"].sha256 for run in runs):
-        yield "the runs do not assess the same original speech: differences may come from that"
+    if any(_material(run.results) != _material(first) for run in runs):
+        what = "original speech" if any("original" in run.results.inputs for run in runs) else "trials"
+        yield f"the runs do not assess the same {what}: differences may come from that"
     elif not same_trials(runs):
         yield "the runs differ in how enrollment and trials were chosen: they are compared without pairing people"
     for key, values in settings.items():

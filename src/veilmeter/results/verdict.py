@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from veilmeter.results.criteria import criteria
 from veilmeter.results.levels import worst_level
-from veilmeter.results.model import YARDSTICK, Criterion, Results, Verdict
+from veilmeter.results.model import YARDSTICK, Criterion, Level, Results, Verdict
 from veilmeter.results.people import Traits, people
 from veilmeter.results.trust import TrustFacts, checks, open_questions
 from veilmeter.results.usability import use_sentence
@@ -41,7 +41,7 @@ def conclude(
 def verdict(results: Results, not_tested: Sequence[str]) -> Verdict:
     """The headline, a sentence for each criterion, and what remains open."""
     risks = [criterion for criterion in results.criteria.values() if criterion.risk]
-    level = worst_level(criterion.level for criterion in risks)
+    level = _level(results, risks)
     failed = [check.sentence for check in results.checks if check.failed]
     return Verdict(
         level=level,
@@ -54,14 +54,22 @@ def verdict(results: Results, not_tested: Sequence[str]) -> Verdict:
     )
 
 
+def _level(results: Results, risks: Sequence[Criterion]) -> Level:
+    """The worst one. Where nobody tried to find people, as with scores alone, nothing can be called low: what scores
+    disclose on average says little about the few who may be recognized."""
+    level = worst_level(criterion.level for criterion in risks)
+    searched = {"linking", "singling_out"} & set(results.criteria)
+    return "unknown" if level == "low" and not searched else level
+
+
 def _headline(results: Results, risks: Sequence[Criterion]) -> str:
     if not risks:
         return "No attack was measured."
-    level = worst_level(criterion.level for criterion in risks)
+    level = _level(results, risks)
     if level == "low":
         telling = results.criteria.get("linking")
     else:
-        telling = next(criterion for criterion in risks if criterion.level == level)
+        telling = next((criterion for criterion in risks if criterion.level == level), risks[0])
     headline = OPENINGS[level] + ("" if telling is None else f" {telling.sentence}")
     if level == "low":
         # A reassurance says in the same breath what it does not rest on.

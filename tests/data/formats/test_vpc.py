@@ -14,7 +14,8 @@ from veilmeter.core.errors import InputError
 from veilmeter.data.corpus import read_corpus
 from veilmeter.data.formats.vectors import read_embeddings
 from veilmeter.data.formats.vpc import parse
-from veilmeter.data.formats.vpc_sets import find_scores, find_sets
+from veilmeter.data.formats.vpc_scores import find_scores
+from veilmeter.data.formats.vpc_sets import find_sets
 from veilmeter.data.formats.vpc_trials import read_trial_list
 
 

@@ -400,3 +400,11 @@ def test_every_number_says_how_it_was_computed() -> None:
     found = measure_scores(Scores.from_arrays([2.0, 3.0], [0.0, 1.0] * 50), intervals=False)
     assert all(estimate.method for estimate in found.values())
     assert found["tpr@fpr=0.01"].method == "1 false alarm"
+
+
+def test_the_rule_of_the_challenges_has_an_interval() -> None:
+    scores = correlated(np.random.default_rng(4), 10, 3, 1.0)
+    page = measure_scores(scores, resamples=60, eer_method="speechbrain")["eer"]
+    assert page.value == verification.eer(scores.targets, scores.impostors, "speechbrain")
+    assert page.interval is not None
+    assert page.interval[0] <= page.value <= page.interval[1]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.attacks.base import AttackerRun, Floats, Material, OtherPeople
+from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.data.scores import Scores
@@ -44,7 +45,10 @@ def learning_curves(
     names = np.asarray(spoken, object)
     points: list[Estimate] = []
     for effort, amount, part in portions(first):
-        scores = scores_of(part)
+        try:
+            scores = scores_of(part)
+        except InputError:
+            continue  # so little is nothing to learn from: the curve begins later
         points += measured(scores, first.names, names, {effort: amount}, intervals=intervals, seed=seed)
     return Estimates(points)
 

@@ -180,7 +180,11 @@ def join(
     if key is None:
         labels = table.is_target
         if labels is None:
-            raise InputError("nothing says which trials are of one speaker", path=table.path)
+            raise InputError(
+                "nothing says which trials are of one speaker",
+                path=table.path,
+                fix="give the trial key (--trials), or scores with target or nontarget as their fourth column",
+            )
         if len(kept) and (labels[kept].all() or not labels[kept].any()):
             kind = "target" if labels[kept].all() else "nontarget"
             notes.add("one-class", f"all {len(kept):,} trials are {kind}", table.path, fix="both classes are needed")

@@ -134,18 +134,24 @@ def _not_read(root: Path, suffix: str) -> Iterator[Problem]:
         "asr": "the trials once more",
         "": "a set",
     }
+    for folder in data_folders(root):
+        if folder.role in reasons and folder.suffix == suffix:
+            what = f"this is {reasons[folder.role]} and was not read with the others"
+            fix = f"to read it: --part {folder.base}"
+            yield Problem("not-used", what, str(folder.path), fix=fix, fatal=False)
+    yield from unknown_folders(root)
+
+
+def unknown_folders(root: Path) -> Iterator[Problem]:
+    """Data folders whose names no challenge uses."""
     for base in (root, root / "data"):
         for path in sorted(base.iterdir()) if base.is_dir() else []:
-            if not path.is_dir() or path.name.startswith(".") or path == root / "data":
+            hidden = path.name.startswith(".") or path == root / "data"
+            if not path.is_dir() or hidden or parse(path) is not None:
                 continue
-            folder = parse(path)
-            if folder is None:
-                if any((path / name).exists() for name in (*_AUDIO, "utt2spk")):
-                    what = "this data folder has no name that the VoicePrivacy challenges use: it was not read"
-                    yield Problem("not-used", what, str(path), fix="give it as a corpus of its own", fatal=False)
-            elif folder.role in reasons and folder.suffix == suffix:
-                what = f"this is {reasons[folder.role]} and was not read with the others"
-                yield Problem("not-used", what, str(path), fix=f"to read it: --part {folder.base}", fatal=False)
+            if any((path / name).exists() for name in (*_AUDIO, "utt2spk")):
+                what = "this data folder has no name that the VoicePrivacy challenges use: it was not read"
+                yield Problem("not-used", what, str(path), fix="give it as a corpus of its own", fatal=False)
 
 
 def read_data_folder(folder: DataFolder, roots: Sequence[Path] = ()) -> Reading:

@@ -1,5 +1,5 @@
 """What a folder of VoicePrivacy data holds for an assessment: per set and gender the enrollment, the trials and their
-anonymized copies, the training speech of both sides, and the scores that the challenge's own tools left in `exp/`."""
+anonymized copies, and the training speech of both sides."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.corpus import Corpus, Utterance
-from veilmeter.data.formats.vpc import DataFolder, data_folders, parse, read_data_folder
+from veilmeter.data.formats.vpc import DataFolder, data_folders, read_data_folder, unknown_folders
 from veilmeter.data.formats.vpc_trials import TrialList, read_trial_list
 from veilmeter.data.ids import match_ids
 from veilmeter.data.layouts import cleaned
@@ -80,7 +80,14 @@ class ChallengeSet:
             for speaker, utterance, is_target in zip(trials.speakers, trials.utterances, trials.is_target, strict=True)
             if utterance in matched.partner
         )
-        return ChallengeProtocol(tuple(sorted(enrolled)), key, tuple(remarks))
+        named = {speaker for speaker, _, _ in key}  # a list of one gender's trials enrolls that gender
+        known = [u.id for u in corpus if u.id in enrolled and u.speaker in named]
+        if strangers := named - {u.speaker for u in corpus if u.id in enrolled}:
+            remarks.append(
+                f"{trials.path}: {len(strangers)} speakers of the trials have no enrollment recording, the first: "
+                f"{min(strangers)!r}"
+            )
+        return ChallengeProtocol(tuple(sorted(known)), key, tuple(remarks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +144,7 @@ def find_sets(root: str | Path, suffix: str, sets: Iterable[str] = ()) -> Challe
     used |= {side.path for pair in (*training, *emotion) for side in (pair.original, pair.anonymized)}
     used |= {Path(problem.path) for problem in problems}
     problems += [_not_used(folder, suffix) for folder in folders if folder.path not in used]
+    problems += unknown_folders(place)
     return Challenge(place, suffix, tuple(challenge_sets), training, emotion, tuple(problems))
 
 
@@ -182,6 +190,8 @@ def _not_used(folder: DataFolder, suffix: str) -> Problem:
         what = f"it is of the variant {folder.suffix!r}, which was not asked for"
     elif folder.role == "asr":
         what = "it holds the trials again, for word errors"
+    elif folder.role == "":
+        what = "its enrollment and trials are folders of their own"
     else:
         what = "it is no part of the sets that were assessed"
     return Problem("not-used", what, str(folder.path), fatal=False)
@@ -202,46 +212,3 @@ def read_folders(folders: Sequence[DataFolder], roots: Sequence[Path] = ()) -> C
         first = f"; {problems[0]}" if problems else ""
         raise InputError(f"there is no usable recording{first}", path=folders[0].path)
     return corpus
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreFile:
-    """Scores that the challenge's tools left: where, by which attacker, of which enrollment and trials."""
-
-    path: Path
-    system: str
-    enrollment: DataFolder
-    trials: DataFolder
-
-    @property
-    def attacker(self) -> str:
-        """Who made them: `original` compares original speech alone, to see whether the extractor works at all."""
-        if not self.trials.suffix:
-            return "original"
-        if not self.enrollment.suffix:
-            return "ignorant"
-        return "semi-informed" if self.system.startswith("asv_anon") else "lazy-informed"
-
-
-def find_scores(exp: str | Path, suffix: str | None = None) -> list[ScoreFile]:
-    """Every score file below `exp/asv_*`, of the 2024 and 2026 tools and of VoicePAT; with `suffix` those that have
-    nothing to do with another variant."""
-    score_files = []
-    for pattern in ("asv_*/*/scores", "asv_*/*_out/*/scores"):
-        for path in sorted(Path(exp).glob(pattern)):
-            sides = _two_folders(path.parent.name)
-            if sides is None or not path.is_file():
-                continue
-            if suffix is None or {side.suffix for side in sides} <= {"", suffix}:
-                score_files.append(ScoreFile(path, path.relative_to(exp).parts[0], *sides))
-    return score_files
-
-
-def _two_folders(name: str) -> tuple[DataFolder, DataFolder] | None:
-    """`libri_dev_enrolls_mcadams-libri_dev_trials_f_mcadams` as its two folders."""
-    for at, letter in enumerate(name):
-        if letter == "-":
-            enrollment, trials = parse(Path(name[:at])), parse(Path(name[at + 1 :]))
-            if enrollment and trials and enrollment.is_enrollment and trials.is_trial:
-                return enrollment, trials
-    return None

@@ -69,6 +69,10 @@ def _roc_eers(false: Floats, miss: Floats, method: str) -> Floats:
     if method == "roc":
         best = np.argmin(np.abs(miss - false), axis=0)
         return np.asarray(50 * (miss[best, columns] + false[best, columns]))
+    if method == "speechbrain":  # thresholds are scores, tried from the lowest: accepted is what lies above one
+        false, miss = false[-2::-1], miss[-2::-1]
+        best = np.argmin(np.round(np.abs(miss - false), 12), axis=0)  # ties of rates are ties
+        return np.asarray(50 * (miss[best, columns] + false[best, columns]))
     after = np.maximum(np.argmax(false >= miss, axis=0), 1)
     x0, y0, x1, y1 = (a[after - k, columns] for k in (1, 0) for a in (false, miss))
     share = (y0 - x0) / ((y0 - x0) + (x1 - y1))
@@ -143,7 +147,8 @@ def replicates(
     if people <= MOST_LEFT_OUT:
         others = statistics(place.targets.without_each(), place.impostors.without_each(), eer_method)
     coarse: dict[str, float] = {}
-    if len(place.groups.targets) < len(groups.targets) or len(kept) < len(scores):
+    merged = len(place.groups.targets) < len(groups.targets) or eer_method == "speechbrain"  # it looks inside of runs
+    if merged or len(kept) < len(scores):
         everybody = np.ones((people, 1))
         coarse = {name: float(column[0]) for name, column in _of_draws(place, everybody, eer_method).items()}
     return Replicates(samples, people, "speakers" if known else "trials", others, coarse)

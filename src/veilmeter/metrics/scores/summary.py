@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ NULL_ANYWAY = 200_000  # trials up to which the null level costs next to nothing
 # Ends of a measure's range that a sample may reach by luck, and measures that are fitted to the trials they measure.
 _SURE = {"eer": (0.0, 100.0), "tpr@fpr": (0.0, 100.0), "min_cllr": (0.0,), "d_ece": (zebra.MAX_D_ECE,), "d_sys": (1.0,)}
 _OVERFITS = ("min_cllr", "d_ece", "d_sys")
-EER_METHODS = ("rocch", "roc", "interpolated")
+EER_METHODS: tuple[str, ...] = get_args(verification.EerMethod)
 NAMES = (
     "eer", "cllr", "min_cllr", "calibration_loss", "d_ece", "l_w", "d_sys",
     *map(verification.tpr_name, verification.LOW_FPRS),
@@ -190,3 +190,17 @@ def score_estimate(
         at=at or {},
         extra=extra or {},
     )
+
+
+def eers_by(scores: Scores, rules: Iterable[str]) -> dict[str, Estimate]:
+    """The EER by other rules than veilmeter's own, each under a name of its own: `eer_speechbrain`."""
+    counts = {"targets": len(scores.targets), "impostors": len(scores.impostors)}
+    return {
+        f"eer_{rule}": estimate_of(
+            f"eer_{rule}",
+            verification.eer(scores.targets, scores.impostors, rule),
+            method=f"the rule {rule}",
+            n=counts,
+        )
+        for rule in rules
+    }

@@ -1,0 +1,312 @@
+"""A folder of VoicePrivacy data, set by set: everything an assessment needs is found in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from veilmeter.assessment.challenge_table import ChallengeRow, rank_table, write_rows
+from veilmeter.assessment.protocol import GivenProtocol
+from veilmeter.assessment.recorded_run import Assessment, Say, Shown
+from veilmeter.assessment.run import assess
+from veilmeter.assessment.settings import AttackerSettings, Settings
+from veilmeter.attacks.knowledge import attacker_name, attackers_for
+from veilmeter.core.errors import InputError, Problem, refuse
+from veilmeter.core.files import make_folder, to_json, write_text
+from veilmeter.data.corpus import Corpus
+from veilmeter.data.formats.vpc import data_folders
+from veilmeter.data.formats.vpc_scores import ScoreFile, VectorFolder, find_scores, find_vectors
+from veilmeter.data.formats.vpc_sets import Challenge, ChallengeSet, TwoSides, find_sets, read_folders
+
+SPLIT = "the lists of the VoicePrivacy data"
+RULE = "speechbrain"  # how the challenges since 2024 take the EER
+NOT_USED = "not_used.jsonl"
+TABLE = "result_for_rank"
+# What --vpc finds by itself.
+FOUND = (
+    "original", "anonymized", "train_original", "train_anonymized", "enroll", "trials", "layout", "part", "columns",
+    "channel",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class ChallengeAssessment:
+    """The assessments of a variant by set, such as `libri_test_trials_f`; what the folder holds beside them and was not
+    used; and the table in the challenge's form."""
+
+    suffix: str
+    sets: Mapping[str, Assessment]
+    not_used: tuple[Problem, ...]
+    table: str
+    folder: Path
+
+    @property
+    def left_out(self) -> int:
+        """Recordings and sets that were given and could not be assessed."""
+        return sum(run.left_out for run in self.sets.values()) + sum(problem.fatal for problem in self.not_used)
+
+
+def assess_challenge(
+    settings: Settings,
+    out: str | Path,
+    *,
+    jobs: int = 1,
+    cluster: str | None = None,
+    argv: Sequence[str] = (),
+    say: Say | None = None,
+    progress: Shown | None = None,
+) -> ChallengeAssessment:
+    """Assess every set and gender of the folder `settings.vpc` in the variant `settings.suffix`, each into a folder of
+    its own below `out`, with a table of all of them beside."""
+    refuse_found(settings)
+    assert settings.vpc is not None
+    root, folder = Path(settings.vpc), make_folder(out)
+    challenge = find_sets(root, settings.suffix or _only_suffix(root), settings.sets)
+    if settings.strict:
+        refuse(challenge.problems)
+    left = _LeftBeside(root, challenge)
+    assessments: dict[str, Assessment] = {}
+    for challenge_set in challenge.sets:
+        if say is not None:
+            say(f"{challenge_set.name} ({len(assessments) + 1} of {len(challenge.sets)})")
+        place = make_folder(folder / challenge_set.name)
+        speech = _SetSpeech.of(challenge_set, challenge, settings)
+        chosen = replace(
+            settings,
+            vpc=None,
+            sets=(),
+            suffix=None,
+            **speech.folders,
+            attackers=left.attackers(challenge_set, settings),
+            title=settings.title or f"{challenge_set.name}, {challenge.suffix.lstrip('_')}",
+        )
+        assessments[challenge_set.name] = assess(
+            speech.original,
+            speech.anonymized,
+            settings=chosen,
+            out=place,
+            jobs=jobs,
+            cluster=cluster,
+            argv=argv,
+            say=say,
+            progress=progress,
+            protocol=_protocol(challenge_set, speech.original, place, left.remarks(challenge_set)),
+            **speech.training,
+        )
+    not_used = (*challenge.problems, *_speech_not_used(challenge), *left.not_used())
+    return _written(challenge, assessments, not_used, folder)
+
+
+def _speech_not_used(challenge: Challenge) -> list[Problem]:
+    """Pairs of folders that no set has a use for: emotions, and training speech in other languages."""
+    trained = {pair.name for challenge_set in challenge.sets for pair in training_of(challenge_set, challenge)}
+    problems = []
+    for pair in (*challenge.emotion, *challenge.training):
+        if pair.name in trained:
+            continue
+        what = "training speech of no set that was assessed, or the same speech again"
+        if pair in challenge.emotion:
+            what = "speech with emotions: they are no part of this assessment"
+        for side in (pair.original, pair.anonymized):
+            problems.append(Problem("not-used", what, str(side.path), fatal=False))
+    return problems
+
+
+def _written(
+    challenge: Challenge, assessments: Mapping[str, Assessment], not_used: Sequence[Problem], folder: Path
+) -> ChallengeAssessment:
+    """The table in the challenge's form, the same as CSV, and what was not used."""
+    rows = [
+        ChallengeRow.of(challenge_set, attacker)
+        for challenge_set in challenge.sets
+        for attacker in assessments[challenge_set.name].results.attackers.values()
+    ]
+    words = {
+        challenge_set.name: assessments[challenge_set.name].results.part("utility").single("wer")
+        for challenge_set in challenge.sets
+    }
+    table = rank_table(rows, {name: wer for name, wer in words.items() if wer is not None})
+    write_text(folder / f"{TABLE}{challenge.suffix}", table)
+    write_rows(folder / f"{TABLE}{challenge.suffix}.csv", rows)
+    lines = [{"path": problem.path, "kind": problem.kind, "what": problem.what} for problem in not_used]
+    write_text(folder / NOT_USED, "".join(to_json(line, indent=None) + "\n" for line in lines))
+    return ChallengeAssessment(challenge.suffix, assessments, tuple(not_used), table, folder)
+
+
+def refuse_found(settings: Settings) -> None:
+    """What --vpc finds by itself can't be given beside it."""
+    for name in FOUND:
+        if getattr(settings, name):
+            raise InputError(
+                f"--{name.replace('_', '-')} and --vpc exclude each other: --vpc finds it in the folder",
+                fix=f"leave out --vpc, or --{name.replace('_', '-')}",
+            )
+    for name, options in settings.attackers.items():
+        if options.scores or options.has_own_vectors:
+            raise InputError(
+                f"attackers.{name}: scores and vectors belong to one set, and --vpc assesses several",
+                fix="put them under exp/asv_*, where the challenge's tools do, or assess the set by --original",
+            )
+
+
+def _only_suffix(root: Path) -> str:
+    """The variant that is there, if it is one."""
+    suffixes = sorted({folder.suffix for folder in data_folders(root)} - {""})
+    if len(suffixes) > 1:
+        raise InputError(
+            f"there are several anonymized variants: {', '.join(suffixes)}", path=root, fix="say which with --suffix"
+        )
+    return suffixes[0] if suffixes else ""
+
+
+@dataclass(frozen=True, eq=False)
+class _SetSpeech:
+    """The recordings of one set, and the training speech of its language."""
+
+    original: Corpus
+    anonymized: Corpus
+    training: Mapping[str, list[Corpus]]
+    folders: Mapping[str, Any]  # by role, for the record
+
+    @classmethod
+    def of(cls, challenge_set: ChallengeSet, challenge: Challenge, settings: Settings) -> _SetSpeech:
+        roots = tuple(map(Path, settings.root))
+        original, anonymized = challenge_set.corpora(roots)
+        sets = (challenge_set.enrollment, challenge_set.trials)
+        trained = training_of(challenge_set, challenge)
+        folders = {
+            f"{prefix}{side}": tuple(str(getattr(pair, side).path) for pair in pairs)
+            for prefix, pairs in (("", sets), ("train_", trained))
+            for side in ("original", "anonymized")
+        }
+        training = {
+            f"train_{side}": [read_folders([getattr(pair, side)], roots) for pair in trained]
+            for side in ("original", "anonymized")
+        }
+        return cls(original, anonymized, training if trained else {}, folders)
+
+
+def training_of(challenge_set: ChallengeSet, challenge: Challenge) -> list[TwoSides]:
+    """Training speech in the language of the set. Where the same speech is there twice (2020: with sessions and with
+    people as speakers), the one that knows people."""
+    language = challenge_set.trials.original.language
+    pairs = [pair for pair in challenge.training if pair.original.language in ("", language)]
+    by_people = {pair.name.removesuffix("-asv") for pair in pairs if pair.name.endswith("-asv")}
+    return [pair for pair in pairs if pair.name not in by_people]
+
+
+def _protocol(challenge_set: ChallengeSet, original: Corpus, place: Path, remarks: Sequence[str]) -> GivenProtocol:
+    """Who is enrolled and tried. The trials are written down as the challenge's scorer counts them: the key of scores
+    that its tools left."""
+    lists = challenge_set.protocol(original)
+    trials = challenge_set.trial_list()
+    lines = [
+        f"{speaker} {utterance} {'target' if is_target else 'nontarget'}\n"
+        for speaker, utterance, is_target in zip(trials.speakers, trials.utterances, trials.is_target, strict=True)
+    ]
+    write_text(place / "trials", "".join(lines))
+    return GivenProtocol(
+        lists.enrollment,
+        lists.key,
+        SPLIT,
+        keys=(str(place / "trials"),),
+        remarks=(*lists.remarks, *remarks),
+        eer_rules=(RULE,),
+        common_trials=True,
+    )
+
+
+class _LeftBeside:
+    """What the challenge's tools left in `exp/`: scores and vectors, as those of attackers."""
+
+    def __init__(self, root: Path, challenge: Challenge) -> None:
+        places = [place for place in (root / "exp", root.parent / "exp") if place.is_dir()]
+        self.scores = [file for place in places for file in find_scores(place)]
+        self.vectors = [folder for place in places for folder in find_vectors(place)]
+        self.suffix = challenge.suffix
+        self._used: set[Path] = set()
+
+    def attackers(self, challenge_set: ChallengeSet, settings: Settings) -> dict[str, AttackerSettings]:
+        """The tables of the attackers, with scores and vectors of this set; nobody else is left out for that."""
+        tables = dict(settings.attackers)
+        if not set(tables) - {"original"}:
+            tables |= {name: AttackerSettings() for name in attackers_for(settings.measures)}
+        asked = {*tables, "original"}
+        given: dict[str, dict[str, Any]] = {}
+        for file in self._scores_of(challenge_set):
+            name = attacker_of(file)
+            if name in asked and "scores" not in given.get(name, {}):
+                given.setdefault(name, {})["scores"] = (str(file.path),)
+                self._used.add(file.path)
+        for name, sides in self._vectors_of(challenge_set).items():
+            if name in asked:
+                given.setdefault(name, {}).update(sides)
+        if not given and not settings.attackers:
+            return {}
+        return tables | {name: replace(tables.get(name, AttackerSettings()), **found) for name, found in given.items()}
+
+    def _scores_of(self, challenge_set: ChallengeSet) -> list[ScoreFile]:
+        wanted = (challenge_set.enrollment.name, challenge_set.trials.name)
+        return [
+            file
+            for file in self.scores
+            if (file.enrollment.base, file.trials.base) == wanted
+            and {file.enrollment.suffix, file.trials.suffix} <= {"", self.suffix}
+        ]
+
+    def _vectors_of(self, challenge_set: ChallengeSet) -> dict[str, dict[str, tuple[str, ...]]]:
+        """By attacker the vectors of both folders of a set: of the extractor that was trained on anonymized speech, its
+        anonymized side; of the other, both sides."""
+        bases = (challenge_set.enrollment.name, challenge_set.trials.name)
+        by_system: dict[str, dict[tuple[str, str], Path]] = {}
+        for folder in self.vectors:
+            by_system.setdefault(folder.system, {})[folder.folder.base, folder.folder.suffix] = folder.path
+        found: dict[str, dict[str, tuple[str, ...]]] = {}
+        for system, paths in by_system.items():
+            sides = {
+                side: tuple(paths[base, suffix] for base in bases if (base, suffix) in paths)
+                for side, suffix in (("original", ""), ("anonymized", self.suffix))
+            }
+            complete = {side: there for side, there in sides.items() if len(there) == len(bases)}
+            names = ["ignorant", "lazy-informed"] if len(complete) == 2 else []
+            if VectorFolder.is_adapted(system):
+                names = [attacker_name("vpc-semi-informed")]
+                complete.pop("original", None)
+            if "anonymized" not in complete:
+                continue
+            for name in names:
+                found.setdefault(name, {side: tuple(map(str, there)) for side, there in complete.items()})
+            if names:
+                self._used |= {path for there in complete.values() for path in there}
+        return found
+
+    def remarks(self, challenge_set: ChallengeSet) -> list[str]:
+        """What to know of the scores that are used: trials without one, and speech that is newer than they are."""
+        remarks = []
+        listed = len(challenge_set.trial_list())
+        anonymized = challenge_set.trials.anonymized.path
+        newest = max((file.stat().st_mtime for file in anonymized.rglob("*.wav")), default=0.0)
+        for file in self._scores_of(challenge_set):
+            with open(file.path, "rb") as lines:
+                scored = sum(1 for line in lines if line.strip())
+            if scored != listed:
+                remarks.append(f"{file.path}: {scored} scores, and {listed} trials in the list")
+            if file.trials.suffix and file.path.stat().st_mtime < newest:
+                remarks.append(f"{file.path}: it is older than the anonymized speech; is it of an earlier run?")
+        return remarks
+
+    def not_used(self) -> list[Problem]:
+        """Scores and vectors of other sets and variants, or beside those that were used."""
+        problems = []
+        for path in (*(file.path for file in self.scores), *(folder.path for folder in self.vectors)):
+            if path not in self._used:
+                what = "it is of another set, variant or attacker, a second one of its kind, or incomplete"
+                problems.append(Problem("not-used", what, str(path), fatal=False))
+        return problems
+
+
+def attacker_of(file: ScoreFile) -> str:
+    """The attacker that made scores, by its name here: what the challenge calls semi-informed is informed."""
+    return attacker_name("vpc-semi-informed") if file.attacker == "semi-informed" else file.attacker

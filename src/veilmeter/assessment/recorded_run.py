@@ -1,0 +1,181 @@
+"""A run of an assessment whatever it is of: its stages, the tasks that are kept, the folder that it owns."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from veilmeter.assessment.measuring import Job
+from veilmeter.assessment.settings import Settings
+from veilmeter.assessment.stages import Stages
+from veilmeter.assessment.tables import write_tables
+from veilmeter.assessment.tasks import Arrays, Task, TaskResult, perform
+from veilmeter.core.engine import Engine
+from veilmeter.core.errors import InputError
+from veilmeter.core.files import make_folder, only_one, remove_leftovers, write_json
+from veilmeter.results.model import Results
+from veilmeter.results.run_folder import RESULTS, read_results, write_results
+
+Shown = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None]]
+Say = Callable[[str], None]
+LEFT_OUT = "left_out.jsonl"
+
+
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """`results` are what was found; `folder` is where they were written, if anywhere; `left_out` how many recordings
+    were given and could not be assessed. `timings` are the seconds of each stage and `real_time_factor` the processor
+    seconds for a second of speech, where veilmeter ran the anonymizer; both differ between runs, results do not."""
+
+    results: Results
+    folder: Path | None = None
+    timings: dict[str, float] = field(default_factory=dict)
+    left_out: int = 0
+    real_time_factor: float | None = None
+
+    @property
+    def trustworthy(self) -> bool:
+        return self.results.verdict.trustworthy
+
+    @property
+    def headline(self) -> str:
+        return self.results.verdict.headline
+
+    def __repr__(self) -> str:
+        doubt = "" if self.trustworthy else "not trustworthy: "
+        return f"Assessment({doubt}{self.headline})"
+
+    def _repr_html_(self) -> str:
+        return self.results._repr_html_()
+
+
+class RecordedRun(ABC):
+    """One assessment, stage by stage: it says where it is, keeps what is finished, and owns its folder."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        out: str | Path | None,
+        engine: Engine,
+        say: Say,
+        progress: Shown,
+        argv: tuple[str, ...],
+    ) -> None:
+        self.settings = settings
+        self.folder = None if out is None else make_folder(out)
+        self.engine = engine
+        self.argv = argv
+        self._say = say
+        self._progress = progress
+        self.stages = Stages(None if self.folder is None else self.folder / "stages")
+        self.timings: dict[str, float] = {}
+        self.started = time.monotonic()
+        self._last = ""
+
+    def stage(self, name: str) -> None:
+        now = time.monotonic()
+        if self._last:
+            before = self.timings.get(self._last, 0.0)
+            self.timings[self._last] = round(before + now - self.started - sum(self.timings.values()), 3)
+        self._last = name
+        self._say(name)
+
+    def go(self) -> Assessment:
+        if self.folder is None:
+            return self.assessed()
+        with only_one(self.folder / ".lock", self.folder):
+            refuse_late_threshold(self.folder, self.settings.threshold)
+            for folder in (self.folder, make_folder(self.folder / "stages"), self.folder / "tables"):
+                remove_leftovers(folder)
+            return self.assessed()
+
+    @abstractmethod
+    def assessed(self) -> Assessment:
+        """Measure, conclude and write."""
+
+    def perform(self, tasks: Sequence[Task]) -> dict[str, tuple[TaskResult, Arrays]]:
+        """Do every task that is not kept from an earlier run; wherever the engine runs them."""
+        done: dict[str, tuple[TaskResult, Arrays]] = {}
+        for task in tasks:
+            kept = self.stages.get(task.name, task.key)
+            if kept is not None:
+                done[task.name] = kept
+        left = [task for task in tasks if task.name not in done]
+        if done:
+            self._say(f"{len(done)} of {len(tasks)} parts are kept from an earlier run")
+        if left:
+            self.stage(f"measuring {len(left)} parts: {', '.join(task.name for task in left)}")
+        for number, (measured, arrays) in self.engine.run(perform, left):
+            task = left[number]
+            done[task.name] = (self.stages.put(task.name, task.key, measured, arrays), arrays)
+            self._say(f"measured: {task.name} ({len(done)} of {len(tasks)})")
+        return {task.name: done[task.name] for task in tasks}  # in one order, wherever they ran
+
+    def write(
+        self,
+        results: Results,
+        jobs: Mapping[str, Job],
+        done: Mapping[str, tuple[TaskResult, Arrays]],
+        factor: float | None = None,
+    ) -> Results:
+        """The tables, the results, and how long it took. The folder is this run's: what an earlier one wrote goes."""
+        assert self.folder is not None
+        written = write_tables(self.folder / "tables", results, jobs, done)
+        for file in (self.folder / "tables").glob("*.parquet"):
+            if file.name not in written:
+                file.unlink()
+        (self.folder / "report.html").unlink(missing_ok=True)
+        results = write_results(self.folder, results)
+        self.stage("done")
+        write_json(
+            self.folder / "timings.json",
+            {
+                "seconds": self.timings,
+                "total": round(time.monotonic() - self.started, 3),
+                "real_time_factor": factor,
+                "command": self.argv,
+                "workers": self.engine.workers,
+                "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            },
+        )
+        return results
+
+
+def refuse_late_threshold(folder: Path, threshold: float | None) -> None:
+    """A limit stands in the settings of a run because it was chosen before its results were known."""
+    if threshold is None or not (folder / RESULTS).is_file():
+        return
+    before = None
+    with suppress(InputError):
+        before = read_results(folder).settings.get("threshold")
+    if before != threshold:
+        raise InputError(
+            f"this folder holds results already, and not with the limit {threshold:g}: it was not chosen beforehand",
+            path=folder / RESULTS,
+            fix=f"name it in the report (`report RUN --threshold {threshold:g}`), or assess into a new folder",
+        )
+
+
+# Options of the command that say where it runs and what it prints. Results must not depend on them, to the byte.
+PLACE = {"--out": 1, "--jobs": 1, "--cluster": 1, "--quiet": 0, "--json": 0, "--no-report": 0}
+
+
+def without_place(command: Sequence[str]) -> tuple[str, ...]:
+    """The command without what can't change a result.
+
+    >>> without_place(["veilmeter", "assess", "a.toml", "--jobs", "4", "--out=run", "--seed", "1", "--quiet"])
+    ('veilmeter', 'assess', 'a.toml', '--seed', '1')
+    """
+    kept: list[str] = []
+    words = iter(command)
+    for word in words:
+        name, equals, _ = word.partition("=")
+        if name not in PLACE:
+            kept.append(word)
+        elif PLACE[name] and not equals:
+            next(words, None)
+    return tuple(kept)

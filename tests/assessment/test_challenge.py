@@ -1,0 +1,195 @@
+"""`assess --vpc` on folders as the VoicePrivacy challenges leave them on disk."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import voiceprivacy_folders as vpc
+from typer.testing import CliRunner
+
+from veilmeter.assessment import assess, assess_challenge, make_settings
+from veilmeter.cli.main import app
+from veilmeter.core.errors import InputError
+from veilmeter.data.scores import read_scores
+from veilmeter.metrics.scores.verification import eer
+
+pytest.importorskip("soundfile")
+
+SUFFIX = "_mcadams"
+QUICK = (
+    "--attackers=ignorant,lazy-informed,informed", "--measures=scores,linkability", "--lengths=1", "--no-utility",
+    "--no-intervals", "--segments=0.55", "--jobs=1", "--quiet",
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The challenge's lists name recordings relative to where its tools run."""
+    monkeypatch.setenv("VEILMETER_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text(vpc.EXTRACTOR)
+    return tmp_path
+
+
+def run(*words: str) -> Any:
+    return CliRunner().invoke(app, ["assess", "--extractor=own.py:embed", *QUICK, *words])
+
+
+def results_of(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path("out", name, "results.json").read_text())
+    return found
+
+
+def test_a_folder_of_2024(place: Path) -> None:
+    data = vpc.challenge_2024(place)
+    keys = {gender: (data / f"libri_test_trials_{gender}" / "trials").read_text() for gender in "fm"}
+    scores = {}
+    for gender, key in keys.items():
+        enrollment, trials = "libri_test_enrolls", f"libri_test_trials_{gender}"
+        vpc.scores_of(place, "asv_orig", enrollment, trials, key, 3.0)
+        scores[gender] = vpc.scores_of(
+            place, f"asv_anon{SUFFIX}", f"{enrollment}{SUFFIX}", f"{trials}{SUFFIX}", key, 1.5
+        )
+    other = vpc.scores_of(place, "asv_anon_b3", "libri_test_enrolls_b3", "libri_test_trials_f_b3", keys["f"], 0.0)
+    (data / "vctk-of-my-own").mkdir()
+    (data / "vctk-of-my-own" / "utt2spk").write_text("a b\n")
+    ran = run("--vpc=data", f"--suffix={SUFFIX}", "--sets=libri_test", "--out=out")
+    assert ran.exit_code == 0, ran.output
+    for gender, people in (("f", vpc.FEMALE), ("m", vpc.MALE)):
+        found = results_of(f"libri_test_trials_{gender}")
+        assert found["protocol"]["enrolled_speakers"] == len(people)
+        assert found["protocol"]["trial_speakers"] == len(people) + 1  # one of them is a stranger
+        assert found["inputs"]["train_anonymized"]["speakers"] == 6
+        assert set(found["attackers"]) == {"original", "ignorant", "lazy-informed", "informed"}
+        informed = found["attackers"]["informed"]
+        assert (informed["source"], found["attackers"]["lazy-informed"]["source"]) == ("scores", "vectors")
+        given = read_scores(scores[gender], data / f"libri_test_trials_{gender}" / "trials")
+        by_rule = eer(given.targets, given.impostors, "speechbrain")
+        assert informed["estimates"]["eer_speechbrain"]["value"] == pytest.approx(by_rule)
+        assert Path("out", f"libri_test_trials_{gender}", "report.html").is_file()
+    rows = list(csv.DictReader(Path(f"out/result_for_rank{SUFFIX}.csv").read_text().splitlines()))
+    assert {(row["dataset"], row["split"], row["gender"]) for row in rows} == {
+        ("libri", "test", "f"),
+        ("libri", "test", "m"),
+    }
+    table = Path(f"out/result_for_rank{SUFFIX}").read_text()
+    adapted = table.split("---- ASV_eval^anon results ----\n")[1].splitlines()[1:3]
+    assert [line.split()[:6] for line in adapted] == [
+        ["0", "libri", "test", "f", "anon", "anon"],
+        ["1", "libri", "test", "m", "anon", "anon"],
+    ]
+    not_used = {json.loads(line)["path"] for line in Path("out/not_used.jsonl").read_text().splitlines()}
+    assert {Path(path).name for path in not_used if not path.endswith("scores")} == {
+        "libri_test", f"libri_test_enrolls_a{SUFFIX}", "IEMOCAP_test", f"IEMOCAP_test{SUFFIX}", "vctk-of-my-own",
+    }  # fmt: skip
+    assert any(path.endswith(str(other.relative_to(place))) for path in not_used)
+    assert all(Path(path).name in ran.stdout for path in not_used)
+
+
+def mixed_2026(place: Path) -> Path:
+    """Track 2: both genders in one list whose wrong rows come first, ids with an extension, another language."""
+    data = place / "data"
+    people = (*vpc.FEMALE, *vpc.MALE)
+    tried = vpc.utterances(people, "2", 2)
+    right = vpc.key_of(people, tried)
+    wrong = "".join(line.replace(" target", " nontarget") + "\n" for line in right.splitlines()[:4])
+    for mark in ("", SUFFIX):
+        vpc.data_folder(data, "de_test_enrolls", vpc.utterances(people, "1", 2), suffix=mark)
+        files = {} if mark else {"trials": (wrong + right).replace("-0001 ", "-0001.wav ")}
+        vpc.data_folder(data, "de_test_trials_mixed", tried, suffix=mark, files=files)
+        for language in ("german", "french"):
+            vpc.data_folder(data, f"train_{language}", vpc.utterances(["7", "8", "9"], language, 2), suffix=mark)
+    genders = data / "de_test_enrolls" / "spk2gender"
+    genders.write_text(genders.read_text().upper())
+    return data
+
+
+def test_a_folder_of_2026(place: Path) -> None:
+    data = mixed_2026(place)
+    lost = data / f"de_test_trials_mixed{SUFFIX}" / "wav" / "121-2-0000.wav"
+    lost.unlink()
+    ran = run("--vpc=data", f"--suffix={SUFFIX}", "--out=out", "--json")
+    assert ran.exit_code == 3, ran.output  # a recording has no anonymized copy
+    (name,) = json.loads(ran.stdout)["sets"]
+    found = results_of(name)
+    assert name == "de_test_trials_mixed"
+    assert (found["protocol"]["enrolled_speakers"], found["protocol"]["trial_utterances"]) == (6, 11)
+    assert found["protocol"]["details"]["key"] == 6 * 11  # each pair once
+    said = "\n".join(found["warnings"])
+    assert "trials are listed as target and as nontarget; the last line holds" in said
+    assert "1 trial utterances of the lists are not in both corpora" in said
+    assert found["inputs"]["train_original"]["path"].endswith("data")
+    assert found["inputs"]["train_original"]["variant"] == "train_german"
+    not_used = [json.loads(line)["path"] for line in Path("out/not_used.jsonl").read_text().splitlines()]
+    assert {Path(path).name for path in not_used} == {"train_french", f"train_french{SUFFIX}"}
+    assert set(found["attackers"]["ignorant"]["by"]["gender"]) == {"f", "m"}
+
+
+def test_vectors_that_the_tools_left_are_attackers(place: Path) -> None:
+    torch = pytest.importorskip("torch")
+    data = mixed_2026(place)
+    rng = np.random.default_rng(0)
+    voices = {name: rng.standard_normal(5) for name in (*vpc.FEMALE, *vpc.MALE)}
+    for folder in (f"de_test_enrolls{SUFFIX}", f"de_test_trials_mixed{SUFFIX}"):
+        ids = [line.split() for line in (data / folder.removesuffix(SUFFIX) / "utt2spk").read_text().splitlines()]
+        left = place / "exp" / f"asv_anon_track2_10_de{SUFFIX}" / "cosine_out" / "emb_xvect" / folder / "utt-level"
+        left.mkdir(parents=True)
+        table = np.stack([voices[speaker] + 0.01 * rng.standard_normal(5) for _, speaker in ids]).astype(np.float32)
+        torch.save(torch.from_numpy(table), left / "speaker_vectors.pt")
+        as_text = sorted(range(len(ids)), key=str)  # as the tools sort their indices
+        (left / "id2idx").write_text("".join(f"{ids[i][0]} {i}\n" for i in as_text))
+        (left / "idx2spk").write_text("".join(f"{i} {ids[i][1]}\n" for i in as_text))
+        (left / "temp1").mkdir()
+    ran = run("--vpc=data", "--out=out")  # one variant only: no suffix is needed
+    assert ran.exit_code == 0, ran.output
+    informed = results_of("de_test_trials_mixed")["attackers"]["informed"]
+    assert informed["estimates"]["eer"]["value"] == 0.0
+    assert "extractor of its own" in informed["trained_on"]
+    remarks = "\n".join(results_of("de_test_trials_mixed")["remarks"])
+    assert "train_german_mcadams had no effect: no attacker that was run is trained on it" in remarks
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--vpc=data", "--original=data"], "--original and --vpc exclude each other"),
+        (["--vpc=data", "--trials=data/de_test_trials_mixed/trials"], "--trials and --vpc exclude each other"),
+        (["--sets=libri_test"], "--sets chooses among the sets of VoicePrivacy data"),
+        (["--vpc=data", "--sets=libri_test"], "there is no set 'libri_test'"),
+        (["--vpc=data", "--suffix=_mc"], "no folder of anonymized speech has the suffix '_mc'"),
+        (["--vpc=data", "--scores=ignorant=own.py"], "scores and vectors belong to one set"),
+        (["--vpc=nowhere"], "no folder of anonymized speech"),
+    ],
+)
+def test_what_is_refused(place: Path, words: list[str], said: str) -> None:
+    mixed_2026(place)
+    ran = run(*words, "--out=out")
+    assert isinstance(ran.exception, InputError)
+    assert said in str(ran.exception)
+
+
+def test_by_toml_and_python(place: Path) -> None:
+    mixed_2026(place)
+    (place / "settings").mkdir()
+    (place / "settings/run.toml").write_text(
+        'vpc = "../data"\nattackers = ["ignorant"]\nmeasures = ["scores"]\nlengths = [1]\nintervals = false\n'
+        'utility = false\nsegments = 0.55\nextractor = "own.py:embed"\n'
+    )
+    ran = CliRunner().invoke(app, ["assess", "settings/run.toml", "--out=out", "--jobs=1", "--quiet"])
+    assert ran.exit_code == 0, ran.output
+    settings = make_settings({"vpc": "data", "attackers": ["ignorant"], "measures": ["scores"], "lengths": [1],
+                              "intervals": False, "utility": False, "segments": 0.55,
+                              "extractor": "own.py:embed"})  # fmt: skip
+    found = assess_challenge(settings, place / "again")
+    (assessment,) = found.sets.values()
+    assert found.suffix == SUFFIX
+    expected = results_of("de_test_trials_mixed")["attackers"]["ignorant"]["estimates"]["eer"]["value"]
+    assert assessment.results.attackers["ignorant"].estimates["eer"].value == expected
+    with pytest.raises(InputError, match="call assess_challenge"):
+        assess(settings=settings)
