@@ -39,7 +39,7 @@ def _fitting(ctx: Any, command: Any) -> list[str]:
 
 def _lines(ctx: Any, command: Any, names: Sequence[str], width: int) -> list[str]:
     about, examples = _split(command.help or "")
-    lines = [f"Usage: {ctx.command_path} {' '.join(_usage(command))}", ""]
+    lines = [f"Usage: {ctx.command_path} {usage(command)}", ""]
     lines += _paragraphs(about, width)
     shown = [p for p in command.params if not names or p.name in names or _is_argument(p)]
     for title, parameters in _by_purpose(p for p in shown if not getattr(p, "hidden", False)):
@@ -54,13 +54,13 @@ def _lines(ctx: Any, command: Any, names: Sequence[str], width: int) -> list[str
     return lines
 
 
-def _usage(command: Any) -> list[str]:
+def usage(command: Any) -> str:
     """How the command is called, with the names that its arguments have below."""
     pieces = ["[OPTIONS]"]
     for argument in filter(_is_argument, command.params):
         name = _names(argument).removesuffix("...") + ("..." if getattr(argument, "nargs", 1) == -1 else "")
         pieces.append(name if getattr(argument, "required", True) else f"[{name}]")
-    return pieces
+    return " ".join(pieces)
 
 
 def group_text(ctx: Any, group: Any, sections: Iterable[tuple[str, Sequence[str]]]) -> str:

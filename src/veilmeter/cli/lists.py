@@ -9,7 +9,7 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
-from veilmeter.cli.help import help_text
+from veilmeter.cli.help import help_text, usage
 from veilmeter.core.errors import InputError
 
 OLD_SPELLINGS = {"--enrol": "--enroll"}  # understood, no longer shown
@@ -43,6 +43,9 @@ class CommaCommand(TyperCommand):
 
     def get_help(self, ctx: Any) -> str:
         return help_text(ctx, self, self.common)
+
+    def get_usage(self, ctx: Any) -> str:
+        return f"Usage: {ctx.command_path} {usage(self)}"
 
     def _respelled(self, args: list[str]) -> list[str]:
         known = {name for option in self.params for name in option.opts}

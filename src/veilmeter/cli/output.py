@@ -112,7 +112,7 @@ def print_rows(head: Sequence[str], rows: Sequence[Sequence[tuple[str, bool]]], 
     console = streams.console()
     table = Table(box=None, pad_edge=False)
     for number, title in enumerate(head):
-        table.add_column(Text(clean(title)), justify="right" if number else "left", header_style="dim")
+        table.add_column(Text(clean(title)), justify="right" if number else "left", header_style="dim", overflow="fold")
     for row in rows:
         table.add_row(*(Text(clean(text), style="bold" if bold else "") for text, bold in row))
     console.print(table)

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import re
+import stat
 import struct
 import tempfile
 import zipfile
@@ -65,6 +66,12 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     'hello'
     """
     target = Path(path)
+    if _is_stream(target):
+        try:
+            yield target
+        except OSError as error:
+            raise as_veilmeter_error(error, target) from None
+        return
     make_folder(target.parent)
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name[:80]}.", suffix=".part", dir=target.parent)
@@ -84,6 +91,17 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether it is a pipe, a device or /dev/stdout: written to, never replaced."""
+    if str(path).startswith(("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")):
+        return True
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 @contextmanager

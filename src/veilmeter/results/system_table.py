@@ -187,7 +187,11 @@ def _refuse_unknown(runs: Sequence[ComparedRun], chosen: dict[FigureName, list[C
         measured = [point for run in runs for _, point in _figures(run.results, FigureName(name.measure, name.measure))]
         if measured:
             sizes = sorted({int(point.at["speakers"]) for point in measured if "speakers" in point.at})
-            fix = f"it was measured among {', '.join(map(str, sizes))} people" if sizes else "leave the rest out"
+            fix = (
+                f"it was measured among {', '.join(map(str, sizes))} people"
+                if sizes
+                else f"it is a single figure: write {name.measure}"
+            )
             raise InputError(f"--measures {name.text}: the runs share no such point", fix=fix)
         known = sorted({key for run in runs for _, estimates in run.results.places() for key in estimates.names})
         near = difflib.get_close_matches(name.measure, known, 1)
