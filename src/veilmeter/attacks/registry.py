@@ -20,6 +20,8 @@ ATTACKS: Registry[Attack] = Registry(
         "adaptive-unlabeled": f"{_ADAPTIVE}:UNLABELED",
         "adaptive-pseudonyms": f"{_ADAPTIVE}:PSEUDONYMS",
         "fused": f"{_ADAPTIVE}:FUSED",
+        "best-recording": "veilmeter.attacks.comparisons:BEST_RECORDING",
+        "normalized-lazy": "veilmeter.attacks.comparisons:NORMALIZED",
         "centered-lazy": f"{_ADAPTIVE}:CENTERED_LAZY",
         "centered-ignorant": f"{_ADAPTIVE}:CENTERED_IGNORANT",
         "ridge": f"{_ADAPTIVE}:RIDGE",
