@@ -11,6 +11,8 @@ from veilmeter.core.processor_time import ProcessorClock
 from veilmeter.data.corpus import Utterance
 from veilmeter.speech.audio import RATE, Recording, RecordingStream, read_recording
 
+_BLOCK = 1 << 20  # samples measured at once
+
 
 class SourceAudio:
     """A recording for a system: in blocks, or read at once. Its level is measured on the way."""
@@ -39,8 +41,9 @@ class SourceAudio:
             stretch, most = self._stream.stretch, self._stream.max_seconds
             recording = read_recording(self._path, stretch=stretch, max_seconds=most)
             self._samples, self._stream.rate = recording.samples, recording.rate
-            self._stream.facts = replace(recording, samples=recording.samples[:0])
-            self.meter.add(recording.samples)
+            self._stream.facts = replace(recording, samples=recording.samples[:0].copy())  # a view would keep them all
+            for start in range(0, recording.length, _BLOCK):
+                self.meter.add(recording.samples[start : start + _BLOCK])
 
     def take(self) -> Samples:
         """What was read; it is not kept any longer."""

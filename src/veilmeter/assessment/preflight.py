@@ -41,8 +41,10 @@ def look_ahead(sources: Mapping[str, Any], settings: Settings, say: Say) -> Corp
     corpora = read_sources(audio, settings)
     for (role, _), corpus in corpora.items():
         _name_problems(corpus, role, settings, say)
+    if not corpora:
+        return corpora  # vectors are read in seconds, and matched then
     sides = [_listed(role, sources.get(role), corpora) for role in ("original", "anonymized")]
-    if all(sides) and corpora:
+    if all(sides):
         places = ", ".join(map(str, _paths("anonymized", sources.get("anonymized"))))
         find_partners(Listed.joined(sides[0]), Listed.joined(sides[1]), places)
     return corpora
