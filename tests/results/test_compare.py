@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -135,8 +139,6 @@ def test_nothing_to_compare(tmp_path: Path) -> None:
 
 
 def test_a_table_that_is_not_of_this_run_is_refused(folder: Path, tmp_path: Path) -> None:
-    import shutil
-
     shutil.copytree(folder / "noise", tmp_path / "noise")
     shutil.copy(folder / "partly" / "tables" / "scores-ignorant.parquet", tmp_path / "noise" / "tables")
     with pytest.raises(InputError, match="not the one that the run wrote"):
@@ -153,3 +155,12 @@ def test_the_command(folder: Path) -> None:
     form = json.loads(CliRunner().invoke(app, words).stdout)
     assert form["differences"]["ignorant: EER"][0]["method"] == "paired by speaker"
     assert len(form["summary"]) == 3
+
+
+def test_a_folder_that_the_terminal_can_not_spell(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "noise", tmp_path / "nöise 語")
+    words = [sys.executable, "-m", "veilmeter.cli.main", "compare", str(folder / "partly"), str(tmp_path / "nöise 語")]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
+    done = subprocess.run([*words, "--table", "--resamples", "10"], capture_output=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii()

@@ -48,7 +48,8 @@ def read_table(path: Path, words: Sequence[str], numbers: Sequence[str]) -> Iter
     import pyarrow.parquet as pq
 
     refuse_expansion(path)
-    with arrow_errors(path), pq.ParquetFile(path, read_dictionary=list(words)) as opened:
+    # Opened by Python: a path that the locale can't spell is none for Arrow.
+    with arrow_errors(path), open(path, "rb") as file, pq.ParquetFile(file, read_dictionary=list(words)) as opened:
         schema = opened.schema_arrow
         for name in (*words, *numbers):
             if schema.names.count(name) != 1:
