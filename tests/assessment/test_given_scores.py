@@ -133,3 +133,9 @@ def test_scores_ask_for_no_measures_that_were_left_out() -> None:
     assert "procrustes" not in chosen
     assert "procrustes" in with_attackers(None, scores=["ignorant=a"])
     make_settings({"attackers": chosen, "measures": ["scores"]})
+
+
+def test_utterances_are_not_taken_for_strangers(files: dict[str, str]) -> None:
+    tables = {"ignorant": {"scores": files["scores"]}}
+    results = assess(ORIGINAL, RELEASED, attackers=tables, trials=files["key"], **FAST).results
+    assert not any("not among those assessed" in text for text in results.warnings)

@@ -78,13 +78,21 @@ def within_groups(scores: Scores, groups: Groups) -> dict[str, dict[str, Scores]
     return by
 
 
+def _people(scores: Scores) -> set[str]:
+    """Who is enrolled or tried; the names of a set of scores hold utterances too."""
+    if scores.enrol_speaker is None or scores.test_speaker is None:
+        return set()
+    return {scores.names[code] for code in np.union1d(scores.enrol_speaker, scores.test_speaker) if code >= 0}
+
+
 def measure_given(
     attacker: AttackerResult, given: ScoreFiles, people: frozenset[str] | None, asked: Asked
 ) -> tuple[TaskResult, Arrays]:
     """The measures of scores, all files together and within each group. `people` are those assessed, where speech is
     assessed too."""
     scores = given.read()
-    known = set(scores.names) if people is None else people & set(scores.names)
+    there = _people(scores)
+    known = there if people is None else people & there
     if scores.enrol_speaker is not None and not known:
         raise InputError(
             f"attackers.{attacker.name}: the scores are of other people than those who are assessed",
@@ -107,7 +115,7 @@ def measure_given(
         profile=profile_of(scores),
         det=det_of(scores),
     )
-    strangers = len(set(scores.names) - known)
+    strangers = len(there - known)
     remarks = [f"{strangers} people in the given scores are not among those assessed"] if strangers and known else []
     return TaskResult(attacker=result, warnings=(*reasons, *remarks)), {}
 
