@@ -1,7 +1,8 @@
 """Screenshots for the documentation, in the system's Chromium: `python tools/screenshots.py OUT RUN [RUN ...]`.
 
 Writes the reports of the runs, compares them, and leaves decision.png, dark.png, phone.png, comparison.png and, where
-pdftoppm is installed, pdf.png in OUT. The first run is the one that is shown alone.
+pdftoppm is installed, pdf.png and annex.png (the first two pages on paper) in OUT. The first run is the one that is
+shown alone. Colors are reduced where Pillow is installed: files stay small.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from playwright.sync_api import sync_playwright
 from veilmeter.report import write_report
 from veilmeter.report.compare import write_comparison
 
-WIDE = {"width": 1000, "height": 1360}
+WIDE = {"width": 1280, "height": 900}
+TALL = {"width": 1280, "height": 1500}
 PHONE = {"width": 390, "height": 1500}
+PAGES = ("pdf", "annex")
+COLORS = 256
 
 
 def main(out: Path, runs: list[Path]) -> None:
@@ -35,7 +39,7 @@ def main(out: Path, runs: list[Path]) -> None:
             "phone": (report, {"viewport": PHONE}),
         }
         if len(runs) > 1:
-            shots["comparison"] = (write_comparison(runs, folder / "comparison.html"), {"viewport": WIDE})
+            shots["comparison"] = (write_comparison(runs, folder / "comparison.html"), {"viewport": TALL})
         browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox", "--disable-gpu"])
         for shot, (page_file, options) in shots.items():
             page = browser.new_context(**options).new_page()
@@ -45,21 +49,23 @@ def main(out: Path, runs: list[Path]) -> None:
         browser.close()
         if shutil.which("pdftoppm"):
             paper = write_report(runs[0], folder / "report.pdf", form="pdf")
-            command = [
-                "pdftoppm",
-                "-r",
-                "80",
-                "-f",
-                "1",
-                "-l",
-                "1",
-                "-singlefile",
-                "-png",
-                str(paper),
-                str(out / "pdf"),
-            ]
-            subprocess.run(command, check=True)
+            for number, shot in enumerate(PAGES, 1):
+                pages = ["-f", str(number), "-l", str(number), "-singlefile"]
+                subprocess.run(["pdftoppm", "-r", "80", *pages, "-png", str(paper), str(out / shot)], check=True)
+    for file in out.glob("*.png"):
+        reduce_colors(file)
     print(out)
+
+
+def reduce_colors(file: Path) -> None:
+    """A page has few colors: a palette makes a third of the bytes."""
+    try:
+        from PIL import Image
+    except ImportError:
+        return
+    with Image.open(file) as image:
+        reduced = image.convert("RGB").quantize(COLORS)
+    reduced.save(file, optimize=True)
 
 
 if __name__ == "__main__":
