@@ -186,7 +186,16 @@ def test_by_toml_and_python(place: Path) -> None:
     settings = make_settings({"vpc": "data", "attackers": ["ignorant"], "measures": ["scores"], "lengths": [1],
                               "intervals": False, "utility": False, "segments": 0.55,
                               "extractor": "own.py:embed"})  # fmt: skip
+    for left in ("result_for_rank_other", "libri_dev_trials_f/results.json"):
+        (place / "again" / left).parent.mkdir(parents=True, exist_ok=True)
+        (place / "again" / left).write_text("of an earlier run")
     found = assess_challenge(settings, place / "again")
+    assert sorted(path.name for path in (place / "again").glob("result*")) == [
+        f"result_for_rank{SUFFIX}", f"result_for_rank{SUFFIX}.csv"
+    ]  # fmt: skip
+    assert [Path(problem.path).name for problem in found.not_used if problem.kind == "earlier-run"] == [
+        "libri_dev_trials_f"
+    ]
     (assessment,) = found.sets.values()
     assert found.suffix == SUFFIX
     expected = results_of("de_test_trials_mixed")["attackers"]["ignorant"]["estimates"]["eer"]["value"]

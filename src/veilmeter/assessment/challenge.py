@@ -130,6 +130,12 @@ def _written(
     table = rank_table(rows, {name: wer for name, wer in words.items() if wer is not None})
     write_text(folder / f"{TABLE}{challenge.suffix}", table)
     write_rows(folder / f"{TABLE}{challenge.suffix}.csv", rows)
+    for old in folder.glob(f"{TABLE}*"):
+        if old.name not in (f"{TABLE}{challenge.suffix}", f"{TABLE}{challenge.suffix}.csv"):
+            old.unlink()  # of another variant, by an earlier run
+    what = "a run folder of an earlier run, which assessed other sets"
+    earlier = [old.parent for old in sorted(folder.glob("*/results.json")) if old.parent.name not in assessments]
+    not_used = [*not_used, *(Problem("earlier-run", what, str(old), fatal=False) for old in earlier)]
     lines = [{"path": problem.path, "kind": problem.kind, "what": problem.what} for problem in not_used]
     write_text(folder / NOT_USED, "".join(to_json(line, indent=None) + "\n" for line in lines))
     return ChallengeAssessment(challenge.suffix, assessments, tuple(not_used), table, folder)
