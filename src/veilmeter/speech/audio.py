@@ -59,16 +59,17 @@ def read_recording(
     """As `read_audio`, with what the file was like. Of a recording longer than `keep_seconds` there are no samples:
     whoever wants those takes them from a `RecordingStream`, block by block."""
     stream = RecordingStream(path, stretch=stretch, max_seconds=max_seconds, allow=allow)
-    samples, length = np.empty(0, np.float32), 0
+    samples, length, most = np.empty(0, np.float32), 0, keep_seconds * RATE
     for block in stream:
         length += len(block)
-        if length > keep_seconds * RATE:
+        if length > most:
             samples = np.empty(0, np.float32)
+            continue
+        if not len(samples):  # memory that is asked for ahead is not taken until it is filled
+            samples = np.empty(max(length, int(min(stream.expected, most))), np.float32)
         elif length > len(samples):
-            # Enlarged in place by the system; of what is asked for ahead, nothing is used until it is filled.
-            samples.resize(max(length, stream.expected if not len(samples) else len(samples) * 5 // 4), refcheck=False)
-        if length <= keep_seconds * RATE:
-            samples[length - len(block) : length] = block
+            samples.resize(max(length, len(samples) * 5 // 4), refcheck=False)
+        samples[length - len(block) : length] = block
     samples.resize(min(length, len(samples)), refcheck=False)
     return replace(stream.facts, samples=samples)
 
