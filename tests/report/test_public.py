@@ -142,6 +142,19 @@ def test_no_comparison_holds_a_canary(run: Path, tmp_path: Path) -> None:
     assert [file.name for file in (path, *path.parent.iterdir()) if file.is_file() and held(file)] == []
 
 
+def test_the_files_of_a_gate_hold_no_canary(run: Path, tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from veilmeter.cli.main import app
+
+    xml, page = tmp_path / "gate.xml", tmp_path / "gate.md"
+    words = ["gate", run, "--max", "linkability@2=0.5", "--min", "eer=30", "--junit", xml, "--summary", page]
+    CliRunner().invoke(app, [str(word) for word in words])
+    assert TITLE in page.read_text(encoding="utf-8")
+    assert [file.name for file in (xml, page) if held(file)] == []
+    assert f"age {AGE}" not in page.read_text(encoding="utf-8")
+
+
 def test_words_and_figures_that_are_ids_too_stay_in_sentences(run: Path) -> None:
     """To replace them would change what is said, and tell whose id it is."""
     before = reported(run).results

@@ -86,7 +86,8 @@ def command(
     except VeilmeterError as problem:
         _write(problem, results, junit, summary)
         raise
-    _write(outcome, results, junit, summary)
+    if junit is not None or summary is not None:
+        _write(*_public(outcome, results, by or []), junit, summary)
     _print(run, outcome, json=json)
     if not outcome.passed:
         raise typer.Exit(Exit.LIMIT_BROKEN)
@@ -115,6 +116,19 @@ def _checked(
     if baseline is not None:
         earlier = against_baseline(baseline, run, by=groups, resamples=resamples, seed=seed)
     return gate(results, limits, by=groups, trustworthy=trustworthy, even_if_doubted=even_if_doubted, baseline=earlier)
+
+
+def _public(outcome: Gate, results: Results, by: list[str]) -> tuple[Gate, Results]:
+    """The same gate for the pages of a build server, which have many readers: of results without folders, ids and rare
+    values of attributes. Nobody is named there, so that pseudonyms need no key."""
+    from veilmeter.report.public import public
+    from veilmeter.report.source import Reported
+    from veilmeter.results.gate import gate
+
+    shown = public(Reported(results=results), b"")[0].results
+    limits = list(dict.fromkeys(check.limit for check in outcome.limits))
+    options = {"trustworthy": outcome.trustworthy, "even_if_doubted": outcome.even_if_doubted}
+    return gate(shown, limits, by=list(dict.fromkeys(by)), baseline=outcome.baseline, **options), shown
 
 
 def _write(outcome: Gate | VeilmeterError, results: Results | None, junit: Path | None, summary: Path | None) -> None:
