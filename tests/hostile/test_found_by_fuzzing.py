@@ -139,6 +139,15 @@ def test_lhotse_manifests_of_other_types(
     assert len(corpus.problems) == (3 if form == "cuts" else 1)
 
 
+def test_printed_figures_with_hundreds_of_digits(tmp_path: Path) -> None:
+    from veilmeter.cli.legal import _earlier
+
+    point = {"value": 0.5, "interval": [10**400, 1], "at": []}
+    (tmp_path / "a.json").write_text(json.dumps({"estimates": {"linkability": [point]}}))
+    with pytest.raises(InputError, match="not what the command prints"):
+        _earlier(f"ignorant={tmp_path / 'a.json'}")
+
+
 def test_tokens_that_end_within_a_length() -> None:
     pytest.importorskip("onnxruntime")
     from veilmeter.speech.recognizers.moonshine import read_tokens

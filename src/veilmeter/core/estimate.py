@@ -161,7 +161,10 @@ def _number(value: Any) -> float:
         raise TypeError("a number is wanted, not true or false")
     if isinstance(value, str):
         return {"inf": math.inf, "-inf": -math.inf}[value]
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:  # a whole number with hundreds of digits
+        raise ValueError("this number is too large") from None
 
 
 def _pair(value: Any) -> tuple[float, float] | None:
