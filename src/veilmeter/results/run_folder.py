@@ -139,8 +139,8 @@ def _refuse_milder_verdict(results: Results) -> None:
 
 def _refuse_impossible_value(place: str, point: Estimate) -> None:
     entry = measure_of(point)
-    # What a network predicts of quality may leave its scale a little; everything else is bounded by its definition.
-    if entry is None or not math.isfinite(point.value) or (entry.section == "utility" and not entry.unit):
+    # Shares are bounded by their definition; estimates of information and predicted quality may leave a scale a little.
+    if entry is None or not math.isfinite(point.value) or entry.unit not in ("percent", "probability"):
         return
     slack = 1e-6 * max(1.0, abs(point.value))
     if not entry.low - slack <= point.value <= entry.high + slack:
