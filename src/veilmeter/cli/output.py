@@ -100,6 +100,7 @@ def emit(page: Page, form: Form = Form.TABLE) -> None:
 def emit_text(text: str, warnings: Sequence[str]) -> None:
     """Print what is for machines and other programs; warnings go to standard error."""
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    sys.stdout.flush()  # a closed pipe ends the command here, before it says more
     for warning in warnings:
         print(f"warning: {clean(warning)}", file=sys.stderr)
 
