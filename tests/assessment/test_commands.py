@@ -97,7 +97,7 @@ def test_a_run_says_first_whom_it_leaves_out(folder: Path) -> None:
         "attackers: ignorant; not asked for: lazy-informed, semi-informed, informed, procrustes, "
         "wasserstein-procrustes, adaptive (where there are tables [attackers.NAME], only those attackers are run)"
     )
-    assert "reading original" in second
+    assert "looking at what was given" in second
     results = read_results(folder / "tables")
     assert set(results.attackers) == {"original", "ignorant"}
     assert "informed attacker: not asked for" in results.verdict.not_tested
@@ -143,13 +143,14 @@ def test_a_seed_of_zero_wins_over_the_file_too(folder: Path, monkeypatch: pytest
         (["assess", "--original", "x"], "there is no folder for the results"),
         (["assess", "--original", "x", "--anonymized", "y", "--out", "OUT"], "there is no such file or folder"),
         (["assess", "--scores", "ignorant", "--out", "y"], "which attacker"),
-        (["gate", "nowhere"], "there is no limit"),
         (["gate", "nowhere", "--max", "eer=1"], "no results here"),
+        (["gate", "RUN"], "there is no limit"),
         (["compare", "nowhere"], "one run can't be compared"),
     ],
 )
-def test_mistakes(tmp_path: Path, words: list[str], message: str) -> None:
-    placed = [str(tmp_path / word) if word in ("x", "y", "OUT") else word for word in words]
+def test_mistakes(folder: Path, tmp_path: Path, words: list[str], message: str) -> None:
+    places = {"x": tmp_path / "x", "y": tmp_path / "y", "OUT": tmp_path / "OUT", "RUN": folder / "partly"}
+    placed = [str(places.get(word, word)) for word in words]
     with pytest.raises(InputError, match=message):
         run(*placed)
 
