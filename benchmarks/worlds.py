@@ -10,7 +10,7 @@ shared data lies beside the repository). Each world says whether people can be r
 - trusted false alarms: a trustworthy "raised" or "high" where nobody can be (at most one in twenty);
 - coverage: how often the headline's interval holds the mean of that very figure over all seeds of the world.
 
-The whole should take half an hour on two cores: large worlds have fewer seeds, and the largest are but a few. With `--keep`
+The whole should take half an hour on two cores: large worlds have fewer seeds, the largest are few. With `--keep`
 judgments are added to a file, those that stand there already are not passed again, and after `--minutes` it stops: a
 court can sit in several sessions.
 """

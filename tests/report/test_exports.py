@@ -224,3 +224,17 @@ def test_a_run_without_optional_parts_still_reports(make_run: Callable[..., Path
     assert 'id="decision"' in text
     assert 'id="singling_out"' not in text
     assert write_report(run, tmp_path / "r.pdf", form="pdf").read_bytes().startswith(b"%PDF-")
+
+
+def test_what_a_form_can_not_show_is_refused(run: Path, tmp_path: Path) -> None:
+    text = write_report(run, tmp_path / "r.tex", form="latex", threshold=0.09).read_text()
+    assert "% The limit of 9 in 100 that was named for this report" in text
+    for form, options, name in (
+        ("json", {"threshold": 0.09}, "--threshold"),
+        ("latex", {"release_size": 100}, "--release-size"),
+        ("json", {"candidates": 100}, "--candidates"),
+        ("html", {"paper": "letter"}, "--paper"),
+        ("pdf", {"with_audio": True}, "--with-audio"),
+    ):
+        with pytest.raises(InputError, match=f"{name} shows in no report as '{form}'"):
+            write_report(run, tmp_path / "r", form=form, **options)  # type: ignore[arg-type]

@@ -27,7 +27,7 @@ def command(
         float | None,
         typer.Option(help="A risk you chose as the limit (9%, say); drawn into the curves.", parser=options.fraction),
     ] = None,
-    paper: Annotated[str, typer.Option(help="Of the PDF and the DOCX: a4 or letter.")] = "a4",
+    paper: Annotated[str | None, typer.Option(help="Of the PDF and the DOCX: a4 (the default) or letter.")] = None,
     with_audio: Annotated[
         bool, typer.Option(help="Put original and anonymized recordings of the riskiest speakers into the page.")
     ] = False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 SUFFIXES = {"html": "html", "pdf": "pdf", "docx": "docx", "md": "md", "latex": "tex", "json": "json"}
 ANNEX_FORMS = ("html", "pdf", "docx")
 PAPERS = ("a4", "letter")
+SHOWN_IN = {
+    "threshold": ("html", "pdf", "docx", "md", "latex"),
+    "release_size": ("html", "pdf", "docx", "md"),
+    "candidates": ("html", "pdf", "docx", "md"),
+    "paper": ("pdf", "docx"),
+    "with_audio": ("html",),
+}
 
 
 def write_report(
@@ -30,7 +37,7 @@ def write_report(
     threshold: float | None = None,
     release_size: int | None = None,
     candidates: int | None = None,
-    paper: str = "a4",
+    paper: str | None = None,
     figures: str | Path | None = None,
     figure_formats: Iterable[str] = ("svg", "png", "pdf"),
 ) -> Path:
@@ -42,6 +49,8 @@ def write_report(
     from veilmeter.report.source import reported
 
     _check(form, annex_only, threshold, paper)
+    asked = {"threshold": threshold, "release_size": release_size, "candidates": candidates, "paper": paper}
+    _refuse_what_is_not_shown(form, {**asked, "with_audio": with_audio or None})
     subject = reported(run)
     annex_only = annex_only or form == "docx"
     if out is None and subject.folder is None:
@@ -58,7 +67,7 @@ def write_report(
         limit=threshold if threshold is not None else shown.results.settings.get("threshold"),
         release_size=release_size,
         candidates=candidates,
-        paper=paper,
+        paper=paper or PAPERS[0],
         recordings={names[speaker]: pairs for speaker, pairs in recordings.items()},
     )
     _write(path, shown, options, form, annex_only)
@@ -100,15 +109,24 @@ def _draw(
     save_figures([figure for section in technical for figure in section.figures], folder, formats, setting)
 
 
-def _check(form: str, annex_only: bool, threshold: float | None, paper: str) -> None:
+def _check(form: str, annex_only: bool, threshold: float | None, paper: str | None) -> None:
     if form not in SUFFIXES:
         raise InputError(f"the report can't be written as {form!r}", fix=f"choose among {', '.join(SUFFIXES)}")
     if annex_only and form not in ANNEX_FORMS:
         raise InputError(f"the annex can't be written as {form!r}", fix=f"choose among {', '.join(ANNEX_FORMS)}")
     if threshold is not None and not 0 < threshold < 1:
         raise InputError(f"the threshold {threshold:g} is not a probability", fix="give a figure between 0 and 1")
-    if paper not in PAPERS:
+    if paper is not None and paper not in PAPERS:
         raise InputError(f"there is no paper called {paper!r}", fix=f"choose among {', '.join(PAPERS)}")
+
+
+def _refuse_what_is_not_shown(form: str, asked: Mapping[str, object]) -> None:
+    for option, value in asked.items():
+        if value is not None and form not in SHOWN_IN[option]:
+            name = f"--{option.replace('_', '-')}"
+            raise InputError(
+                f"{name} shows in no report as {form!r}", fix=f"choose among {', '.join(SHOWN_IN[option])}"
+            )
 
 
 def _default(subject: Reported, form: str, annex_only: bool) -> Path:
@@ -134,6 +152,6 @@ def _write(path: Path, run: Reported, options: Options, form: str, annex_only: b
     elif form == "md":
         write_text(path, exports.markdown(run, options))
     elif form == "latex":
-        write_text(path, exports.latex(run))
+        write_text(path, exports.latex(run, options))
     else:
         write_text(path, to_json(results_to_json(run.results)) + "\n")

@@ -8,7 +8,7 @@ from veilmeter.core.latex import latex_label, latex_number, latex_table, latex_t
 from veilmeter.core.text import markdown_text
 from veilmeter.report.annex import annex
 from veilmeter.report.criterion_rows import criterion_row
-from veilmeter.report.decision import Decision, reliance
+from veilmeter.report.decision import Decision, limit_sentence, reliance
 from veilmeter.report.html import Options, decision_of
 from veilmeter.report.rows import ORDER, section_rows
 from veilmeter.report.source import Reported
@@ -78,12 +78,14 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
     return ["| " + " | ".join(line) + " |" for line in lines]
 
 
-def latex(run: Reported) -> str:
+def latex(run: Reported, options: Options) -> str:
     """The worst cases and all attackers' figures as two tables for a paper; what must be known stands in comments."""
     results = run.results
     remarks = [f"veilmeter {results.version}" + (f", {run.created}" if run.created else "")]
     remarks += [str(results.settings["notice"])] if results.settings.get("notice") else []
     remarks += [] if results.verdict.trustworthy else [reliance(results), *doubts(results)]
+    limit = limit_sentence(results, options.limit)
+    remarks += [limit] if limit else []
     worst = [criterion_row(results, name) for name in results.criteria]
     cases = [
         (
