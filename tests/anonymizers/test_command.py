@@ -370,3 +370,18 @@ def test_a_file_of_one_s_own_as_a_system(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     heard = read_audio(tmp_path / "out" / "s0" / "0.flac")
     np.testing.assert_allclose(heard, TONE * 0.25, atol=1 / 32768)
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["--alpha", "0.7", "--option", "alpha=0.8"], "alpha is given twice"),
+        (["--option", "seed=5"], "seed is given twice"),
+        (["--option", "alpha=0.7", "--option", "alpha=0.8"], "--option alpha is given twice"),
+    ],
+)
+def test_an_option_in_two_spellings_is_refused(tmp_path: Path, words: list[str], name: str) -> None:
+    done = anonymize(tmp_path, tmp_path / "out", "--system", "mcadams", *words)
+    assert isinstance(done.exception, InputError)
+    assert name in str(done.exception)
+    assert not (tmp_path / "out").exists()

@@ -127,6 +127,9 @@ def test_sets_that_do_not_match(sets: Path) -> None:
         (["--speakers", "many", "--sessions"], "is not a number"),
         (["--json", "--csv"], "exclude each other"),
         (["--sessions", "--session-column", "day"], "no column 'day'"),
+        (["--session-column", "day"], "--session-column has no effect without --sessions"),
+        (["--speakers", "5"], "--speakers has no effect without --sessions"),
+        (["--length", "2"], "--length has no effect without --sessions"),
         (["--sessions", "--speakers", "99"], "99 enrolled speakers"),
     ],
 )

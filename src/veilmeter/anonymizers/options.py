@@ -20,6 +20,8 @@ def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
         name, is_there, value = pair.partition("=")
         if not is_there or not name.isidentifier():
             raise InputError(f"--option {pair!r} is not NAME=VALUE")
+        if name in options:
+            raise InputError(f"--option {name} is given twice")
         try:
             options[name] = json.loads(value)
         except ValueError:

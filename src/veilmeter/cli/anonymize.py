@@ -119,7 +119,12 @@ def command(
     }  # fmt: skip
     system = system or ("mcadams" if command_line is None else "command")
     chosen: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    chosen |= parse_options(option or []) | {"seed": seed, "offline": offline}
+    chosen |= {"seed": seed, "offline": offline}
+    further = parse_options(option or [])
+    if twice := sorted(chosen.keys() & further.keys()):
+        own = twice[0].replace("_", "-")
+        raise InputError(f"{own} is given twice", fix=f"give it once: --{own} is an option of its own")
+    chosen |= further
     anonymizer = load_anonymizer(system, chosen)
     recordings = read_given(corpus, layout, part=part, suffix=suffix, root=root, columns=columns, channel=channel)
     with closing(open_engine(jobs, cluster)) as engine, shown("anonymizing", quiet=quiet) as progress:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,13 +50,16 @@ def command(
                      rich_help_panel=SESSIONS),
     ] = False,
     session_column: Annotated[
-        str, typer.Option(help="The column that says the session of an utterance.", rich_help_panel=SESSIONS)
-    ] = "session",
+        str | None,
+        typer.Option(help="The column that says the session of an utterance (session).", rich_help_panel=SESSIONS),
+    ] = None,
     speakers: Annotated[
         list[str] | None,
         options.several("N", "Linkability among so many enrolled speakers; several with commas.", SESSIONS),
     ] = None,
-    length: Annotated[int, typer.Option(help="Utterances in a conversation.", min=1, rich_help_panel=SESSIONS)] = 1,
+    length: Annotated[
+        int | None, typer.Option(help="Utterances in a conversation (1).", min=1, rich_help_panel=SESSIONS)
+    ] = None,
     strict: options.Strict = False,
     no_intervals: options.NoIntervals = False,
     seed: options.Seed = 0,
@@ -93,6 +97,7 @@ def command(
     output = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
     setting = options.typesetting(figures, width, font, font_size)
     _check(form, pairs, backend)
+    _refuse_without_sessions(sessions, {"session-column": session_column, "speakers": speakers, "length": length})
     from veilmeter.metrics.similarity.estimates import similarity_estimates
     from veilmeter.metrics.similarity.people import details_of, doubts_of
 
@@ -117,7 +122,8 @@ def command(
                 similarity_estimates(similarities, system=system, backend=backend)
             )
             if sessions:
-                measured |= _sessions(both, session_column, counts, length, not no_intervals, seed, system, warnings)
+                column, utterances = session_column or "session", length or 1
+                measured |= _sessions(both, column, counts, utterances, not no_intervals, seed, system, warnings)
             estimates.append(measured)
             warnings += doubts_of(similarities, name if len(names) > 1 else "")
     files = []
@@ -224,6 +230,12 @@ def _matrices(
         engine=engine,
     )
     return matrices, {kind: zoo(matrices.matrix(kind), matrices.names) for kind in KINDS}
+
+
+def _refuse_without_sessions(sessions: bool, asked: Mapping[str, object]) -> None:
+    given = [f"--{name}" for name, value in asked.items() if value is not None]
+    if given and not sessions:
+        raise InputError(f"{given[0]} has no effect without --sessions", fix="give --sessions too, or leave it out")
 
 
 def _sessions(
