@@ -69,11 +69,12 @@ def _report(folder: Path) -> object:
 
     shown, _ = public(reported(folder), b"k" * 32)
     to_json(results_to_json(shown.results))
-    return markdown(shown, Options()), latex(shown)
+    return markdown(shown, Options()), latex(shown, Options())
 
 
 def _gate(folder: Path) -> object:
-    from veilmeter.results.gate import gate, parse_limit
+    from veilmeter.results.gate import gate
+    from veilmeter.results.limits import parse_limit
     from veilmeter.results.run_folder import read_results
 
     return gate(read_results(folder), [parse_limit("linkability@2=0.5", "max"), parse_limit("eer=20", "min")])
