@@ -209,6 +209,8 @@ def test_what_a_build_server_gets(tmp_path: Path) -> None:
     assert page.read_text(encoding="utf-8").startswith("## Privacy gate: could not be checked\n")
     with pytest.raises(InputError, match="no results here"):
         run("gate", tmp_path / "nowhere", "--max", "wer=3", "--junit", xml)
+    assert "no results here" in xml.read_text()
+    assert str(tmp_path) not in xml.read_text()
 
 
 def test_a_gate_without_doubts_has_a_case_that_passed() -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 from xml.etree import ElementTree
 
+from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.text import clean, markdown_text
 from veilmeter.results.gate import Gate
 from veilmeter.results.limits import LimitCheck, named_group
@@ -46,9 +47,16 @@ def cases_of(outcome: Gate) -> list[JobCase]:
     return cases
 
 
+def _reason(outcome: Gate | Exception) -> str:
+    """Why a gate could not be checked, without the place on this machine."""
+    if not isinstance(outcome, VeilmeterError):
+        return str(outcome)
+    return str(VeilmeterError(outcome.what, fix=outcome.fix))
+
+
 def junit(outcome: Gate | Exception) -> str:
     """JUnit's XML; an exception is a gate that could not be checked, so that no earlier file speaks for this run."""
-    cases = [JobCase("gate", "could not be checked", "error", str(outcome))]
+    cases = [JobCase("gate", "could not be checked", "error", _reason(outcome))]
     if isinstance(outcome, Gate):
         cases = cases_of(outcome)
     counts = {
@@ -73,7 +81,7 @@ def junit(outcome: Gate | Exception) -> str:
 def summary(outcome: Gate | Exception, results: Results | None) -> str:
     """Markdown for the page of a job: passed or not and why, then everything that was checked."""
     if not isinstance(outcome, Gate) or results is None:
-        return f"## Privacy gate: could not be checked\n\n{markdown_text(outcome)}\n"
+        return f"## Privacy gate: could not be checked\n\n{markdown_text(_reason(outcome))}\n"
     verdict = results.verdict
     lines = [f"## Privacy gate: {'passed' if outcome.passed else 'failed'}", ""]
     lines += [f"**{markdown_text(results.title)}**: {markdown_text(verdict.headline)}", ""]
