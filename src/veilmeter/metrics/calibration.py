@@ -292,15 +292,18 @@ def pav_of_runs(sorted_runs: Runs, targets: Floats, impostors: Floats) -> Pav:
 
 def pool(groups: Groups, total_targets: float, total_impostors: float) -> Pav:
     """Pool adjacent violators over groups (of which none is empty)."""
-    starts = _pool(groups.targets, groups.impostors)
+    blocks = joined(groups, _pool(groups.targets, groups.impostors))
+    return Pav(blocks.lower, blocks.upper, blocks.targets, blocks.impostors, total_targets, total_impostors)
+
+
+def joined(groups: Groups, starts: NDArray[np.intp]) -> Groups:
+    """Groups that follow each other as one, each from its start to the next."""
     last = np.append(starts[1:], len(groups.targets)) - 1
-    return Pav(
+    return Groups(
         groups.lower[starts],
         groups.upper[last],
         np.add.reduceat(groups.targets, starts),
         np.add.reduceat(groups.impostors, starts),
-        total_targets,
-        total_impostors,
     )
 
 

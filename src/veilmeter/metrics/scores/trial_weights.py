@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.calibration import Groups, softplus
+from veilmeter.metrics.calibration import Groups, joined, softplus
 
 Floats = NDArray[np.float64]
 MOST_GROUPS = 4096  # finer groups would not change a replicate in the digits that an interval shows
@@ -139,10 +139,4 @@ def _coarser(groups: Groups) -> Groups:
     # Equal shares of both classes, so that rare targets keep their resolution.
     done = np.cumsum(groups.targets) / groups.targets.sum() + np.cumsum(groups.impostors) / groups.impostors.sum()
     starts = run_starts(np.minimum((done * (MOST_GROUPS / 2)).astype(np.intp), MOST_GROUPS - 1))
-    last = np.append(starts[1:], len(groups.targets)) - 1
-    return Groups(
-        groups.lower[starts],
-        groups.upper[last],
-        np.add.reduceat(groups.targets, starts),
-        np.add.reduceat(groups.impostors, starts),
-    )
+    return joined(groups, starts)
