@@ -18,7 +18,7 @@ from veilmeter.anonymizers.anonymize_corpus import Anonymized, anonymize_corpus,
 from veilmeter.anonymizers.base import load_anonymizer
 from veilmeter.anonymizers.manifest import read_manifest
 from veilmeter.anonymizers.mcadams import McAdams, RandomMcAdams, mcadams
-from veilmeter.core.engine import Pool
+from veilmeter.core.engine import Engine, Pool
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import sha256
 from veilmeter.data.corpus import Corpus, Utterance, read_corpus
@@ -48,6 +48,23 @@ class Cut(Halved):
 
     def anonymize(self, samples: np.ndarray, parameters: dict[str, Any]) -> np.ndarray:
         return samples[:16_000]
+
+
+class Prepared(Halved):
+    """Hears the corpus first, and knows the parameters of what it heard."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: set[str] = set()
+
+    def prepared(self, corpus: Corpus, engine: Engine) -> Prepared:
+        self.heard.update(corpus.by_id)
+        return self
+
+    def parameters(self, utterance: Utterance) -> dict[str, Any]:
+        if utterance.id not in self.heard:
+            raise InputError("it was never heard")
+        return super().parameters(utterance)
 
 
 def run(root: Path, out: Path, system: Any = None, **options: Any) -> Anonymized:
@@ -127,6 +144,17 @@ def test_only_what_changed_is_done_again(folder_corpus: Path, tmp_path: Path, ma
     run(folder_corpus, tmp_path / "fresh")
     assert sha256(tmp_path / "out") == sha256(tmp_path / "fresh")
     assert (tmp_path / "out.manifest.jsonl").read_bytes() == (tmp_path / "fresh.manifest.jsonl").read_bytes()
+
+
+def test_what_is_too_long_is_not_listened_to_before_it_is_refused(
+    folder_corpus: Path, tmp_path: Path, make_voice: Callable[..., Any]
+) -> None:
+    write_audio(folder_corpus / "long" / "1.wav", make_voice(99, 3.0))
+    system = Prepared()
+    done = run(folder_corpus, tmp_path / "out", system, max_seconds=2.5)
+    assert "long/1" not in system.heard
+    assert len(system.heard) == done.done == 12
+    assert [(problem.kind, Path(problem.path).name) for problem in done.failed] == [("too-long", "1.wav")]
 
 
 def test_a_lower_limit_removes_what_is_too_long(

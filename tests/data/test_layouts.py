@@ -117,3 +117,18 @@ def test_a_table_is_recognized_by_the_columns_that_the_user_names(tmp_path: Path
     assert (corpus.layout, corpus.utterances[0].speaker) == ("jsonl", "s")
     with pytest.raises(InputError, match="this is not a corpus"):
         read_corpus(tmp_path / "a.wav", columns={"path": "clip"})
+
+
+def test_a_corpus_of_links_is_recognized_and_says_that_they_lead_out(tmp_path: Path) -> None:
+    """By links to files, and by links to the folders of speakers."""
+    for speaker in ("a", "b"):
+        (tmp_path / "store" / speaker).mkdir(parents=True)
+        (tmp_path / "store" / speaker / "1.wav").write_bytes(b"audio")
+        (tmp_path / "files" / speaker).mkdir(parents=True)
+        (tmp_path / "files" / speaker / "1.wav").symlink_to(tmp_path / "store" / speaker / "1.wav")
+        (tmp_path / "folders").mkdir(exist_ok=True)
+        (tmp_path / "folders" / speaker).symlink_to(tmp_path / "store" / speaker)
+    for corpus in (tmp_path / "files", tmp_path / "folders"):
+        with pytest.raises(InputError, match=r"the link leads out of the corpus \(give the folder it leads to"):
+            read_corpus(corpus)
+        assert [u.id for u in read_corpus(corpus, roots=[tmp_path / "store"])] == ["a/1", "b/1"]

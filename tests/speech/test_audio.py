@@ -207,6 +207,24 @@ def test_two_hours_of_flac_in_a_small_file_cost_neither_time_nor_memory(tmp_path
     assert time.monotonic() - started < 5
 
 
+@pytest.mark.parametrize("stretch", [Stretch(), Stretch(10.0), Stretch(5.0, 80.0, 0)])
+def test_a_length_that_the_header_names_is_refused_before_anything_is_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stretch: Stretch
+) -> None:
+    for name in ("a.flac", "a.wav", "a.ogg", "a.mp3"):
+        soundfile.write(tmp_path / name, np.random.default_rng(0).uniform(-0.1, 0.1, 8000 * 90), 8000)
+    assert len(read_audio(tmp_path / "a.flac", stretch=Stretch(10.0, 70.0), max_seconds=60)) == 60 * 16000
+
+    def decoded(*_: object, **__: object) -> None:
+        raise AssertionError("it was decoded")
+
+    monkeypatch.setattr(soundfile.SoundFile, "read", decoded)
+    for name in ("a.flac", "a.wav", "a.ogg", "a.mp3"):
+        with pytest.raises(AudioError, match="more than 60 s") as caught:
+            read_audio(tmp_path / name, stretch=stretch, max_seconds=60)
+        assert caught.value.kind == "too-long"
+
+
 def test_a_flac_header_may_promise_anything(tmp_path: Path, speechlike: Make) -> None:
     """36 bits of sample count in STREAMINFO: set to the most, on a second of speech."""
     path = tmp_path / "liar.flac"

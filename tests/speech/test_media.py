@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from veilmeter.data.corpus import Stretch
 from veilmeter.speech.audio import AudioError, read_audio, read_recording
+from veilmeter.speech.media import MediaFile
 
 av = pytest.importorskip("av")
 
@@ -52,6 +53,20 @@ def test_channels_and_stretches(tmp_path: Path, speechlike: Callable[..., NDArra
     whole = read_audio(path, stretch=Stretch(channel=0))
     part = read_audio(path, stretch=Stretch(1.0, 2.0, 0))
     np.testing.assert_array_equal(part, whole[16000:32000])
+
+
+def test_a_length_that_the_container_names_is_refused_before_anything_is_decoded(
+    tmp_path: Path, speechlike: Callable[..., NDArray[np.float32]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = encode(tmp_path / "a.m4a", speechlike(6, 1), "aac", 16000)
+    assert len(read_audio(path, max_seconds=7)) == pytest.approx(6 * 16000, abs=3200)
+
+    def decoded(*_: object) -> None:
+        raise AssertionError("it was decoded")
+
+    monkeypatch.setattr(MediaFile, "read", decoded)
+    with pytest.raises(AudioError, match="more than 5 s"):
+        read_audio(path, max_seconds=5)
 
 
 def test_files_that_are_no_media_are_named(tmp_path: Path) -> None:

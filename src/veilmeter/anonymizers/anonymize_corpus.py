@@ -10,7 +10,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from veilmeter.anonymizers.base import Anonymizer, Batches, Draw, NeedsCorpus, NeedsFolder
@@ -18,7 +18,7 @@ from veilmeter.anonymizers.manifest import Entry, Journal, read_manifest, write_
 from veilmeter.anonymizers.planning import Item, check_places, check_settings, plan
 from veilmeter.anonymizers.side_files import write_side_files
 from veilmeter.anonymizers.timings import NO_EFFORT, Effort, Timings, read_timings, write_timings
-from veilmeter.anonymizers.treatment import NOT_ANONYMIZED, Treated, Treatment, file_hash
+from veilmeter.anonymizers.treatment import NOT_ANONYMIZED, Treated, Treatment, file_hash, is_refused_unheard
 from veilmeter.core.engine import Engine, Here
 from veilmeter.core.errors import InputError, Problem, VeilmeterError, refuse
 from veilmeter.core.files import make_folder, only_one
@@ -126,7 +126,7 @@ def anonymize_corpus(
             _check_empty(folder, place)
         timed = TimedEngine(engine or Here())
         if isinstance(anonymizer, NeedsCorpus):
-            anonymizer = anonymizer.prepared(corpus, timed)
+            anonymizer = anonymizer.prepared(_within(corpus, max_seconds), timed)
         items = plan(corpus, anonymizer, audio, before, rate)
         if not overwrite:
             check_settings(items, folder)
@@ -151,6 +151,12 @@ def anonymize_corpus(
             _note_timings(folder, anonymizer, timed.seconds, watch)
         journal.close(remove=True)
     return _summary(corpus, folder, place, outcomes, before, removed)
+
+
+def _within(corpus: Corpus, max_seconds: float) -> Corpus:
+    """Without the recordings that will be refused: nobody need listen to hours that are not anonymized."""
+    usable = [utterance for utterance in corpus if not is_refused_unheard(utterance, max_seconds)]
+    return replace(corpus, utterances=tuple(usable))
 
 
 def _write_lists(corpus: Corpus, source: Path, folder: Path, entries: Iterable[Entry]) -> None:

@@ -35,6 +35,11 @@ class SourceAudio:
                 self.meter.add(block)
             yield block
 
+    def open_once(self) -> None:
+        """An error that is known before the recording is read, such as a length beyond what is allowed."""
+        with self._clock.paused():
+            self._stream.open_once()
+
     def read(self) -> None:
         """All of it, for a system that takes nothing less."""
         with self._clock.paused():

@@ -21,10 +21,12 @@ from veilmeter.core.errors import InputError, Problem, VeilmeterError
 from veilmeter.core.files import sha256
 from veilmeter.core.processor_time import ProcessorClock
 from veilmeter.core.user_code import load_files
+from veilmeter.data.corpus import Utterance
 from veilmeter.speech.audio import (
     LONGEST_SECONDS,
     SHORTEST_SECONDS,
     AudioError,
+    RecordingStream,
     clipped_problem,
     read_recording,
     write_blocks,
@@ -91,11 +93,13 @@ class Treatment:
 
     def _is_too_long(self, item: Item) -> bool:
         """Whether a recording that an earlier run took is beyond the limit of this one."""
-        if self.max_seconds >= LONGEST_SECONDS:
+        utterance, limit = item.utterance, self.max_seconds
+        if is_refused_unheard(utterance, limit):
+            return True
+        if limit >= LONGEST_SECONDS:
             return False
         try:
-            utterance = item.utterance
-            read_recording(utterance.path, stretch=utterance.stretch, max_seconds=self.max_seconds, keep_seconds=0.0)
+            read_recording(utterance.path, stretch=utterance.stretch, max_seconds=limit, keep_seconds=0.0)
         except AudioError:
             return True
         return False
@@ -114,6 +118,7 @@ class Treatment:
                         entry = replace(entry, source_sha256=file_hash(item.utterance.path))
                         source = SourceAudio(item.utterance, self.max_seconds, clock)
                     if item.refusal:
+                        source.open_once()  # why a file can't be used is said first
                         raise InputError(item.refusal)
                     if not isinstance(self._unpack(), ByBlocks):
                         source.read()
@@ -223,6 +228,15 @@ class Treatment:
         remarks = tuple({"kind": problem.kind, "what": problem.what} for problem in problems)
         done = replace(entry, output_sha256=file_hash(target), seconds=output.seconds, gain=gain, problems=remarks)
         return Treated(done, problems)
+
+
+def is_refused_unheard(utterance: Utterance, max_seconds: float) -> bool:
+    """Whether it is known before anything is decoded that a recording can't be used: by its header it is too long."""
+    try:
+        RecordingStream(utterance.path, stretch=utterance.stretch, max_seconds=max_seconds).open_once()
+    except AudioError:
+        return True
+    return False
 
 
 def _timed(results: Iterator[OutputAudio | InputError], clock: ProcessorClock) -> Iterator[OutputAudio | InputError]:

@@ -245,6 +245,7 @@ def _problem(corpus: Corpus, annotation: Annotation) -> Problem:
         record.kind,
         record.what,
         str(corpus.by_id[record.utterance].path),
+        fix=record.remedy,
         fatal=not (record.usable or annotation.silent),
     )
 
@@ -252,7 +253,7 @@ def _problem(corpus: Corpus, annotation: Annotation) -> Problem:
 def _refusal(corpus: Corpus, annotation: Annotation) -> InputError:
     problem = _problem(corpus, annotation)
     return InputError(f"{problem.what} [{problem.kind}]", path=problem.path,
-                      fix="mend it, or run without --strict to leave it out")  # fmt: skip
+                      fix=problem.fix or "mend it, or run without --strict to leave it out")  # fmt: skip
 
 
 def _line(annotation: Annotation) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,6 +18,7 @@ from veilmeter.data.corpus import WHOLE, Stretch
 from veilmeter.speech.decoding import (
     KINDS,
     RATE,
+    REMEDIES,
     SHORTEST_SECONDS,
     AudioError,
     Recording,
@@ -29,8 +31,9 @@ from veilmeter.speech.decoding import (
 )
 
 __all__ = [
-    "KINDS", "LONGEST_SECONDS", "RATE", "SHORTEST_SECONDS", "AudioError", "Recording", "RecordingStream", "Silence",
-    "clipped_problem", "is_silent", "read_audio", "read_header", "read_recording", "write_audio", "write_blocks",
+    "KINDS", "LONGEST_SECONDS", "RATE", "REMEDIES", "SHORTEST_SECONDS", "AudioError", "Recording", "RecordingStream",
+    "Silence", "clipped_problem", "is_silent", "read_audio", "read_header", "read_recording", "write_audio",
+    "write_blocks",
 ]  # fmt: skip
 
 LONGEST_SECONDS = 3600.0
@@ -97,6 +100,27 @@ class RecordingStream:
         self.rate = 0  # of the file; both are known with the first block
 
     def __iter__(self) -> Iterator[NDArray[np.float32]]:
+        with self._reader() as reader:
+            self.expected, self.rate = reader.expected, reader.rate
+            yield from reader.blocks()
+        self.facts = reader.facts
+        if self.facts.seconds < SHORTEST_SECONDS and "short" not in self.allow:
+            raise AudioError(
+                f"it lasts {self.facts.seconds:.2f} s, less than {SHORTEST_SECONDS} s",
+                path=self.path,
+                fix=REMEDIES["short"],
+                kind="short",
+            )
+        if "silent" not in self.allow and reader.silence.lasts:
+            raise bad("silent", self.path)
+
+    def open_once(self) -> None:
+        """An error that is known before anything is decoded: no audio, or by its header longer than allowed."""
+        with self._reader():
+            pass
+
+    @contextmanager
+    def _reader(self) -> Iterator[StretchReader]:
         try:
             import soundfile
             import soxr
@@ -107,25 +131,13 @@ class RecordingStream:
                 raise bad("truncated", self.path)
             try:
                 with open_sound(handle, self.path) as sound:
-                    reader = StretchReader(sound, soxr, self.path, self.stretch, self.max_seconds)
-                    self.expected, self.rate = reader.expected, reader.rate
-                    yield from reader.blocks()
+                    yield StretchReader(sound, soxr, self.path, self.stretch, self.max_seconds)
             except soundfile.LibsndfileError as error:
                 raise bad("unreadable", self.path, detail=str(error.error_string).strip().rstrip(".")) from None
             except AudioError:
                 raise
             except (RuntimeError, OSError, ValueError, TypeError) as error:  # what soundfile's callbacks may raise
                 raise bad("unreadable", self.path, detail=str(error)) from None
-        self.facts = reader.facts
-        if self.facts.seconds < SHORTEST_SECONDS and "short" not in self.allow:
-            raise AudioError(
-                f"it lasts {self.facts.seconds:.2f} s, less than {SHORTEST_SECONDS} s",
-                path=self.path,
-                fix="leave it out",
-                kind="short",
-            )
-        if "silent" not in self.allow and reader.silence.lasts:
-            raise bad("silent", self.path, fix="leave it out")
 
 
 def read_header(path: str | Path) -> tuple[int, int] | None:

@@ -41,6 +41,16 @@ KINDS = {
 }
 """What can be wrong with a recording. All but `clipped` make it unusable."""
 
+REMEDIES = {
+    "out-of-range": "scale it to [-1, 1]",
+    "too-long": "cut it, or raise --max-seconds",
+    "channels": "say which channel is whose in the column channel of a list, or choose with --channel 0, 1 or mix",
+    "outside": "mend the list",
+    "short": "leave it out",
+    "silent": "leave it out",
+}
+"""What to do about it, by kind, where there is something to do."""
+
 _RATES = (2_000, 768_000)
 _BLOCK_VALUES = 1 << 20  # samples times channels held at once
 _SILENCE = 2.0**-12  # eight steps of 16 bits: dithered digital silence stays below, the faintest speech far above
@@ -48,8 +58,9 @@ _LOUDEST = 16.0  # 24 dB above full scale; integers that were stored as floats l
 _CLIP_LEVEL = 0.98
 _SAME_CHANNELS = 1e-3  # of the energy may differ between channels that hold one voice: 30 dB
 _SLACK = 0.1  # seconds by which a list may exceed the file: lists round, and codecs pad
-_CHANNELS_FIX = "say which channel is whose in the column channel of a list, or choose with --channel 0, 1 or mix"
 _CLIP_SHARE = 1e-3
+_DAY = 24 * 3600  # seconds; a header that promises more may be one whose writer did not know
+_SPARSEST = 500  # bytes per second of the thriftiest speech codecs: a file with fewer does not hold what it promises
 
 
 class AudioError(InputError):
@@ -167,6 +178,7 @@ class StretchReader:
             word = "channel" if self.channels == 1 else "channels"
             detail = f"channel {channel} was asked for, counted from 0, and the file has {self.channels} {word}"
             raise bad("channels", path, detail=detail, fix="name a channel that is there")
+        self._refuse_too_long()
         self.resample = None
         if self.rate != RATE:
             self.resample = soxr.ResampleStream(self.rate, RATE, 1, dtype="float32", quality="HQ")
@@ -203,8 +215,7 @@ class StretchReader:
             self.frames += len(values)
             last = len(values) < count or self.frames == wanted
             if self.frames > self.max_seconds * self.rate:
-                detail = f"more than {self.max_seconds:g} s"
-                raise bad("too-long", self.path, detail=detail, fix="cut it, or raise --max-seconds")
+                raise self._too_long()
             mono = self._mono(values)
             samples = mono if self.resample is None else self.resample.resample_chunk(mono, last=last)
             self.length += len(samples)
@@ -214,16 +225,34 @@ class StretchReader:
             self._check_whole()
         elif wanted is not None and self.frames < wanted - _SLACK * self.rate:
             detail = f"it ends at {self.stretch.end:g} s, and the file after {(start + self.frames) / self.rate:g} s"
-            raise bad("outside", self.path, detail=detail, fix="mend the list")
+            raise bad("outside", self.path, detail=detail)
         if self.frames == 0:
             raise bad("outside" if start else "empty", self.path)
         if self.channel is None and self.apart > _SAME_CHANNELS * self.total:
-            raise bad("channels", self.path, detail=f"there are {self.channels}", fix=_CHANNELS_FIX)
+            raise bad("channels", self.path, detail=f"there are {self.channels}")
+
+    def _refuse_too_long(self) -> None:
+        """Before any work, where the header or the list tells how long it is; else it is counted on the way."""
+        seconds = self.promised / self.rate
+        if seconds > _DAY and not self._is_big_enough(seconds):
+            seconds = 0.0
+        if not self.promised and self._is_big_enough(claimed := float(getattr(self.sound, "claimed_seconds", 0.0))):
+            seconds = claimed
+        end = min(self.stretch.end or math.inf, seconds or math.inf)
+        if math.isfinite(end) and end - self.stretch.start > self.max_seconds:
+            raise self._too_long()
+
+    def _is_big_enough(self, seconds: float) -> bool:
+        return os.path.getsize(self.path) >= _SPARSEST * seconds
+
+    def _too_long(self) -> AudioError:
+        detail = f"more than {self.max_seconds:g} s"
+        return bad("too-long", self.path, detail=detail)
 
     def _skip(self, start: int) -> None:
         if self.promised and start >= self.promised:
             detail = f"it starts at {self.stretch.start:g} s, and the file ends before"
-            raise bad("outside", self.path, detail=detail, fix="mend the list")
+            raise bad("outside", self.path, detail=detail)
         self.sound.seek(start)
 
     def _read(self, count: int) -> NDArray[np.float32]:
@@ -251,14 +280,14 @@ class StretchReader:
             if not np.isfinite(peak):
                 raise bad("nan", self.path)
             if peak > _LOUDEST:
-                raise bad("out-of-range", self.path, detail=f"up to {peak:.0f} times", fix="scale it to [-1, 1]")
+                raise bad("out-of-range", self.path, detail=f"up to {peak:.0f} times")
             self.clipped += _flat_at_full_scale(values)
         return np.ascontiguousarray(mean)
 
     def _check_whole(self) -> None:
         """Formats that do not know their length say 0 or an absurd number; a lie of less than a day is a cut file."""
         frames, promised = self.frames, self.promised
-        lies = frames < promised <= max(24 * 3600 * self.rate, 2 * frames)
+        lies = frames < promised <= max(_DAY * self.rate, 2 * frames)
         if lies or (promised > frames and getattr(self.sound, "format", "") == "FLAC"):
             raise bad("truncated", self.path, detail=f"{frames} of {promised} frames")
 
@@ -301,4 +330,4 @@ def riff_cut_short(handle: io.FileIO) -> bool:
 
 def bad(kind: str, path: str | Path, *, detail: str = "", fix: str = "") -> AudioError:
     text = KINDS[kind] + (f": {detail}" if detail else "")
-    return AudioError(text, path=path, fix=fix or None, kind=kind)
+    return AudioError(text, path=path, fix=fix or REMEDIES.get(kind), kind=kind)

@@ -16,11 +16,14 @@ _CONFINED = {
     "format_whitelist": "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,asf,amr,amrnb,amrwb,aac,avi,ac3,eac3,mp3,ogg,gsm,ape,wv",
     "protocol_whitelist": "none",
 }
+# Containers whose header names the length; others guess it from the rate of bits.
+_WITH_LENGTH = ("mov", "matroska")
 _FORMATS = {"u8": 128.0, "s16": 32768.0, "s32": 2147483648.0, "flt": 1.0, "dbl": 1.0}
 
 
 class MediaFile:
-    """The first audio stream of a file, decoded as it is read. `frames` is 0: containers only guess their length."""
+    """The first audio stream of a file, decoded as it is read. `frames` is 0: no container knows them exactly;
+    `claimed_seconds` are what its header says, or 0."""
 
     frames = 0
     format = "MEDIA"
@@ -40,6 +43,8 @@ class MediaFile:
             self.samplerate, self.channels = int(streams[0].rate), int(streams[0].channels)
             if self.samplerate < 1 or self.channels < 1:
                 raise ValueError("it claims a sound of no rate or no channel")
+            known = self._container.format.name.startswith(_WITH_LENGTH) and self._container.duration
+            self.claimed_seconds = (known or 0) / av.time_base
             self._blocks = self._decoded(streams[0])
         except av.FFmpegError as error:
             raise ValueError(f"FFmpeg says: {error.strerror}") from None

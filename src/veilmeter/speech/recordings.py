@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.data.corpus import WHOLE, Stretch, Utterance
-from veilmeter.speech.audio import AudioError, RecordingStream, is_silent, read_recording
+from veilmeter.speech.audio import REMEDIES, AudioError, RecordingStream, is_silent, read_recording
 
 # Part of everything that is kept about recordings: raise it when reading the same file may give other samples.
 AUDIO = 1
@@ -58,6 +58,11 @@ class Record:
     @property
     def usable(self) -> bool:
         return self.kind in ("", "clipped")
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it, or nothing."""
+        return REMEDIES.get(self.kind, "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,12 +36,14 @@ def media_installed() -> bool:
 class Walk:
     """Audio files below `root`, sorted by name, hidden ones left out; links are followed as long as they stay inside.
 
-    `problems` fills while it is iterated over.
+    `problems` fills while it is iterated over. With `names_only` nobody opens the files, and those behind links that
+    lead out are given too.
     """
 
     root: Path
     roots: Sequence[Path] = ()
     problems: list[Problem] = field(default_factory=list)
+    names_only: bool = False
 
     def __iter__(self) -> Iterator[Path]:
         self._allowed = [os.path.realpath(r) for r in (self.root, *self.roots)]
@@ -69,7 +71,7 @@ class Walk:
                 if real in trail or len(trail) > _DEEPEST:
                     self._say("symlink-loop", "the link leads back to a folder above it", path)
                 elif entry.is_symlink() and not inside(real, self._allowed):
-                    self._outside(path)
+                    yield from self._outside(path)
                 else:
                     yield from self._below(path, (*trail, real))
             elif self._takes(path, entry.is_symlink()):
@@ -87,12 +89,23 @@ class Walk:
         if is_link and not os.path.exists(path):
             self._say("missing-audio", "the link leads nowhere", path)
             return False
-        if is_link and not inside(os.path.realpath(path), self._allowed):
-            self._outside(path)
+        if is_link and not self.names_only and not inside(os.path.realpath(path), self._allowed):
+            self._say_outside(path)
             return False
         return True
 
-    def _outside(self, path: Path) -> None:
+    def _outside(self, folder: Path) -> Iterator[Path]:
+        """What a link to a folder elsewhere gives: the names of the recordings in it, nothing deeper, or a problem."""
+        if not self.names_only:
+            self._say_outside(folder)
+            return
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError:
+            return
+        yield from (folder / name for name in names if Path(name).suffix.lower() in SUFFIXES | MEDIA_SUFFIXES)
+
+    def _say_outside(self, path: Path) -> None:
         fix = "give the folder it leads to with --root if you trust it"
         self._say("outside-root", "the link leads out of the corpus", path, fix)
 
@@ -101,9 +114,9 @@ class Walk:
 
 
 def sample(root: Path, most: int = 64) -> list[Path]:
-    """The first few audio files, to recognize a layout by."""
+    """The names of the first few audio files, to recognize a layout by."""
     sampled: list[Path] = []
-    for path in Walk(root):
+    for path in Walk(root, names_only=True):
         sampled.append(path)
         if len(sampled) == most:
             break

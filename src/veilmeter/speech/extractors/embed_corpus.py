@@ -181,7 +181,7 @@ class _EmbeddingRun:
 
     def _problem(self, record: Record) -> Problem:
         path = str(self.corpus.by_id[record.utterance].path)
-        return Problem(record.kind, record.what, path, fatal=not record.usable)
+        return Problem(record.kind, record.what, path, fix=record.remedy, fatal=not record.usable)
 
 
 def _chunks(
