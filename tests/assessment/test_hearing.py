@@ -13,6 +13,7 @@ pytest.importorskip("soundfile")
 
 from veilmeter.assessment import assess
 from veilmeter.core.errors import InputError
+from veilmeter.results.channels import disclosed
 from veilmeter.speech.audio import RATE, write_audio
 
 EXTRACTORS = """
@@ -31,7 +32,7 @@ def low(samples):
 def high(samples):
     return bands(samples, 2000, 2800)
 """
-FAST: dict[str, Any] = {"lengths": [1], "intervals": False, "measures": ["scores", "linkability"]}
+FAST: dict[str, Any] = {"lengths": [1], "intervals": False, "measures": ["scores", "linkability", "ranks"]}
 PEOPLE = 6
 
 
@@ -81,9 +82,25 @@ def test_attackers_use_each_extractor_and_all_together(speech: Path) -> None:
     assert linked["adaptive@two-high"] < 0.7
     assert linked["fused"] > 0.95
     assert "by the extractor two-high" in results.attackers["adaptive@two-high"].about
-    channels = results.parts["channels"].details["channels"]
-    assert [row["extractor"] for row in channels] == ["two-low", "two-high", "all together"]
-    assert channels[0]["original_eer"] is not None
+    assert results.channels is not None
+    assert [(channel.name, channel.attacker) for channel in results.channels.channels] == [
+        ("two-low", "adaptive"), ("two-high", "adaptive@two-high"), ("all together", "fused"),
+    ]  # fmt: skip
+    low, high, together = results.channels.channels
+    # Three sounds of the low place are log2(3) bits, two of the high one are one bit.
+    bits = [disclosed(channel.estimates) for channel in (low, high, together)]
+    assert [point.value for point in bits if point] == pytest.approx([1.58, 1, 2.58], abs=0.6)
+    for channel in results.channels.channels:
+        clear, shuffled = disclosed(channel.original), disclosed(channel.shuffled)
+        assert clear is not None
+        assert clear.value > 0.7  # nothing was taken away
+        assert shuffled is not None
+        assert shuffled.value < 0.5
+    assert {person.speaker for person in results.channels.people} == {f"s{n}" for n in range(PEOPLE)}
+    for person in results.channels.people:
+        assert person.bits["all together"] > max(person.bits["two-low"], person.bits["two-high"])
+        assert person.linked["all together"] > 0.5
+    assert "all together" in results.channels.sentence
 
 
 def test_further_extractors_need_recordings() -> None:

@@ -15,24 +15,24 @@ from veilmeter.assessment.case import OWN_RUN, RELEASED_RUN, AssessmentCase, Not
 from veilmeter.assessment.effects import Effects
 from veilmeter.assessment.given_scores import combined
 from veilmeter.assessment.heard_copies import HeardCopies
-from veilmeter.assessment.plan import NEEDED_BY_CHECKS, AssessmentPlan
-from veilmeter.assessment.settings import Settings, extractor_label
+from veilmeter.assessment.plan import CONTROL, NEEDED_BY_CHECKS, SHUFFLED, AssessmentPlan, heard_channels
+from veilmeter.assessment.settings import Settings
 from veilmeter.assessment.speech import Speech
 from veilmeter.assessment.tasks import Arrays, TaskResult
-from veilmeter.attacks.knowledge import FUSED, ORIGINAL
+from veilmeter.attacks.knowledge import FUSED
 from veilmeter.attacks.registry import ATTACKS
 from veilmeter.attacks.takeover import KNOWS, Success, takeovers
 from veilmeter.metrics.copies import copies, unchanged
 from veilmeter.metrics.legal.chance import Relabeled, joint_chance
 from veilmeter.metrics.norms import length_correlation
 from veilmeter.results.chance import with_chance
-from veilmeter.results.channels import channels_part
-from veilmeter.results.model import AttackerResult, Matching, Part, ProtocolFacts, Results
+from veilmeter.results.channels import channels_of
+from veilmeter.results.model import AttackerResult, Channels, Matching, Part, ProtocolFacts, Results
 from veilmeter.results.people import Traits
 from veilmeter.results.trust import TrustFacts
 from veilmeter.results.verdict import conclude
 
-ATTACKER, SCORES, CONTROL, CURVE = "attacker-", "scores-", "control-", "inversion-curve"
+ATTACKER, SCORES, CURVE = "attacker-", "scores-", "inversion-curve"
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,8 @@ def concluded(outcome: FinishedRun, settings: Settings, command: Sequence[str]) 
         attackers=attackers,
         command=tuple(command),
         extractor=outcome.speech["original"].extractor,
-        parts={**parts_of(measured), **_channels(attackers, measured, settings)},
+        parts=parts_of(measured),
+        channels=_channels(attackers, measured, settings),
         remarks=(*outcome.effects.remarks, *_added_measures(settings)),
         warnings=(*warnings_of(outcome.warnings, measured), *taken_over),
     )
@@ -153,15 +154,17 @@ def parts_of(measured: Mapping[str, TaskResult]) -> dict[str, Part]:
 
 def _channels(
     attackers: Mapping[str, AttackerResult], measured: Mapping[str, TaskResult], settings: Settings
-) -> dict[str, Part]:
-    """What each extractor gives away, where there are several."""
-    first, *further = map(extractor_label, settings.extractor)
-    controls = {name: measured[CONTROL + name].attacker for name in further if CONTROL + name in measured}
-    heard = {first: attackers.get(ORIGINAL.name), **controls}
-    part = channels_part(
-        attackers, {name: result for name, result in heard.items() if result is not None}, first, tuple(further)
-    )
-    return {} if part is None else {part.name: part}
+) -> Channels | None:
+    """What each extractor gives away, where there are several, beside its controls."""
+
+    def controls(prefix: str) -> dict[str, AttackerResult]:
+        return {
+            name.removeprefix(prefix): result.attacker
+            for name, result in measured.items()
+            if name.startswith(prefix) and result.attacker is not None
+        }
+
+    return channels_of(attackers, heard_channels(settings), controls(CONTROL), controls(SHUFFLED))
 
 
 def _protocol(outcome: FinishedRun) -> ProtocolFacts:
@@ -232,7 +235,7 @@ def warnings_of(common: Sequence[str], measured: Mapping[str, TaskResult]) -> tu
         shared = [text for text in texts if all(text in others for others in by_attacker.values())]
         lines += shared + [f"{name}: {text}" for text in texts if text not in shared]
     for name, result in measured.items():
-        if not name.startswith(ATTACKER):
+        if not name.startswith((ATTACKER, CONTROL, SHUFFLED)):
             lines += [f"{name.removeprefix(SCORES)}: {text}" for text in result.warnings]
     return tuple(dict.fromkeys(lines))
 

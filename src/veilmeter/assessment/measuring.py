@@ -28,7 +28,7 @@ from veilmeter.metrics.legal.conversations import Conversations, conversations
 from veilmeter.metrics.legal.linkability import Linkability, linkability_of_scores
 from veilmeter.metrics.legal.one_minus_eer import of_eer
 from veilmeter.metrics.legal.population import population_linkability
-from veilmeter.metrics.legal.ranks import rank_estimates
+from veilmeter.metrics.legal.ranks import rank_estimates, speaker_disclosure
 from veilmeter.metrics.scores.summary import eers_by, measure_scores
 from veilmeter.metrics.scores.zebra import ece_profile
 from veilmeter.results.model import AttackerResult, LinkedPerson
@@ -203,7 +203,8 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
 
 def _learning(job: Job, tried: Mapping[int, Conversations]) -> Estimates:
     """What more effort would bring the attacker, on single recordings."""
-    if not isinstance(job.scoring, AttackScoring) or 1 not in tried or not job.asked.wants("linkability"):
+    wanted = 1 in tried and job.asked.wants("linkability") and not job.attacker.apart
+    if not isinstance(job.scoring, AttackScoring) or not wanted:
         return Estimates()
     rows = tried[1].utterances
     spoken = job.test.speakers[rows[:, 0]]
@@ -373,10 +374,7 @@ def det_of(scores: Scores) -> dict[str, list[float]]:
 
 def tied_share(scores: Scores) -> float:
     """The share of target scores that some impostor score equals: where a threshold can't decide."""
-    n = np.sort(scores.impostors)
-    at = np.searchsorted(n, scores.targets)
-    at = np.minimum(at, len(n) - 1)
-    return float(np.mean(n[at] == scores.targets))
+    return float(np.mean(np.isin(scores.targets, scores.impostors)))
 
 
 def linked_people(matrices: Mapping[int, Matrix]) -> tuple[LinkedPerson, ...]:
@@ -386,7 +384,7 @@ def linked_people(matrices: Mapping[int, Matrix]) -> tuple[LinkedPerson, ...]:
         link = matrix.linkability()
         if link is None:
             continue
-        values = link.per_speaker(link.largest)
+        values, bits = link.per_speaker(link.largest), speaker_disclosure(link)
         rows += [
             LinkedPerson(
                 speaker=name,
@@ -394,6 +392,7 @@ def linked_people(matrices: Mapping[int, Matrix]) -> tuple[LinkedPerson, ...]:
                 among=link.largest,
                 conversations=int(link.counts[code]),
                 linked=float(values[code]),
+                bits=float(bits[code]),
             )
             for code, name in enumerate(link.names)
         ]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from veilmeter.assessment.attackers import LEAST_PAIRS, AttackerPlanner, Used, described
 from veilmeter.assessment.case import NOT_OF_A_PERSON, AssessmentCase, NotPossibleError
+from veilmeter.assessment.channel_controls import on_original, with_shuffled_people
 from veilmeter.assessment.given_scores import ScoreFiles, measure_given
 from veilmeter.assessment.inverting import Known, curve_part, inversion_part
 from veilmeter.assessment.measuring import Asked, Job, measure_attack
@@ -21,17 +22,19 @@ from veilmeter.assessment.parts import (
 )
 from veilmeter.assessment.plugins import added_measures, added_part
 from veilmeter.assessment.scoring import VectorComparison
-from veilmeter.assessment.settings import AttackerSettings, Settings, attacker_names
+from veilmeter.assessment.settings import AttackerSettings, Settings, attacker_names, extractor_label
 from veilmeter.assessment.tasks import Task
 from veilmeter.attacks.knowledge import FUSED, ORIGINAL, Attacker, by_extractor, default_attackers, known_attackers
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
+from veilmeter.results.channels import channel_attackers
 from veilmeter.results.model import AttackerResult
 
 # Without these no trust check could be made: they are measured whatever else is asked for, the scores of original
 # speech only.
 NEEDED_BY_CHECKS = ("linkability",)
 NEEDED_OF_YARDSTICK = ("scores",)
+CONTROL, SHUFFLED = "control-", "shuffled-"  # tasks: a channel on original speech, and with people shuffled
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +46,12 @@ class AssessmentPlan:
     not_tested: Sequence[str]
     used: Used
     attributes: tuple[str, ...] = ()
+
+
+def heard_channels(settings: Settings) -> dict[str, str]:
+    """The channels of several extractors, each with its attacker; none of one extractor."""
+    first, *further = map(extractor_label, settings.extractor)
+    return channel_attackers(first, tuple(further)) if further else {}
 
 
 def make_plan(
@@ -83,6 +92,7 @@ class _Planner:
         self._attackers()
         for name, planner in hearings.items():
             self._attackers_by(name, planner)
+        self._channel_controls()
         trials = list(self.case.protocol.trials)
         clear, protected = (side.of_utterances(trials) for side in (self.case.original, self.case.anonymized))
         if settings.wants("similarity"):
@@ -131,24 +141,32 @@ class _Planner:
         self.not_tested += [f"{name} attacker: not asked for" for name in default_attackers() if name not in names]
 
     def _attackers_by(self, extractor: str, planner: AttackerPlanner) -> None:
-        """Every attacker once more by a further extractor; what it finds in original speech is its yardstick."""
+        """Every attacker once more by a further extractor."""
         everybody = known_attackers()
-        for name in [ORIGINAL.name, *attacker_names(self.settings)]:
+        for name in attacker_names(self.settings):
             known = everybody[name]
             if name == FUSED or (known.family and not self.settings.wants(known.family)):
                 continue
             try:
-                job = planner.job(known, NEEDED_OF_YARDSTICK if known is ORIGINAL else ())
+                job = planner.job(known)
             except NotPossibleError as reason:
                 self.not_tested.append(f"{by_extractor(name, extractor)} attacker: {reason}")
                 continue
             about = f"{known.about}; it hears by the extractor {extractor}"
             job = replace(job, attacker=replace(job.attacker, name=by_extractor(name, extractor), about=about))
-            if known is ORIGINAL:
-                self._add(f"control-{extractor}", measure_attack, job)
-            else:
-                self.jobs[job.attacker.name] = job
-                self._add(f"attacker-{job.attacker.name}", measure_attack, job)
+            self.jobs[job.attacker.name] = job
+            self._add(f"attacker-{job.attacker.name}", measure_attack, job)
+
+    def _channel_controls(self) -> None:
+        """What each channel finds in original speech, and with people shuffled."""
+        everybody = known_attackers()
+        for name, attacker in heard_channels(self.settings).items():
+            if attacker not in self.jobs:
+                continue
+            planner = self.planner.further.get(name, self.planner)
+            known = everybody[attacker.partition("@")[0]]
+            self._add(f"{CONTROL}{name}", measure_attack, on_original(planner, known))
+            self._add(f"{SHUFFLED}{name}", measure_attack, with_shuffled_people(planner, known))
 
     def _leave_out(self, known: Attacker, reason: str) -> None:
         if known is ORIGINAL:  # the yardstick: without it nothing else says anything

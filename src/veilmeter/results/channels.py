@@ -1,4 +1,4 @@
-"""Which channel gives people away: the same attacker with each extractor alone, with all of them, and on originals.
+"""Which channel gives people away: the same attacker with each extractor alone and with all of them.
 
 An extractor may hear the voice, the words or the rhythm of speech, so this is where one reads what is left of each.
 """
@@ -6,62 +6,100 @@ An extractor may hear the voice, the words or the rhythm of speech, so this is w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from veilmeter.attacks.knowledge import FUSED, by_extractor
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
-from veilmeter.results.model import AttackerResult, Part
+from veilmeter.metrics.legal.ranks import MODEL
+from veilmeter.results.model import AttackerResult, Channel, ChannelPerson, Channels
+from veilmeter.speech.extractors.base import hears
 
 TOGETHER = "all together"
-MEASURES = ("eer", "linkability", "rank_disclosure")
+ATTACKER = "adaptive"
 
 
-def channels_part(
-    attackers: Mapping[str, AttackerResult],
-    controls: Mapping[str, AttackerResult],
-    first: str,
-    further: tuple[str, ...],
-    attacker: str = "adaptive",
-) -> Part | None:
-    """EER, Linkability among everybody and rank disclosure (bits) by channel; None unless several were heard.
+def channel_attackers(first: str, further: tuple[str, ...]) -> dict[str, str]:
+    """Each channel with the attacker that uses it, all of them together last.
 
-    `controls` are what each extractor finds in original speech; the first one's is the yardstick of the assessment.
+    >>> channel_attackers("campplus", ("words",))
+    {'campplus': 'adaptive', 'words': 'adaptive@words', 'all together': 'fused'}
     """
-    named = {first: attacker, **{name: by_extractor(attacker, name) for name in further}, TOGETHER: FUSED}
-    found = {channel: attackers[name] for channel, name in named.items() if name in attackers}
-    if not further or len(found) < 2:
-        return None
-    rows: list[dict[str, Any]] = []
-    estimates: list[Estimate] = []
-    reference: list[Estimate] = []
-    for channel, result in found.items():
-        points = {name: _whole(result, name) for name in MEASURES}
-        control = controls.get(channel)
-        clear = None if control is None else _whole(control, "eer")
-        estimates += [_at(point, channel) for point in points.values() if point is not None]
-        reference += [] if clear is None else [_at(clear, channel)]
-        rows.append(
-            {
-                "extractor": channel,
-                "attacker": result.name,
-                **{name: None if point is None else point.value for name, point in points.items()},
-                "original_eer": None if clear is None else clear.value,
-            }
+    return {first: ATTACKER, **{name: by_extractor(ATTACKER, name) for name in further}, TOGETHER: FUSED}
+
+
+def channels_of(
+    attackers: Mapping[str, AttackerResult],
+    named: Mapping[str, str],
+    original: Mapping[str, AttackerResult],
+    shuffled: Mapping[str, AttackerResult],
+) -> Channels | None:
+    """The channels that were measured; None unless there are several. `original` and `shuffled` are the controls, by
+    channel."""
+    channels = tuple(
+        Channel(
+            name=name,
+            hears="everything" if name == TOGETHER else hears(name),
+            attacker=attackers[attacker].name,
+            estimates=_figures(attackers[attacker]),
+            original=_figures(original.get(name)),
+            shuffled=_figures(shuffled.get(name)),
         )
-    return Part(
-        name="channels",
-        estimates=Estimates(estimates),
-        reference=Estimates(reference),
-        details={"channels": rows},
+        for name, attacker in named.items()
+        if attacker in attackers
     )
+    if sum(channel.name != TOGETHER for channel in channels) < 2:
+        return None
+    return Channels(channels=channels, people=_people(channels, attackers), sentence=_sentence(channels))
 
 
-def _whole(result: AttackerResult, name: str) -> Estimate | None:
-    """One recording at a time, among as many people as there are."""
-    points = [point for point in result.estimates.points(name) if point.at.get("length", 1) in (1, None)]
-    return max(points, key=lambda point: float(point.at.get("speakers", 0)), default=None)
+def _figures(result: AttackerResult | None) -> Estimates:
+    """EER, and for every length Linkability among as many people as there are and rank disclosure by the model."""
+    if result is None:
+        return Estimates()
+    linked: dict[int, Estimate] = {}
+    for point in result.estimates.points("linkability"):
+        length = int(point.at.get("length", 1))
+        if length not in linked or float(point.at["speakers"]) > float(linked[length].at["speakers"]):
+            linked[length] = point
+    bits = [point for point in result.estimates.points("rank_disclosure") if point.at.get("model") == MODEL]
+    return Estimates([*result.estimates.points("eer"), *linked.values(), *bits])
 
 
-def _at(point: Estimate, channel: str) -> Estimate:
-    return point.with_(at={**point.at, "extractor": channel})
+def disclosed(figures: Estimates, length: int = 1) -> Estimate | None:
+    """The rank disclosure of conversations of a length, in bits."""
+    points = figures.points("rank_disclosure")
+    return next((point for point in points if point.at.get("length", 1) == length), None)
+
+
+def _people(channels: tuple[Channel, ...], attackers: Mapping[str, AttackerResult]) -> tuple[ChannelPerson, ...]:
+    bits: dict[str, dict[str, float]] = {}
+    linked: dict[str, dict[str, float]] = {}
+    for channel in channels:
+        rows = attackers[channel.attacker].people
+        shortest = min((row.length for row in rows), default=1)
+        for row in rows:
+            if row.length == shortest:
+                linked.setdefault(row.speaker, {})[channel.name] = row.linked
+                bits.setdefault(row.speaker, {})[channel.name] = row.bits or 0.0
+    people = [_person(speaker, bits[speaker], linked[speaker]) for speaker in bits]
+    people.sort(key=lambda person: (-max(person.bits.values()), person.speaker))
+    return tuple(people)
+
+
+def _person(speaker: str, bits: dict[str, float], linked: dict[str, float]) -> ChannelPerson:
+    alone = {name: value for name, value in bits.items() if name != TOGETHER}
+    most = max(alone, key=lambda name: (alone[name], linked[name]), default="")
+    return ChannelPerson(speaker=speaker, channel=most if most and alone[most] > 0 else "", bits=bits, linked=linked)
+
+
+def _sentence(channels: tuple[Channel, ...]) -> str:
+    """Such as "voice (campplus) 0.4 bit, words 2.1 bit; all together 2.3 bit"."""
+    told = []
+    for channel in channels:
+        found = disclosed(channel.estimates)
+        if found is not None:
+            name = channel.name if channel.name == TOGETHER or channel.name == channel.hears else ""
+            told.append(f"{name or f'{channel.hears} ({channel.name})'} {found.value:.1f} bit")
+    if not told:
+        return ""
+    return f"One recording discloses on average: {', '.join(told)}."

@@ -64,13 +64,15 @@ class ProtocolFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedPerson:
-    """How often one person's conversations were linked by one attacker, among everybody enrolled."""
+    """How often one person's conversations were linked by one attacker, among everybody enrolled; `bits` is what their
+    ranks disclose on average, below zero where others are placed before them."""
 
     speaker: str
     length: int
     among: int
     conversations: int
     linked: float
+    bits: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,6 +204,46 @@ class People:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Channel:
+    """What one extractor hears of people, by the attacker that uses it alone; the last channel is all of them together.
+
+    `hears` is voice, words or rhythm. `estimates` are EER, Linkability among everybody and rank disclosure in bits, the
+    last two for every length. `original` are the same of the same attacker where nothing was anonymized: what there was
+    to hide. `shuffled` are those of an attacker whose known recordings were dealt to people at random: chance.
+    """
+
+    name: str
+    hears: str
+    attacker: str
+    estimates: Estimates = field(default_factory=Estimates)
+    original: Estimates = field(default_factory=Estimates)
+    shuffled: Estimates = field(default_factory=Estimates)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelPerson:
+    """One person by channel: the share of their recordings that are linked, and what the ranks disclose in bits.
+
+    `channel` is the one that discloses most of them; empty where none of them does better than guessing.
+    """
+
+    speaker: str
+    channel: str
+    bits: Mapping[str, float] = field(default_factory=dict)
+    linked: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Channels:
+    """Which channel gives people away: voice, words, rhythm, each alone and all together (the last one), and people by
+    falling disclosure in the channel that tells most of them."""
+
+    channels: tuple[Channel, ...]
+    people: tuple[ChannelPerson, ...] = ()
+    sentence: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Chance:
     """What luck alone would give, all attackers, lengths and groups together: people were relabeled at random `draws`
     times, the same way for everybody who attacks, and `tests` figures computed anew each time.
@@ -246,6 +288,7 @@ class Results:
     command: tuple[str, ...] = ()
     extractor: Mapping[str, Any] | None = None
     parts: Mapping[str, Part] = field(default_factory=dict)
+    channels: Channels | None = None  # where people were heard by several extractors
     chance: Chance | None = None
     criteria: Mapping[str, Criterion] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()

@@ -59,6 +59,23 @@ EXTRACTORS: Registry[Any] = Registry(
 )
 
 
+# What registered extractors hear; others, such as a function of yours, may hear anything.
+HEARS = {
+    **dict.fromkeys(("campplus", "ge2e", "ecapa", "eres2net", "resnet34"), "voice"),
+    **dict.fromkeys(("words", "word-style"), "words"),
+    "rhythm": "rhythm",
+}
+
+
+def hears(name: str) -> str:
+    """Voice, words or rhythm; "speech" where it is not known.
+
+    >>> hears("ecapa"), hears("words"), hears("own-embed")
+    ('voice', 'words', 'speech')
+    """
+    return HEARS.get(name, "speech")
+
+
 class FunctionExtractor:
     """A user's function of samples (float32, 16 kHz) as an extractor; its module's source is its version."""
 
