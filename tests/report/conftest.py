@@ -155,3 +155,12 @@ class Opened:
 
     def __exit__(self, *_: object) -> None:
         self.context.close()
+
+
+def serious_violations(axe: Any, page: Any) -> dict[str, list[str]]:
+    """What axe-core calls serious or critical on a page, by rule, with the first elements."""
+    return {
+        violation["id"]: [node["html"][:160] for node in violation["nodes"][:3]]
+        for violation in axe.Axe().run(page).response["violations"]
+        if violation["impact"] in ("serious", "critical")
+    }

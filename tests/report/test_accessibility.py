@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.report.conftest import Opened
+from tests.report.conftest import Opened, serious_violations
 
 from veilmeter.report import write_report
 from veilmeter.report.compare import write_comparison
 
 pytestmark = pytest.mark.browser
-SERIOUS = ("serious", "critical")
 
 
 @pytest.fixture(scope="module")
@@ -30,13 +29,7 @@ def pages(run: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path
 def test_axe_finds_nothing_serious(browser: Any, pages: dict[str, Path], kind: str, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is not installed: make env")
     with Opened(browser, pages[kind], color_scheme=scheme, bypass_csp=True) as opened:
-        found = axe.Axe().run(opened.page).response["violations"]
-    serious = {
-        violation["id"]: [node["html"][:160] for node in violation["nodes"][:3]]
-        for violation in found
-        if violation["impact"] in SERIOUS
-    }
-    assert serious == {}
+        assert serious_violations(axe, opened.page) == {}
 
 
 def test_axe_would_find_pale_text(browser: Any, tmp_path: Path) -> None:

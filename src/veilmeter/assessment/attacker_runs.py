@@ -6,7 +6,7 @@ the folder of the assessment, apart from what was released, and an interrupted o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,8 +20,9 @@ from veilmeter.anonymizers.own_runs import own_seeds, run_again
 from veilmeter.assessment.settings import DRAWS, Settings
 from veilmeter.attacks.base import AttackerRun, DrawLevel
 from veilmeter.core.engine import Engine
-from veilmeter.core.errors import InputError
+from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.formats.locate import locate
 
 if TYPE_CHECKING:
     from veilmeter.data.corpus import Corpus
@@ -114,7 +115,7 @@ class SystemRuns:
 
     def release(self, corpus: Corpus, progress: Progress | None = None) -> Corpus:
         """The released run, where none was given: as the system is by default, with the seed of the assessment."""
-        out = self.folder / RELEASE / corpus.root.name
+        out = release_folder(self.folder, corpus)
         options = {**self._options(), "seed": self.settings.seed, "offline": self.settings.offline}
         anonymizer = load_anonymizer(self.system, options)
         done = anonymize_corpus(corpus, out, anonymizer, engine=self.engine, overwrite=True, progress=progress)
@@ -143,11 +144,33 @@ class SystemRuns:
         return options
 
 
+def release_folder(run: Path, corpus: Corpus) -> Path:
+    return run / RELEASE / corpus.root.name
+
+
+def released_corpus(corpus: Corpus, run: Path) -> Corpus:
+    """What the assessment in the folder `run` released of this corpus, where it ran the anonymizer itself."""
+    out = release_folder(run, corpus)
+    place = manifest_path(out)
+    if not place.is_file():
+        raise InputError("the release that was made here is not there any more", path=out, fix="run `assess` again")
+    outputs = {}
+    for entry in read_manifest(place).values():
+        path = None if entry.output is None else locate(entry.output, out, absolute=False)
+        if isinstance(path, Path):
+            outputs[entry.utterance] = path
+    return _copies(corpus, out, outputs)
+
+
 def copied_corpus(corpus: Corpus, done: Anonymized) -> Corpus:
     """The corpus of what came of a run."""
     outputs = {entry.utterance: done.out / entry.output for entry in done.entries if entry.output is not None}
+    return _copies(corpus, done.out, outputs, done.failed)
+
+
+def _copies(corpus: Corpus, out: Path, outputs: Mapping[str, Path], problems: tuple[Problem, ...] = ()) -> Corpus:
     utterances = tuple(u.copied_to(outputs[u.id]) for u in corpus.utterances if u.id in outputs)
-    return replace(corpus, root=done.out, utterances=utterances, problems=done.failed)
+    return replace(corpus, root=out, utterances=utterances, problems=problems)
 
 
 def enrollment_of(corpus: Corpus, wanted: set[str]) -> Corpus | None:

@@ -34,6 +34,13 @@ def command(
     bundle: Annotated[
         bool, typer.Option("--bundle", help="Put every run's own page into that page, so that one file can be sent.")
     ] = False,
+    with_audio: Annotated[
+        bool,
+        typer.Option(
+            "--with-audio",
+            help="Put the same recordings, original and by every system, into that page, to compare them by ear.",
+        ),
+    ] = False,
     table: Annotated[
         bool,
         typer.Option("--table", rich_help_panel=TABLE,
@@ -63,7 +70,7 @@ def command(
 
     Examples:
 
-        veilmeter compare b1/ b2/ --report compared.html
+        veilmeter compare b1/ b2/ --report compared.html --with-audio
 
         veilmeter compare b1/ b2/ b3/ --table --measures eer,linkability@20,wer --latex
 
@@ -77,8 +84,9 @@ def command(
         raise InputError("--measures and --intervals are for --table", fix="give --table too")
     if table and by:
         raise InputError("--by is not for --table, which shows everybody", fix="leave one of them out")
-    if bundle and report is None:
-        raise InputError("--bundle is for --report", fix="give --report FILE too")
+    for option, given in (("--bundle", bundle), ("--with-audio", with_audio)):
+        if given and report is None:
+            raise InputError(f"{option} is for --report", fix="give --report FILE too")
     if table:
         from veilmeter.results.system_table import system_table
 
@@ -94,7 +102,7 @@ def command(
         from veilmeter.core.files import write_text
         from veilmeter.report.compare import render_comparison
 
-        write_text(report, render_comparison(comparison, report.parent, bundle=bundle))
+        write_text(report, render_comparison(comparison, report.parent, bundle=bundle, with_audio=with_audio))
         _note(f"Report: {report}")
     if figures is not None:
         from veilmeter.report.system_figures import save_system_figures

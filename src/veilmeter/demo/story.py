@@ -105,7 +105,7 @@ def tell(out: str | Path, *, fast: bool = False, jobs: int = 2, seed: int = 0, o
     say("comparing the systems")
     from veilmeter.report.compare import write_comparison
 
-    report = write_comparison(list(runs.values()), root / "report.html")
+    report = write_comparison(list(runs.values()), root / "report.html", with_audio=True)
     return Told(runs, report, headlines)
 
 

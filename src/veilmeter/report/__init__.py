@@ -60,7 +60,7 @@ def write_report(
     if with_audio:
         from veilmeter.report.sound import recordings_of
 
-        recordings = recordings_of(subject.results)
+        recordings = recordings_of(subject)
     shown, names = public(subject, run_key(subject.folder), show_ids=show_ids)
     options = Options(
         show_ids=show_ids,

@@ -15,6 +15,7 @@ from veilmeter.report.criterion_rows import CriterionRow, criterion_row
 from veilmeter.report.decision import Decision, Dots, decide, everybody
 from veilmeter.report.figures import style
 from veilmeter.report.html import Options, page, render
+from veilmeter.report.listening import player_of
 from veilmeter.report.plain_language import untested
 from veilmeter.report.pseudonyms import run_key
 from veilmeter.report.public import public
@@ -49,17 +50,27 @@ class ComparedSystem:
 
 
 def write_comparison(
-    runs: Sequence[str | Path], out: str | Path, *, resamples: int = 1000, seed: int = 0, bundle: bool = False
+    runs: Sequence[str | Path],
+    out: str | Path,
+    *,
+    resamples: int = 1000,
+    seed: int = 0,
+    bundle: bool = False,
+    with_audio: bool = False,
 ) -> Path:
-    """Compares the runs and writes the page; each run's own page is linked where it exists, or put into this one."""
+    """Compares the runs and writes the page; each run's own page is linked where it exists, or put into this one.
+    `with_audio` puts the same recordings by every system into the page, to be played there."""
     path = Path(out)
-    write_text(path, render_comparison(compare(runs, resamples=resamples, seed=seed), path.parent, bundle=bundle))
+    comparison = compare(runs, resamples=resamples, seed=seed)
+    write_text(path, render_comparison(comparison, path.parent, bundle=bundle, with_audio=with_audio))
     return path
 
 
 @style.without_checks()
-def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = False) -> str:
-    systems = [_system(run, folder, bundle) for run in comparison.runs]
+def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = False, with_audio: bool = False) -> str:
+    originals = dict(zip(shown_names(comparison.runs), (reported(run.folder) for run in comparison.runs), strict=True))
+    player = player_of(originals) if with_audio else None
+    systems = [_system(name, original, folder, bundle) for name, original in originals.items()]
     figures = system_figures({system.name: system.results for system in systems})
     notices = {str(system.results.settings.get("notice") or "") for system in systems}
     days = sorted({system.run.created for system in systems if system.run.created})
@@ -78,6 +89,7 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
         settings=_settings(systems, comparison),
         criteria=_criteria(systems),
         figures=figures,
+        player=player,
         differences=[
             (title, [_cell(point) for point in values], [_cell(point) for point in comparison.differences[title]])
             for title, values in comparison.values.items()
@@ -121,21 +133,26 @@ def _shown(value: object) -> str:
     return ", ".join(map(str, listed)) or "–"
 
 
-def _system(run: ComparedRun, folder: Path, bundle: bool) -> ComparedSystem:
-    original = reported(run.folder)
-    shown, _ = public(original, run_key(run.folder))
-    shown = replace(shown, results=replace(shown.results, title=_name(run)))
-    report = run.folder / "report.html"
+def _system(name: str, original: Reported, folder: Path, bundle: bool) -> ComparedSystem:
+    assert original.folder is not None
+    shown, _ = public(original, run_key(original.folder))
+    shown = replace(shown, results=replace(shown.results, title=name))
+    report = original.folder / "report.html"
     link = os.path.relpath(report, folder) if report.is_file() and not bundle else ""
     bundled = render(shown, Options(), alone=False) if bundle else ""
     return ComparedSystem(
-        _name(run), shown, decide(shown.results, created=shown.created), tuple(doubts(shown.results)), link, bundled
+        name, shown, decide(shown.results, created=shown.created), tuple(doubts(shown.results)), link, bundled
     )
 
 
-def _name(run: ComparedRun) -> str:
-    """Where a run lies is nobody's business."""
-    return re.split(r"[/\\\\]", run.name)[-1]
+def shown_names(runs: Sequence[ComparedRun]) -> list[str]:
+    """The runs' names without where they lie, which is nobody's business; numbered where one comes up again."""
+    names: list[str] = []
+    for run in runs:
+        name = re.split(r"[/\\\\]", run.name)[-1]
+        same = sum(other == name or other.startswith(f"{name} (") for other in names)
+        names.append(f"{name} ({same + 1})" if same else name)
+    return names
 
 
 def lead(systems: Sequence[ComparedSystem]) -> str:
@@ -172,7 +189,7 @@ def recommendation(systems: Sequence[ComparedSystem], comparison: Comparison) ->
     level = best.results.verdict.level
     if len(reliable) == 1:
         text = f"Only the assessment of {best.name} can be relied on; its risk is {level}."
-    elif _surely_better(best, reliable, comparison):
+    elif _surely_better(best, reliable, [system.name for system in systems], comparison):
         text = f"Of those whose figures can be relied on, {best.name} leaves the lowest risk ({level})."
     else:
         text = "None of them surely protects better than the others: differences may be chance."
@@ -183,9 +200,10 @@ def recommendation(systems: Sequence[ComparedSystem], comparison: Comparison) ->
     return text
 
 
-def _surely_better(best: ComparedSystem, others: Sequence[ComparedSystem], comparison: Comparison) -> bool:
-    """Whether a sure difference of linking speaks for it against every other system."""
-    names = [run.name for run in comparison.runs]
+def _surely_better(
+    best: ComparedSystem, others: Sequence[ComparedSystem], names: Sequence[str], comparison: Comparison
+) -> bool:
+    """Whether a sure difference of linking speaks for it against every other system; `names` in the runs' order."""
     rows = [points for points in comparison.differences.values() if points and points[0].name == "linkability"]
 
     def sure(name: str, sign: int) -> bool:

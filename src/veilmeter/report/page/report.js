@@ -113,6 +113,7 @@
       const datum = (item && item.datum) || {};
       const name = datum.speaker || datum.row;
       if (name && Object.hasOwn(people, name)) choose(name);
+      if (datum.system) hear(datum.system);
     });
   }
 
@@ -201,6 +202,40 @@
     const place = inner.indexOf(start) + start.length;
     window.open(URL.createObjectURL(new Blob([inner.slice(0, place), vega, inner.slice(place)], { type: "text/html" })), "_blank");
   });
+
+  // One recording as the original and as every system has it; whoever starts one of them stops the others.
+  const soundData = document.getElementById("sound-data"), wanted = document.getElementById("listen-recording");
+  const sounds = soundData ? JSON.parse(soundData.textContent) : [];
+  const tracks = [...document.querySelectorAll("#listen li[data-track]")];
+  function loadRecording() {
+    const recording = sounds[wanted.selectedIndex];
+    for (const track of tracks) {
+      const player = track.querySelector("audio"), number = Number(track.dataset.track);
+      track.querySelector(".note").textContent = recording.notes[number];
+      if (!player) continue;
+      player.src = recording.sounds[number];
+      player.setAttribute("aria-label", `${track.dataset.system}, ${recording.title}`);
+    }
+  }
+  function hear(system) {
+    const track = tracks.find((row) => row.dataset.system === system && row.querySelector("audio"));
+    if (!track) return;
+    track.scrollIntoView({ block: "center" });
+    track.querySelector("audio").focus({ preventScroll: true });
+    track.querySelector("audio").play();
+  }
+  if (sounds.length) {
+    loadRecording();
+    wanted.addEventListener("change", loadRecording);
+    document.getElementById("listen").addEventListener("play", (event) => {
+      for (const track of tracks) {
+        const player = track.querySelector("audio");
+        track.classList.toggle("playing", player === event.target);
+        if (player && player !== event.target) player.pause();
+      }
+    }, true);
+    document.addEventListener("click", (event) => { const button = event.target.closest("button[data-listen]"); if (button) hear(button.dataset.listen); });
+  }
 
   // On paper nothing can be opened: what a file needs is printed; long tables stay here and in results.json.
   let closed = [];
