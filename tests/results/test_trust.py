@@ -10,7 +10,9 @@ from sample_results import attacker, eer, link, sample
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import wilson
+from veilmeter.metrics.target_voices import TargetVoices
 from veilmeter.results import trust
+from veilmeter.results.flattering_targets import TARGETS
 from veilmeter.results.model import Check, Criterion, Level, Results
 from veilmeter.results.trust import TrustFacts
 from veilmeter.results.usability import STILL_SPEECH
@@ -186,8 +188,31 @@ def test_lengths_of_vectors_that_tell_people_apart() -> None:
     assert not made(unnoticed)[trust.LENGTHS].open
 
 
+FLATTERING = TargetVoices(
+    attacker="ignorant", voices=4, known=True, reported=0.4, informed=0.1, eer_reported=38.0, eer_informed=12.0,
+    gain=(0.1, 0.3),
+)  # fmt: skip
+
+
+def test_target_voices_must_not_explain_the_errors() -> None:
+    raised = replace(sample(), criteria={"linking": claim("raised", 0.3, (0.1, 0.6))})
+    check = made(raised, replace(FINE, targets=FLATTERING))[TARGETS]
+    assert check.failed
+    assert check.figure == pytest.approx(0.75)
+    assert "EER 38.0 %, 12.0 % without" in check.sentence
+    unsure = replace(FLATTERING, gain=(-0.01, 0.3))
+    assert made(raised, replace(FINE, targets=unsure))[TARGETS].passed
+    small = replace(FLATTERING, informed=0.35)
+    assert made(raised, replace(FINE, targets=small))[TARGETS].passed
+    certain = replace(sample(), criteria={"linking": claim("high", 0.9, (0.8, 0.95))})
+    assert made(certain, replace(FINE, targets=FLATTERING))[TARGETS].passed  # people are recognized anyway
+    assert not made(raised)[TARGETS].applies
+
+
 def test_every_check_says_what_its_failure_means() -> None:
-    evidence = TrustFacts(compared=4, unchanged=4, trials=4, copies=4, overlap={"train_original": 2})
+    evidence = TrustFacts(
+        compared=4, unchanged=4, trials=4, copies=4, overlap={"train_original": 2}, targets=FLATTERING
+    )
     results = with_attackers(
         original=[eer(40)], ignorant=[eer(10), d_ece(0.1, 0.4)], informed=[eer(30)], lazy_informed=[eer(20)]
     )
@@ -211,6 +236,7 @@ def test_every_check_says_what_its_failure_means() -> None:
         trust.UPRIGHT: HIGHER,
         trust.OWN_RUNS: HIGHER,
         trust.LENGTHS: HIGHER,
+        TARGETS: HIGHER,
         STILL_SPEECH: EITHER,
     }
     unfailed = {name for name, check in checks.items() if not check.failed}

@@ -18,6 +18,7 @@ from veilmeter.assessment.heard_copies import HeardCopies
 from veilmeter.assessment.plan import CONTROL, NEEDED_BY_CHECKS, SHUFFLED, AssessmentPlan, heard_channels
 from veilmeter.assessment.settings import Settings
 from veilmeter.assessment.speech import Speech
+from veilmeter.assessment.target_voices import target_voices
 from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.attacks.knowledge import FUSED
 from veilmeter.attacks.registry import ATTACKS
@@ -79,7 +80,9 @@ def concluded(outcome: FinishedRun, settings: Settings, command: Sequence[str]) 
         deid=similarity.get("deid", {}),
     )
     luck = joint_chance(_relabeled(outcome), seed=settings.seed)
-    return conclude(with_chance(results, luck), _evidence(outcome), not_tested=_not_tested(outcome), traits=traits)
+    return conclude(
+        with_chance(results, luck), _evidence(outcome, settings.seed), not_tested=_not_tested(outcome), traits=traits
+    )
 
 
 def _relabeled(outcome: FinishedRun) -> list[Relabeled]:
@@ -179,7 +182,7 @@ def _protocol(outcome: FinishedRun) -> ProtocolFacts:
     )
 
 
-def _evidence(outcome: FinishedRun) -> TrustFacts:
+def _evidence(outcome: FinishedRun, seed: int) -> TrustFacts:
     """What the trust checks need beside the estimates."""
     case = outcome.case
     known, tried = (
@@ -201,6 +204,13 @@ def _evidence(outcome: FinishedRun) -> TrustFacts:
         },
         own_runs=sum(run.own for run in case.runs),
         length_p=_length_p(case),
+        targets=target_voices(
+            case,
+            outcome.plan.jobs,
+            {name.removeprefix(ATTACKER): arrays for name, (_, arrays) in outcome.done.items()},
+            [corpus.root for corpus in outcome.speech["anonymized"].corpora],
+            seed=seed,
+        ),
     )
 
 

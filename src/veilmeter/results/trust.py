@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 
 from veilmeter.attacks.knowledge import ATTACKERS
 from veilmeter.core.estimate import Estimate
+from veilmeter.metrics.target_voices import TargetVoices
 from veilmeter.results.criteria import SPEAKERS_NEEDED, cases
+from veilmeter.results.flattering_targets import errors_not_due_to_targets
 from veilmeter.results.levels import (
     ALPHA,
     HIGH_SHARE,
@@ -60,7 +62,8 @@ class TrustFacts:
     `unchanged` of `compared` recordings are the original ones (None: they can't be compared); `copies` of `trials`
     recordings stand in the enrollment too, under another id (None: not looked for); `overlap` are the assessed people
     who are in each set of training speech; `own_runs` how often attackers ran the anonymizer themselves;
-    `length_p` how often chance would relate the lengths of people's vectors as closely (None: all have one length).
+    `length_p` how often chance would relate the lengths of people's vectors as closely (None: all have one length);
+    `targets` what target voices have to do with attackers' errors (None: nobody shares one).
     """
 
     compared: int = 0
@@ -70,6 +73,7 @@ class TrustFacts:
     overlap: Mapping[str, int] = field(default_factory=dict)
     own_runs: int = 0
     length_p: float | None = None
+    targets: TargetVoices | None = None
 
 
 def meaning(check: Check) -> str:
@@ -106,6 +110,7 @@ def checks(results: Results, facts: TrustFacts) -> tuple[Check, ...]:
         not_inverted(results),
         own_runs(results, facts),
         lengths_tell_nothing(results, facts),
+        errors_not_due_to_targets(facts.targets, results.criteria.get("linking")),
         still_speech(results.parts.get("utility")),
     ]
     return tuple(sorted(every, key=_place))

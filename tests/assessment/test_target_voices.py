@@ -1,0 +1,73 @@
+"""An anonymizer that is flattered by its target voices is told from one that hides people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from veilmeter.anonymizers.manifest import Entry
+from veilmeter.assessment import assess
+from veilmeter.assessment.target_voices import known_target_voices
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.results.flattering_targets import TARGETS
+from veilmeter.results.model import Check
+
+PEOPLE, EACH, DIMENSION = 30, 6, 32
+FAST: dict[str, Any] = {"lengths": [1], "measures": ["scores", "linkability"], "resamples": 50}
+
+
+def sides(kept: float, *, column: bool) -> dict[str, Embeddings]:
+    """Voices that become one of four target voices, drawn per person, and keep some of their own."""
+    rng = np.random.default_rng(4)
+    people = rng.standard_normal((PEOPLE, DIMENSION))
+    targets = 6 * rng.standard_normal((4, DIMENSION))
+    codes = np.repeat(np.arange(PEOPLE), EACH)
+    names = [f"p{code:02}" for code in codes]
+    ids = [f"p{code:02}-{number % EACH}" for number, code in enumerate(codes)]
+    heard = people[codes] + 0.3 * rng.standard_normal((len(codes), DIMENSION))
+
+    def anonymized() -> Embeddings:
+        drawn = rng.integers(4, size=PEOPLE)[codes]
+        vectors = kept * heard + targets[drawn] + 0.3 * rng.standard_normal(heard.shape)
+        return Embeddings(vectors, ids, names, {"target_voice": [f"t{n}" for n in drawn]} if column else None)
+
+    return {"original": Embeddings(heard, ids, names), "anonymized": anonymized(), "attacker_run": anonymized()}
+
+
+def checked(kept: float, *, column: bool) -> Check:
+    results = assess(**sides(kept, column=column), attackers=["ignorant", "lazy-informed"], **FAST).results  # type: ignore[arg-type]
+    return next(check for check in results.checks if check.name == TARGETS)
+
+
+@pytest.mark.parametrize("column", [True, False], ids=["known", "found"])
+def test_privacy_that_rests_on_target_voices_is_overestimated(column: bool) -> None:
+    check = checked(kept=0.6, column=column)
+    assert check.failed
+    assert check.misleads == "overestimated"
+    assert "privacy is overestimated" in check.sentence
+    assert ("(known)" if column else "found by clustering") in check.sentence
+
+
+def test_target_voices_do_not_excuse_an_anonymizer_that_hides_people() -> None:
+    check = checked(kept=0.0, column=True)
+    assert check.passed
+    assert "hardly" in check.sentence
+
+
+def entry(number: int, parameters: dict[str, Any], pseudo_speaker: str | None = None) -> Entry:
+    return Entry(f"u{number}", "s", "a", None, "b", None, "x", "1", parameters, pseudo_speaker)
+
+
+def test_target_voices_of_a_manifest() -> None:
+    vectors = Embeddings(np.ones((10, 2)), [f"u{n}" for n in range(10)], ["s"] * 10)
+    named = {f"u{n}": entry(n, {}, f"voice{n % 3}") for n in range(10)}
+    assert known_target_voices(vectors, named).tolist() == [n % 3 for n in range(10)]  # type: ignore[union-attr]
+    drawn = {f"u{n}": entry(n, {"alpha": 0.5 + n / 20, "seed": 1}) for n in range(10)}
+    assert known_target_voices(vectors, drawn).tolist() == [n // 2 for n in range(10)]  # type: ignore[union-attr]
+    listed = {f"u{n}": entry(n, {"members": ["a", "b"][: 1 + n % 2]}) for n in range(10)}
+    assert known_target_voices(vectors, listed).tolist() == [(n + 1) % 2 for n in range(10)]  # type: ignore[union-attr]
+    same = {f"u{n}": entry(n, {"alpha": 0.8}) for n in range(10)}
+    assert known_target_voices(vectors, same) is None
+    assert known_target_voices(vectors, {"u0": named["u0"]}) is None
