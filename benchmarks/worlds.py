@@ -25,7 +25,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -74,6 +74,7 @@ class Judgment:
     interval: tuple[float, float] | None
     curve: dict[str, float]
     seconds: float
+    criteria: dict[str, str] = field(default_factory=dict)
 
     @property
     def falsely_reassuring(self) -> bool:
@@ -165,6 +166,7 @@ def judge(
         interval=None if linking.group else linking.estimate.interval,
         curve=curve,
         seconds=time.process_time() - started,
+        criteria={name: criterion.level for name, criterion in results.criteria.items() if criterion.risk},
     )
 
 
@@ -211,7 +213,8 @@ def summary(judgments: Sequence[Judgment]) -> Iterator[str]:
     yield from _counted(judgments)
     for wrong in judgments:
         if wrong.falsely_reassuring or wrong.false_alarm:
-            yield f"  wrong: {wrong.world}, {wrong.people} people, seed {wrong.seed}: {wrong.level}"
+            why = ", ".join(f"{name} {level}" for name, level in wrong.criteria.items())
+            yield f"  wrong: {wrong.world}, {wrong.people} people, seed {wrong.seed}: {wrong.level} ({why})"
     yield f"processor time: {sum(one.seconds for one in judgments):.0f} s"
 
 

@@ -146,6 +146,8 @@ def test_a_few_unprotected_people_are_found() -> None:
     assert joint.exposed_p <= 0.05
     assert joint.exposed is not None
     assert joint.exposed < 1
+    counts = chance.exposed_draws(court(60, 1, leaking=3, d_ece=True), draws=99, seed=1)[0]
+    assert joint.exposed_luck == sum(count >= counts[0] for count in counts) / 100
     assert joint.best_link is not None
     assert 1 / 60 < joint.best_link < 0.1
     assert joint.luck[FigureKey("a0", "linkability", length=1, speakers=60)][0] == pytest.approx(1 / 60, abs=0.005)

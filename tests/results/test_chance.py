@@ -16,7 +16,7 @@ LINK = FigureKey("ignorant", "linkability", length=1, speakers=20)
 WOMEN = FigureKey("ignorant", "linkability", "gender", "f", 1, 20)
 UPRIGHT, FLIPPED = (FigureKey("ignorant", name) for name in ("d_ece", "d_ece_flipped"))
 JOINT = JointChance(
-    {LINK: 0.4, WOMEN: 0.004, UPRIGHT: 0.2, FLIPPED: 0.6}, 499, {UPRIGHT: (0.01, 0.0, 0.03)}, 0.15, 0.5, 0.02
+    {LINK: 0.4, WOMEN: 0.004, UPRIGHT: 0.2, FLIPPED: 0.6}, 499, {UPRIGHT: (0.01, 0.0, 0.03)}, 0.15, 0.5, 0.02, 0.3
 )
 D_ECE = Estimate(name="d_ece", value=0.02, null=0.0, null_range=(0.0, 0.01), interval=(0.015, 0.03))
 
@@ -38,11 +38,8 @@ def test_figures_get_their_probability_and_agreeing_intervals() -> None:
     assert (d_ece.null, d_ece.null_range) == (0.01, (0.0, 0.03))
     assert d_ece.extra[f"flipped_{P_ADJUSTED}"] == 0.6 / JOINT_SHARE
     assert results.chance is not None
-    assert (results.chance.best_link, results.chance.exposed, results.chance.exposed_p) == (
-        0.15,
-        0.5,
-        0.02 / JOINT_SHARE,
-    )
+    luck = results.chance
+    assert (luck.best_link, luck.exposed, luck.exposed_p, luck.exposed_luck) == (0.15, 0.5, 0.02 / JOINT_SHARE, 0.3)
 
 
 def test_scores_of_another_system_are_not_tested_by_these_people() -> None:

@@ -20,8 +20,8 @@ def results_of(rows: dict[str, list[LinkedPerson]], chance: Chance | None = None
     return replace(sample(), attackers=holders, chance=chance)
 
 
-def chance(expected: float, p: float) -> Chance:
-    return Chance(draws=500, tests=10, exposed=expected, exposed_p=p)
+def chance(expected: float, p: float, luck: float = 1.0) -> Chance:
+    return Chance(draws=500, tests=10, exposed=expected, exposed_p=p, exposed_luck=luck)
 
 
 def test_two_who_are_always_linked_are_said_to_be() -> None:
@@ -34,6 +34,10 @@ def test_two_who_are_always_linked_are_said_to_be() -> None:
     assert unsure.unprotected == ()
     assert unsure.sentence.startswith("2 of 2 speakers are linked more often than not")
     assert "no more than luck explains" in unsure.sentence
+    both = [linked("a", 1.0, among=2), linked("b", 1.0, among=2)]
+    suspect = people(results_of({"ignorant": both}, chance(0.5, 0.9, 0.94)))
+    assert suspect.unprotected == ()
+    assert "so few trials can't tell from luck" in suspect.sentence
 
 
 def test_one_trial_each_lists_nobody_by_luck() -> None:

@@ -133,15 +133,18 @@ def test_the_luck_of_the_luckiest_is_said() -> None:
     assert "the luckiest of all these attackers may reach 12 by chance alone" in headline
 
 
-@pytest.mark.parametrize(("p", "level"), [(0.01, "raised"), (0.2, "unknown"), (0.9, "low")])
-def test_somebody_who_is_always_linked_is_not_luck_for_sure(p: float, level: Level) -> None:
+@pytest.mark.parametrize(
+    ("p", "luck", "level"),
+    [(0.01, 0.01, "raised"), (0.2, 0.1, "unknown"), (0.2, 0.94, "unknown"), (0.9, 0.96, "low")],
+)
+def test_somebody_who_is_always_linked_is_not_luck_for_sure(p: float, luck: float, level: Level) -> None:
     """One unprotected person of 40 looks like a guess that came true: that is no reason to call all of them safe."""
     rows = tuple(
         LinkedPerson(speaker=f"s{n}", length=1, among=40, conversations=3, linked=float(n == 0)) for n in range(40)
     )
     holder = replace(attacker("ignorant", with_p(0.06, 0.4, low=0.02, high=0.1)), people=rows)
-    luck = Chance(draws=499, tests=2, best_link=0.1, exposed=0.1, exposed_p=p)
-    results = conclude(replace(measured(ignorant=holder), chance=luck), FINE)
+    by_chance = Chance(draws=499, tests=2, best_link=0.1, exposed=0.1, exposed_p=p, exposed_luck=luck)
+    results = conclude(replace(measured(ignorant=holder), chance=by_chance), FINE)
     linking = results.criteria["linking"]
     assert linking.level == level
     if level == "unknown":
@@ -149,6 +152,18 @@ def test_somebody_who_is_always_linked_is_not_luck_for_sure(p: float, level: Lev
         assert "can't tell from luck" in results.people.sentence
         assert "About 160 would be needed" in " ".join(results.verdict.distrust)
         assert not results.verdict.trustworthy
+
+
+def test_who_is_tried_once_is_told_from_luck_by_more_recordings_only() -> None:
+    rows = tuple(
+        LinkedPerson(speaker=f"s{n}", length=1, among=200, conversations=1, linked=float(n < 2)) for n in range(200)
+    )
+    holder = replace(attacker("ignorant", with_p(0.01, 0.4, speakers=200, low=0.0, high=0.04)), people=rows)
+    by_chance = Chance(draws=499, tests=2, best_link=0.02, exposed=1.0, exposed_p=0.8, exposed_luck=0.26)
+    results = conclude(replace(measured(ignorant=holder), chance=by_chance), FINE)
+    assert results.verdict.level == "unknown"
+    assert "which one trial each can't tell from luck: more recordings of each person" in results.verdict.headline
+    assert "More recordings of each person would be needed" in " ".join(results.verdict.distrust)
 
 
 def test_what_is_unknown_says_how_many_people_would_settle_it() -> None:

@@ -25,6 +25,7 @@ def with_chance(results: Results, joint: JointChance) -> Results:
             best_link=joint.best_link,
             exposed=joint.exposed,
             exposed_p=None if joint.exposed_p is None else _shared(joint.exposed_p),
+            exposed_luck=joint.exposed_luck,
         ),
     )
 

@@ -11,10 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from veilmeter.core.estimate import Estimate, format_number
 from veilmeter.core.estimates import Estimates
-from veilmeter.metrics.legal.chance import MORE_OFTEN_THAN_NOT
 from veilmeter.results.levels import (
     ALPHA,
-    HARDLY_LUCK,
     ORDER,
     P_ADJUSTED,
     PRECISION,
@@ -27,10 +25,11 @@ from veilmeter.results.levels import (
     with_holm,
 )
 from veilmeter.results.model import YARDSTICK, Criterion, Level, Results
+from veilmeter.results.people import explained_by_luck, often_linked
 
 D_ECE_MAX = 1 / math.log(4)  # bits: section 2 of the methods
 HIGH_D_ECE = 0.25  # of that
-SPEAKERS_NEEDED = "speakers_needed"  # to settle what is unknown: among the details of a criterion
+NEEDED = "needed"  # to settle what is unknown: among the details of a criterion
 HIGH_INFERENCE = 0.5  # of the way from guessing to certainty
 
 
@@ -108,9 +107,9 @@ def linking(results: Results) -> Criterion | None:
     if luck is not None and not surely_more(estimate):
         sentence += f", and the luckiest of all these attackers may reach {guess(luck)} by chance alone"
     sentence += "."
-    needed = _speakers_needed(results, estimate, suspects) if level == "unknown" else None
+    needed = _needed(results, estimate, suspects) if level == "unknown" else None
     if needed is not None:
-        sentence += f" {_why_unknown(results, estimate, suspects)}: about {needed:,} would be needed."
+        sentence += f" {_why_unknown(results, estimate, suspects)}: {needed} would be needed."
     original = _same_point(results, worst)
     if original is not None:
         sentence += f" On original speech it is {100 * original.value:.0f}."
@@ -122,32 +121,39 @@ def linking(results: Results) -> Criterion | None:
         attacker=worst.attacker,
         group=worst.group,
         original=original,
-        details={} if needed is None else {SPEAKERS_NEEDED: needed},
+        details={} if needed is None else {NEEDED: needed},
     )
 
 
 def _suspects(results: Results) -> int:
-    """How many people are linked more often than not where luck is no good explanation, though it is a possible one: a
-    single unprotected person of N looks like a guess among N that came true."""
-    p = None if results.chance is None else results.chance.exposed_p
-    if p is None or p >= HARDLY_LUCK:
-        return 0
-    return sum(person.risk.value > MORE_OFTEN_THAN_NOT for person in results.people.persons)
+    """How many people are linked more often than not where luck is a possible explanation, but not a sure one: a single
+    unprotected person of N looks like a guess among N that came true."""
+    return 0 if explained_by_luck(results.chance) else sum(map(often_linked, results.people.persons))
 
 
 def _why_unknown(results: Results, estimate: Estimate, suspects: int) -> str:
     people = len(results.people.persons)
     if suspects:
         verb = "is" if suspects == 1 else "are"
-        return f"But {suspects} of {people:,} {verb} linked more often than not, which so few can't tell from luck"
+        few = "one trial each" if _tried_once(results) else "so few"
+        return f"But {suspects} of {people:,} {verb} linked more often than not, which {few} can't tell from luck"
     return f"{int(estimate.n.get('speakers', people)):,} people are too few to tell guessing from a high risk"
 
 
-def _speakers_needed(results: Results, estimate: Estimate, suspects: int) -> int:
-    """To rule out a high risk, or to tell suspects from luck, which has a chance of one in as many as there are."""
+def _needed(results: Results, estimate: Estimate, suspects: int) -> str:
+    """What would rule out a high risk, or tell suspects from luck: who is tried twice or more is exposed by luck the
+    less often the more people there are, but among any number somebody is linked by luck once."""
+    if suspects and _tried_once(results):
+        return "more recordings of each person"
+    people = speakers_to_rule_out(estimate, float(results.settings.get("precision", PRECISION)))
     if suspects and results.chance is not None and results.chance.exposed_p is not None:
-        return math.ceil(len(results.people.persons) * results.chance.exposed_p / ALPHA)
-    return speakers_to_rule_out(estimate, float(results.settings.get("precision", PRECISION)))
+        people = math.ceil(len(results.people.persons) * results.chance.exposed_p / ALPHA)
+    return f"about {people:,}"
+
+
+def _tried_once(results: Results) -> bool:
+    """Whether nobody who is linked more often than not was tried more than once."""
+    return all(person.risk.n["conversations"] == 1 for person in results.people.persons if often_linked(person))
 
 
 def _linking_level(case: Case) -> Level:

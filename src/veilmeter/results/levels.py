@@ -26,7 +26,6 @@ MANY = 1_000_000  # speakers: more are not asked for
 ALPHA = 0.05  # how often something is called surely more than guessing where nothing is
 JOINT_SHARE = 0.8  # of that for what is tested together by relabeling people; the rest for figures with intervals only
 HIGH_SHARE = 1 / 3  # of the way from guessing to certainty
-HARDLY_LUCK = 0.75  # a probability below this, of people exposed by luck, is no reason to call them protected
 P_ADJUSTED = "p_adjusted"
 ORDER: tuple[Level, ...] = ("low", "unknown", "raised", "high")
 

@@ -250,7 +250,8 @@ class Chance:
 
     `best_link` is the 95th percentile of the largest rate of linking among everybody enrolled; `exposed` how many
     people would be linked more often than not by their best attacker, and `exposed_p` how often there would be as many
-    as were found, or one who is found as often.
+    as were found, or one who is found as often, adjusted for all figures; `exposed_luck` how often there would be at
+    least as many, looked at by itself.
     """
 
     draws: int
@@ -258,6 +259,7 @@ class Chance:
     best_link: float | None = None
     exposed: float | None = None
     exposed_p: float | None = None
+    exposed_luck: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import wilson
 from veilmeter.metrics.legal.chance import MORE_OFTEN_THAN_NOT
-from veilmeter.results.levels import ALPHA, HARDLY_LUCK
+from veilmeter.results.levels import ALPHA
 from veilmeter.results.model import Chance, LinkedPerson, People, Person, Results
 
 
@@ -48,7 +48,7 @@ def people(results: Results, traits: Traits | None = None) -> People:
         looks = sum(len(person.by_attacker) for person in persons)
         surely = {person.speaker for person in persons if _surely_linked(person, looks)}
     elif chance.exposed_p < ALPHA:
-        surely = {person.speaker for person in persons if _often_linked(person)}
+        surely = {person.speaker for person in persons if often_linked(person)}
     else:
         surely = set()
     listed = tuple(replace(person, unprotected=person.speaker in surely) for person in persons)
@@ -90,7 +90,7 @@ def risk_of(row: LinkedPerson) -> Estimate:
     )
 
 
-def _often_linked(person: Person) -> bool:
+def often_linked(person: Person) -> bool:
     return person.risk.value > MORE_OFTEN_THAN_NOT
 
 
@@ -101,17 +101,25 @@ def _surely_linked(person: Person, looks: int) -> bool:
     tail = sum(
         math.comb(trials, hits) * chance**hits * (1 - chance) ** (trials - hits) for hits in range(linked, trials + 1)
     )
-    return _often_linked(person) and tail * looks < ALPHA
+    return often_linked(person) and tail * looks < ALPHA
+
+
+def explained_by_luck(chance: Chance | None) -> bool:
+    """Whether the people who are linked more often than not are so few that none of them can be unprotected.
+
+    An unprotected person is among them, beside those whom luck exposes. If c were found, there is an unprotected one
+    only if luck exposed fewer than c; that is ruled out where luck hardly ever exposes fewer.
+    """
+    return chance is None or chance.exposed_luck is None or chance.exposed_luck >= 1 - ALPHA
 
 
 def _sentence(persons: Sequence[Person], chance: Chance | None, stability: float | None) -> str:
     if not persons:
         return "Nobody has a trial, so nothing can be said about single people."
     total = len(persons)
-    often = sum(_often_linked(person) for person in persons)
+    often = sum(often_linked(person) for person in persons)
     listed = sum(person.unprotected for person in persons)
     expected = None if chance is None else chance.exposed
-    suspect = chance is not None and chance.exposed_p is not None and chance.exposed_p < HARDLY_LUCK
     by_chance = "" if expected is None else f"; by chance alone it would be about {_count(expected)}"
     point = persons[0].risk.at
     length = int(point.get("length", 1))
@@ -127,7 +135,7 @@ def _sentence(persons: Sequence[Person], chance: Chance | None, stability: float
         )
     else:
         verb = "is" if often == 1 else "are"
-        luck = "so few people can't tell from luck" if suspect else "is no more than luck explains"
+        luck = "is no more than luck explains" if explained_by_luck(chance) else "so few trials can't tell from luck"
         words = (
             f"{often} of {_speakers(total)} {verb} linked more often than not by the attacker that finds them best, "
             f"{among}, which {luck}{by_chance}: nobody is listed as unprotected."

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from veilmeter.attacks.knowledge import ATTACKERS
 from veilmeter.core.estimate import Estimate
 from veilmeter.metrics.target_voices import TargetVoices
-from veilmeter.results.criteria import SPEAKERS_NEEDED, cases
+from veilmeter.results.criteria import NEEDED, cases
 from veilmeter.results.flattering_targets import errors_not_due_to_targets
 from veilmeter.results.levels import (
     ALPHA,
@@ -262,14 +262,14 @@ def enough_speakers(linking: Criterion | None, precision: float) -> Check:
     shown = f"{100 * value:.0f} [{100 * low:.0f}, {100 * high:.0f}] of 100"
     passed = reach <= margin and linking.level != "unknown"
     if linking.level in ("low", "unknown"):
-        needed = int(linking.details.get(SPEAKERS_NEEDED, speakers_to_rule_out(estimate, precision)))
+        needed = str(linking.details.get(NEEDED, f"about {speakers_to_rule_out(estimate, precision):,}"))
     else:
-        needed = speakers_needed(speakers, reach, margin)
+        needed = f"about {speakers_needed(speakers, reach, margin):,}"
     sentence = (
         f"{speakers} speakers are enough to claim that {claim}: the rate of linking is {shown}."
         if passed
         else f"{speakers} speakers are too few to claim that {claim}: the rate of linking is known only as {shown}. "
-        f"About {needed:,} would be needed."
+        f"{needed[:1].upper()}{needed[1:]} would be needed."
     )
     return Check(name=ENOUGH, sentence=sentence, passed=passed, figure=reach, limit=margin)
 

@@ -74,7 +74,11 @@ class Relabeled:
 @dataclass(frozen=True, eq=False)
 class JointChance:
     """The probability of each figure that the luckiest of all would be as extreme by chance, and what luck gives:
-    the mean, the 5th and the 95th percentile."""
+    the mean, the 5th and the 95th percentile.
+
+    `exposed` is how many people luck alone exposes, `exposed_luck` how often it exposes at least as many as were found;
+    `exposed_p` is that of the people who were found, adjusted for all figures.
+    """
 
     p_adjusted: Mapping[FigureKey, float]
     draws: int
@@ -82,6 +86,7 @@ class JointChance:
     best_link: float | None = None
     exposed: float | None = None
     exposed_p: float | None = None
+    exposed_luck: float | None = None
 
 
 def relabelings(names: Sequence[str], *, draws: int = DRAWS, seed: int = 0, blocks: Rows | None = None) -> Rows:
@@ -240,6 +245,7 @@ def joint_chance(attackers: Sequence[Relabeled], *, seed: int = 0) -> JointChanc
         None if best is None else float(np.quantile(best, 0.95)),
         float(exposed[0, 1:].mean()),
         float(p[len(figures) :].min()),
+        float((exposed[0] >= exposed[0, 0]).mean()),
     )
 
 
