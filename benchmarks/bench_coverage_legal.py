@@ -1,26 +1,20 @@
 """Do the intervals of the legal measures hold what they promise?
 
 Simulated worlds whose truth is known: nominal 95 % intervals of Linkability and Singling Out must cover 92-98 % of the
-time, though trials share speakers; beside them a Wilson interval that takes trials for independent. And the
-extrapolation from 50 people to 20,000: the truth must lie in the interval at least 9 times in 10. Its error stands
-beside that of somebody who is told how each of the same recordings fares among all 20,000: where few people are
-unprotected, what remains is who happens to be among the 50, and no estimate from them can do better.
+time, though trials share speakers; beside them a Wilson interval that takes trials for independent. What is
+extrapolated to a population is `bench_population`.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 WORLDS = 400
-POPULATIONS = 12
-MOST_ERROR = 0.12  # of log10, beyond what nobody could avoid who knows these 50 people only
 
 
 def main() -> None:
-    good = [linkability(), singling_out(), population()]
+    good = [linkability(), singling_out()]
     print("ok" if all(good) else "NOT REACHED")
 
 
@@ -104,62 +98,6 @@ def singling_out() -> bool:
             fine &= _within(ours) and _within(residual)
             print(f"  {people:4} {predicates:3} {d:3} {noise:4}   {n:4} {t:.3f} {ours:.1%} {residual:.1%} {naive:.1%}")
     return fine
-
-
-def _mixture(share: float) -> Callable[[np.random.Generator, int], np.ndarray]:
-    """Hidden voices, and a share of people who are as clear as before."""
-    return lambda rng, n: rng.standard_normal((n, 64)) * np.where(rng.random((n, 1)) < share, 1.5, 0.12)
-
-
-VOICES: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
-    "gaussian": lambda rng, n: rng.standard_normal((n, 24)) * 0.77,
-    "gaussian, 192-d": lambda rng, n: rng.standard_normal((n, 192)) * 0.35,
-    "hardly any leak": lambda rng, n: rng.standard_normal((n, 64)) * 0.3,
-    "heavy tails": lambda rng, n: rng.standard_t(3, (n, 16)),
-    "noisy people": lambda rng, n: rng.standard_normal((n, 32)) * np.exp(0.4 * rng.standard_normal((n, 1))) * 0.83,
-    "families": lambda rng, n: (
-        1.3 * rng.standard_normal((60, 24))[rng.integers(60, size=n)] + 0.9 * rng.standard_normal((n, 24))
-    ),
-    "genders": lambda rng, n: (
-        np.where(rng.random((n, 1)) < 0.5, 1, -1) * np.r_[1.5, np.zeros(31)] + 0.6 * rng.standard_normal((n, 32))
-    ),
-    **{f"{share:.0%} unprotected": _mixture(share) for share in (0.02, 0.05, 0.1)},
-}
-
-
-def population() -> bool:
-    from veilmeter.data.embeddings import unit
-    from veilmeter.metrics.legal.linkability import linkability_of_scores
-    from veilmeter.metrics.legal.population import population_linkability
-
-    fitted, people, tested, times = 50, 20_000, 1_500, 4
-    print(f"Population: from {fitted} to {people:,}; mean truth and value, covered, width, |log10 of value by truth|,")
-    print("and the same error of somebody who is told how these very recordings fare among all")
-    names = [str(person) for person in range(fitted)]
-    rows = []
-    for name, shape in VOICES.items():
-        found = []
-        for number in range(POPULATIONS):
-            rng = np.random.default_rng([3, number])
-            mu = shape(rng, people)
-            enrol = unit(mu + 0.3 * rng.standard_normal(mu.shape))
-            many = np.arange(fitted, fitted + tested)
-            truth = float(np.mean((unit(mu[many] + rng.standard_normal(mu[many].shape)) @ enrol.T).argmax(1) == many))
-            who = np.arange(fitted).repeat(times)
-            test = unit(mu[who] + rng.standard_normal(mu[who].shape))
-            link = linkability_of_scores(enrol[:fitted] @ test.T, names, np.array(names, object)[who])
-            assert link is not None
-            (point,) = population_linkability(link, [people], seed=number)
-            low, high = point.interval or (0.0, 1.0)
-            known = float(np.mean((test @ enrol.T).argmax(1) == who))
-            errors = [abs(np.log10(max(value, 1e-4) / max(truth, 1e-4))) for value in (point.value, known)]
-            found.append((truth, point.value, low <= truth <= high, high - low, *errors))
-        rows.append(np.mean(found, axis=0))
-        truth, value, inside, width, error, known = rows[-1]
-        print(f"  {name:18} {truth:.4f} {value:.4f}   {inside:.0%} {width:.3f} {error:.2f} {known:.2f}", flush=True)
-    _, _, inside, width, error, known = np.mean(rows, axis=0)
-    print(f"  {'all':33} {inside:.0%} {width:.3f} {error:.2f} {known:.2f}")
-    return bool(inside >= 0.9 and error - known <= MOST_ERROR)
 
 
 def _within(rate: float) -> bool:

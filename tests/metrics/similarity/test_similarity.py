@@ -230,6 +230,15 @@ def test_leaving_speakers_out_is_followed_closely(form: Form, pairs: Pairs) -> N
         assert abs(around.chance.mean()) < 0.1 * abs(s.d_diag["OO"])
 
 
+@pytest.mark.filterwarnings("error")
+def test_two_speakers_have_no_interval_and_no_warning() -> None:
+    """Without one of them there is no pair of different speakers left to calibrate with."""
+    o, p, speakers = voices(3, [4, 4], d=6, keep=0.6)
+    s = similarity(o, p, speakers, spreads=True)
+    assert all(np.isnan(around.without).all() and np.isfinite(around.chance).all() for around in s.spreads.values())
+    assert all(estimate.interval is None for estimate in similarity_estimates(s).values())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("keep", [0.0, 0.6])
 def test_intervals_cover(keep: float) -> None:

@@ -156,7 +156,10 @@ def _histograms(codes: NDArray[np.uint16], layout: SpeakerRectangles, *, symmetr
 
 
 def _binned_llrs(targets: Floats, impostors: Floats, otherwise: Floats | None) -> Floats:
-    """PAV with Laplace's rule over bins; `otherwise` says what an empty bin gets."""
+    """PAV with Laplace's rule over bins; `otherwise` says what an empty bin gets. Not a number where one of both kinds
+    of pairs is missing, as without one of two speakers: nothing can be calibrated there."""
+    if not (targets.sum() > 0 and impostors.sum() > 0):
+        return np.full(BINS, np.nan)
     used = np.flatnonzero(targets + impostors > 0.25)
     t = np.concatenate([[1.0], targets[used], [1.0]])
     n = np.concatenate([[1.0], impostors[used], [1.0]])
