@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,11 @@ import voiceprivacy_folders as vpc
 from typer.testing import CliRunner
 
 from veilmeter.assessment import assess, assess_challenge, make_settings
+from veilmeter.assessment.challenge_emotions import measure_emotions
+from veilmeter.assessment.challenge_table import EmotionRow, rank_table, write_rows
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
+from veilmeter.data.formats.vpc_sets import find_sets
 from veilmeter.data.scores import read_scores
 from veilmeter.metrics.scores.verification import eer
 
@@ -90,6 +95,49 @@ def test_a_folder_of_2024(place: Path) -> None:
     }  # fmt: skip
     assert any(path.endswith(str(other.relative_to(place))) for path in not_used)
     assert all(Path(path).name in ran.stdout for path in not_used)
+
+
+def test_emotions_are_told_on_both_sides(place: Path) -> None:
+    data = vpc.challenge_2024(place)
+    vpc.emotion_set(data, "IEMOCAP_dev")
+    vpc.emotion_set(data, "emodata_track2_test", emotions=("ang", "hap", "neu"))
+    lost = data / f"IEMOCAP_dev{SUFFIX}" / "wav" / "Ses01F_sad_1.wav"
+    lost.unlink()
+    settings = make_settings({"vpc": "data", "extractor": "own.py:embed"})
+    challenge = find_sets(data, SUFFIX)
+    quietly: dict[str, Any] = {
+        "jobs": 1, "cluster": None, "say": lambda text: None, "progress": lambda title: nullcontext()
+    }  # fmt: skip
+    measured, problems = measure_emotions(challenge.emotion, settings, **quietly)
+    assert [(emotions.dataset, emotions.split) for emotions in measured] == [
+        ("IEMOCAP", "dev"),
+        ("emodata_track2", "test"),
+    ]
+    for emotions in measured:
+        assert [point.value for point in emotions.estimates] == [100.0] * 3
+        assert {(point.at["trained_on"], point.at["read_from"]) for point in emotions.estimates} == {
+            ("original", "original"), ("original", "anonymized"), ("anonymized", "anonymized")
+        }  # fmt: skip
+    assert measured[0].left_out == 2  # the missing copy, and its original that has no partner
+    # One emotion of one person tells nothing: that set is said not to be measured, and why.
+    assert {Path(problem.path).name for problem in problems} == {"IEMOCAP_test", f"IEMOCAP_test{SUFFIX}"}
+    assert "needs two values with 3 speakers or more, there are neu (1)" in problems[0].what
+    rows = [
+        EmotionRow.of(emotions.dataset, emotions.split, point) for emotions in measured for point in emotions.estimates
+    ]
+    block = rank_table([], {}, rows).split("---- SER results ----\n")[1].splitlines()
+    assert block[0].split() == [
+        "dataset", "split", "trained", "read", "UAR", "ACC_ang", "ACC_hap", "ACC_neu", "ACC_sad"
+    ]  # fmt: skip
+    assert block[2].split() == ["1", "IEMOCAP", "dev", "original", "anon", "100.000", "-", "-", "100.000", "100.000"]
+    write_rows(place / "emotions.csv", rows)
+    cells = list(csv.DictReader((place / "emotions.csv").read_text().splitlines()))
+    assert (cells[3]["uar"], cells[3]["recall_hap"], cells[3]["recall_sad"]) == ("100.0", "100.0", "")
+    for words, said in (({"utility": False}, "utility is not among"), ({"sets": ["libri_test"]}, "add --sets IEMOCAP")):
+        measured, problems = measure_emotions(challenge.emotion, replace(settings, **words), **quietly)
+        assert not measured
+        assert len(problems) == 6
+        assert said in problems[0].what
 
 
 def mixed_2026(place: Path) -> Path:

@@ -100,6 +100,18 @@ def challenge_2024(root: Path, suffix: str = "_mcadams") -> Path:
     return data  # fmt: skip
 
 
+def emotion_set(data: Path, name: str, suffix: str = "_mcadams", *, emotions: Sequence[str] = ("neu", "sad")) -> Path:
+    """Four people who say the same in every emotion: it is heard in both sides alike, in place of the speaker."""
+    people = {str(n): [f"Ses0{n}F_{emotion}_{k}" for emotion in emotions for k in range(2)] for n in range(1, 5)}
+    labels = {utterance: utterance.split("_")[1] for spoken in people.values() for utterance in spoken}
+    for mark in ("", suffix):
+        files = {} if mark else {"utt2emo": "".join(f"{u} {emotion}\n" for u, emotion in labels.items())}
+        place = data_folder(data, name, people, suffix=mark, files=files)
+        for utterance, emotion in labels.items():
+            write_audio(place / "wav" / f"{utterance}.wav", speak(emotion, utterance))
+    return data / name
+
+
 def scores_of(root: Path, system: str, enrollment: str, trials: str, key: str, distance: float) -> Path:
     """What the challenge's tools leave: scores without a label, targets higher by `distance`."""
     place = root / "exp" / system / f"{enrollment}-{trials}"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from veilmeter.assessment.challenge_table import ChallengeRow, rank_table, write_rows
+from veilmeter.assessment.challenge_emotions import Emotions, measure_emotions
+from veilmeter.assessment.challenge_table import ChallengeRow, EmotionRow, rank_table, write_rows
 from veilmeter.assessment.protocol import GivenProtocol
 from veilmeter.assessment.recorded_run import Assessment, Say, Shown
 from veilmeter.assessment.run import assess
@@ -24,6 +26,7 @@ SPLIT = "the lists of the VoicePrivacy data"
 RULE = "speechbrain"  # how the challenges since 2024 take the EER
 NOT_USED = "not_used.jsonl"
 TABLE = "result_for_rank"
+EMOTIONS = "emotions.csv"
 # What --vpc finds by itself.
 FOUND = (
     "original", "anonymized", "train_original", "train_anonymized", "enroll", "trials", "layout", "part", "columns",
@@ -34,18 +37,20 @@ FOUND = (
 @dataclass(frozen=True, eq=False)
 class ChallengeAssessment:
     """The assessments of a variant by set, such as `libri_test_trials_f`; what the folder holds beside them and was not
-    used; and the table in the challenge's form."""
+    used; the table in the challenge's form; and how well emotions can be told, by emotion set."""
 
     suffix: str
     sets: Mapping[str, Assessment]
     not_used: tuple[Problem, ...]
     table: str
     folder: Path
+    emotions: tuple[Emotions, ...] = ()
 
     @property
     def left_out(self) -> int:
         """Recordings and sets that were given and could not be assessed."""
-        return sum(run.left_out for run in self.sets.values()) + sum(problem.fatal for problem in self.not_used)
+        recordings = [run.left_out for run in self.sets.values()] + [measured.left_out for measured in self.emotions]
+        return sum(recordings) + sum(problem.fatal for problem in self.not_used)
 
 
 def assess_challenge(
@@ -95,27 +100,36 @@ def assess_challenge(
             protocol=_protocol(challenge_set, speech.original, place, left.remarks(challenge_set)),
             **speech.training,
         )
-    not_used = (*challenge.problems, *_speech_not_used(challenge), *left.not_used())
-    return _written(challenge, assessments, not_used, folder)
+    emotions, unmeasured = measure_emotions(
+        challenge.emotion,
+        settings,
+        jobs=jobs,
+        cluster=cluster,
+        say=say or (lambda text: None),
+        progress=progress or (lambda title: nullcontext()),
+    )
+    not_used = (*challenge.problems, *unmeasured, *_speech_not_used(challenge), *left.not_used())
+    return _written(challenge, assessments, emotions, not_used, folder)
 
 
 def _speech_not_used(challenge: Challenge) -> list[Problem]:
-    """Pairs of folders that no set has a use for: emotions, and training speech in other languages."""
+    """Training speech that no set has a use for, as that in other languages."""
     trained = {pair.name for challenge_set in challenge.sets for pair in training_of(challenge_set, challenge)}
-    problems = []
-    for pair in (*challenge.emotion, *challenge.training):
-        if pair.name in trained:
-            continue
-        what = "training speech of no set that was assessed, or the same speech again"
-        if pair in challenge.emotion:
-            what = "speech with emotions: they are no part of this assessment"
-        for side in (pair.original, pair.anonymized):
-            problems.append(Problem("not-used", what, str(side.path), fatal=False))
-    return problems
+    what = "training speech of no set that was assessed, or the same speech again"
+    return [
+        Problem("not-used", what, str(side.path), fatal=False)
+        for pair in challenge.training
+        if pair.name not in trained
+        for side in pair.sides
+    ]
 
 
 def _written(
-    challenge: Challenge, assessments: Mapping[str, Assessment], not_used: Sequence[Problem], folder: Path
+    challenge: Challenge,
+    assessments: Mapping[str, Assessment],
+    emotions: Sequence[Emotions],
+    not_used: Sequence[Problem],
+    folder: Path,
 ) -> ChallengeAssessment:
     """The table in the challenge's form, the same as CSV, and what was not used."""
     rows = [
@@ -127,9 +141,16 @@ def _written(
         challenge_set.name: assessments[challenge_set.name].results.part("utility").single("wer")
         for challenge_set in challenge.sets
     }
-    table = rank_table(rows, {name: wer for name, wer in words.items() if wer is not None})
+    emotion_rows = [
+        EmotionRow.of(measured.dataset, measured.split, point) for measured in emotions for point in measured.estimates
+    ]
+    table = rank_table(rows, {name: wer for name, wer in words.items() if wer is not None}, emotion_rows)
     write_text(folder / f"{TABLE}{challenge.suffix}", table)
     write_rows(folder / f"{TABLE}{challenge.suffix}.csv", rows)
+    if emotion_rows:
+        write_rows(folder / EMOTIONS, emotion_rows)
+    else:
+        (folder / EMOTIONS).unlink(missing_ok=True)  # of an earlier run
     for old in folder.glob(f"{TABLE}*"):
         if old.name not in (f"{TABLE}{challenge.suffix}", f"{TABLE}{challenge.suffix}.csv"):
             old.unlink()  # of another variant, by an earlier run
@@ -138,7 +159,7 @@ def _written(
     not_used = [*not_used, *(Problem("earlier-run", what, str(old), fatal=False) for old in earlier)]
     lines = [{"path": problem.path, "kind": problem.kind, "what": problem.what} for problem in not_used]
     write_text(folder / NOT_USED, "".join(to_json(line, indent=None) + "\n" for line in lines))
-    return ChallengeAssessment(challenge.suffix, assessments, tuple(not_used), table, folder)
+    return ChallengeAssessment(challenge.suffix, assessments, tuple(not_used), table, folder, tuple(emotions))
 
 
 def refuse_found(settings: Settings) -> None:

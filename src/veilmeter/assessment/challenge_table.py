@@ -16,8 +16,10 @@ from veilmeter.results.model import YARDSTICK, AttackerResult
 PRETRAINED = "ASV_eval"
 ADAPTED = "ASV_eval^anon"
 BLOCKS = {YARDSTICK: PRETRAINED, "ignorant": PRETRAINED, "lazy-informed": PRETRAINED, "informed": ADAPTED}
+SPEECH = {"original": "original", "anonymized": "anon"}
 SIDES = {YARDSTICK: ("original", "original"), "ignorant": ("original", "anon")}
 HEAD = "EER in percent by the rule of the challenge (SpeechBrain); veilmeter's attackers, or scores found in exp/"
+SER_HEAD = "UAR in percent: emotions told from the extractor's vectors of speakers the classifier never heard"
 COLUMNS = ("dataset", "split", "gender", "enrollment", "trial", "EER")
 
 
@@ -60,12 +62,45 @@ class ChallengeRow:
         )
 
 
-def rank_table(rows: Sequence[ChallengeRow], words: Mapping[str, Estimate]) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmotionRow:
+    """How well emotions are told in one emotion set, in percent: unweighted average recall, its interval, what guessing
+    gives, and the recall of each emotion."""
+
+    dataset: str
+    split: str
+    trained_on: str
+    read_from: str
+    uar: float
+    low: float | None
+    high: float | None
+    chance: float | None
+    recalls: Mapping[str, float]
+
+    @classmethod
+    def of(cls, dataset: str, split: str, recall: Estimate) -> EmotionRow:
+        low, high = (None, None) if recall.interval is None else recall.interval
+        return cls(
+            dataset=dataset,
+            split=split,
+            trained_on=str(recall.at["trained_on"]),
+            read_from=str(recall.at["read_from"]),
+            uar=recall.value,
+            low=low,
+            high=high,
+            chance=recall.null,
+            recalls=recall.extra["recalls"],
+        )
+
+
+def rank_table(rows: Sequence[ChallengeRow], words: Mapping[str, Estimate], emotions: Sequence[EmotionRow] = ()) -> str:
     """Blocks in fixed width, as the challenge's tools write them; EERs by the challenge's rule, in percent.
 
     `words` are the word error rates of the anonymized speech by set, in percent.
     """
     blocks = [HEAD]
+    if emotions:
+        blocks.append(f"{SER_HEAD}\n---- SER results ----\n{_fixed_width(*_emotion_lines(emotions))}")
     for title in (PRETRAINED, ADAPTED):
         lines = [
             (row.dataset, row.split, row.gender, row.enrollment, row.trial, f"{row.eer_challenge:.3f}")
@@ -78,6 +113,18 @@ def rank_table(rows: Sequence[ChallengeRow], words: Mapping[str, Estimate]) -> s
         lines_of_words = [(*_named(name), f"{wer.value:.3f}") for name, wer in words.items()]
         blocks.append(f"---- ASR results ----\n{_fixed_width(('dataset', 'split', 'gender', 'WER'), lines_of_words)}")
     return "\n".join(blocks) + "\n"
+
+
+def _emotion_lines(rows: Sequence[EmotionRow]) -> tuple[list[str], list[list[str]]]:
+    """Columns and lines, with a column per emotion that some set has."""
+    names = sorted({name for row in rows for name in row.recalls})
+    columns = ["dataset", "split", "trained", "read", "UAR", *(f"ACC_{name}" for name in names)]
+    lines = [
+        [row.dataset, row.split, *(SPEECH[side] for side in (row.trained_on, row.read_from)), f"{row.uar:.3f}"]
+        + [f"{row.recalls[name]:.3f}" if name in row.recalls else "-" for name in names]
+        for row in rows
+    ]
+    return columns, lines
 
 
 def _named(name: str) -> tuple[str, str, str]:
@@ -102,9 +149,23 @@ def _fixed_width(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     )
 
 
-def write_rows(path: Path, rows: Sequence[ChallengeRow]) -> None:
-    names = [field.name for field in fields(ChallengeRow)]
+def write_rows(path: Path, rows: Sequence[ChallengeRow] | Sequence[EmotionRow]) -> None:
+    """As CSV, one column per field; a mapping gives a column per name."""
+    cells = [_cells(row) for row in rows]
+    names = list(dict.fromkeys(name for line in cells for name in line))
+    if not rows:
+        names = [field.name for field in fields(ChallengeRow)]
     with whole_file(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as out:
-        writer = csv.DictWriter(out, names, lineterminator="\n")
+        writer = csv.DictWriter(out, names, restval="", lineterminator="\n")
         writer.writeheader()
-        writer.writerows({name: "" if cell is None else cell for name, cell in asdict(row).items()} for row in rows)
+        writer.writerows(cells)
+
+
+def _cells(row: ChallengeRow | EmotionRow) -> dict[str, object]:
+    cells: dict[str, object] = {}
+    for name, value in asdict(row).items():
+        if isinstance(value, Mapping):
+            cells |= {f"{name.removesuffix('s')}_{key}": cell for key, cell in value.items()}
+        else:
+            cells[name] = "" if value is None else value
+    return cells

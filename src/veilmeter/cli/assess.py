@@ -297,7 +297,9 @@ def _show_challenge(challenge: ChallengeAssessment, place: Mapping[str, Any]) ->
 
         sets = {name: results_to_json(assessment.results) for name, assessment in challenge.sets.items()}
         not_used = [{"path": problem.path, "what": problem.what} for problem in challenge.not_used]
-        print(to_json({"suffix": challenge.suffix, "sets": sets, "not_used": not_used, "table": challenge.table}))
+        emotions = {measured.name: [point.to_json() for point in measured.estimates] for measured in challenge.emotions}
+        summary = {"suffix": challenge.suffix, "sets": sets, "emotions": emotions, "not_used": not_used}
+        print(to_json({**summary, "table": challenge.table}))
     else:
         for name, assessment in challenge.sets.items():
             doubt = "" if assessment.trustworthy else "NOT TRUSTWORTHY. "

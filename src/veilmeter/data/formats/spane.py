@@ -1,4 +1,5 @@
 """SpAnE datafiles: JSON Lines (`.txt`) with `path` (`{root}/LibriSpeech/...`), `label` (who speaks), `text`, `gender`.
+Its documentation calls the path `audio_filepath`: both are read.
 
 `{root}` stands for the folder that `--root` names. Keys that begin with `utt_` are attributes of the utterance, others
 of the speaker. Anonymized datafiles are sorted anew: ids are the paths below the root, never the rows.
@@ -15,21 +16,23 @@ from veilmeter.data.formats.locate import locate
 from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions
 
 _ROOT = "{root}"
-_KNOWN = ("path", "label", "text", "gender", "duration", "speaker_id")
+_PATHS = ("path", "audio_filepath")
+_KNOWN = (*_PATHS, "label", "text", "gender", "duration", "speaker_id")
 
 
 def recognizes(path: Path) -> bool:
     if not path.is_file() or path.suffix.lower() not in (".txt", ".jsonl", ".json"):
         return False
     first = first_object(path)
-    return isinstance(first.get("path"), str) and "label" in first
+    return any(isinstance(first.get(name), str) for name in _PATHS) and "label" in first
 
 
 def read(file: Path, options: ReadOptions) -> Reading:
     reading = Reading()
     root = options.roots[0] if options.roots else None
     for number, entry in read_objects(file):
-        value, label = as_text(entry.get("path")), as_text(entry.get("label"))
+        value = next((text for name in _PATHS if (text := as_text(entry.get(name)))), "")
+        label = as_text(entry.get("label"))
         if not value or not label:
             reading.problems.append(Problem("bad-line", "a path or a label is missing", str(file), number))
             continue

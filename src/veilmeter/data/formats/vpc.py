@@ -83,9 +83,12 @@ def recognizes(root: Path) -> bool:
 def read(root: Path, options: ReadOptions) -> Reading:
     """Enrollment and trials of all sets, or of the set that `part` names (libri_test, IEMOCAP_dev, train_english), in
     one variant. Folders beside them that are no part of it are listed."""
-    folders = [folder for folder in data_folders(root) if _chosen(folder, options.part)]
+    there_are = data_folders(root)
+    folders = [folder for folder in there_are if _chosen(folder, options.part)]
+    # A set as a whole holds its enrollment and trials again, without saying which is which.
+    folders = folders or [folder for folder in there_are if folder.base == options.part]
     if not folders:
-        there = ", ".join(sorted({folder.set for folder in data_folders(root)}))
+        there = ", ".join(sorted({folder.set for folder in there_are}))
         raise InputError(f"there is no data set {options.part!r}", path=root, fix=f"there are {there}")
     wanted = _suffix(root, folders, options.suffix)
     reading = Reading()
@@ -107,11 +110,9 @@ def read(root: Path, options: ReadOptions) -> Reading:
 
 
 def _chosen(folder: DataFolder, part: str | None) -> bool:
-    if part is None:
-        return folder.is_trial or folder.is_enrollment
-    if part == folder.base:
-        return True
-    return part == folder.set and (folder.is_trial or folder.is_enrollment)
+    if folder.is_trial or folder.is_enrollment:
+        return part in (None, folder.base, folder.set)
+    return part == folder.base and folder.role != ""
 
 
 def _suffix(root: Path, folders: Sequence[DataFolder], chosen: str | None) -> str:
@@ -143,15 +144,20 @@ def _not_read(root: Path, suffix: str) -> Iterator[Problem]:
 
 
 def unknown_folders(root: Path) -> Iterator[Problem]:
-    """Data folders whose names no challenge uses."""
+    """Data folders whose names no challenge uses, and those of original speech that lack audio or lists."""
     for base in (root, root / "data"):
         for path in sorted(base.iterdir()) if base.is_dir() else []:
             hidden = path.name.startswith(".") or path == root / "data"
-            if not path.is_dir() or hidden or parse(path) is not None:
+            if not path.is_dir() or hidden or not any((path / name).exists() for name in (*_AUDIO, "utt2spk")):
                 continue
-            if any((path / name).exists() for name in (*_AUDIO, "utt2spk")):
+            folder = parse(path)
+            if folder is None:
                 what = "this data folder has no name that the VoicePrivacy challenges use: it was not read"
                 yield Problem("not-used", what, str(path), fix="give it as a corpus of its own", fatal=False)
+            elif not _has_audio(folder):
+                what = "by its name this is no anonymized copy, and audio or lists (wav.scp, utt2spk) are missing"
+                fix = "complete it, or if it is a copy rename it: a suffix is no word of the challenge's own"
+                yield Problem("not-used", what, str(path), fix=fix, fatal=False)
 
 
 def read_data_folder(folder: DataFolder, roots: Sequence[Path] = ()) -> Reading:

@@ -26,6 +26,10 @@ class TwoSides:
     def name(self) -> str:
         return self.original.base
 
+    @property
+    def sides(self) -> tuple[DataFolder, DataFolder]:
+        return self.original, self.anonymized
+
     def corpora(self, roots: Sequence[Path] = ()) -> tuple[Corpus, Corpus]:
         return read_folders([self.original], roots), read_folders([self.anonymized], roots)
 
@@ -139,9 +143,9 @@ def find_sets(root: str | Path, suffix: str, sets: Iterable[str] = ()) -> Challe
         first = f"; {problems[0]}" if problems else ""
         raise InputError(f"no set has enrollment and trials on both sides{first}", path=place)
     used = {side.path for challenge_set in challenge_sets for pair in (challenge_set.enrollment, challenge_set.trials)
-            for side in (pair.original, pair.anonymized)}  # fmt: skip
+            for side in pair.sides}  # fmt: skip
     training, emotion = (_pairs(role, originals, copies, suffix, problems) for role in ("train", "emotion"))
-    used |= {side.path for pair in (*training, *emotion) for side in (pair.original, pair.anonymized)}
+    used |= {side.path for pair in (*training, *emotion) for side in pair.sides}
     used |= {Path(problem.path) for problem in problems}
     problems += [_not_used(folder, suffix) for folder in folders if folder.path not in used]
     problems += unknown_folders(place)

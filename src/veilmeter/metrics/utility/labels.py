@@ -43,7 +43,12 @@ class LabelRecall:
     @property
     def value(self) -> float:
         """Unweighted average recall in percent: the mean over the values of the share of their utterances."""
-        return 100 * float(np.mean([self.right[self.label == code].mean() for code in range(len(self.values))]))
+        return float(np.mean(list(self.recalls.values())))
+
+    @property
+    def recalls(self) -> dict[str, float]:
+        """By value, the share of its utterances that were told, in percent."""
+        return {name: 100 * float(self.right[self.label == code].mean()) for code, name in enumerate(self.values)}
 
     def estimate(self, *, intervals: bool = True, resamples: int = 1000, seed: int = 0) -> Estimate:
         interval = None
@@ -65,6 +70,7 @@ class LabelRecall:
             method=f"linear discriminant trained on {self.trained_on} speech of other speakers, read from {self.heard}",
             n={"utterances": len(self.label), "speakers": people, "values": len(self.values)},
             at={"label": self.name, "trained_on": self.trained_on, "read_from": self.heard},
+            extra={"recalls": self.recalls},
         )
 
 
