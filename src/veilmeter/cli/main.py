@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import difflib
 import importlib
 import os
@@ -115,6 +116,8 @@ def main() -> None:
             raise SystemExit(Exit.PIPE_CLOSED) from None
         if leave.code == Exit.STOPPED:  # typer turns Ctrl-C into this without a word
             print("stopped; what was done is kept, the same command goes on from there", file=sys.stderr)
+            _flush()
+            _leave_at_once()
         _flush()
         raise
     except ModuleNotFoundError as error:
@@ -127,6 +130,14 @@ def main() -> None:
         _wrong(str(as_veilmeter_error(error, error.filename or "a file")))
     except Exception as error:
         _our_mistake(error)
+
+
+def _leave_at_once() -> NoReturn:
+    """Without taking every module and model apart, which takes Python seconds; whoever registered for the end is
+    called."""
+    sys.stderr.flush()
+    atexit._run_exitfuncs()
+    os._exit(Exit.STOPPED)
 
 
 def _flush() -> None:

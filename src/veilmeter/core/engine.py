@@ -24,7 +24,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 DEATHS = 3  # a pool is started anew so often without a result in between; then something is wrong with the work itself
-LAST_WORDS_SECONDS = 0.5  # for a worker that is told to stop, before it is made to
+LAST_WORDS_SECONDS = 1.0  # for a worker that is told to stop, before it is made to
 QUEUE = 4  # items handed out ahead for each worker: results must not pile up, and a stop must not wait for thousands
 LARGEST_CONFIG, DEEPEST_CONFIG = 100_000, 20
 BATCH_SYSTEMS = {"slurm": "SLURMCluster", "oar": "OARCluster", "pbs": "PBSCluster"}
@@ -144,6 +144,7 @@ class Pool:
         wait(abandoned, timeout=LAST_WORDS_SECONDS)
         for process in processes:
             process.kill()
+        pool.shutdown(wait=True)  # nobody works any longer: this closes what was open between the processes
 
 
 def _prepare_worker() -> None:
