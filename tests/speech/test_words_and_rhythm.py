@@ -11,8 +11,17 @@ from veilmeter.attacks.base import AttackerRun, Material, perform
 from veilmeter.attacks.registry import ATTACKS
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.linkability import linkability_of_scores
+from veilmeter.speech.extractors.durations import (
+    NUMBERS,
+    UNIT,
+    USUAL,
+    DurationsExtractor,
+    duration_features,
+    duration_statistics,
+)
 from veilmeter.speech.extractors.rhythm import frame_levels, rhythm_features, rhythm_statistics
 from veilmeter.speech.extractors.words import hashed, style_features, tokens, word_features
+from veilmeter.speech.phones import Phone, PhoneAligner
 from veilmeter.speech.pitch import FRAME
 
 PEOPLE, EACH = 8, 5
@@ -70,6 +79,20 @@ def melody(rng: np.random.Generator, octaves: float) -> np.ndarray:
     return np.where(np.arange(frames) % 30 < 20, 150 * 2 ** (octaves * curve), 0.0)
 
 
+def phones(rng: np.random.Generator, longer: np.ndarray, pause: float = 0.3) -> list[Phone]:
+    """Sixty phones, each so many octaves longer than usual, with a pause after every tenth."""
+    names = rng.choice(list(USUAL), 60)
+    octaves = [USUAL[name] + longer[NUMBERS[name]] + 0.3 * rng.standard_normal() for name in names]
+    spoken = [Phone(str(name), float(2**octave)) for name, octave in zip(names, octaves, strict=True)]
+    silence = [Phone("SIL", pause * float(rng.uniform(0.7, 1.3))) for _ in range(6)]
+    return [phone for start in range(6) for phone in (*spoken[10 * start : 10 * start + 10], silence[start])]
+
+
+def habits(speaker: int) -> np.ndarray:
+    """Which phones a person draws out."""
+    return 0.6 * np.random.default_rng([9, speaker]).standard_normal(len(USUAL))
+
+
 def rhythm(rng: np.random.Generator, *, length: float = 0.15, gap: float = 0.1, octaves: float = 0.2) -> np.ndarray:
     return rhythm_features(bursts(rng, length, gap), melody(rng, octaves))
 
@@ -82,8 +105,10 @@ def rhythm(rng: np.random.Generator, *, length: float = 0.15, gap: float = 0.1, 
         lambda rng, speaker: rhythm(rng, length=0.08 + 0.03 * speaker),
         lambda rng, speaker: rhythm(rng, gap=0.05 + 0.06 * speaker),
         lambda rng, speaker: rhythm(rng, octaves=0.05 * 1.6**speaker),
+        lambda rng, speaker: duration_features(phones(rng, habits(speaker))),
+        lambda rng, speaker: duration_features(phones(rng, np.zeros(len(USUAL)), pause=0.05 * 1.9**speaker)),
     ],
-    ids=["words", "style", "durations", "pauses", "pitch range"],
+    ids=["words", "style", "durations", "pauses", "pitch range", "phones", "pauses between phones"],
 )
 def test_people_who_differ_in_one_thing_are_found_by_it(speak: Speak) -> None:
     assert linked(speak) > 0.3
@@ -91,8 +116,12 @@ def test_people_who_differ_in_one_thing_are_found_by_it(speak: Speak) -> None:
 
 @pytest.mark.parametrize(
     "speak",
-    [lambda rng, speaker: word_features(said(rng, taste(0, 1.0))), lambda rng, speaker: rhythm(rng)],
-    ids=["words", "rhythm"],
+    [
+        lambda rng, speaker: word_features(said(rng, taste(0, 1.0))),
+        lambda rng, speaker: rhythm(rng),
+        lambda rng, speaker: duration_features(phones(rng, habits(0))),
+    ],
+    ids=["words", "rhythm", "durations"],
 )
 def test_people_who_do_not_differ_are_not_found(speak: Speak) -> None:
     assert float(np.mean([linked(speak, seed) for seed in range(2)])) == pytest.approx(1 / PEOPLE, abs=0.1)
@@ -120,6 +149,36 @@ def test_rhythm_does_not_depend_on_gain_but_for_one_coordinate() -> None:
     changed = np.flatnonzero(~np.isclose(loud, soft, atol=0.05))
     assert len(changed) == 1
     assert (loud - soft)[changed[0]] == pytest.approx(20 * np.log10(4) / 6, abs=0.01)
+    free = rhythm_statistics(samples, pitch, level=False)
+    np.testing.assert_array_equal(free, np.delete(loud, changed[0]))
+
+
+def test_durations_by_hand() -> None:
+    usual = [Phone(name, 2**octaves) for name, octaves in USUAL.items()]
+    statistics = duration_statistics(usual)
+    np.testing.assert_allclose(statistics[:7], 0, atol=1e-12)
+    slow = [Phone(phone.name, 2 * phone.seconds) for phone in usual]
+    np.testing.assert_allclose(duration_statistics(slow)[1:7], 0, atol=1e-12)  # the rate alone differs
+    assert duration_statistics(slow)[0] == pytest.approx(UNIT)
+    # Silence around a recording is no pause, and a filler is no phone.
+    around = [Phone("SIL", 1.0), *usual, Phone("SIL", 2.0)]
+    np.testing.assert_allclose(duration_statistics(around)[7:], statistics[7:])
+    within = [*usual[:20], Phone("SIL", 0.5), *usual[20:]]
+    assert duration_statistics(within)[7] > statistics[7]
+    assert duration_statistics([Phone("+SPN+", 0.3), *usual])[11] > 0
+
+
+def test_phones_of_a_recording() -> None:
+    pytest.importorskip("pocketsphinx")
+    rng = np.random.default_rng(0)
+    samples = np.concatenate([np.zeros(RATE // 2, np.float32), bursts(rng, 0.2, 0.05)])
+    aligner = PhoneAligner()
+    found = aligner.align(samples)
+    assert sum(phone.seconds for phone in found) == pytest.approx(len(samples) / RATE, abs=0.1)
+    assert found[0].pause
+    aligner.align(0.01 * samples[::-1])
+    assert aligner.align(samples) == found  # it remembers nothing
+    assert DurationsExtractor().embed(samples).shape == duration_features([]).shape
 
 
 def test_awkward_recordings_have_a_vector() -> None:

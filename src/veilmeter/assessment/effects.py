@@ -77,6 +77,8 @@ _channels = _unless(
 )
 _tuned = _unless(lambda settings, facts: bool(facts.tuned), NOT_TUNED)
 
+TRANSCRIBED = {"words", "word-style"}  # extractors that hear what a recognizer hears
+
 RULES: Mapping[str, Rule] = {
     **dict.fromkeys(
         ("original", "anonymized", "vpc", "sets", "system", "option", "command", "attacker_runs", "enroll", "trials",
@@ -93,8 +95,12 @@ RULES: Mapping[str, Rule] = {
     "attributes": _unless(lambda settings, facts: settings.wants("inference"), "--measures leaves inference out"),
     **dict.fromkeys(("extractor", "layout", "part", "suffix", "root", "columns", "offline"), _heard),
     "channel": lambda settings, facts: _heard(settings, facts) or _channels(settings, facts),
+    "recognizer": _unless(
+        lambda settings, facts: "utility" in facts.parts or bool(TRANSCRIBED & set(settings.extractor)),
+        "utility was not measured, and no extractor needs words",
+    ),
     **dict.fromkeys(
-        ("recognizer", "utility_recordings", "utility_rated"),
+        ("utility_recordings", "utility_rated"),
         _unless(lambda settings, facts: "utility" in facts.parts, "utility was not measured"),
     ),
     "utility": _unless(

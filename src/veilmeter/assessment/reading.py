@@ -124,8 +124,15 @@ class Reader:
 
         def embed(corpus: Corpus) -> tuple[Embeddings, dict[str, Any]]:
             from veilmeter.assessment.audio import embed_segments, embed_whole
+            from veilmeter.assessment.spoken_texts import embed_texts, hears_texts
 
             with self.progress(f"listening to {corpus.root.name}") as progress:
+                if hears_texts(settings.first_extractor):
+                    originals = [heard for (kind, _), heard in self.corpora.items() if kind.endswith("original")]
+                    return embed_texts(
+                        corpus, settings.first_extractor, self.engine, recognizer=settings.recognizer,
+                        beside=originals, offline=settings.offline, strict=settings.strict, progress=progress,
+                    )  # fmt: skip
                 common = {"offline": settings.offline, "progress": progress, "say": self.say}
                 if role.startswith("train_"):
                     return embed_segments(corpus, settings.first_extractor, self.engine, settings.segments, **common)  # type: ignore[arg-type]

@@ -238,9 +238,11 @@ class Settings:
 def extractor_label(spec: str) -> str:
     """The short name of an extractor, for attackers that hear by it.
 
-    >>> extractor_label("ecapa"), extractor_label("onnx:models/mine.onnx"), extractor_label("own.py:embed")
-    ('ecapa', 'mine', 'own-embed')
+    >>> [extractor_label(spec) for spec in ("ecapa", "onnx:models/mine.onnx", "own.py:embed", "words:texts/text")]
+    ['ecapa', 'mine', 'own-embed', 'words-given']
     """
+    if spec.startswith(("words:", "word-style:")):
+        return f"{spec.partition(':')[0]}-given"
     place, colon, name = spec.rpartition(":")
     if place in ("onnx", "campplus"):
         return Path(name).stem

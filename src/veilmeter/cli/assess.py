@@ -136,8 +136,8 @@ def command(
         list[str] | None,
         typer.Option(
             "--extractor",
-            help="campplus, ecapa, words, rhythm, onnx:FILE or module:function, one or several: attackers use all, "
-            "each alone and together.",
+            help="campplus, ecapa, words, rhythm, durations, onnx:FILE or module:function, one or several: attackers "
+            "use all, each alone and together.",
         ),
     ] = None,
     recognizer: Annotated[

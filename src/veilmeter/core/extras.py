@@ -24,6 +24,7 @@ LIBRARIES = {
     "espeakng_loader": ("espeakng-loader", "audio"),
     "jiwer": ("jiwer", "audio"),
     "whisper_normalizer": ("whisper-normalizer", "audio"),
+    "pocketsphinx": ("pocketsphinx", "audio"),
     "ctranslate2": ("ctranslate2", "whisper"),
     "av": ("av", "media"),
     "h5py": ("h5py", "h5"),

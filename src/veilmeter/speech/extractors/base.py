@@ -52,18 +52,20 @@ EXTRACTORS: Registry[Any] = Registry(
         # These hear no voice, but what is said and how.
         "words": "veilmeter.speech.extractors.words:load_words",
         "word-style": "veilmeter.speech.extractors.words:load_word_style",
-        "rhythm": "veilmeter.speech.extractors.rhythm:RhythmExtractor",
+        "rhythm": "veilmeter.speech.extractors.rhythm:load_rhythm",
+        "rhythm-level-free": "veilmeter.speech.extractors.rhythm:load_level_free",
+        "durations": "veilmeter.speech.extractors.durations:DurationsExtractor",
     },
     accepts=lambda thing: callable(thing) or isinstance(thing, Extractor),
-    forms=("onnx:FILE", "module:function", "file.py:function"),
+    forms=("onnx:FILE", "words:FILE", "words:corpus", "module:function", "file.py:function"),
 )
 
 
 # What registered extractors hear; others, such as a function of yours, may hear anything.
 HEARS = {
     **dict.fromkeys(("campplus", "ge2e", "ecapa", "eres2net", "resnet34"), "voice"),
-    **dict.fromkeys(("words", "word-style"), "words"),
-    "rhythm": "rhythm",
+    **dict.fromkeys(("words", "word-style", "words-given", "word-style-given"), "words"),
+    **dict.fromkeys(("rhythm", "rhythm-level-free", "durations"), "rhythm"),
 }
 
 
@@ -113,6 +115,11 @@ def load_extractor(spec: str = DEFAULT, *, offline: bool = False) -> Extractor:
         from veilmeter.speech.extractors.onnx import load_onnx
 
         return load_onnx(spec.removeprefix("onnx:"))
+    if spec.startswith(("words:", "word-style:")):
+        raise InputError(
+            f"{spec}: texts that are given are used by `assess`, not heard in a recording",
+            fix="leave out what stands after the colon to have recordings transcribed",
+        )
     if spec.startswith("campplus:") or "@" in spec:
         from veilmeter.speech.extractors.finetuned import FineTunedExtractor
 

@@ -7,6 +7,8 @@ statistic becomes a point on circles: a difference is then an angle.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import find_peaks
@@ -15,7 +17,7 @@ from veilmeter.speech.audio import RATE
 from veilmeter.speech.pitch import FRAME, FRAME_SECONDS, PitchTracker
 
 # Part of the version: raise it when the same samples may give other values.
-CODE = 1
+CODE = 2
 QUIET = 30.0  # dB below the loud parts: a pause
 LOUD = 95  # percentile of the frames' levels
 SHORTEST_PAUSE = 0.15  # seconds; what is shorter belongs to a consonant
@@ -31,29 +33,45 @@ Floats = NDArray[np.float64]
 class RhythmExtractor:
     """An extractor that hears timing, melody and loudness only."""
 
-    name = "rhythm"
-
-    def __init__(self, *, offline: bool = False) -> None:
+    def __init__(self, name: str = "rhythm", *, offline: bool = False) -> None:
+        self.name = name
+        self._level = name == "rhythm"
         self._tracker = PitchTracker(offline=offline)
         self.version = f"{self._tracker.version}-{CODE}"
         silence = np.zeros(RATE, np.float32)
-        self.dimension = len(rhythm_features(silence, np.zeros(len(silence) // FRAME)))
+        self.dimension = len(rhythm_features(silence, np.zeros(len(silence) // FRAME), level=self._level))
 
     def embed(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
-        return rhythm_features(samples, self._tracker.track(samples))
+        return rhythm_features(samples, self._tracker.track(samples), level=self._level)
 
 
-def rhythm_features(samples: NDArray[np.float32], pitch: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Every statistic as a point on a wide circle and on a narrow one."""
-    statistics = rhythm_statistics(samples, pitch)
-    angles = np.concatenate([speed * statistics for speed in SPEEDS])
+def load_rhythm(*, offline: bool = False) -> RhythmExtractor:
+    return RhythmExtractor(offline=offline)
+
+
+def load_level_free(*, offline: bool = False) -> RhythmExtractor:
+    """Without the level, by which rooms and microphones are told apart as well as people."""
+    return RhythmExtractor("rhythm-level-free", offline=offline)
+
+
+def rhythm_features(
+    samples: NDArray[np.float32], pitch: NDArray[np.floating], *, level: bool = True
+) -> NDArray[np.float32]:
+    """The statistics of a recording as a vector; without `level`, no gain changes it."""
+    return on_circles(rhythm_statistics(samples, pitch, level=level))
+
+
+def on_circles(statistics: Floats, speeds: Sequence[float] = SPEEDS) -> NDArray[np.float32]:
+    """Every statistic as a point on circles, by default on a wide one and on a narrow one."""
+    angles = np.concatenate([speed * statistics for speed in speeds])
     return np.concatenate([np.cos(angles), np.sin(angles)]).astype(np.float32)
 
 
-def rhythm_statistics(samples: NDArray[np.float32], pitch: NDArray[np.floating]) -> Floats:
+def rhythm_statistics(samples: NDArray[np.float32], pitch: NDArray[np.floating], *, level: bool = True) -> Floats:
     """All statistics of one recording, from its samples and its pitch every 16 ms (0 where nothing is voiced)."""
-    level = frame_levels(samples)
-    return np.concatenate([melody(pitch), timing(level), loudness(level)])
+    levels = frame_levels(samples)
+    contour, loud = loudness(levels)
+    return np.concatenate([melody(pitch), timing(levels), contour, [loud] if level else []])
 
 
 def frame_levels(samples: NDArray[np.float32]) -> Floats:
@@ -109,15 +127,15 @@ def timing(level: Floats) -> Floats:
     )  # fmt: skip
 
 
-def loudness(level: Floats) -> Floats:
-    """The contour of the level: its spread and its rhythm, which no gain changes, and the level itself."""
+def loudness(level: Floats) -> tuple[Floats, float]:
+    """The contour of the level: its spread and its rhythm, which no gain changes; and the level itself."""
     loud = float(np.percentile(level, LOUD))
     relative = np.maximum(level - loud, -60.0)
     power = np.abs(np.fft.rfft(relative - relative.mean())) ** 2
     frequencies = np.fft.rfftfreq(len(relative), FRAME_SECONDS)
     bands = np.array([power[(frequencies >= low) & (frequencies < high)].sum() for low, high in BANDS]) + 1e-6
     shape = np.log(bands / bands.sum())
-    return np.concatenate([np.percentile(relative, QUANTILES) / 6, [relative.std() / 3, loud / 6], 2 * shape])
+    return np.concatenate([np.percentile(relative, QUANTILES) / 6, [relative.std() / 3], 2 * shape]), loud / 6
 
 
 def run_lengths(flags: NDArray[np.bool_]) -> NDArray[np.int64]:

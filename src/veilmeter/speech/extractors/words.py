@@ -43,7 +43,7 @@ class WordsExtractor:
 
     def __init__(self, name: str, *, offline: bool = False) -> None:
         self.name = name
-        self._features = word_features if name == "words" else style_features
+        self._features = FEATURES[name]
         self._recognizer = load_recognizer(DEFAULT, ASSUMED, offline=offline)
         self.version = f"{self._recognizer.name}-{self._recognizer.version}-{CODE}"
         self.dimension = len(self._features(""))
@@ -108,3 +108,7 @@ def hashed(items: Iterable[str]) -> Floats:
         sums[code % SIZE] += np.sqrt(count) * (1 if code & 0x10000 else -1)
     norm = float(np.linalg.norm(sums))
     return (sums / norm if norm else sums).astype(np.float32)
+
+
+FEATURES = {"words": word_features, "word-style": style_features}
+OF_CORPUS = "corpus"  # words:corpus takes the texts that a corpus carries, words:FILE those of a list
