@@ -19,6 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veilmeter.metrics.legal.candidates import Candidates, PredicateGroup, best_entries, in_order
 from veilmeter.metrics.legal.conversations import Conversations
 
 Rule = Literal["paper", "balanced"]
@@ -29,6 +30,8 @@ COLUMNS = 1 << 14  # conversations scored at a time
 PREDICATES = 512  # predicates scored at a time
 TWINS = 1 << 14  # different vectors that are there twice or more, whose scores are made equal
 KEEP = 1 << 28  # bytes of random ranks to keep; beyond, they are drawn again when needed
+TOGETHER = 64  # predicates decided at a time
+ORDERS = 1 << 25  # bytes of their random orders at a time
 SAMPLE = 1 << 14  # conversations from which the cut of the list of best scores is guessed
 _ROUNDING = 1e-9  # weights 1/(K-1) that sum to 1 may miss it by rounding
 
@@ -165,13 +168,6 @@ def isolate(
     return counts
 
 
-def _without(rank: NDArray[np.int32], target: int) -> NDArray[np.int32]:
-    """The random order without the target, who stood first: everybody moves up, the target is in no subset."""
-    moved = rank - 1
-    moved[:, target] = rank.shape[1]
-    return moved
-
-
 def _cut(counts: Counts, part: slice) -> Counts:
     return Counts(counts.isolated[part], counts.hits[part])
 
@@ -267,17 +263,22 @@ class _IsolationWork:
                 a, b = np.searchsorted(rows, [first, first + len(block)])
                 gathered[i][order[a:b]] = scores[i, rows[a:b] - first]
             step(first + len(block), len(self.tested))
-        for i, target in enumerate(targets.tolist()):
-            drawn = ranks.pop(i) if i in ranks else self.ranks(target)
-            fits = None if allowed is None else allowed[i]
-            for counts, rank in zip(totals, (drawn, _without(drawn, target)), strict=False):
-                cases = []
-                if small:
-                    rows, order = members[i]
-                    cases += self._small(rows, order, gathered[i], drawn, rank, small)
-                if large:
-                    cases += self._large(lists[i], rank, large)
-                self._evaluate(cases, vectors[i], target, rank, fits, counts, i)
+        widest = max(len(self.tested.names), self.gathered * int(self.counts.max()))
+        group = max(1, min(TOGETHER, ORDERS // (4 * self.draws * widest)))
+        for start in range(0, len(targets), group):
+            part = slice(start, start + group)
+            numbers = range(len(targets))[part]
+            drawn = np.stack([ranks.pop(i) if i in ranks else self.ranks(int(targets[i])) for i in numbers])
+            candidates: list[tuple[list[int], Candidates]] = []
+            if small:
+                candidates.append((small, self._small(drawn, gathered[part])))
+            if large:
+                candidates.append((large, self._large(lists[part])))
+            fits = None if allowed is None else allowed[part]
+            for counts, absent in zip(totals, (False, True), strict=False):
+                together = PredicateGroup(vectors[part], targets[part], drawn, fits, absent)
+                for sizes, ordered in candidates:
+                    self._evaluate(together, ordered, sizes, _cut(counts, part))
 
     def _members(self, rank: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The conversations of the small subsets of all draws, ascending, and where each belongs in the flat list."""
@@ -301,78 +302,52 @@ class _IsolationWork:
         cut = -np.partition(-scores, place, axis=1)[:, place]
         return np.maximum(cut, np.finfo(np.float32).min)  # who is out of the question (-inf) is on no list
 
-    def _small(
-        self,
-        rows: NDArray[np.int64],
-        order: NDArray[np.int64],
-        scores: NDArray[np.float32],
-        drawn: NDArray[np.int32],
-        rank: NDArray[np.int32],
-        sizes: list[int],
-    ) -> list[tuple[int, int, NDArray[np.int64], NDArray[np.float32]]]:
-        """The best entries of each small subset by `rank`; `drawn` is the order by which its members were gathered."""
-        flat = np.empty_like(rows)
-        flat[order] = rows
-        cases, start = [], 0
-        for draw in range(self.draws):
-            stop = start + int(self.counts[drawn[draw] < self.gathered].sum())
-            down = start + np.argsort(-scores[start:stop], kind="stable")
-            down = down[np.isfinite(scores[down])]
-            of, start = rank[draw][self.tested.speakers[flat[down]]], stop
-            for n in sizes:
-                some = down[np.flatnonzero(of < n)[:DEPTH]]
-                cases.append((self.sizes.index(n), draw, flat[some], scores[some]))
-        return cases
+    def _small(self, drawn: NDArray[np.int32], gathered: list[NDArray[np.float32]]) -> Candidates:
+        """All conversations of the small subsets of each draw, by the order in which their members were gathered."""
+        shape = (*drawn.shape[:2], -1)
+        speakers = np.nonzero(drawn < self.gathered)[2].reshape(shape)
+        number = np.arange(self.counts.max())
+        there = number < self.counts[speakers][..., None]
+        rows = np.where(there, self.starts[speakers][..., None] + number, -1)
+        scores = np.full(rows.shape, -np.inf, np.float32)
+        scores[there] = np.concatenate(gathered)
+        return in_order(rows.reshape(shape), scores.reshape(shape))
 
-    def _large(
-        self,
-        parts: list[tuple[NDArray[np.int64], NDArray[np.float32]]],
-        rank: NDArray[np.int32],
-        sizes: list[int],
-    ) -> list[tuple[int, int, NDArray[np.int64], NDArray[np.float32]]]:
-        rows = np.concatenate([part[0] for part in parts])
-        scores = np.concatenate([part[1] for part in parts])
-        down = np.argsort(-scores, kind="stable")
-        rows, scores = rows[down], scores[down]
-        of = rank[:, self.tested.speakers[rows]]
-        people = rank.shape[1]
-        cases = []
+    def _large(self, lists: list[list[tuple[NDArray[np.int64], NDArray[np.float32]]]]) -> Candidates:
+        """The best conversations of each predicate, the same for all draws."""
+        lengths = [sum(len(rows) for rows, _ in parts) for parts in lists]
+        shape = (len(lists), 1, max(lengths))
+        rows, scores = np.full(shape, -1, np.int64), np.full(shape, -np.inf, np.float32)
+        for i, (parts, length) in enumerate(zip(lists, lengths, strict=True)):
+            rows[i, 0, :length] = np.concatenate([part[0] for part in parts])
+            scores[i, 0, :length] = np.concatenate([part[1] for part in parts])
+        return in_order(rows, scores)
+
+    def _evaluate(self, group: PredicateGroup, candidates: Candidates, sizes: list[int], totals: Counts) -> None:
+        people = len(self.tested.names)
+        depth = DEPTH
+        if self.rule == "paper":  # K_t calibration scores decide; tests stand among them
+            depth = min(DEPTH, 2 * int(self.counts[group.targets].max()) + 10)
+        place = group.places(self.tested.speakers, candidates)
+        cut = np.repeat(self.counts[group.targets] - 1, self.draws)
         for n in sizes:
-            # twice the depth on average is in the first 2 DEPTH S/N entries
+            # twice the depth on average is in the first 2 DEPTH S/N entries of a list
             reach = ceil(2 * DEPTH * people / n)
-            for draw in range(self.draws):
-                some = np.flatnonzero(of[draw, :reach] < n)[:DEPTH]
-                cases.append((self.sizes.index(n), draw, rows[some], scores[some]))
-        return cases
-
-    def _evaluate(
-        self,
-        cases: list[tuple[int, int, NDArray[np.int64], NDArray[np.float32]]],
-        vector: NDArray[np.float32],
-        target: int,
-        rank: NDArray[np.int32],
-        fits: NDArray[np.bool_] | None,
-        totals: Counts,
-        i: int,
-    ) -> None:
-        shape = (len(cases), DEPTH)
-        scores = np.full(shape, -np.inf, np.float32)
-        number = np.full(shape, -1, np.int16)
-        counts = np.full(shape, 2, np.int64)
-        right = np.zeros(shape, bool)
-        for c, (_, _, rows, values) in enumerate(cases):
-            w, of = len(rows), self.tested.speakers[rows]
-            scores[c, :w], number[c, :w] = values, self.number[rows]
-            counts[c, :w], right[c, :w] = self.counts[of], of == target
-        cut = np.full(len(cases), self.counts[target] - 1)
-        isolated, hit, short = decide(scores, number, counts, right, cut, self.folds, self.rule)
-        for c in np.flatnonzero(short.any(axis=1)).tolist():  # look at the whole subset
-            who = np.flatnonzero(rank[cases[c][1]] < self.sizes[cases[c][0]])
-            exact = isolations(
-                vector[None], [target], self.tested, [[who]], folds=self.folds, rule=self.rule,
-                allowed=None if fits is None else fits[None],
-            )  # fmt: skip
-            isolated[c], hit[c] = exact[0][0, 0], exact[1][0, 0]
-        for c, (size, draw, _, _) in enumerate(cases):
-            totals.isolated[i, size, draw] = np.count_nonzero(isolated[c])
-            totals.hits[i, size, draw] = np.count_nonzero(hit[c])
+            rows, scores = best_entries(candidates, place, n, reach, depth)
+            there = rows >= 0
+            of = self.tested.speakers[rows]
+            number = np.where(there, self.number[rows], -1)
+            counts = np.where(there, self.counts[of], 2)
+            right = there & (of == np.repeat(group.targets, self.draws)[:, None])
+            isolated, hit, short = decide(scores, number, counts, right, cut, self.folds, self.rule)
+            for case in np.flatnonzero(short.any(axis=1)).tolist():  # look at the whole subset
+                i, draw = divmod(case, self.draws)
+                who = np.flatnonzero(group.order(i, draw) < n)
+                exact = isolations(
+                    group.vectors[i : i + 1], group.targets[i : i + 1], self.tested, [[who]], folds=self.folds,
+                    rule=self.rule, allowed=None if group.fits is None else group.fits[i : i + 1],
+                )  # fmt: skip
+                isolated[case], hit[case] = exact[0][0, 0], exact[1][0, 0]
+            column = self.sizes.index(n)
+            totals.isolated[:, column] = np.count_nonzero(isolated, axis=1).reshape(-1, self.draws)
+            totals.hits[:, column] = np.count_nonzero(hit, axis=1).reshape(-1, self.draws)
