@@ -39,21 +39,27 @@ def write_scores(path: Path, job: Job, scores: NDArray[np.float64]) -> bool:
     utterances were drawn, or the shortest conversation is longer than one."""
     import pyarrow as pa
 
-    enrolled = np.array(job.scoring.names, object)
+    enrolled, tested = list(job.scoring.names), list(job.test.names)
+
+    def coded(names: list[str], codes: NDArray[np.integer]) -> Any:
+        return pa.DictionaryArray.from_arrays(codes.astype(np.int32), pa.array(names, pa.string()))
+
     if scores.shape != (len(enrolled), len(job.test)):
         return False
     # The columns of a table of scores are conversations in the order of speakers; those of length 1 are utterances.
     order = np.argsort(job.test.codes, kind="stable")
     keep = np.ones(scores.shape, bool) if job.mask is None else job.mask[:, order]
     rows, columns = np.nonzero(keep)
-    speakers = job.test.speakers[order][columns]
+    place = {name: code for code, name in enumerate(tested)}
+    own = np.array([place.get(name, -1) for name in enrolled])[rows]
+    spoken = job.test.codes[order][columns]
     write_table(
         path,
         {
-            "enrolment_speaker": pa.array(enrolled[rows].tolist()).dictionary_encode(),
-            "utterance": pa.array(job.test.utterances[order][columns].tolist()).dictionary_encode(),
-            "trial_speaker": pa.array(speakers.tolist()).dictionary_encode(),
-            "target": enrolled[rows] == speakers,
+            "enrolment_speaker": coded(enrolled, rows),
+            "utterance": coded(job.test.utterances[order].tolist(), columns),
+            "trial_speaker": coded(tested, spoken),
+            "target": own == spoken,
             "score": scores[rows, columns],
         },
     )

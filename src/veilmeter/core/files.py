@@ -26,6 +26,7 @@ PRIVATE_FILE = 0o600
 BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError, RuntimeError, ValueError, KeyError,
                   TypeError, AttributeError, IndexError, SyntaxError, TokenError, MemoryError)  # fmt: skip
 PRIVATE_FOLDER = 0o700
+INDENTED = 4  # levels of a JSON file that are laid out on lines of their own
 _COMMANDS = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
 
@@ -186,8 +187,24 @@ def to_json(value: Any, *, indent: int | None = 1) -> str:
     >>> to_json("Zoë\\x9b31m")
     '"Zoë\\\\u009b31m"'
     """
-    text = json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    text = _laid_out(plain(value), "" if indent is None else "\n", indent or 0, INDENTED if indent else 0)
     return text if text.isascii() else _COMMANDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def _laid_out(value: Any, line: str, indent: int, levels: int) -> str:
+    """The outer levels on lines of their own, what lies deeper on one line: the encoder in C indents nothing."""
+    if not levels or not value or not isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    inner = line + " " * indent
+    if isinstance(value, dict):
+        items = [
+            f"{json.dumps(key, ensure_ascii=False)}: {_laid_out(item, inner, indent, levels - 1)}"
+            for key, item in value.items()
+        ]
+    else:
+        items = [_laid_out(item, inner, indent, levels - 1) for item in value]
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    return f"{opening}{inner}{f',{inner}'.join(items)}{line}{closing}"
 
 
 def plain(value: Any) -> Any:
@@ -197,6 +214,11 @@ def plain(value: Any) -> Any:
     >>> plain({"a": np.float32(0.5), "b": float("nan"), "c": (1, np.int64(2)), "d": float("inf")})
     {'a': 0.5, 'b': None, 'c': [1, 2], 'd': 'inf'}
     """
+    kind = type(value)  # nearly everything is one of these, and asking for an abstract class takes long
+    if kind is dict:
+        return {str(key): plain(item) for key, item in value.items()}
+    if kind is list or kind is tuple:
+        return [plain(item) for item in value]
     if isinstance(value, str):  # names of files may hold bytes that are no UTF-8
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if isinstance(value, bool | int) or value is None:

@@ -19,7 +19,7 @@ import numpy as np
 from veilmeter._version import __version__
 from veilmeter.core.files import sha256
 
-FORM = 3  # grows when what is kept under a key changes its form
+FORM = 4  # grows when what is kept under a key changes its form
 
 
 @runtime_checkable
@@ -61,8 +61,7 @@ def _feed(digest: Any, value: Any) -> None:
     elif isinstance(value, np.ndarray):
         if value.dtype == object:
             put(b"o", repr(value.shape).encode())
-            for item in value.ravel():
-                _feed(digest, item)
+            _feed(digest, value.ravel().tolist())
         else:
             array = np.ascontiguousarray(value)
             put(b"a", f"{array.dtype.str}{array.shape}".encode())
@@ -88,8 +87,13 @@ def _feed(digest: Any, value: Any) -> None:
             _feed(digest, item)
     elif isinstance(value, tuple | list):
         put(b"l", str(len(value)).encode())
-        for item in value:
-            _feed(digest, item)
+        if value and all(type(item) is str for item in value):  # thousands of ids: their lengths, and all at once
+            texts = [item.encode("utf-8", "surrogatepass") for item in value]
+            put(b"t", struct.pack(f"<{len(texts)}q", *map(len, texts)))
+            put(b"s", b"".join(texts))
+        else:
+            for item in value:
+                _feed(digest, item)
     elif callable(value) and hasattr(value, "__qualname__"):
         put(b"c", f"{value.__module__}.{value.__qualname__}".encode())
     else:

@@ -18,6 +18,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 
 Labels = Callable[[str], str]
+_PLAIN = (str, float, int, bool)
 _NUMBERS = {"inf": math.inf, "-inf": -math.inf}
 
 
@@ -34,6 +35,8 @@ def encode(value: Any, *, labels: Labels = lambda name: "") -> Any:
     >>> encode(Estimate(name="eer", value=30.0, unit="percent"))["name"]
     'eer'
     """
+    if value is None or type(value) in _PLAIN:
+        return value
     if isinstance(value, Estimate):
         return {"name": value.name, **_estimate_form(value, labels)}
     if isinstance(value, Estimates):

@@ -53,7 +53,8 @@ def null_levels(
     columns: dict[str, list[Floats]] = {}
     chunk = max(1, min(rounds, 4_000_000 // (2 * few + 1)))
     for start in range(0, rounds, chunk):
-        dealt = [draw(rng) for _ in range(min(chunk, rounds - start))]
+        # In rising order they are looked up among all scores many times faster.
+        dealt = [np.sort(draw(rng)) for _ in range(min(chunk, rounds - start))]
         for name, drawn in work.measured(dealt, eer_method).items():
             columns.setdefault(name, []).append(drawn)
     levels = {name: np.concatenate(parts) for name, parts in columns.items()}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.data.scores import Scores
+from veilmeter.data.scores import Scores, present
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -75,17 +75,19 @@ def relabeling(scores: Scores) -> Relabeling | None:
     enrol, test = scores.enrol_speaker, scores.test_speaker
     if enrol is None or test is None or not np.array_equal(enrol == test, scores.is_target):
         return None
-    people = np.unique(enrol[scores.is_target])
+    people = present(enrol[scores.is_target])
     width = int(max(enrol.max(), test.max())) + 1
     mine = np.zeros(width, bool)
     mine[people] = True
     rows = np.flatnonzero(mine[enrol])
     key = enrol[rows] * width + test[rows]
     order = np.argsort(key, kind="stable")
-    keys, starts, sizes = np.unique(key[order], return_index=True, return_counts=True)
+    key = key[order]
+    starts = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
+    keys, sizes = key[starts], np.diff(starts, append=len(key))
     groups = _groups(keys, width)
     own = keys // width == keys % width
-    if len(np.unique(keys % width)) < LEAST_SPEAKERS or sum(len(tested) - 1 for _, tested in groups) < len(groups):
+    if len(present(keys % width)) < LEAST_SPEAKERS or sum(len(tested) - 1 for _, tested in groups) < len(groups):
         return None
     targets = int(sizes[own].sum())
     others = np.bincount(keys // width, np.where(own, 0, sizes), width)[people]

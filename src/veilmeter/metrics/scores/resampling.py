@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.engine import Engine, engine_for, ordered, stretches
 from veilmeter.core.intervals import drawn_people, t_quantile, wilson
-from veilmeter.data.scores import Scores
+from veilmeter.data.scores import Scores, present
 from veilmeter.metrics.calibration import Groups
 from veilmeter.metrics.scores import verification
 from veilmeter.metrics.scores.blocks import pooled_sets, values_of_blocks
@@ -112,12 +112,12 @@ def people_of(scores: Scores) -> tuple[NDArray[np.int64], NDArray[np.int64], int
     if scores.enrol_speaker is None or scores.test_speaker is None:
         each = np.arange(len(scores))
         return each, each, len(scores)
-    present = np.unique(np.concatenate([np.unique(scores.enrol_speaker), np.unique(scores.test_speaker)]))
+    people = present(scores.enrol_speaker, scores.test_speaker)
     if scores.names:
-        present = np.array(sorted(present, key=lambda code: scores.names[code]))
-    place = np.zeros(int(present.max()) + 1, np.int64)
-    place[present] = np.arange(len(present))
-    return place[scores.enrol_speaker], place[scores.test_speaker], len(present)
+        people = np.array(sorted(people, key=lambda code: scores.names[code]))
+    place = np.zeros(int(people.max()) + 1, np.int64)
+    place[people] = np.arange(len(people))
+    return place[scores.enrol_speaker], place[scores.test_speaker], len(people)
 
 
 def replicates(
