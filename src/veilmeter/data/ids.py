@@ -75,7 +75,8 @@ def match_ids(first: Iterable[str], second: Iterable[str]) -> IdMatch:
     partner = {name: name for name in ours if name in there}
     ways = Counter({"exact": len(partner)})
     ambiguous: dict[str, None] = {}
-    for way, mine, other in _ways(ours, theirs):
+    everybody = len(partner) == min(len(ours), len(theirs))
+    for way, mine, other in () if everybody else _ways(ours, theirs):
         if way == "name" and partner:
             break
         left = [name for name in ours if name not in partner]

@@ -140,13 +140,14 @@ def infer(
 def shuffled(label: Codes, who: Codes, rng: np.random.Generator) -> Codes:
     """Everybody gets the values of somebody else, in random order: as many values as a speaker really has stay
     together, but which ones, and of which recordings, is chance."""
-    people = int(who.max()) + 1
+    counts = np.bincount(who)
+    starts = np.cumsum(counts) - counts
     order = np.argsort(who, kind="stable")
-    own = np.split(label[order], np.cumsum(np.bincount(who))[:-1])
+    mixed = np.lexsort((rng.random(len(who)), who))  # everybody's own recordings in random order
+    other = np.repeat(rng.permutation(len(counts)), counts)
+    number = np.arange(len(who)) - np.repeat(starts, counts)
     dealt = np.empty_like(label)
-    places = np.split(order, np.cumsum(np.bincount(who))[:-1])
-    for person, other in enumerate(rng.permutation(people)):
-        dealt[places[person]] = np.resize(rng.permutation(own[other]), len(places[person]))
+    dealt[order] = label[mixed[starts[other] + number % counts[other]]]
     return dealt
 
 

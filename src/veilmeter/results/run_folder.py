@@ -102,7 +102,8 @@ def write_table(path: Path, columns: Mapping[str, Any]) -> None:
 
     with whole_file(path) as temporary:
         table = pa.table({name: uniform(column) for name, column in columns.items()})
-        pq.write_table(table, temporary, compression="zstd")
+        words = [field.name for field in table.schema if not pa.types.is_floating(field.type)]
+        pq.write_table(table, temporary, compression="zstd", use_dictionary=words)
 
 
 def _refuse_contradictions(results: Results) -> None:

@@ -40,9 +40,10 @@ def test_everybody_gets_every_other_one_equally_often() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_draw_is_whole_cells_of_other_speakers(seed: int) -> None:
-    way = relabeling(numbered())
+    scores = numbered()
+    way = relabeling(scores)
     assert way is not None
-    drawn = np.sort(way.draw(np.random.default_rng(seed))).astype(int)
+    drawn = np.sort(scores.values[way.draw(np.random.default_rng(seed))]).astype(int)
     assert len(drawn) == 6 * 3
     cells = np.unique(drawn // 10, return_counts=True)
     assert (cells[1] == 3).all()
@@ -56,10 +57,11 @@ def test_trials_within_groups_stay_within_them() -> None:
     """Women against women and men against men, as in the challenges' lists."""
     group = np.arange(8) % 2
     mask = group[:, None] == group[np.repeat(np.arange(8), 3)]
-    way = relabeling(numbered(8, outsiders=0, mask=mask))
+    scores = numbered(8, outsiders=0, mask=mask)
+    way = relabeling(scores)
     assert way is not None
     for seed in range(20):
-        drawn = way.draw(np.random.default_rng(seed)).astype(int) // 10
+        drawn = scores.values[way.draw(np.random.default_rng(seed))].astype(int) // 10
         assert len(drawn) == 8 * 3
         assert (group[drawn // 100] == group[drawn % 100]).all()
 

@@ -6,7 +6,7 @@ Where speakers are known it is dealt who is who, so that chance is as wide as sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,18 +43,22 @@ def null_levels(
     rng = np.random.default_rng([seed, 1])
     people = relabeling(scores) if 2 * targets <= impostors else None
     # Who is somebody else has no trials of their own: what these leak must not look like chance.
-    pooled = np.sort(scores.values if people is None else scores.impostors)
+    rows = np.arange(len(scores)) if people is None else np.flatnonzero(~scores.is_target)
+    rows = rows[np.argsort(scores.values[rows])]
+    pooled = scores.values[rows]
+    place = np.empty(len(scores), np.int64)  # of each trial in the joint order
+    place[rows] = np.arange(len(rows))
 
-    def shuffled(rng: np.random.Generator) -> Floats:
-        return pooled[rng.choice(len(pooled), few, replace=False, shuffle=False)]
+    def draw() -> NDArray[np.int64]:
+        if people is not None:
+            return place[people.draw(rng)]
+        return rng.choice(len(pooled), few, replace=False, shuffle=False)
 
-    draw: Callable[[np.random.Generator], Floats] = shuffled if people is None else people.draw
     work = _Deals(pooled, targets <= impostors, verification.d_sys_edges(pooled[:1], pooled[-1:], count=targets))
     columns: dict[str, list[Floats]] = {}
     chunk = max(1, min(rounds, 4_000_000 // (2 * few + 1)))
     for start in range(0, rounds, chunk):
-        # In rising order they are looked up among all scores many times faster.
-        dealt = [np.sort(draw(rng)) for _ in range(min(chunk, rounds - start))]
+        dealt = [draw() for _ in range(min(chunk, rounds - start))]
         for name, drawn in work.measured(dealt, eer_method).items():
             columns.setdefault(name, []).append(drawn)
     levels = {name: np.concatenate(parts) for name, parts in columns.items()}
@@ -68,16 +72,18 @@ class _Deals:
     def __init__(self, pooled: Floats, few_are_targets: bool, edges: Floats) -> None:
         self.pooled, self.few_are_targets, self.edges = pooled, few_are_targets, edges
         first = np.flatnonzero(np.concatenate([[True], pooled[1:] != pooled[:-1]]))
-        self.distinct = pooled[first]
         self.sizes = np.diff(first, append=len(pooled)).astype(np.float64)
+        self.distinct = np.repeat(np.arange(len(first)), np.diff(first, append=len(pooled)))
         self.bins = verification.binned(pooled, edges)
-        self.if_target, self.if_impostor = float(softplus(-pooled).sum()), float(softplus(pooled).sum())
+        self.if_target = float(softplus(-pooled).sum())
+        self.if_impostor = self.if_target + float(pooled.sum())  # softplus(x) is softplus(-x) + x
 
-    def measured(self, draws: list[Floats], eer_method: str) -> dict[str, Floats]:
-        """Every measure of each draw, which are the scores that the rarer class got."""
-        counts = np.array([len(values) for values in draws])
-        draw, values = np.repeat(np.arange(len(draws)), counts), np.concatenate(draws)
-        few, many = self._groups(values, draw)
+    def measured(self, draws: list[NDArray[np.int64]], eer_method: str) -> dict[str, Floats]:
+        """Every measure of each draw, which are the places in the joint order that the rarer class got."""
+        counts = np.array([len(places) for places in draws])
+        draw, places = np.repeat(np.arange(len(draws)), counts), np.concatenate(draws)
+        few, many = self._groups(self.distinct[places], draw)
+        values = self.pooled[places]
         columns = values_of_groups(*((few, many) if self.few_are_targets else (many, few)), eer_method)
         columns["cllr"] = self._cllr(values, counts)
         columns["calibration_loss"] = columns["cllr"] - columns["min_cllr"]
@@ -87,10 +93,10 @@ class _Deals:
         columns["d_sys"] = verification.d_sys_of_counts(*both)
         return columns
 
-    def _groups(self, values: Floats, draw: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    def _groups(self, distinct: NDArray[np.intp], draw: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """How many of the drawn class and of the other one each group holds (groups x draws); groups that a draw has
         less than others stay empty."""
-        few, many, sets = groups_of_draws(np.searchsorted(self.distinct, values), draw, self.sizes)
+        few, many, sets = groups_of_draws(distinct, draw, self.sizes)
         sizes = np.bincount(sets)
         place = np.arange(len(sets)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         tables = np.zeros((2, sizes.max(), len(sizes)))

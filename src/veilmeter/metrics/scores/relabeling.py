@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from veilmeter.data.scores import Scores, present
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 LEAST_SPEAKERS = 5  # tested; fewer can't be dealt in enough ways
 LEAST_SHARE = 0.8  # of the target trials that a relabeling must have: impostor trials may have been thinned out
@@ -23,11 +22,11 @@ LEAST_SHARE = 0.8  # of the target trials that a relabeling must have: impostor 
 class Relabeling:
     """Trials in cells of one enrolled and one test speaker; `groups` are enrolled speakers with the same test speakers.
 
-    `values` are in the order of the cells, whose keys (enrolled x `width` + test) rise; `targets` is how many target
-    trials there really are.
+    `rows` are the trials in the order of the cells, whose keys (enrolled x `width` + test) rise; `targets` is how many
+    target trials there really are.
     """
 
-    values: Floats
+    rows: NDArray[np.intp]
     keys: Codes
     starts: Codes
     sizes: Codes
@@ -35,8 +34,8 @@ class Relabeling:
     groups: tuple[tuple[Codes, Codes], ...]
     targets: int
 
-    def draw(self, rng: np.random.Generator) -> Floats:
-        """The scores of the target trials if everybody enrolled were another, randomly chosen test speaker."""
+    def draw(self, rng: np.random.Generator) -> NDArray[np.intp]:
+        """The trials that were target trials if everybody enrolled were another, randomly chosen test speaker."""
         used = np.zeros(self.width, bool)
         wanted = []
         for enrolled, tested in self.groups:
@@ -46,7 +45,7 @@ class Relabeling:
         cells = np.searchsorted(self.keys, np.concatenate(wanted))
         sizes = self.sizes[cells]
         ends = np.cumsum(sizes)
-        chosen = self.values[np.repeat(self.starts[cells] - (ends - sizes), sizes) + np.arange(ends[-1])]
+        chosen = self.rows[np.repeat(self.starts[cells] - (ends - sizes), sizes) + np.arange(ends[-1])]
         return rng.choice(chosen, self.targets, replace=False) if len(chosen) > self.targets else chosen
 
 
@@ -95,7 +94,7 @@ def relabeling(scores: Scores) -> Relabeling | None:
     expected = float(np.sum(others / np.maximum(cells, 1)))
     if expected < LEAST_SHARE * targets:
         return None
-    return Relabeling(scores.values[rows[order]], keys, starts, sizes, width, groups, targets)
+    return Relabeling(rows[order], keys, starts, sizes, width, groups, targets)
 
 
 def _groups(keys: Codes, width: int) -> tuple[tuple[Codes, Codes], ...]:
