@@ -19,6 +19,7 @@ from veilmeter.core.estimates import Estimates
 
 Labels = Callable[[str], str]
 _PLAIN = (str, float, int, bool)
+_SCALARS = frozenset(_PLAIN)
 _NUMBERS = {"inf": math.inf, "-inf": -math.inf}
 
 
@@ -77,6 +78,21 @@ def decode(wanted: Any, form: Any, *, where: str = "", labels: Labels = lambda n
 
 
 @cache
+def _origin(wanted: Any) -> Any:  # asked for every value of a file, as are the arguments
+    return get_origin(wanted)
+
+
+@cache
+def _arguments(wanted: Any) -> tuple[Any, ...]:
+    return get_args(wanted)
+
+
+@cache
+def _fields(kind: type) -> dict[str, dataclasses.Field[Any]]:
+    return {field.name: field for field in dataclasses.fields(cast(Any, kind))}
+
+
+@cache
 def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)
 
@@ -88,18 +104,20 @@ class _Decoder:
     def value(self, wanted: Any, form: Any, where: str) -> Any:
         if wanted is Any:
             return form
-        origin = get_origin(wanted)
+        if wanted in _SCALARS:
+            return _scalar(wanted, form, where)
+        origin = _origin(wanted)
         if origin in (Union, types.UnionType):
-            return self._union(get_args(wanted), form, where)
+            return self._union(_arguments(wanted), form, where)
         if origin is Literal:
-            known = get_args(wanted)
+            known = _arguments(wanted)
             if form not in known or isinstance(form, bool):
                 raise MalformedError(where, f"one of {', '.join(map(str, known))} is wanted, not {_shown(form)}")
             return form
         if origin is tuple or (isinstance(origin, type) and issubclass(origin, Sequence)):
-            return self._sequence(get_args(wanted), form, where)
+            return self._sequence(_arguments(wanted), form, where)
         if isinstance(origin, type) and issubclass(origin, Mapping):
-            held = get_args(wanted)[1]
+            held = _arguments(wanted)[1]
             return {key: self.value(held, item, f"{where}.{key}") for key, item in _object(form, where).items()}
         if wanted is Estimate:
             entry = _object(form, where)
@@ -139,7 +157,7 @@ class _Decoder:
 
     def _dataclass(self, kind: type, form: Mapping[str, Any], where: str) -> Any:
         hints = _hints(kind)
-        fields = {field.name: field for field in dataclasses.fields(cast(Any, kind))}
+        fields = _fields(kind)
         strange = next((key for key in form if key not in fields), None)
         if strange is not None:
             near = difflib.get_close_matches(strange, fields, 1)
