@@ -21,7 +21,8 @@ def print_problems(problems: Sequence[Problem], where: str) -> None:
 
 
 def listed(title: str, problems: Sequence[Problem], where: str) -> list[str]:
-    """The problems as lines: counts by kind first, then each place, the first hundred."""
+    """The problems as lines: counts by kind first, then each place, the first hundred; what is wrong with several in
+    the same words is said once."""
     if not problems:
         return []
     counts: dict[str, int] = {}
@@ -31,7 +32,16 @@ def listed(title: str, problems: Sequence[Problem], where: str) -> list[str]:
         f"{count} {kind}" for kind, count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     )
     lines = [f"{len(problems)} {title}: {by_kind}"]
-    lines += [f"  {problem.kind}: {problem}" for problem in problems[:_LISTED]]
+    alike: dict[tuple[str, str, str], list[Problem]] = {}
+    for problem in problems[:_LISTED]:
+        alike.setdefault((problem.kind, problem.what, problem.fix), []).append(problem)
+    for first, *others in alike.values():
+        lines.append(f"  {first.kind}: {first}")
+        lines += [f"    the same: {_place(problem)}" for problem in others]
     if len(problems) > _LISTED:
         lines.append(f"  ... and {len(problems) - _LISTED} more, see {where}")
     return lines
+
+
+def _place(problem: Problem) -> str:
+    return problem.path + ("" if problem.line is None else f":{problem.line}")

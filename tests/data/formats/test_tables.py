@@ -32,7 +32,7 @@ def test_common_names_are_understood(tmp_path: Path, header: str) -> None:
 def test_other_names_are_said(tmp_path: Path) -> None:
     put(tmp_path, "1.wav")
     (tmp_path / "list.csv").write_text("clip,caller,region\n1.wav,anna,north\n")
-    with pytest.raises(InputError, match=r"path and speaker is missing.*--columns path=audio_path"):
+    with pytest.raises(InputError, match=r"path and speaker are missing.*--columns path=audio_path"):
         read_corpus(tmp_path / "list.csv")
     chosen = parse_columns(["path=clip,speaker=caller"])
     (utterance,) = read_corpus(tmp_path / "list.csv", columns=chosen)

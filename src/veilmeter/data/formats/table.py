@@ -107,8 +107,9 @@ def find_columns(
             meanings[meaning] = free[0]
     if "path" not in meanings or "speaker" not in meanings:
         missing = [meaning for meaning in ("path", "speaker") if meaning not in meanings]
+        are = "is" if len(missing) == 1 else "are"
         raise InputError(
-            f"the first line must name the columns path and speaker; {' and '.join(missing)} is missing",
+            f"the first line must name the columns path and speaker; {' and '.join(missing)} {are} missing",
             path=file,
             line=line,
             fix="say which columns they are, as in --columns path=audio_path,speaker=speaker_id",
