@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from veilmeter.assessment import make_settings, read_toml
+from veilmeter.assessment.curve_sizes import curve_sizes, drawn_sizes
 from veilmeter.assessment.settings import attacker_names, who_attacks, with_attackers
 from veilmeter.core.errors import InputError
 
@@ -133,3 +134,14 @@ def test_every_path_in_a_file_is_relative_to_it(tmp_path: Path) -> None:
 
 def test_runs_is_short_for_the_attackers_runs() -> None:
     assert make_settings({"system": "mcadams", "runs": 3}).attacker_runs == 3
+
+
+def test_every_number_of_people() -> None:
+    every = make_settings({"original": "a", "anonymized": "b", "speakers": "all"})
+    assert every == make_settings({"original": "a", "anonymized": "b", "speakers": ["all"]})
+    assert curve_sizes(every.speakers, 6) == [2, 3, 4, 5, 6]
+    assert curve_sizes(drawn_sizes(every.speakers), 6) == [2, 5, 6]  # what is drawn stays at round numbers
+    with pytest.raises(InputError, match="speakers = 1 makes no sense"):
+        make_settings({"original": "a", "anonymized": "b", "speakers": [1]})
+    with pytest.raises(InputError, match="whole numbers"):
+        make_settings({"original": "a", "anonymized": "b", "speakers": ["all", "20"]})

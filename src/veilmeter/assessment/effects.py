@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from veilmeter.assessment.attackers import Used
+from veilmeter.assessment.curve_sizes import ALL, EVERY_SIZE
 from veilmeter.assessment.settings import AttackerSettings, Settings
 
 NO_AUDIO = "vectors were given, no recordings"
@@ -146,6 +147,8 @@ def effects(settings: Settings, facts: Facts) -> Effects:
         if reason and value != _default(option):
             remarks.append(f"--{_spelled(option.name, value)} had no effect: {reason}")
     used["attackers"] = {name: _plain(table) for name, table in settings.attackers.items() if name in facts.attackers}
+    if settings.speakers == EVERY_SIZE and used["speakers"] is not None:
+        used["speakers"] = ALL
     beyond = [n for n in settings.speakers if n > facts.enrolled]
     if beyond and used["speakers"] is not None:
         used["speakers"] = [n for n in settings.speakers if n not in beyond]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veilmeter.assessment.curve_sizes import CURVE, curve_sizes, drawn_sizes
 from veilmeter.assessment.isolating import isolation_conversations, isolation_curves
 from veilmeter.assessment.plugins import AddedMeasure, added_estimates
 from veilmeter.assessment.scoring import AttackScoring, ScoreTables, Scoring
@@ -34,7 +35,6 @@ from veilmeter.metrics.scores.zebra import ece_profile
 from veilmeter.results.model import AttackerResult, LinkedPerson
 
 MOST_SCORES = 20_000_000  # in one table; beyond, trial utterances are drawn by speaker
-CURVE = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
 POPULATIONS = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)  # unless others are asked for; more of them cost nothing
 DET_POINTS = 300
 
@@ -141,12 +141,6 @@ def _matrix(job: Job, spoken: Conversations, scores: Floats) -> Matrix:
     return Matrix(scores, job.scoring.names, job.test.speakers[rows[:, 0]], mask, spoken.length)
 
 
-def curve_sizes(wanted: Sequence[int], largest: int) -> list[int]:
-    """The numbers of speakers at which curves are given: those asked for, or round ones, and everybody."""
-    base = [n for n in (wanted or CURVE) if n < largest]
-    return [*base, largest] if largest >= 2 else base
-
-
 def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
     """The attacker's result, and for the tables its scores of single recordings."""
     asked, warnings = job.asked, list(job.remarks)
@@ -223,7 +217,7 @@ def _isolation(
 ) -> Estimates:
     curves: dict[str, list[Estimate]] = {}
     for spoken, scores in zip(isolated.values(), tables, strict=True):
-        sizes = [n for n in curve_sizes(job.asked.sizes, len(spoken.names)) if n >= 2]
+        sizes = [n for n in curve_sizes(drawn_sizes(job.asked.sizes), len(spoken.names)) if n >= 2]
         points = isolation_curves(
             scored, job.scoring.names, spoken, scores, sizes, intervals=job.asked.intervals, seed=job.asked.seed
         )
@@ -272,7 +266,7 @@ def relabeled_people(
         lengths = sorted(parts, key=lambda length: (length != 1, list(parts).index(length)))
         return [part_trials for length in lengths if (part_trials := parts[length].trials()) is not None]
 
-    sizes = dict.fromkeys(asked.lengths, asked.sizes or CURVE)
+    sizes = dict.fromkeys(asked.lengths, drawn_sizes(asked.sizes) or CURVE)
     groups = {group: trials(parts) for group, parts in grouped.items()}
     return relabel(attacker, trials(matrices), sizes, groups=groups, seed=asked.seed)
 

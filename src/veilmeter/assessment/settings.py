@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from veilmeter.assessment.curve_sizes import drawn_sizes, sizes_given
 from veilmeter.assessment.plain_values import build
 from veilmeter.attacks.backends.registry import BACKENDS
 from veilmeter.attacks.knowledge import attacker_name, attackers_for, default_attackers, known_attackers
@@ -142,21 +143,16 @@ class Settings:
         _one_of(self.backend, BACKENDS.names, "back end")
         _one_of(self.adapted_backend, BACKENDS.names, "back end")
         _one_of(self.adaptation, ADAPTATIONS, "adaptation")
-        for key, least in [("lengths", 1), ("speakers", 2), ("population", 2)]:
-            bad = [n for n in getattr(self, key) if n < least]
-            if bad:
+        several = {"lengths": self.lengths, "speakers": drawn_sizes(self.speakers), "population": self.population}
+        for key, given in several.items():
+            least = 1 if key == "lengths" else 2
+            if bad := [n for n in given if n < least]:
                 raise InputError(f"{key} = {bad[0]} makes no sense", fix=f"give {least} or more")
         for key, least in [
-            ("folds", 3),
-            ("resamples", 2),
-            ("epochs", 1),
-            ("seed", 0),
-            ("attacker_runs", 1),
-            ("utility_recordings", 1),
-            ("utility_rated", 0),
-            ("release_size", 1),
-            ("candidates", 2),
-        ]:
+            ("folds", 3), ("resamples", 2), ("epochs", 1), ("seed", 0),
+            ("attacker_runs", 1), ("utility_recordings", 1), ("utility_rated", 0),
+            ("release_size", 1), ("candidates", 2),
+        ]:  # fmt: skip
             value = getattr(self, key)
             if value is not None and value < least:
                 raise InputError(f"{key} = {value} makes no sense", fix=f"give {least} or more")
@@ -304,6 +300,8 @@ def make_settings(values: Mapping[str, Any], *, where: str | Path | None = None)
             plain["columns"] = [f"{meaning}={column}" for meaning, column in plain["columns"].items()]
         if type(plain.get("channel")) is int:
             plain["channel"] = str(plain["channel"])
+        if "speakers" in plain:
+            plain["speakers"] = sizes_given(plain["speakers"])
         if "attackers" in plain:
             plain["attackers"] = _attackers(plain["attackers"])
         settings: Settings = build(Settings, plain)

@@ -112,7 +112,12 @@ def command(
     lengths: Annotated[
         list[int] | None, typer.Option("--lengths", help="Utterances in a conversation; 1, 3 and 30 by default.")
     ] = None,
-    speakers: Annotated[list[int] | None, typer.Option("--speakers", help="Numbers of people for curves.")] = None,
+    speakers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--speakers", metavar="N", help="Numbers of people for curves, or `all` for every one of exact curves."
+        ),
+    ] = None,
     population: Annotated[
         list[int] | None, typer.Option("--population", help="Extrapolate Linkability to so many people.")
     ] = None,
@@ -342,7 +347,9 @@ def _place(values: dict[str, Any], given: Mapping[str, Any], where: Path | None)
 
 def _with_command_line(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of the file, and over them those of the command line."""
+    from veilmeter.assessment.curve_sizes import ALL
     from veilmeter.assessment.settings import ALIASES, MEASURES, with_attackers
+    from veilmeter.cli.lists import numbers
 
     settings = {ALIASES.get(name, name): value for name, value in values.items()}
     for flag, name in _TURNED.items():
@@ -354,6 +361,8 @@ def _with_command_line(values: Mapping[str, Any], given: Mapping[str, Any]) -> d
         for name, value in given.items()
         if name not in own and value is not None and value is not False and value not in ([], ())
     }
+    if given.get("speakers") and given["speakers"] != [ALL]:
+        settings["speakers"] = numbers(given["speakers"], "--speakers", least=2)
     attackers, scores = given.get("attackers") or (), given.get("scores") or ()
     if attackers or scores:
         measures = settings.get("measures", MEASURES)
