@@ -8,7 +8,6 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from importlib import resources
 from typing import Any
 
@@ -30,6 +29,7 @@ from veilmeter.report.sound import Recordings
 from veilmeter.report.source import Matrices, Reported
 from veilmeter.report.texts import BELOW_ZERO, GLOSSARY, NEVER_TESTED, SECTIONS
 from veilmeter.report.use_notes import use_notes
+from veilmeter.report.vega import vega_script
 from veilmeter.results.model import Results
 
 
@@ -206,7 +206,7 @@ def page(
     )
     environment.filters["link"] = safe_link
     environment.filters["script_json"] = _script_json
-    scripts = {"vega": _vega() if drawn else "", "javascript": _page_file("report.js")}
+    scripts = {"vega": vega_script() if drawn else "", "javascript": _page_file("report.js")}
     hashes = [_script_hash(text) for text in scripts.values() if text]
     words.setdefault("vega_inside", True)
     return environment.get_template(template).render(
@@ -236,12 +236,3 @@ def _script_json(value: Any) -> Any:
 
 def _page_file(name: str) -> str:
     return resources.files("veilmeter.report").joinpath("page", name).read_text(encoding="utf-8")
-
-
-@lru_cache(maxsize=1)
-def _vega() -> str:
-    """Vega, Vega-Lite and their embedder as one script, from the package that also draws the files."""
-    import vl_convert
-
-    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return bundle.replace("</script", "<\\/script")

@@ -56,7 +56,7 @@ def _zoo(results: Results) -> Figure | None:
         return None
     chosen = "datum.speaker === chosen"
     chart = (
-        alt.Chart(alt.InlineData(rows))
+        alt.Chart(style.table(rows))
         .mark_circle(opacity=0.9)
         .encode(
             x=alt.X(

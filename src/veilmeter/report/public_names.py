@@ -87,7 +87,7 @@ def _own_words() -> frozenset[str]:
     texts = (
         file.read_text(encoding="utf-8")
         for package in ("results", "assessment", "attacks")
-        for file in resources.files(f"veilmeter.{package}").iterdir()
+        for file in resources.files("veilmeter").joinpath(package).iterdir()  # whose code is not needed here
         if file.name.endswith(".py")
     )
     return frozenset(word.casefold() for text in texts for word in re.findall(r"[A-Za-z]+", text))

@@ -75,13 +75,14 @@ def read_matrices(path: Path) -> Matrices:
     cells = []
     for table in read_table(path, ("quadrant", "row", "column"), ("similarity",)):
         kind, row, column = (table.column(name).combine_chunks() for name in ("quadrant", "row", "column"))
+        # Arrow's own way to numpy would import pandas, which takes longer than reading the table.
         labels = [
             np.array([names.setdefault(speaker, len(names)) for speaker in side.dictionary.to_pylist()], np.int64)
             for side in (row, column)
         ]
-        places = [label[side.indices.to_numpy()] for label, side in zip(labels, (row, column), strict=True)]
-        kinds = np.array(kind.dictionary.to_pylist(), object)[kind.indices.to_numpy()]
-        cells.append((kinds, *places, table.column("similarity").to_numpy()))
+        places = [label[np.from_dlpack(side.indices)] for label, side in zip(labels, (row, column), strict=True)]
+        kinds = np.array(kind.dictionary.to_pylist(), object)[np.from_dlpack(kind.indices)]
+        cells.append((kinds, *places, np.from_dlpack(table.column("similarity").combine_chunks())))
     if sum(len(kinds) for kinds, *_ in cells) < len(names) ** 2:
         raise InputError("it names more people than it compares", path=path, fix="run the assessment again")
     quadrants = {name: np.full((len(names), len(names)), np.nan) for name in QUADRANTS}

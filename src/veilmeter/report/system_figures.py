@@ -94,7 +94,7 @@ def _trade_off(systems: Mapping[str, Results]) -> Figure | None:
         rows.append({"system": name, "use": use.value, "linked": link.value, "low_x": low_x, "high_x": high_x,
                      "low_y": low_y, "high_y": high_y, "front": name in front})  # fmt: skip
     names = [name for name, _, _ in points]
-    base = alt.Chart(alt.InlineData(values=rows))
+    base = alt.Chart(style.table(rows))
     use_title = f"{points[0][1].label} ({'lower' if sign < 0 else 'higher'} is better)"
     x = alt.X("use:Q", title=use_title, scale=alt.Scale(zero=False, padding=20))
     y = alt.Y(

@@ -28,7 +28,7 @@ def cells(chart: Any) -> dict[str, dict[tuple[str, str], float]]:
     found = {}
     for row in form["vconcat"]:
         for part in row["hconcat"]:
-            (table,) = part["data"]["values"]
+            (table,) = form["datasets"][part["data"]["name"]]
             assert part["transform"] == [{"flatten": ["row", "column", "similarity"]}]
             found[part["title"]] = {
                 (row, column): value
@@ -80,4 +80,4 @@ def test_the_others_are_sound_charts(small: Similarity) -> None:
     gone, near = Estimate(name="deid", value=99.0), Estimate(name="deid", value=9.0)
     both = [("a", gone, Estimate(name="g_vd", value=float("-inf"))), ("b", near, Estimate(name="g_vd", value=0.0))]
     chart = styled(scatter(both)).to_dict()
-    assert [v["system"] for v in chart["layer"][1]["data"]["values"]] == ["b"]
+    assert [v["system"] for v in chart["datasets"][chart["layer"][1]["data"]["name"]]] == ["b"]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from veilmeter.attacks.base import Floats, Rows
 
@@ -34,6 +33,8 @@ def cross_entropy(weights: Floats, methods: Sequence[Scores], labels: Rows, pena
 
 def fit_weights(methods: Sequence[Scores], labels: Rows, penalty: float = PENALTY) -> tuple[Floats, float]:
     """The non-negative weights with the least cross-entropy, and that."""
+    from scipy.optimize import minimize  # a second, which a report of attacks need not wait for
+
     start = np.full(len(methods), 1 / len(methods))
     optimum = minimize(
         cross_entropy,

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import eigh
 
 from veilmeter.attacks.backends.base import Array, Averages, Backend, average, scatter, shrunk, training_set, unit64
 from veilmeter.attacks.backends.lda import LDA
@@ -116,6 +115,8 @@ class PLDA:
 
 def _diagonalize(within: Array, between: Array) -> tuple[Array, Array]:
     """T and psi with T W T' = I and T B T' = diag(psi), psi falling."""
+    from scipy.linalg import eigh
+
     psi, vectors = eigh(between, within)
     order = np.argsort(psi)[::-1]
     transform = vectors[:, order].T

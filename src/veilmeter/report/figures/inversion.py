@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, PURPLE, RED, save, styled
+from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, PURPLE, RED, save, styled, table
 from veilmeter.report.figures.typesetting import Typesetting
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def projection(evaluation: Evaluation, anonymized: Embeddings, *, most: int = MO
             values = [row for row in rows if row["group"] == name and row["moment"] == moment]
             label = titles[moment] + ("" if name == "all" else f" ({name})")
             row_panels.append(
-                alt.Chart(_values(values))
+                alt.Chart(table(values))
                 .mark_point(size=28, strokeWidth=1.4, opacity=0.75)
                 .encode(
                     x=alt.X("x:Q", title="first direction between clear speakers").scale(zero=False),
@@ -85,7 +85,7 @@ def speakers(evaluation: Evaluation) -> Any:
         height = max(120, 15 * len(values)) if len(values) <= 60 else 900
         axis = alt.Axis(labels=len(values) <= 60, ticks=False)
         bars = (
-            alt.Chart(_values(values))
+            alt.Chart(table(values))
             .mark_bar(color=PURPLE, height={"band": 0.75})
             .encode(
                 x=alt.X("top1:Q", title="Top-1 (%)").scale(domain=[0, 100]),
@@ -94,7 +94,7 @@ def speakers(evaluation: Evaluation) -> Any:
             )
         )
         rule = (
-            alt.Chart(_values([{"chance": round(group.whose.chance(), 2)}]))
+            alt.Chart(table([{"chance": round(group.whose.chance(), 2)}]))
             .mark_rule(color=GRAY, strokeDash=[5, 4], strokeWidth=1.5)
             .encode(x="chance:Q")
         )
@@ -121,7 +121,7 @@ def curve(estimates: Sequence[Estimate], parameter: str, *, title: str, logarith
     colors = [PURPLE] if len(groups) == 1 else [RED, BLUE, PURPLE][: len(groups)]
     scale = alt.Scale(type="log", nice=False, padding=12) if logarithmic else alt.Scale()
     shown = sorted({float(value["x"]) for value in values})
-    base = alt.Chart(_values(values)).encode(
+    base = alt.Chart(table(values)).encode(
         x=alt.X("x:Q", title=title, scale=scale, axis=alt.Axis(values=shown, labelOverlap="greedy")),
         color=alt.Color("group:N", title="gender", legend=alt.Legend(symbolOpacity=1)).scale(
             domain=groups, range=colors
@@ -135,7 +135,7 @@ def curve(estimates: Sequence[Estimate], parameter: str, *, title: str, logarith
     )
     chance = sorted({round(point.null, 2) for point in estimates if point.null is not None})
     rule = (
-        alt.Chart(_values([{"chance": level} for level in chance]))
+        alt.Chart(table([{"chance": level} for level in chance]))
         .mark_rule(color=GRAY, strokeDash=[5, 4])
         .encode(y="chance:Q")
     )
@@ -184,9 +184,3 @@ def _unrotated(raw: Embeddings, dimension: int) -> Any:
             return None
         x = x @ vt[:dimension].T
     return x / np.linalg.norm(x, axis=1, keepdims=True)
-
-
-def _values(rows: list[dict[str, Any]]) -> Any:
-    import altair as alt
-
-    return alt.InlineData(values=rows)

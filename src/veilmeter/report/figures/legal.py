@@ -8,7 +8,7 @@ from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veilmeter.report.figures.style import FORMATS, GRAY, LIMIT, hues, save, styled
+from veilmeter.report.figures.style import FORMATS, GRAY, LIMIT, hues, save, styled, table
 from veilmeter.report.figures.typesetting import Typesetting
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def curve_panels(
     if look.limit is not None:
         rows += [_level(LIMIT_KIND, look.limit, speakers=n, length=length) for length in lengths for n in _ends(counts)]
     kinds = [kind for kind in DASHES if any(row["kind"] == kind for row in rows)]
-    data = alt.InlineData(values=rows)  # one table for all panels: it is written once, and so is its CSV
+    data = table(rows)  # one table for all panels: it is written once, and so is its CSV
     cells = []
     for number, length in enumerate(lengths):
         named = title.format(length) if isinstance(title, str) else title(length)
@@ -307,7 +307,7 @@ def match_curves(attackers: Mapping[str, Curves]) -> alt.TopLevelMixin | None:
             "k:Q", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(title="k best", grid=False, tickCount=6)
         )
         y = alt.Y("value:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(title="found", format="%", tickCount=5))
-        data = alt.InlineData(values=points)
+        data = table(points)
         layers = [
             alt.Chart(data).mark_line(strokeDash=[5, 3], color=GRAY, strokeWidth=1.4).encode(x=x, y=alt.Y("chance:Q")),
             alt.Chart(data).mark_area(opacity=0.16).encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color),

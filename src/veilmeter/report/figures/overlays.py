@@ -21,7 +21,7 @@ from veilmeter.report.figures.scores import (
     ece_lines,
     spread,
 )
-from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, RED, hues, save, styled
+from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, RED, hues, save, styled, table
 from veilmeter.report.figures.typesetting import Typesetting
 
 WORDS = {
@@ -100,7 +100,7 @@ def densities(sets: Mapping[str, Scores]) -> Any:
         legend=alt.Legend(orient="bottom"),
     )  # fmt: skip
     chart = (
-        alt.Chart(alt.InlineData(values=rows))
+        alt.Chart(table(rows))
         .mark_line(interpolate="step", strokeWidth=1.8)
         .encode(
             x=alt.X("score:Q", title="score"),

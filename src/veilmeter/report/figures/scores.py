@@ -15,19 +15,13 @@ from veilmeter.core.intervals import normal_quantile
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.calibration import pav, sigmoid
 from veilmeter.metrics.scores import verification, zebra
-from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, ORANGE, RED, save, styled
+from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, ORANGE, RED, save, styled, table
 from veilmeter.report.figures.typesetting import Typesetting
 
 Floats = NDArray[np.float64]
 WIDTH, HEIGHT = 420, 280
 LARGEST = 1e100  # of scores; beyond it an axis has no numbers
 NOTHING_KNOWN = "no scores (perfect privacy)"
-
-
-def _data(rows: list[dict[str, Any]]) -> Any:
-    import altair as alt
-
-    return alt.InlineData(values=rows)
 
 
 def save_all(
@@ -94,7 +88,7 @@ def ece_lines(
 
     names = list(dict.fromkeys(row[field] for row in rows))
     return (
-        alt.Chart(_data(rows))
+        alt.Chart(table(rows))
         .mark_line(strokeWidth=2, clip=True)
         .encode(
             x=alt.X("log_odds:Q", title=titles[0], scale=alt.Scale(domain=[-3, 3]), axis=alt.Axis(tickCount=7)),
@@ -127,7 +121,7 @@ def histogram(scores: Scores, *, bins: int = 60) -> Any:
         for i, density in enumerate(verification.binned(values, edges) / (len(values) * width))
     ]
     chart = (
-        alt.Chart(_data(rows))
+        alt.Chart(table(rows))
         .mark_bar(opacity=0.55, binSpacing=0)
         .encode(
             x=alt.X("from:Q", title="score", bin="binned"),
@@ -169,7 +163,7 @@ def det(scores: Scores, eer: Estimate, *, points: int = 400) -> Any:
     )
     at = normal_quantile(min(max(eer.value / 100, 1e-4), 0.84))
     x, y = _det_axes(("false alarm rate (%)", "miss rate (%)"))
-    dot = alt.Chart(_data([{"false": at, "miss": at, "text": f"EER {eer.value:.1f} % ({eer.method})"}])).encode(
+    dot = alt.Chart(table([{"false": at, "miss": at, "text": f"EER {eer.value:.1f} % ({eer.method})"}])).encode(
         x=x, y=y
     )
     label = dot.mark_text(align="left", dx=8, dy=-8, fontSize=11).encode(text="text:N")
@@ -205,7 +199,7 @@ def det_lines(
 
     x, y = _det_axes(titles)
     lines = (
-        alt.Chart(_data(rows))
+        alt.Chart(table(rows))
         .mark_line(clip=True, strokeWidth=2)
         .encode(
             x=x,
@@ -274,7 +268,7 @@ def calibration(scores: Scores, *, bins: int = 20) -> Any:
         scale=alt.Scale(domain=["scores as they are", "after oracle calibration"], range=[RED, BLUE]),
         legend=alt.Legend(orient="bottom"),
     )
-    base = alt.Chart(_data(rows)).encode(x=x, y=y, color=color)
+    base = alt.Chart(table(rows)).encode(x=x, y=y, color=color)
     points = base.mark_circle(opacity=0.8).encode(
         size=alt.Size("trials:Q", scale=alt.Scale(type="log", range=[20, 300]), legend=None),
         tooltip=[
@@ -285,7 +279,7 @@ def calibration(scores: Scores, *, bins: int = 20) -> Any:
         ],
     )
     ideal = (
-        alt.Chart(_data([{"predicted": 0, "found": 0}, {"predicted": 1, "found": 1}]))
+        alt.Chart(table([{"predicted": 0, "found": 0}, {"predicted": 1, "found": 1}]))
         .mark_line(color=GRAY, strokeDash=[3, 3], strokeWidth=1)
         .encode(x=x, y=y)
     )

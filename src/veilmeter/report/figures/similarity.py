@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, GREEN, ORANGE, PURPLE, RED, SKY, hues, save, styled
+from veilmeter.report.figures.style import (
+    BLUE,
+    FORMATS,
+    GRAY,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    RED,
+    SKY,
+    hues,
+    save,
+    styled,
+    table,
+)
 from veilmeter.report.figures.typesetting import Typesetting
 
 if TYPE_CHECKING:
@@ -59,20 +72,20 @@ def quadrants(similarities: Mapping[Kind, Floats], names: Sequence[str], *, most
     groups, labels = _groups(similarities, names, most)
     order = np.concatenate(groups)
     one_by_one = len(groups) == len(order)
-    tables = {kind: _grouped(similarities[kind], groups) for kind in ("OO", "OP", "PP")}
-    tables["PO"] = tables["OP"].T
+    means = {kind: _grouped(similarities[kind], groups) for kind in ("OO", "OP", "PP")}
+    means["PO"] = means["OP"].T
     size = SIDE if len(groups) <= 40 else SIDE + 60
     color = alt.Color("similarity:Q", title="similarity").scale(scheme="viridis", domain=[0, 1])
     named = one_by_one and len(groups) <= MOST_NAMES
     charts: dict[str, Any] = {}
-    for kind, table in tables.items():
-        rows, columns = np.indices(table.shape)
-        # Columns instead of thousands of rows: Altair would look at each row for seconds.
+    for kind, cells in means.items():
+        rows, columns = np.indices(cells.shape)
+        # Columns instead of thousands of rows: the page is smaller.
         values: dict[str, Any] = {
             "quadrant": TITLES[kind],
             "row": [labels[i] for i in rows.ravel()],
             "column": [labels[j] for j in columns.ravel()],
-            "similarity": [round(float(value), 4) for value in table.ravel()],
+            "similarity": [round(float(value), 4) for value in cells.ravel()],
         }
         left, below = kind in ("OO", "PO"), kind in ("PO", "PP")
         axis: dict[str, Any] = {
@@ -86,7 +99,7 @@ def quadrants(similarities: Mapping[Kind, Floats], names: Sequence[str], *, most
         down = alt.Axis(labels=named and left, title=_side(kind[0], groups) if left else None,
                         labelOverlap=False, **axis)  # fmt: skip
         charts[kind] = (
-            alt.Chart(_data([values]), width=size, height=size, title=TITLES[kind])
+            alt.Chart(table([values]), width=size, height=size, title=TITLES[kind])
             .transform_flatten(["row", "column", "similarity"])
             .mark_rect(aria=False)  # thousands of labels that nobody can listen to; the figure has one
             .encode(
@@ -121,13 +134,6 @@ def speaker_groups(
     """Under which label of `quadrants` each speaker stands."""
     groups, labels = _groups(similarities, names, most)
     return {names[row]: label for group, label in zip(groups, labels, strict=True) for row in group}
-
-
-def _data(values: Sequence[Mapping[str, Any]]) -> Any:
-    import altair as alt
-
-    data: Any = alt.Data
-    return data(values=list(values))
 
 
 def _side(letter: str, groups: Sequence[NDArray[np.int64]]) -> str:
@@ -173,7 +179,7 @@ def zoo_plot(zoos: Mapping[str, Zoo], *, kinds: Sequence[str] = ("OO", "OP", "PP
             for person in zoo.to_json()
         ]
         there = [animal for animal in ANIMAL_COLORS if animal in set(zoo.animals)]
-        base = alt.Chart(_data(values), width=250, height=250, title=TITLES[kind])
+        base = alt.Chart(table(values), width=250, height=250, title=TITLES[kind])
         x = alt.X("target:Q", title="mean target LLR").scale(zero=False, nice=True, padding=12)
         y = alt.Y("impostor:Q", title="mean impostor LLR" if kind == kinds[0] else None)
         y = y.scale(zero=False, nice=True, padding=12)
@@ -188,7 +194,7 @@ def zoo_plot(zoos: Mapping[str, Zoo], *, kinds: Sequence[str] = ("OO", "OP", "PP
         if few and any(zoo.corner):
             corners = [value for value, corner in zip(values, zoo.corner, strict=True) if corner]
             layers.append(
-                alt.Chart(_data(corners))
+                alt.Chart(table(corners))
                 .mark_text(align="left", dx=7, fontSize=9, color="#444")
                 .encode(x=x, y=y, text="speaker:N")
             )
@@ -202,7 +208,7 @@ def _quartile_rules(zoo: Zoo) -> list[Any]:
     rules = []
     for field, values in (("target", zoo.target), ("impostor", zoo.impostor)):
         marks = [{field: float(cut)} for cut in np.quantile(values, [0.25, 0.75])]
-        rule = alt.Chart(_data(marks)).mark_rule(strokeDash=[3, 3], color=GRAY, opacity=0.6)
+        rule = alt.Chart(table(marks)).mark_rule(strokeDash=[3, 3], color=GRAY, opacity=0.6)
         rules.append(rule.encode(x="target:Q") if field == "target" else rule.encode(y="impostor:Q"))
     return rules
 
@@ -234,8 +240,8 @@ def speakers_plot(similarity: Similarity, *, most: int = 80) -> Any:
     color = alt.Color("matrix:N", title="matrix").scale(
         domain=["original", "original-anonymized", "anonymized"], range=[GRAY, RED, BLUE]
     )
-    base = alt.Chart(_data(values), width=max(420, 13 * len(order)) if one_by_one else 640, height=240)
-    zero = alt.Chart(_data([{"zero": 0}])).mark_rule(color=GRAY, opacity=0.7).encode(y="zero:Q")
+    base = alt.Chart(table(values), width=max(420, 13 * len(order)) if one_by_one else 640, height=240)
+    zero = alt.Chart(table([{"zero": 0}])).mark_rule(color=GRAY, opacity=0.7).encode(y="zero:Q")
     points = base.mark_circle(size=60 if one_by_one else 14, opacity=0.9 if one_by_one else 0.6).encode(
         x=x,
         y=alt.Y("dominance:Q", title="own diagonal dominance"),
@@ -258,7 +264,7 @@ def scatter(systems: Sequence[tuple[str, Estimate, Estimate]]) -> Any:
              "low_y": low_y, "high_y": high_y}
         )  # fmt: skip
     values = [value for value in values if np.isfinite([value["deid"], value["g_vd"]]).all()]
-    base = alt.Chart(_data(values), width=420, height=320)
+    base = alt.Chart(table(values), width=420, height=320)
     names = [name for name, _, _ in systems]
     color = alt.Color("system:N", title=None, legend=None).scale(domain=names, range=hues(names))
     shape = alt.Shape("system:N", legend=None)
@@ -268,7 +274,7 @@ def scatter(systems: Sequence[tuple[str, Estimate, Estimate]]) -> Any:
     y = alt.Y("g_vd:Q", title="G_VD, dB (0: voices as distinct as before)").scale(nice=True, zero=True, padding=10)
     named, middle = base.encode(x=x, y=y, text="system:N", color=color), sum(reach) / 2
     layers = [
-        alt.Chart(_data([{"zero": 0}])).mark_rule(color=GRAY, strokeDash=[4, 3]).encode(y="zero:Q"),
+        alt.Chart(table([{"zero": 0}])).mark_rule(color=GRAY, strokeDash=[4, 3]).encode(y="zero:Q"),
         base.mark_rule(opacity=0.7).encode(x="low_x:Q", x2="high_x:Q", y="g_vd:Q", color=color),
         base.mark_rule(opacity=0.7).encode(x="deid:Q", y="low_y:Q", y2="high_y:Q", color=color),
         base.mark_point(filled=True, size=90, opacity=1).encode(

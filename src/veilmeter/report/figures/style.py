@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,32 @@ def without_checks() -> Iterator[None]:
 
     with debug_mode(False):
         yield
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:
+    """Data of a chart, as they are. Altair would copy every cell whenever charts are joined, and look at it again
+    whenever one is written."""
+    data: alt.InlineData = _shared_data()(plain(rows))
+    return data
+
+
+@cache
+def _shared_data() -> Any:
+    """A class of Altair's, which is imported where it is used."""
+    import altair as alt
+
+    class SharedData(alt.InlineData):
+        def __init__(self, rows: list[dict[str, Any]]) -> None:
+            dataset: Any = alt.InlineDataset
+            super().__init__(values=dataset(rows))
+
+        def __deepcopy__(self, _memo: object) -> SharedData:
+            return self
+
+        def to_dict(self, *_arguments: Any, **_options: Any) -> dict[str, Any]:
+            return {"values": self._kwds["values"]._args[0]}
+
+    return SharedData
 
 
 def styled(chart: Any) -> Any:
@@ -102,7 +129,7 @@ def save(
     that is as wide as asked for has 300 dots per inch as PNG."""
     import vl_convert
 
-    form = plain(chart) if isinstance(chart, Mapping) else json.loads(chart.to_json())
+    form = plain(chart) if isinstance(chart, Mapping) else plain(chart.to_dict())
     setting = setting or PAGE
     form, factor = typeset(form, setting, vl_convert.vegalite_to_svg)
     spec = json.dumps(form)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from scipy.optimize import minimize
 
 from veilmeter.attacks.adaptive.families.base import AffineScorer, Parameters, scorer
 from veilmeter.attacks.adaptive.training import TrainingSet
@@ -18,6 +17,8 @@ MOST = 100_000_000  # copies x dimensions x candidates: beyond, it costs more th
 
 def regression(x: Floats, labels: Rows, n: int, penalty: float) -> tuple[Floats, Floats]:
     """Weights and offsets that minimize the mean cross-entropy plus `penalty` times their squared length."""
+    from scipy.optimize import minimize
+
     features = SCALE * np.concatenate([x, np.full((len(x), 1), 0.1)], axis=1)
     rows = np.arange(len(x))
     shape = (features.shape[1], n)

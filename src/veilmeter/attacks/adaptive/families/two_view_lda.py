@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from veilmeter.attacks.adaptive.families.base import AffineScorer, Parameters, scorer
 from veilmeter.attacks.adaptive.training import TrainingSet, solved, spectrum
@@ -79,6 +78,8 @@ class TwoViewLDA:
 
     @staticmethod
     def _scorer(training: TrainingSet, models: Floats, covariance: Floats, center: Floats) -> AffineScorer:
+        from scipy.linalg import cho_factor, cho_solve
+
         weights = cho_solve(cho_factor(covariance, lower=True), models.T)
         lengths = np.sqrt(np.maximum(np.einsum("ij,ji->i", models, weights), 1e-24))
         weights = weights / lengths
