@@ -87,7 +87,7 @@ def _perfect(voices: Voices) -> Case:
     return _kept(voices, np.zeros(len(voices.own), bool))
 
 
-def _unprotected(share: float) -> Callable[[Voices], Case]:
+def unprotected(share: float) -> Callable[[Voices], Case]:
     return lambda voices: _kept(voices, voices.own < max(1, round(share * voices.people)))
 
 
@@ -248,9 +248,9 @@ WORLDS: dict[str, World] = {
     "scaled": World(lambda v: Case(v.original, 0.8 * v.original, 0.8 * v.original), True, "nothing but the level"),
     "rotation": World(_rotation, True, "every voice rotated alike"),
     "sign flip": World(lambda v: Case(v.original, *(0.1 * v.noise() - v.original for _ in range(2))), True, "mirrored"),
-    "1 % unprotected": World(_unprotected(0.01), True, "one person in a hundred unchanged"),
-    "5 % unprotected": World(_unprotected(0.05), True, "one person in twenty unchanged"),
-    "10 % unprotected": World(_unprotected(0.10), True, "one person in ten unchanged"),
+    "1 % unprotected": World(unprotected(0.01), True, "one person in a hundred unchanged"),
+    "5 % unprotected": World(unprotected(0.05), True, "one person in twenty unchanged"),
+    "10 % unprotected": World(unprotected(0.10), True, "one person in ten unchanged"),
     "low variance": World(_low_variance, True, "a leak where voices vary little"),
     "one gender": World(lambda v: _kept(v, v.own % 2 == 0), True, "women kept, men replaced by noise"),
     "norm": World(_norm, True, "the length of a vector tells"),

@@ -49,7 +49,10 @@ OPTIONS: dict[str, Any] = {
 }
 # No level depends on what noise gives single measures of scores where people are relabeled: a few draws will do.
 NOISE_DRAWS = 20
-SEEDS = {20: 5, 40: 5, 100: 2, 400: 1, 2000: 1}
+# How many of each size: where people can be recognized, and where nobody can be. What is clear varies little from seed
+# to seed; false alarms are rare, and it takes many worlds to count them.
+SEEDS = {20: (3, 5), 40: (3, 5), 100: (1, 3), 400: (1, 3), 2000: (1, 1)}
+REAL_SEEDS = (1, 2)
 # Large worlds are few: those where size matters.
 ONLY = {
     400: ("perfect", "new voices", "one voice", "1 % unprotected", "low variance", "norm", "few sessions", "swapped",
@@ -135,19 +138,24 @@ def _lists(enrolled: Sequence[str], tried: Sequence[str]) -> Iterator[dict[str, 
         yield {name: str(path) for name, path in paths.items()}
 
 
+def recognizable(world: str) -> bool:
+    """The truth."""
+    return world == "B1" if world in REAL else WORLDS[world].recognizable
+
+
 def judge(
     world: str, people: int, seed: int, attackers: Sequence[str] = ATTACKERS, options: Mapping[str, Any] = OPTIONS
 ) -> Judgment:
     """One assessment of one world."""
     started = time.process_time()
     quick = patch("veilmeter.metrics.scores.summary.null_levels", partial(null_levels, draws=NOISE_DRAWS))
-    recognizable = world == "B1" if world in REAL else WORLDS[world].recognizable
+    truth = recognizable(world)
     with quick, real(world, seed) if world in REAL else simulated(world, people, seed) as sides:
         try:
             results = assess(**sides, attackers=list(attackers), seed=seed, **options).results
         except InputError as error:  # a refusal reassures nobody
             doubts = (f"refused: {error}",)
-            return Judgment(world, people, seed, recognizable, "unknown", False, doubts, "", None, {}, 0.0)
+            return Judgment(world, people, seed, truth, "unknown", False, doubts, "", None, {}, 0.0)
     linking = results.criteria["linking"]
     curve = {
         _point(name, point.at): point.value
@@ -158,7 +166,7 @@ def judge(
         world=world,
         people=people or results.protocol.enrolled_speakers,
         seed=seed,
-        recognizable=recognizable,
+        recognizable=truth,
         level=results.verdict.level,
         trustworthy=results.verdict.trustworthy,
         distrust=tuple(check.name for check in results.checks if check.failed),
@@ -183,7 +191,7 @@ def covered(judgments: Sequence[Judgment]) -> list[bool]:
     for judgment in judgments:
         others = [other.curve[judgment.point] for other in judgments if other is not judgment
                   and judgment.point in other.curve]  # fmt: skip
-        if judgment.interval is not None and len(others) >= 4:
+        if judgment.interval is not None and len(others) >= 2:
             value = judgment.curve[judgment.point]
             truth = value + (np.mean(others) - value) / np.sqrt(1 + 1 / len(others))
             inside.append(bool(judgment.interval[0] <= truth <= judgment.interval[1]))
@@ -221,9 +229,11 @@ def summary(judgments: Sequence[Judgment]) -> Iterator[str]:
 def _counted(judgments: Sequence[Judgment]) -> Iterator[str]:
     reassuring = sum(one.falsely_reassuring for one in judgments)
     alarms = sum(one.false_alarm for one in judgments)
-    recognizable = sum(one.recognizable for one in judgments)
-    yield f"false reassurance: {reassuring} of {recognizable} (wanted: 0)"
-    yield f"trusted false alarms: {alarms} of {len(judgments) - recognizable} (wanted: at most 1 in 20)"
+    leaking = sum(one.recognizable for one in judgments)
+    found = sum(one.recognizable and one.level in ("raised", "high") for one in judgments)
+    yield f"raised or high where people can be recognized: {found} of {leaking}"
+    yield f"false reassurance: {reassuring} of {leaking} (wanted: 0)"
+    yield f"trusted false alarms: {alarms} of {len(judgments) - leaking} (wanted: at most 1 in 20)"
     worlds: dict[tuple[str, int], list[Judgment]] = defaultdict(list)
     for judgment in judgments:
         worlds[judgment.world, judgment.people].append(judgment)
@@ -232,15 +242,18 @@ def _counted(judgments: Sequence[Judgment]) -> Iterator[str]:
         yield f"the headline's interval holds the truth: {np.mean(inside):.1%} of {len(inside)} (wanted: 93 to 98 %)"
 
 
-def tasks(worlds: Sequence[str], sizes: Mapping[int, int], first_seed: int = 0) -> list[tuple[str, int, int]]:
+def tasks(
+    worlds: Sequence[str], sizes: Mapping[int, tuple[int, int]], first_seed: int = 0
+) -> list[tuple[str, int, int]]:
     """World, number of people and seed of everything to be judged, so that every world comes early."""
     every = []
-    for people, seeds in sizes.items():
+    for people, of_size in sizes.items():
         for world in worlds:
             fixed = 0 if world in REAL else WORLDS[world].people
             if (world in REAL and not SHARED.is_dir()) or world not in ONLY.get(people, worlds):
                 continue
             size = people if fixed is None else fixed
+            seeds = (REAL_SEEDS if world in REAL else of_size)[not recognizable(world)]
             every += [(seed, size, world) for seed in range(first_seed, first_seed + seeds)]
     return [(world, people, seed) for seed, people, world in sorted(dict.fromkeys(every), key=lambda task: task[:2])]
 
@@ -268,7 +281,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=float("inf"))
     options = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    sizes = {people: options.seeds or SEEDS.get(people, 1) for people in options.people}
+    sizes = {people: (options.seeds,) * 2 if options.seeds else SEEDS.get(people, (1, 1)) for people in options.people}
     judgments = read_judgments(options.keep) if options.keep else []
     passed = {(past.world, 0 if past.world in REAL else past.people, past.seed) for past in judgments}
     open_cases = [task for task in tasks(options.worlds, sizes, options.first_seed) if task not in passed]

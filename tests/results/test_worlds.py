@@ -76,10 +76,12 @@ def test_a_court_that_sits_again_knows_what_was_judged(tmp_path: Path) -> None:
 
 
 def test_every_world_is_judged_once_per_size_and_seed() -> None:
-    every = tasks([*WORLDS], {20: 2, 40: 1, 400: 1})
+    every = tasks([*WORLDS], {20: (2, 3), 40: (1, 1), 400: (1, 1)})
     assert len(every) == len(set(every))
     assert ("perfect", 20, 1) in every
     assert ("three people", 3, 1) in every
+    assert ("perfect", 20, 2) in every
+    assert ("rotation", 20, 2) not in every
     assert ("three people", 20, 0) not in every
     assert ("deaf", 400, 0) not in every  # large worlds are few
 
