@@ -53,10 +53,8 @@ def test_heavier_tails_are_taken_for_exponential_ones():
     assert fit_tail(np.zeros(3), np.ones(3)).beyond(1.0) == 0.0
 
 
-def test_the_model_by_a_plain_loop():
-    """T-norm, pooled deviation, empirical distribution and tail, written out."""
-    rng = np.random.default_rng(4)
-    link = linked(rng, voices(rng, 60), fitted=60, times=2)
+def by_plain_loop(link, people):
+    """T-norm, pooled deviation, empirical distribution and tail, written out; scores of a trial independent."""
     scores, right = link.sample.impostors.astype(float), link.sample.right.astype(float)
     means = np.nanmean(scores, axis=1)
     deviation = np.sqrt(np.nanmean((scores - means[:, None]) ** 2))
@@ -70,9 +68,27 @@ def test_the_model_by_a_plain_loop():
             beaten = (cut + 1) / len(pooled) * float(tail.beyond(z - pooled[cut]))
         else:
             beaten = np.mean(pooled >= z)
-        total += (1 - beaten) ** (1000 - 1)
+        total += (1 - beaten) ** (people - 1)
+    return total / len(right)
+
+
+def test_the_model_by_a_plain_loop():
+    rng = np.random.default_rng(4)
+    link = linked(rng, voices(rng, 60), fitted=60, times=2)
     (point,) = population_linkability(link, [1000], intervals=False)
-    assert point.value == pytest.approx(total / len(right), rel=0.02)
+    assert point.value == pytest.approx(by_plain_loop(link, 1000), rel=0.02)
+
+
+def test_scores_that_depend_on_each_other_count_as_fewer():
+    """A clear recording scores high with the right person and with the whole family, an unclear one with nobody."""
+    rng = np.random.default_rng(5)
+    families = 1.3 * rng.standard_normal((30, 24))[rng.integers(30, size=60)]
+    link = linked(rng, families + 0.9 * rng.standard_normal((60, 24)), fitted=60, times=4)
+    measured = link.value(60)
+    assert by_plain_loop(link, 60) < measured - 0.015
+    now, later = population_linkability(link, [60, 5000], intervals=False)
+    assert now.value == pytest.approx(measured, abs=0.002)
+    assert by_plain_loop(link, 5000) < 0.8 * later.value < later.value < measured
 
 
 def test_every_number_carries_its_back_test():
