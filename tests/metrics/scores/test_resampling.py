@@ -139,3 +139,14 @@ def test_sets_of_different_sizes_are_compared_by_the_draws_they_share(monkeypatc
     assert [len(spread.samples["eer"]) for spread in spreads] == [150, 60]
     assert [len(drawn) for drawn in shared_draws(spreads, "eer")] == [60, 60]
     assert compared(many, few, few, resamples=150)["g_d_ece"].interval is not None
+
+
+def test_two_people_can_be_resampled_though_neither_can_be_left_out() -> None:
+    """Without one of them there are no impostors: every second draw has none, too, and all jackknife values."""
+    names = np.array(["a", "b"], object)
+    matrix = np.random.default_rng(0).standard_normal((2, 8))
+    scores = Scores.from_matrix(matrix, names, names.repeat(4))
+    intervals = [measure_scores(scores, resamples=20, seed=seed)["d_ece"].interval for seed in range(8)]
+    known = [interval for interval in intervals if interval is not None]
+    assert known
+    assert all(low <= high for low, high in known)

@@ -279,7 +279,8 @@ def interval(
         if left_out is not None:
             others = there(left_out[np.isfinite(left_out)])
             k = len(others)
-            error = max(error, float(np.sqrt((k - 1) / k * np.sum((others - others.mean()) ** 2))))
+            if k > 1:  # without one of two people nothing can be measured
+                error = max(error, float(np.sqrt((k - 1) / k * np.sum((others - others.mean()) ** 2))))
     half = t_quantile(clusters - 1, 0.975) * error
     low, high = back(point - bias - half), back(point - bias + half)
     return (max(shape.low, min(value, low)), min(shape.high, max(value, high)))
