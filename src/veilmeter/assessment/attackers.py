@@ -11,7 +11,7 @@ from veilmeter.assessment.case import AssessmentCase, NotPossibleError
 from veilmeter.assessment.measuring import Asked, Job
 from veilmeter.assessment.scoring import AttackScoring, Scoring, Undo, VectorComparison
 from veilmeter.assessment.settings import AttackerSettings, Settings
-from veilmeter.attacks.backends.registry import BACKENDS
+from veilmeter.attacks.backends.registry import backend_kind
 from veilmeter.attacks.backends.scoring import KaldiFiles, Recipe
 from veilmeter.attacks.base import AttackerRun, Material, OtherPeople
 from veilmeter.attacks.knowledge import FUSED, Attacker
@@ -125,7 +125,7 @@ class AttackerPlanner:
     def _own_recipe(self, known: Attacker, options: AttackerSettings) -> Recipe:
         """Vectors of an extractor of its own: no training speech was heard by it."""
         kind = options.backend or self.settings.backend
-        if BACKENDS[kind].needs_training:
+        if backend_kind(kind).needs_training:
             raise InputError(
                 f"attackers.{known.name}: the back end {kind} would be trained on another extractor's vectors",
                 fix=f'compare its own vectors untrained ([attackers.{known.name}] backend = "centred-cosine") or by a '
@@ -138,7 +138,7 @@ class AttackerPlanner:
         """An attacker that adapts nothing: what its back end learns, it learns from original speech."""
         kind = options.backend or self.settings.backend
         self.used.backends.add(kind)
-        if not BACKENDS[kind].needs_training:
+        if not backend_kind(kind).needs_training:
             return Recipe(kind), NOTHING
         speech = self.case.training.get("train_original")
         if speech is None:

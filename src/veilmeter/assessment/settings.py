@@ -11,7 +11,7 @@ from typing import Any
 
 from veilmeter.assessment.curve_sizes import drawn_sizes, sizes_given
 from veilmeter.assessment.plain_values import build
-from veilmeter.attacks.backends.registry import BACKENDS
+from veilmeter.attacks.backends.registry import backend_kind, refuse_unknown_backends
 from veilmeter.attacks.knowledge import attacker_name, attackers_for, default_attackers, known_attackers
 from veilmeter.core.errors import InputError
 from veilmeter.data.formats.table import parse_columns
@@ -55,7 +55,7 @@ class AttackerSettings:
     trials: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _one_of(self.backend, BACKENDS.names, "back end")
+        refuse_unknown_backends(self.backend)
         _one_of(self.adaptation, ADAPTATIONS, "adaptation")
         if (self.mean or self.lda) and not self.plda:
             raise InputError("mean and lda belong to a plda file of Kaldi", fix="give plda = FILE too")
@@ -140,8 +140,7 @@ class Settings:
     def __post_init__(self) -> None:
         for name in self.measures:
             _one_of(name, MEASURES, "measure")
-        _one_of(self.backend, BACKENDS.names, "back end")
-        _one_of(self.adapted_backend, BACKENDS.names, "back end")
+        refuse_unknown_backends(self.backend, self.adapted_backend)
         _one_of(self.adaptation, ADAPTATIONS, "adaptation")
         several = {"lengths": self.lengths, "speakers": drawn_sizes(self.speakers), "population": self.population}
         for key, given in several.items():
@@ -200,7 +199,7 @@ class Settings:
                     f"the attacker {name} was asked for, but not the measures it belongs to ({family})",
                     fix=f"add {family} to --measures, or leave the attacker out",
                 )
-        if not BACKENDS[self.adapted_backend].needs_training:
+        if not backend_kind(self.adapted_backend).needs_training:
             raise _learns_nothing(self.adapted_backend)
         for name, options in self.attackers.items():
             _refuse_useless(name, options)
@@ -209,9 +208,9 @@ class Settings:
     def _check_backend(self, name: str, options: AttackerSettings) -> None:
         adapts = known_attackers()[name].adapted and not options.has_own_vectors
         kind = options.backend or (self.adapted_backend if adapts else self.backend)
-        if adapts and not BACKENDS[kind].needs_training and options.adaptation != "finetune":
+        if adapts and not backend_kind(kind).needs_training and options.adaptation != "finetune":
             raise _learns_nothing(kind, f"attackers.{name}: ")
-        if options.dimension is not None and not BACKENDS[kind].needs_training:
+        if options.dimension is not None and not backend_kind(kind).needs_training:
             raise InputError(f"attackers.{name}: the back end {kind} has no dimension", fix="leave out dimension")
 
     @property

@@ -174,7 +174,11 @@ def command(
         float | None, typer.Option("--segments", help="Training speech is cut into pieces of so many seconds.")
     ] = None,
     backend: Annotated[
-        str | None, typer.Option("--backend", help="Of attackers that are not adapted: cosine or centred-cosine.")
+        str | None,
+        typer.Option(
+            "--backend",
+            help="Of attackers that are not adapted: cosine or centred-cosine; cosine:best, cosine:normalized.",
+        ),
     ] = None,
     adaptation: Annotated[
         str | None, typer.Option("--adaptation", help="backend (seconds) or finetune (needs audio).")

@@ -185,7 +185,7 @@ def test_every_method_is_an_attacker() -> None:
         outcome = perform(attack, material)
         assert all(choice.startswith(family) for choice in outcome.details["weights"])
         if family != "ignorant":  # the world turns vectors, so originals and copies can't be compared as they are
-            assert linked(outcome.scores, truth) > 0.2
+            assert linked(outcome.scores, truth) > 0.15
 
 
 def test_a_leak_in_the_length_of_vectors_is_found() -> None:

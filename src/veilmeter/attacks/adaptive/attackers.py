@@ -181,6 +181,8 @@ FUSED = AdaptiveAttack(
 )
 CENTERED_LAZY = _single("lazy", "centered-lazy")
 CENTERED_IGNORANT = _single("ignorant", "centered-ignorant")
+BEST_RECORDING = _single("best-recording")
+NORMALIZED_LAZY = _single("normalized-lazy")
 RIDGE = _single("ridge")
 RIDGE_TO_MEAN = _single("ridge-to-mean")
 SOFTMAX = _single("softmax")

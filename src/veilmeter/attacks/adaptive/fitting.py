@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.attacks.adaptive.families import FAMILIES, AffineScorer, Family, Parameters
+from veilmeter.attacks.adaptive.families import FAMILIES, Family, FittedMethod, Parameters
 from veilmeter.attacks.adaptive.fusion import fit_weights, least_loss, log_softmax
 from veilmeter.attacks.adaptive.own_data import OwnData
 from veilmeter.attacks.adaptive.training import Space, TrainingSet, make_training
@@ -49,7 +49,7 @@ class Member:
 
     choice: MethodChoice
     weight: float
-    scorer: AffineScorer
+    scorer: FittedMethod
 
 
 @dataclass(frozen=True, eq=False)

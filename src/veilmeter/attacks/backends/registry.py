@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from veilmeter.attacks.backends.base import Backend
+from veilmeter.attacks.backends.best_and_normalized import ScoringOptions
 from veilmeter.core.registry import Registry
 from veilmeter.data.embeddings import Embeddings
 
@@ -41,3 +42,15 @@ BACKENDS: Registry[BackendKind] = Registry(
     },
     accepts=_is_kind,
 )
+
+
+def backend_kind(spec: str) -> BackendKind:
+    """A back end by its name, whatever options stand behind a colon; an InputError where there is none."""
+    return BACKENDS[ScoringOptions.parsed(spec)[0]]
+
+
+def refuse_unknown_backends(*specs: str | None) -> None:
+    """An InputError where one of these is neither a back end nor one with options."""
+    for spec in specs:
+        if spec is not None:
+            backend_kind(spec)

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
-from veilmeter.attacks.backends.base import Averages, Backend, average
+from veilmeter.attacks.backends.base import Averages, Backend, average, single
+from veilmeter.attacks.backends.best_and_normalized import (
+    PLAIN,
+    ScoringOptions,
+    best_of_each,
+    nearest,
+    normalized,
+    without_own,
+)
 from veilmeter.attacks.backends.registry import BACKENDS
 from veilmeter.attacks.base import Floats, Rows
 from veilmeter.core.errors import InputError
@@ -38,20 +46,53 @@ class Fixed:
 
     backend: Backend
     test_backend: Backend | None = None
+    options: ScoringOptions = PLAIN
 
     @property
     def name(self) -> str:
-        return self.backend.name
+        return f"{self.backend.name}{self.options}"
 
     @property
     def is_cosine(self) -> bool:
         """Whether a score is the cosine of two projected, averaged vectors."""
-        return bool(getattr(self.backend, "is_cosine", False))
+        return self.options == PLAIN and bool(getattr(self.backend, "is_cosine", False))
 
     def matrix(self, enrol: Embeddings, test: Embeddings, groups: Rows) -> Floats:
         other = self.test_backend or self.backend
-        people = average(self.backend.project(enrol.vectors), enrol.codes, len(enrol.names))
-        return rounded(self.backend.compare(people, conversations_of(other.project(test.vectors), groups)))
+        known = KnownRecordings.of(self.backend, enrol)
+        spoken = conversations_of(other.project(test.vectors), groups)
+        return rounded(known.compared(spoken, self.options))
+
+
+@dataclass(frozen=True, eq=False)
+class KnownRecordings:
+    """The enrolled people in a back end's space: recording by recording, and their means."""
+
+    backend: Backend
+    recordings: Averages
+    codes: Rows
+    people: Averages
+
+    @classmethod
+    def of(cls, backend: Backend, enrol: Embeddings) -> KnownRecordings:
+        projected = backend.project(enrol.vectors)
+        return cls(backend, single(projected), enrol.codes, average(projected, enrol.codes, len(enrol.names)))
+
+    def compared(self, spoken: Averages, options: ScoringOptions) -> Floats:
+        """A score for every person (rows) and conversation (columns)."""
+        if options == PLAIN:
+            return self.backend.compare(self.people, spoken)
+        with_each = self.backend.compare(self.recordings, spoken).T
+        raw = (
+            best_of_each(with_each, self.codes, len(self.people))
+            if options.best
+            else self.backend.compare(self.people, spoken).T
+        )
+        if options.normalized:
+            strangers = without_own(self.backend.compare(self.people, self.recordings), self.codes)
+            raw = normalized(raw, nearest(strangers), nearest(with_each))
+        scores: Floats = raw.T
+        return scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +107,11 @@ class CrossValidated:
     backends: Mapping[tuple[int, int], Backend]
     fold: Mapping[str, int]
     folds: int
+    options: ScoringOptions = PLAIN
 
     @property
     def name(self) -> str:
-        return next(iter(self.backends.values())).name + f", {self.folds}-fold by speaker"
+        return f"{next(iter(self.backends.values())).name}{self.options}, {self.folds}-fold by speaker"
 
     def used(self, first: int, second: int) -> tuple[int, int]:
         """Which back end scores a pair of people of these folds."""
@@ -82,13 +124,13 @@ class CrossValidated:
         scores = np.zeros((len(row_fold), len(column_fold)))
         for pair, backend in self.backends.items():
             blocks = [(a, b) for a in pair for b in pair if self.used(a, b) == pair]
-            people = average(backend.project(enrol.vectors), enrol.codes, len(enrol.names))
+            known = KnownRecordings.of(backend, enrol)
             projected = backend.project(test.vectors)
             for a, b in blocks:
                 rows, columns = np.flatnonzero(row_fold == a), np.flatnonzero(column_fold == b)
                 if len(rows) and len(columns):
                     spoken = conversations_of(projected, groups[columns])
-                    scores[np.ix_(rows, columns)] = backend.compare(people.take(rows), spoken)
+                    scores[np.ix_(rows, columns)] = known.compared(spoken, self.options)[rows]
         return rounded(scores)
 
 
@@ -124,7 +166,8 @@ class KaldiFiles:
 class Recipe:
     """How a scorer is made; it travels to where the work runs, and the training is done there.
 
-    `kind` is a back end by name. With `folds` it is cross-validated over the speakers of `training`.
+    `kind` is a back end by name, with its options behind a colon. With `folds` it is cross-validated over the speakers
+    of `training`.
     """
 
     kind: str = "cosine"
@@ -139,17 +182,19 @@ class Recipe:
             from veilmeter.attacks.backends.kaldi import read_kaldi_recipe
 
             return Fixed(read_kaldi_recipe(self.kaldi.plda, self.kaldi.mean, self.kaldi.lda))
-        kind = BACKENDS[self.kind]
+        name, options = ScoringOptions.parsed(self.kind)
+        kind = BACKENDS[name]
         if self.training is None:
             if kind.needs_training:
                 raise InputError(
                     f"the back end {self.kind} needs training speech", fix="give --train-original or choose cosine"
                 )
-            return Fixed(*kind.untrained(enrol, test))
+            return Fixed(*kind.untrained(enrol, test), options=options)
         if self.folds is not None:
             others = tuple({*enrol.names, *test.names})
-            return cross_validated(self.kind, self.dimension, self.training, others, self.folds, self.seed)
-        return Fixed(kind.trained(self.training, self.dimension))
+            folded = cross_validated(name, self.dimension, self.training, others, self.folds, self.seed)
+            return replace(folded, options=options)
+        return Fixed(kind.trained(self.training, self.dimension), options=options)
 
 
 def cross_validated(

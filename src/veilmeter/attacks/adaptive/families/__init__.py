@@ -1,6 +1,6 @@
 """The methods that the adaptive attacker chooses from, one file each; other packages may add theirs."""
 
-from veilmeter.attacks.adaptive.families.base import AffineScorer, Family, Parameters
+from veilmeter.attacks.adaptive.families.base import AffineScorer, Family, FittedMethod, Parameters
 from veilmeter.core.registry import Registry
 
 _HERE = "veilmeter.attacks.adaptive.families"
@@ -11,6 +11,8 @@ FAMILIES: Registry[Family] = Registry(
     {
         "lazy": f"{_HERE}.lazy:FAMILY",
         "ignorant": f"{_HERE}.ignorant:FAMILY",
+        "best-recording": f"{_HERE}.copies:BEST",
+        "normalized-lazy": f"{_HERE}.copies:NORMALIZED",
         "ridge": f"{_HERE}.ridge:FAMILY",
         "ridge-to-mean": f"{_HERE}.ridge_to_mean:FAMILY",
         "softmax": f"{_HERE}.softmax:FAMILY",
@@ -21,4 +23,4 @@ FAMILIES: Registry[Family] = Registry(
     },
 )
 
-__all__ = ["FAMILIES", "AffineScorer", "Family", "Parameters"]
+__all__ = ["FAMILIES", "AffineScorer", "Family", "FittedMethod", "Parameters"]

@@ -1,6 +1,6 @@
 """What a method is: fitted on the attacker's own data, it gives each candidate a score for a vector.
 
-Every method here is affine in the vector. Scores are standardized over the candidates of a trial, so lengths of vectors
+Most methods are affine in the vector. Scores are standardized over the candidates of a trial, so lengths of vectors
 and of projections drop out: a cosine with each candidate's model is the product with that model at unit length.
 """
 
@@ -20,6 +20,14 @@ Parameters = tuple[float, ...]
 PRIOR = 3.0  # how many candidates' worth the usual spread counts beside that of the candidates of a trial
 
 
+class FittedMethod(Protocol):
+    """A fitted method."""
+
+    def scores(self, x: Floats) -> NDArray[np.float32]:
+        """Of vectors (rows) for the candidates (columns), standardized over the candidates of each trial."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class AffineScorer:
     """scores = x weights + offset, one column per candidate; `usual` is their usual variance over candidates."""
@@ -29,18 +37,21 @@ class AffineScorer:
     usual: float = 0.0
 
     def scores(self, x: Floats) -> NDArray[np.float32]:
-        """Standardized over the candidates of each trial.
-
-        With few candidates their spread says little, so it is mixed with the usual one: with two, every trial would
-        otherwise seem equally sure.
-        """
         raw = x.astype(np.float32) @ self.weights.astype(np.float32) + self.offset.astype(np.float32)
-        raw -= raw.mean(axis=1, keepdims=True)
-        n = raw.shape[1]
-        variances = np.einsum("ij,ij->i", raw, raw, dtype=np.float64) / n
-        mixed = ((n - 1) * variances + PRIOR * self.usual) / (n - 1 + PRIOR)
-        scaled: NDArray[np.float32] = raw / np.sqrt(np.maximum(mixed, 1e-24)).astype(np.float32)[:, None]
-        return scaled
+        return standardized(raw, self.usual)
+
+
+def standardized(raw: NDArray[np.float32], usual: float) -> NDArray[np.float32]:
+    """Scores without the mean over the candidates of each trial, in units of their spread.
+
+    With few candidates their spread says little, so it is mixed with the usual one: with two, every trial would
+    otherwise seem equally sure.
+    """
+    centered = raw - raw.mean(axis=1, keepdims=True)
+    n = raw.shape[1]
+    variances = np.einsum("ij,ij->i", centered, centered, dtype=np.float64) / n
+    mixed = ((n - 1) * variances + PRIOR * usual) / (n - 1 + PRIOR)
+    return np.asarray(centered / np.sqrt(np.maximum(mixed, 1e-24)).astype(np.float32)[:, None], np.float32)
 
 
 class Family(Protocol):
@@ -61,9 +72,15 @@ class Family(Protocol):
         """Whether it can be fitted on such data, and at an acceptable cost."""
         ...
 
-    def fit(self, training: TrainingSet, grid: Sequence[Parameters]) -> Iterator[tuple[Parameters, AffineScorer]]:
+    def fit(self, training: TrainingSet, grid: Sequence[Parameters]) -> Iterator[tuple[Parameters, FittedMethod]]:
         """A scorer for each of these parameters, sharing what they have in common."""
         ...
+
+
+class AffineFamily(Family, Protocol):
+    """A method whose scores are affine in the vector."""
+
+    def fit(self, training: TrainingSet, grid: Sequence[Parameters]) -> Iterator[tuple[Parameters, AffineScorer]]: ...
 
 
 def toward(models: Floats) -> Floats:

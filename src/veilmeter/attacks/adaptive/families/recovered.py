@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from veilmeter.attacks.adaptive.families import softmax, two_view_lda
-from veilmeter.attacks.adaptive.families.base import AffineScorer, Family, Parameters, scorer
+from veilmeter.attacks.adaptive.families.base import AffineFamily, AffineScorer, Parameters, scorer
 from veilmeter.attacks.adaptive.families.pooled_ridge import recovery
 from veilmeter.attacks.adaptive.training import TrainingSet
 from veilmeter.attacks.base import Floats
@@ -26,7 +26,7 @@ def recovered(training: TrainingSet) -> tuple[TrainingSet, Floats]:
 class Recovered:
     """`inner`, another family, where copies were moved back first."""
 
-    def __init__(self, inner: Family, grid: tuple[Parameters, ...], defaults: tuple[Parameters, ...]) -> None:
+    def __init__(self, inner: AffineFamily, grid: tuple[Parameters, ...], defaults: tuple[Parameters, ...]) -> None:
         self.inner = inner
         self.name = f"recovered-{inner.name}"
         self.about = f"moves copies back as other people's pairs teach, then {inner.about}"
