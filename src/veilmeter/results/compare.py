@@ -26,6 +26,8 @@ from veilmeter.results.run_folder import read_results
 SINGLE = ("eer", "d_ece", "l_w", "min_cllr")
 CURVES = ("linkability", "residual_risk")
 OF_PARTS = {"similarity": ("deid", "g_vd"), "inversion": ("top1",)}
+# Of an attacker's table: which files it was given.
+_ATTACKER_INPUTS = ("scores", "trials", "original", "anonymized", "attacker_run")
 # Where a run lies and what it is called does not change what was measured.
 _NOT_COMPARED = (
     "original", "anonymized", "anonymized_again", "title", "system_name", "assessor", "notice", "root", "offline",
@@ -102,8 +104,24 @@ def compare(
 def differing_settings(results: Sequence[Results]) -> dict[str, list[Any]]:
     """Every setting that is not the same in all runs, with its values."""
     keys = dict.fromkeys(key for result in results for key in result.settings)
-    by_key = {key: [result.settings.get(key) for result in results] for key in keys if key not in _NOT_COMPARED}
+    by_key = {
+        key: [_without_inputs(result.settings.get(key)) for result in results]
+        for key in keys
+        if key not in _NOT_COMPARED
+    }
     return {key: values for key, values in by_key.items() if any(value != values[0] for value in values)}
+
+
+def _without_inputs(value: Any) -> Any:
+    """A setting; of tables by attacker what was chosen in them, without the files that belong to one run."""
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        name: {key: item for key, item in table.items() if item not in (None, [], ()) and key not in _ATTACKER_INPUTS}
+        if isinstance(table, Mapping)
+        else table
+        for name, table in value.items()
+    }
 
 
 def _folder(given: str | Path) -> Path:
@@ -172,6 +190,10 @@ def doubts_of(runs: Sequence[ComparedRun], settings: Mapping[str, Sequence[Any]]
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        tables = {name: ", ".join(f"{key} {_shown(item)}" for key, item in dict(table).items())
+                  for name, table in value.items() if isinstance(table, Mapping)}  # fmt: skip
+        value = [f"{name}: {tables[name]}" if tables.get(name) else str(name) for name in value]
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else "none" if value is None else str(value)
 
 
