@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from veilmeter.core.latex import latex_label, latex_number, latex_table, latex_text
 from veilmeter.core.text import markdown_text
 from veilmeter.report.annex import annex
+from veilmeter.report.channels import SECTION as CHANNELS
+from veilmeter.report.channels import channel_rows
 from veilmeter.report.criterion_rows import criterion_row
 from veilmeter.report.decision import Decision, limit_sentence, reliance
 from veilmeter.report.html import Options, decision_of
-from veilmeter.report.rows import ORDER, section_rows
+from veilmeter.report.rows import ORDER, Row, section_rows
 from veilmeter.report.source import Reported
 from veilmeter.report.texts import NEVER_TESTED, SECTIONS
 from veilmeter.results.model import Results
@@ -35,10 +37,10 @@ def markdown(run: Reported, options: Options) -> str:
     for section in ORDER:
         rows = section_rows(results, section)
         if rows:
-            lines += ["", f"## {SECTIONS[section].title}", ""]
-            lines += _table(
-                ("attacker", "measure", "value", "95 % interval", "chance", "method"), (r.cells for r in rows)
-            )
+            lines += ["", f"## {SECTIONS[section].title}", "", *_figures_table(rows)]
+    channels = channel_rows(results)
+    if channels:
+        lines += ["", f"## {SECTIONS[CHANNELS].title}", "", *_figures_table(channels)]
     lines += ["", "# Annex for the file"]
     for chapter in annex(results, decision, run.created):
         lines += ["", f"## {chapter.title}", ""]
@@ -69,6 +71,10 @@ def _criteria_table(results: Results) -> list[str]:
     rows = [criterion_row(results, name) for name in results.criteria]
     cells = [(r.title, r.level_text, r.figure, r.interval, r.guessing, r.attacker or r.who, r.sentence) for r in rows]
     return _table(("criterion", "level", "worst case", "95 % interval", "chance", "attacker", "meaning"), cells)
+
+
+def _figures_table(rows: Iterable[Row]) -> list[str]:
+    return _table(("attacker", "measure", "value", "95 % interval", "chance", "method"), (r.cells for r in rows))
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:

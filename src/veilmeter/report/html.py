@@ -14,6 +14,8 @@ from typing import Any
 from veilmeter.attacks.knowledge import plain_words
 from veilmeter.core.files import plain
 from veilmeter.report.annex import annex
+from veilmeter.report.channels import SECTION as CHANNELS
+from veilmeter.report.channels import channel_rows, channel_table, channels_figure
 from veilmeter.report.criterion_rows import criterion_row
 from veilmeter.report.decision import Decision, basis_words, decide
 from veilmeter.report.figure import Figure
@@ -93,7 +95,17 @@ def technical_sections(results: Results, matrices: Matrices | None, limit: float
                     tuple(notes),
                 )
             )
-    return sections
+    return [*sections, *_channel_section(results)]
+
+
+def _channel_section(results: Results) -> list[TechnicalSection]:
+    """Where people were heard by several extractors."""
+    rows, figure = channel_rows(results), channels_figure(results)
+    if not rows:
+        return []
+    words, figures = SECTIONS[CHANNELS], (figure,) if figure is not None else ()
+    gist = results.channels.sentence if results.channels else ""
+    return [TechnicalSection(CHANNELS, words.title, words.short, words.introduction, gist, figures, tuple(rows), ())]
 
 
 @style.without_checks()
@@ -124,6 +136,7 @@ def render(run: Reported, options: Options, *, alone: bool = True) -> str:
         calculator=_calculator(results),
         annex=annex(results, decision, run.created),
         people=people_table(results),
+        channels=channel_table(results),
         cards=[criterion_row(results, name) for name in results.criteria],
         sentences=[text for text in results.verdict.sentences if text not in shown_on_cards],
         not_tested=(*results.verdict.not_tested, *NEVER_TESTED),

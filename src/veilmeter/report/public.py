@@ -17,7 +17,7 @@ from veilmeter.metrics.registry import MEASURES
 from veilmeter.report.pseudonyms import pseudonyms
 from veilmeter.report.public_names import Names
 from veilmeter.report.source import Matrices, Reported
-from veilmeter.results.model import AttackerResult, Criterion, Input, Part, Person, Results
+from veilmeter.results.model import AttackerResult, Channels, Criterion, Input, Part, Person, Results
 
 TITLE = "Assessment of anonymized speech"
 
@@ -78,6 +78,7 @@ def public_results(results: Results, names: Names) -> Results:
         parts={name: _part(part, names) for name, part in results.parts.items()},
         criteria={name: _criterion(criterion, names) for name, criterion in results.criteria.items()},
         checks=tuple(replace(check, sentence=names.text(check.sentence)) for check in results.checks),
+        channels=results.channels and _channels(results.channels, names),
         people=replace(
             results.people,
             persons=tuple(_person(person, names) for person in results.people.persons),
@@ -109,6 +110,7 @@ def _warnings(count: int) -> str:
 def _speakers(results: Results, matrices: Matrices | None) -> list[str]:
     names = [person.speaker for person in results.people.persons]
     names += [person.speaker for attacker in results.attackers.values() for person in attacker.people]
+    names += [person.speaker for person in results.channels.people] if results.channels else []
     similarity = results.parts.get("similarity")
     names += [point["speaker"] for point in (similarity.details.get("zoo") or [])] if similarity else []
     return [*names, *(matrices.speakers if matrices else ())]
@@ -231,6 +233,14 @@ def _person(person: Person, names: Names) -> Person:
         speaker=names.speakers.get(person.speaker, person.speaker),
         gender=names.value("gender", person.gender),
         details=_figures(person.details),
+    )
+
+
+def _channels(heard: Channels, names: Names) -> Channels:
+    return replace(
+        heard,
+        sentence=names.text(heard.sentence),
+        people=tuple(replace(p, speaker=names.speakers.get(p.speaker, p.speaker)) for p in heard.people),
     )
 
 

@@ -63,6 +63,14 @@ ATTACKS = {
 }  # fmt: skip
 
 SECTIONS = {
+    "channels": SectionWords(
+        "Which channel gives people away",
+        "Channels",
+        "The same attacker hears one channel of speech at a time: the voice, the words, the rhythm; then all of them together. Beside it "
+        "stands what this attacker finds in original speech, which is what there was to hide, and what it finds where known recordings "
+        "were dealt to people at random, which is chance. Of N people, log2 N bits name one of them, 0 bits are guessing; below 0 people "
+        "hide behind others.",
+    ),
     "linking": SectionWords(
         "Linking recordings to a person",
         "Linking",

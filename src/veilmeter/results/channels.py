@@ -65,6 +65,21 @@ def _figures(result: AttackerResult | None) -> Estimates:
     return Estimates([*result.estimates.points("eer"), *linked.values(), *bits])
 
 
+def channel_title(channel: Channel) -> str:
+    """
+    >>> channel_title(Channel(name="campplus", hears="voice", attacker="adaptive"))
+    'voice (campplus)'
+    """
+    if channel.name in (TOGETHER, channel.hears):
+        return channel.name
+    return f"{channel.hears} ({channel.name})"
+
+
+def shortest(figures: Estimates) -> int:
+    """The fewest recordings together that were measured."""
+    return min((int(point.at["length"]) for point in figures if "length" in point.at), default=1)
+
+
 def disclosed(figures: Estimates, length: int = 1) -> Estimate | None:
     """The rank disclosure of conversations of a length, in bits."""
     points = figures.points("rank_disclosure")
@@ -98,8 +113,7 @@ def _sentence(channels: tuple[Channel, ...]) -> str:
     for channel in channels:
         found = disclosed(channel.estimates)
         if found is not None:
-            name = channel.name if channel.name == TOGETHER or channel.name == channel.hears else ""
-            told.append(f"{name or f'{channel.hears} ({channel.name})'} {found.value:.1f} bit")
+            told.append(f"{channel_title(channel)} {found.value:.1f} bit")
     if not told:
         return ""
     return f"One recording discloses on average: {', '.join(told)}."
