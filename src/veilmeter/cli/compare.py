@@ -96,13 +96,17 @@ def command(
         from veilmeter.results.compare import compare
 
         comparison = compare(runs, by=list(dict.fromkeys(by or [])), resamples=resamples, seed=seed)
-    if comparison is not None and not table:
-        _print_comparison(comparison, form)
+    page = None
     if comparison is not None and report is not None:
-        from veilmeter.core.files import write_text
         from veilmeter.report.compare import render_comparison
 
-        write_text(report, render_comparison(comparison, report.parent, bundle=bundle, with_audio=with_audio))
+        page = render_comparison(comparison, report.parent, bundle=bundle, with_audio=with_audio)
+    if comparison is not None and not table:
+        _print_comparison(comparison, form)
+    if page is not None and report is not None:
+        from veilmeter.core.files import write_text
+
+        write_text(report, page)
         _note(f"Report: {report}")
     if figures is not None:
         from veilmeter.report.system_figures import save_system_figures
