@@ -211,6 +211,21 @@ def test_11_scores_that_are_older_than_the_speech_are_said(place: Path) -> None:
     assert _LeftBeside(data, challenge).remarks(chosen) == []
 
 
+def test_11_a_wav_scp_of_another_machine_gives_way_to_the_recordings(place: Path) -> None:
+    data = trees.tree_2024(place)
+    copy = data / "libri_test_trials_f_mcadams"
+    spoken = sorted(path.stem for path in (copy / "wav").iterdir())
+    (copy / "wav.scp").write_text("".join(f"{u} /home/somebody/wav/{u}.wav\n" for u in spoken))
+    corpus = read_corpus(data, part="libri_test_trials_f", suffix="_mcadams")
+    assert [u.id for u in corpus] == spoken
+    assert [problem.kind for problem in corpus.problems] == ["stale-list"]
+    elsewhere = place / "elsewhere"  # but a list that names recordings elsewhere, which are there, holds
+    (copy / "wav").rename(elsewhere)
+    (copy / "wav").mkdir()
+    (copy / "wav.scp").write_text("".join(f"{u} {elsewhere}/{u}.wav\n" for u in spoken))
+    assert {u.path.parent for u in read_corpus(data, part="libri_test_trials_f", suffix="_mcadams")} == {elsewhere}
+
+
 def test_12_ids_with_an_extension_in_some_lists(place: Path) -> None:
     data = trees.tree_2026(place)
     for name in ("cn_test_enrolls", "cn_test_trials_mixed"):

@@ -180,11 +180,21 @@ def read_data_folder(folder: DataFolder, roots: Sequence[Path] = ()) -> Reading:
                 path=folder.path / "wav.scp",
                 fix="list the anonymized recordings, or remove wav.scp and put them into wav/",
             )
-        reading = kaldi_data.read_folder(folder.path, roots, lists=lists, use_scp=False)
-        what = "it names the recordings of the original folder: those in wav/ were used instead"
-        reading.problems.append(Problem("stale-list", what, str(folder.path / "wav.scp"), fatal=False))
-        return reading
-    return kaldi_data.read_folder(folder.path, roots, lists=lists)
+        return _read_wav_folder(folder, lists, roots, "it names the recordings of the original folder")
+    reading = kaldi_data.read_folder(folder.path, roots, lists=lists)
+    if (folder.path / "wav.scp").is_file() and (folder.path / "wav").is_dir():
+        rebuilt = _read_wav_folder(folder, lists, roots, "it misses recordings that lie in wav/")
+        if len(rebuilt.utterances) > len(reading.utterances):
+            return rebuilt
+    return reading
+
+
+def _read_wav_folder(folder: DataFolder, lists: Path, roots: Sequence[Path], why: str) -> Reading:
+    """What lies in `wav/`, as the challenge's own check reads a folder whose wav.scp is wrong."""
+    reading = kaldi_data.read_folder(folder.path, roots, lists=lists, use_scp=False)
+    what = f"{why}: those in wav/ were used instead"
+    reading.problems.append(Problem("stale-list", what, str(folder.path / "wav.scp"), fatal=False))
+    return reading
 
 
 def _names_the_original(folder: DataFolder, original: DataFolder, roots: Sequence[Path]) -> bool:
