@@ -28,7 +28,7 @@ def _partly(kept: float) -> Callable[[Voices], Case]:
 
 LEAKS = {
     "nothing kept": World(_partly(0.0), False, "no leak"),
-    **{f"{kept:g} of a voice kept": World(_partly(kept), True, "all alike") for kept in (0.1, 0.2, 0.3, 0.5)},
+    **{f"{kept:g} of a voice kept": World(_partly(kept), True, "all alike") for kept in (0.02, 0.05, 0.1, 0.3)},
     "one person unprotected": World(unprotected(0.0), True, "the others perfect"),
     **{f"{share:.0%} of people unprotected": World(unprotected(share), True, "as said") for share in (0.05, 0.1)},
 }

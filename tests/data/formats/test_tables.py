@@ -78,6 +78,9 @@ def test_columns_that_would_change_what_is_heard_are_not_ignored(tmp_path: Path)
     (tmp_path / "list.csv").write_text("ID,duration,wav,start,stop,spk_id\n100--1--0,1.0,1.wav,16000,32000,100\n")
     with pytest.raises(InputError, match=r"'stop' is not understood.*counts samples"):
         read_corpus(tmp_path)
+    (tmp_path / "list.csv").write_text("path,speaker,t_start,Tmax\n1.wav,anna,0.1,0.5\n")
+    with pytest.raises(InputError, match=r"'t_start' is not understood.*--columns start=t_start"):
+        read_corpus(tmp_path)
 
 
 def test_an_offset_with_a_duration_is_a_stretch_and_a_duration_alone_is_not(tmp_path: Path) -> None:

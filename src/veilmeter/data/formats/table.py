@@ -32,6 +32,15 @@ MEANINGS: Mapping[str, tuple[str, ...]] = {
 _NOT_UNDERSTOOD = {
     "stop": "in SpeechBrain's lists it counts samples; give the column `end` in seconds",
     "side": "give the column `channel`, counted from 0",
+    **{
+        name: f"if it counts {unit}, say so: --columns {meaning}={name}"
+        for meaning, unit, names in (
+            ("start", "seconds", ("t_start", "tmin", "onset", "start_s", "start_sec", "start_seconds")),
+            ("end", "seconds", ("t_end", "tmax", "end_s", "end_sec", "end_seconds")),
+            ("channel", "channels from 0", ("chan", "ch", "channel_id")),
+        )
+        for name in names
+    },
 }
 _SIDES = {"a": 0, "b": 1, "left": 0, "right": 1}
 
