@@ -164,6 +164,9 @@ def test_8_of_duplicate_keys_the_first_holds_and_the_line_is_named(place: Path) 
     assert corpus.by_id["1272-128104-0000"].speaker == "1272"
     (problem,) = [problem for problem in corpus.problems if problem.fatal]
     assert (problem.kind, problem.line) == ("duplicate-id", 7)
+    # One id in two sets (the lists of dev and test share them here) is said, not merged.
+    both = read_corpus(data, suffix="")
+    assert len([kind for kind, _ in fatal(both) if kind == "duplicate-id"]) == 1 + 14
     alone = {"7": ["7-1-1"]}  # a spk2utt of one utterance is no list of letters
     trees.data_folder(data, "train-clean-100", alone)
     assert [u.id for u in read_corpus(data, part="train-clean-100")] == ["7-1-1"]

@@ -92,7 +92,7 @@ def read(root: Path, options: ReadOptions) -> Reading:
         raise InputError(f"there is no data set {options.part!r}", path=root, fix=f"there are {there}")
     wanted = _suffix(root, folders, options.suffix)
     reading = Reading()
-    seen: dict[str, Utterance] = {}
+    seen: dict[tuple[str, str], Utterance] = {}  # by set: one id in two sets is a duplicate, and said
     for folder in folders:
         if folder.suffix != wanted:
             continue
@@ -102,7 +102,7 @@ def read(root: Path, options: ReadOptions) -> Reading:
             language = {"language": folder.language} if folder.language else {}
             about = {**language, **utterance.attributes, "set": folder.set, "role": folder.role}
             # VCTK's common trials are among all trials, the mixed trials are those of both genders: one recording.
-            seen.setdefault(utterance.id, replace(utterance, attributes=about))
+            seen.setdefault((folder.set, utterance.id), replace(utterance, attributes=about))
     reading.utterances = list(seen.values())
     if options.part is None:
         reading.problems += _not_read(root, wanted)
