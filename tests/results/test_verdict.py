@@ -149,7 +149,7 @@ def test_somebody_who_is_always_linked_is_not_luck_for_sure(p: float, luck: floa
     assert linking.level == level
     if level == "unknown":
         assert "1 of 40 is linked more often than not, which so few can't tell from luck: about 160" in linking.sentence
-        assert "can't tell from luck" in results.people.sentence
+        assert "can't be told from luck" in results.people.sentence
         assert "About 160 would be needed" in " ".join(results.verdict.distrust)
         assert not results.verdict.trustworthy
 

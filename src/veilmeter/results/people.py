@@ -135,7 +135,7 @@ def _sentence(persons: Sequence[Person], chance: Chance | None, stability: float
         )
     else:
         verb = "is" if often == 1 else "are"
-        luck = "is no more than luck explains" if explained_by_luck(chance) else "so few trials can't tell from luck"
+        luck = "is no more than luck explains" if explained_by_luck(chance) else "can't be told from luck"
         words = (
             f"{often} of {_speakers(total)} {verb} linked more often than not by the attacker that finds them best, "
             f"{among}, which {luck}{by_chance}: nobody is listed as unprotected."
