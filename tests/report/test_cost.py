@@ -73,11 +73,11 @@ def test_a_script_that_is_damaged_or_not_ones_own_is_not_used(tmp_path: Path) ->
     assert vega.kept_script(tmp_path, VERSION) is None
 
 
-def test_a_page_imports_neither_pandas_nor_what_attacks_need(run: Path, tmp_path: Path) -> None:
+def test_a_page_imports_neither_pandas_nor_scipy(run: Path, tmp_path: Path) -> None:
     """Each takes longer to be imported than a page to be written."""
     code = (
         "import sys; from veilmeter.report import write_report; write_report(*sys.argv[1:]);"
-        "print([name for name in ('pandas', 'scipy.optimize', 'scipy.linalg', 'veilmeter.assessment') if name in sys.modules])"
+        "print([name for name in ('pandas', 'scipy', 'veilmeter.assessment') if name in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(run), str(tmp_path / "page.html")],

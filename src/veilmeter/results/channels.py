@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from veilmeter.attacks.knowledge import FUSED, by_extractor
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
-from veilmeter.metrics.legal.ranks import MODEL
 from veilmeter.results.model import AttackerResult, Channel, ChannelPerson, Channels
 from veilmeter.speech.extractors.base import hears
 
@@ -54,6 +53,8 @@ def channels_of(
 
 def _figures(result: AttackerResult | None) -> Estimates:
     """EER, and for every length Linkability among as many people as there are and rank disclosure by the model."""
+    from veilmeter.metrics.legal.ranks import MODEL  # with scipy, which a page of channels need not wait for
+
     if result is None:
         return Estimates()
     linked: dict[int, Estimate] = {}
