@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from veilmeter.attacks.adaptive.attackers import AdaptiveAttack
 from veilmeter.attacks.base import AttackerRun, Material, perform
 from veilmeter.attacks.registry import ATTACKS
 from veilmeter.data.embeddings import Embeddings
@@ -125,6 +127,50 @@ def test_people_who_differ_in_one_thing_are_found_by_it(speak: Speak) -> None:
 )
 def test_people_who_do_not_differ_are_not_found(speak: Speak) -> None:
     assert float(np.mean([linked(speak, seed) for seed in range(2)])) == pytest.approx(1 / PEOPLE, abs=0.1)
+
+
+@pytest.mark.parametrize("differs", ["words", "durations", "pitch range", "nothing"])
+def test_fusion_loses_little_to_its_best_channel(differs: str) -> None:
+    """All channels are heard, and people differ in one of them or in none: the attacker learns which from its own
+    recordings."""
+    rng = np.random.default_rng(5)
+    speakers = np.repeat(np.arange(PEOPLE), EACH)
+    names = np.array([f"s{speaker}" for speaker in speakers], object)
+    ids = [f"{name}-{number}" for number, name in enumerate(names)]
+    channels: dict[str, Speak] = {
+        "words": lambda rng, speaker: word_features(said(rng, taste(speaker, 1.0))),
+        "durations": lambda rng, speaker: duration_features(phones(rng, habits(speaker))),
+        "pitch range": lambda rng, speaker: rhythm(rng, octaves=0.05 * 1.6**speaker),
+    }
+
+    def heard(channel: str) -> Material:
+        own = speakers if channel == differs else np.zeros_like(speakers)
+        sides = [np.stack([channels[channel](rng, speaker) for speaker in own]) for _ in range(3)]
+        return Material(
+            candidates=Embeddings(sides[0], ids, names),
+            trials=sides[2].astype(np.float32),
+            conversations=(np.arange(len(names))[:, None],),
+            runs=(AttackerRun(vectors=Embeddings(sides[1], ids, names), draw="utterance", certain=True),),
+        )
+
+    views = {channel: heard(channel) for channel in channels}
+    first, *further = views
+    together = replace(views[first], views={name: views[name] for name in further})
+    alone, fused = (AdaptiveAttack("a", "attacks", ("lazy", "ridge"), several=several) for several in (False, True))
+    shares = {name: linked_by(alone, material, names) for name, material in views.items()}
+    found = linked_by(fused, together, names)
+    if differs == "nothing":
+        assert found < 0.3  # guessing links 1 of 8
+    else:
+        assert max(shares, key=lambda name: shares[name]) == differs
+        assert shares[differs] > 0.3
+        assert found > shares[differs] - 0.15  # six of forty recordings
+
+
+def linked_by(attack: AdaptiveAttack, material: Material, names: np.ndarray) -> float:
+    found = linkability_of_scores(perform(attack, material).scores, material.names, names)
+    assert found is not None
+    return found.value(found.largest)
 
 
 def test_words_by_hand() -> None:
