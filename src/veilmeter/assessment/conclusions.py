@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,6 +33,7 @@ from veilmeter.results.people import Traits
 from veilmeter.results.trust import TrustFacts
 from veilmeter.results.verdict import conclude
 
+FIRST = "the first extractor"
 ATTACKER, SCORES, CURVE = "attacker-", "scores-", "inversion-curve"
 
 
@@ -119,9 +120,7 @@ def _no_worse_for_knowing_more(
         arrays = outcome.done.get(ATTACKER + name, (None, {}))[1]
         if "ahead" in arrays and attackers[name].source == "vectors":
             successes[name] = Success(arrays["ahead"], arrays["ahead_of"])
-    knows = {name: _knows(name) for name in successes}
-    if FUSED in knows:
-        knows[FUSED] |= {name.partition("@")[2] for name in successes if "@" in name}
+    knows = knowledge(successes)
     changed, sentences = dict(attackers), []
     for takeover in takeovers(successes, knows):
         loser, winner = attackers[takeover.attacker], attackers[takeover.other]
@@ -140,11 +139,22 @@ def _no_worse_for_knowing_more(
     return changed, sentences
 
 
-def _knows(name: str) -> frozenset[str]:
-    """What an attacker knows; one that hears by a further extractor knows what only the fused one knows besides."""
-    attacker, at, extractor = name.partition("@")
-    own = ATTACKS[attacker].knows if attacker in ATTACKS else KNOWS.get(attacker, frozenset())
-    return own | {extractor} if at and own else own
+def knowledge(names: Iterable[str]) -> dict[str, frozenset[str]]:
+    """What each attacker knows. Whoever hears by one extractor does not know what another one hears; the fused attacker
+    knows what all of them hear.
+
+    >>> known = knowledge(["adaptive", "adaptive@words", "fused"])
+    >>> known["adaptive"] < known["adaptive@words"], known["adaptive"] < known["fused"] > known["adaptive@words"]
+    (False, True)
+    """
+    heard = {name: name.partition("@")[2] or FIRST for name in names}
+    extractors = frozenset(heard.values())
+    knows = {}
+    for name, extractor in heard.items():
+        attacker = name.partition("@")[0]
+        own = ATTACKS[attacker].knows if attacker in ATTACKS else KNOWS.get(attacker, frozenset())
+        knows[name] = own | (extractors if attacker == FUSED else {extractor}) if own else own
+    return knows
 
 
 def parts_of(measured: Mapping[str, TaskResult]) -> dict[str, Part]:
