@@ -187,9 +187,10 @@ def recommendation(systems: Sequence[ComparedSystem], comparison: Comparison) ->
 
     best = min(reliable, key=risk)
     level = best.results.verdict.level
+    rest = [system.name for system in reliable if system is not best]
     if len(reliable) == 1:
         text = f"Only the assessment of {best.name} can be relied on; its risk is {level}."
-    elif _surely_better(best, reliable, [system.name for system in systems], comparison):
+    elif surely_better(best.name, rest, [system.name for system in systems], comparison):
         text = f"Of those whose figures can be relied on, {best.name} leaves the lowest risk ({level})."
     else:
         text = "None of them surely protects better than the others: differences may be chance."
@@ -200,20 +201,28 @@ def recommendation(systems: Sequence[ComparedSystem], comparison: Comparison) ->
     return text
 
 
-def _surely_better(
-    best: ComparedSystem, others: Sequence[ComparedSystem], names: Sequence[str], comparison: Comparison
-) -> bool:
-    """Whether a sure difference of linking speaks for it against every other system; `names` in the runs' order."""
-    rows = [points for points in comparison.differences.values() if points and points[0].name == "linkability"]
+def surely_better(best: str, rest: Sequence[str], names: Sequence[str], comparison: Comparison) -> bool:
+    """Whether a sure difference of linking speaks for a system against all of `rest`; `names` in the runs' order.
+
+    Only where the attacker is the strongest against it: a weak attacker who fails says nothing about the risk. What
+    is known are differences to the first run, so that two others can't be told apart.
+    """
+    own = names.index(best)
+    titles = [title for title, points in comparison.differences.items() if points and points[0].name == "linkability"]
+
+    def is_strongest(title: str) -> bool:
+        alike = [other for other in titles if other.partition(": ")[2] == title.partition(": ")[2]]
+        values = comparison.values
+        return values[title][own].value >= max(values[other][own].value for other in alike)
 
     def sure(name: str, sign: int) -> bool:
         place = names.index(name) - 1
-        return any(points[place].extra.get("sure") and sign * points[place].value > 0 for points in rows)
+        points = [comparison.differences[title][place] for title in titles if is_strongest(title)]
+        return any(point.extra.get("sure") and sign * point.value > 0 for point in points)
 
-    rest = [system.name for system in others if system is not best]
-    if best.name == names[0]:
+    if best == names[0]:
         return all(sure(name, 1) for name in rest)
-    return names[0] not in rest or sure(best.name, -1)
+    return list(rest) == [names[0]] and sure(best, -1)
 
 
 def _criteria(systems: Sequence[ComparedSystem]) -> list[tuple[str, list[CriterionRow | None]]]:

@@ -1,0 +1,45 @@
+"""Which system a comparison calls the best: only where the strongest attacker surely finds fewer people."""
+
+from __future__ import annotations
+
+import pytest
+
+from veilmeter.core.estimate import Estimate
+from veilmeter.report.compare import surely_better
+from veilmeter.results.compare import Comparison
+
+
+def comparison(**attackers: tuple[tuple[float, ...], tuple[bool, ...]]) -> Comparison:
+    """Linkability by attacker in every run, and which of the differences to the first run are sure."""
+
+    def point(value: float, sure: bool = False) -> Estimate:
+        return Estimate(name="linkability", value=value, extra={"sure": sure})
+
+    title = "{}: Linkability among 6, L = 1".format
+    return Comparison(
+        runs=(),
+        values={title(name): [point(value) for value in values] for name, (values, _) in attackers.items()},
+        differences={
+            title(name): [point(value - values[0], sure) for value, sure in zip(values[1:], sures, strict=True)]
+            for name, (values, sures) in attackers.items()
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("compared", "best", "rest", "expected"),
+    [
+        (comparison(adaptive=((0.2, 0.9), (True,))), "a", ["b"], True),
+        (comparison(adaptive=((0.2, 0.9), (False,))), "a", ["b"], False),
+        (comparison(adaptive=((0.9, 0.2), (True,))), "b", ["a"], True),
+        # A weak attacker fails against the first system, but another one finds everybody in it.
+        (comparison(informed=((0.3, 1.0), (True,)), adaptive=((1.0, 1.0), (False,))), "a", ["b"], False),
+        (comparison(informed=((1.0, 0.3), (True,)), adaptive=((1.0, 1.0), (False,))), "b", ["a"], False),
+        # Of two that are not the first, no difference is known; the first one may not be reliable itself.
+        (comparison(adaptive=((0.9, 0.2, 0.8), (True, False))), "b", ["a", "c"], False),
+        (comparison(adaptive=((0.9, 0.2, 0.8), (True, False))), "b", ["c"], False),
+        (comparison(adaptive=((0.2, 0.9, 0.8), (True, True))), "a", ["b", "c"], True),
+    ],
+)
+def test_only_the_strongest_attacker_counts(compared: Comparison, best: str, rest: list[str], expected: bool) -> None:
+    assert surely_better(best, rest, ["a", "b", "c"], compared) is expected
