@@ -73,6 +73,11 @@ def test_the_table_holds_every_control(heard: Results) -> None:
     assert words[0].cells[2].interval == "[1.800, 2.400]"
     assert table.people[0][1:] == ("–", ("0.4 bit, 25 %", "2.1 bit, 25 %", "2.3 bit, 25 %"))
     assert table.people[1][1] == "words"
+    assert heard.channels is not None
+    nearly = replace(heard.channels.people[0], bits=dict.fromkeys(BITS, -0.01))
+    shown = channel_table(replace(heard, channels=replace(heard.channels, people=(nearly,))))
+    assert shown is not None
+    assert shown.people[0][2][0] == "0.0 bit, 25 %"
     assert any("book" in note for note in table.notes)
     assert len(channel_rows(heard)) == 3 * 3 * 3
 

@@ -116,8 +116,11 @@ def _rows(channel: Channel) -> tuple[ChannelRow, ...]:
 
 
 def _of_person(person: ChannelPerson, titles: dict[str, str]) -> tuple[str, ...]:
+    # 0.0 is added as nobody discloses -0.0 bit.
     return tuple(
-        f"{person.bits[name]:.1f} bit, {100 * person.linked.get(name, 0.0):.0f} %" if name in person.bits else "–"
+        f"{round(person.bits[name], 1) + 0.0:.1f} bit, {100 * person.linked.get(name, 0.0):.0f} %"
+        if name in person.bits
+        else "–"
         for name in titles
     )
 
