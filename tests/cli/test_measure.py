@@ -224,6 +224,9 @@ def test_streaming_gives_the_same_values(run, files: tuple[Path, Path]) -> None:
     streamed = json.loads(out)
     for name in ALWAYS:
         assert streamed["estimates"][name]["value"] == pytest.approx(whole["estimates"][name]["value"], abs=1e-9)
+    code, _, err = run("measure", files[0], "--trials", files[1], "--stream", "--layout", "nonsense")
+    assert code == 2
+    assert "there is no layout called 'nonsense'" in err
     code, _, err = run("measure", files[0], "--trials", files[1], "--stream", "--per-speaker")
     assert code == 2
     assert "--stream" in err

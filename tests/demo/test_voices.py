@@ -45,6 +45,15 @@ def test_the_corpus_has_two_sessions_and_is_the_same_twice(tmp_path: Path) -> No
         assert file.read_bytes() == (second / file.relative_to(first)).read_bytes()
 
 
+def test_another_seed_acts_in_a_used_folder(tmp_path: Path) -> None:
+    build(tmp_path / "used", Here(), speakers=2, utterances=1)
+    used = build(tmp_path / "used", Here(), speakers=2, utterances=1, seed=3)
+    fresh = build(tmp_path / "fresh", Here(), speakers=2, utterances=1, seed=3)
+    recordings = [file.relative_to(fresh) for file in sorted(fresh.rglob("*.flac"))]
+    assert len(recordings) == 4
+    assert [(used / file).read_bytes() for file in recordings] == [(fresh / file).read_bytes() for file in recordings]
+
+
 def test_a_room_changes_the_sound_and_keeps_its_level() -> None:
     speech = speak(voices(1)[0], TEXT)
     home, clinic = record(speech, [0, 1, 0], [1]), record(speech, [0, 1, 1], [1])

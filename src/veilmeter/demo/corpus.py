@@ -16,11 +16,14 @@ from veilmeter.demo.sentences import SENTENCES
 from veilmeter.demo.voices import RATE, Voice, speak, voices
 
 SESSIONS = ("home", "clinic")
+SEED = "seed.txt"
 
 
 def build(folder: str | Path, engine: Engine, *, speakers: int = 40, utterances: int = 3, seed: int = 0) -> Path:
-    """Synthesizes the corpus into `folder` (one folder per speaker, and `corpus.csv`); what is there is kept."""
+    """Synthesizes the corpus into `folder` (one folder per speaker, and `corpus.csv`); what is there of this seed is
+    kept."""
     root = make_folder(folder)
+    _remove_other_seeds(root, seed)
     tasks = [
         (root, voice, session, number, seed)
         for voice in voices(speakers, seed)
@@ -34,6 +37,15 @@ def build(folder: str | Path, engine: Engine, *, speakers: int = 40, utterances:
     writer.writerows(rows[number] for number in range(len(tasks)))
     write_text(root / "corpus.csv", table.getvalue())
     return root
+
+
+def _remove_other_seeds(root: Path, seed: int) -> None:
+    """Recordings that an earlier run made with another seed have the same names."""
+    noted = root / SEED
+    if noted.exists() and noted.read_text(encoding="utf-8") != str(seed):
+        for recording in root.glob("voice*/*.flac"):
+            recording.unlink()
+    write_text(noted, str(seed))
 
 
 def _make_utterance(task: tuple[Path, Voice, int, int, int]) -> list[str]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from veilmeter.core.errors import InputError
 from veilmeter.data.formats.columns import PIECE, Findings, WordColumn, rows, text
 from veilmeter.data.formats.scores import numbers_of
-from veilmeter.data.formats.trials import label_column, labels_of
+from veilmeter.data.formats.trials import is_label_first, label_column, labels_of
 
 _NOTHING: Any = ()
 Piece = tuple[NDArray[np.float64], NDArray[np.bool_]]
@@ -61,7 +61,7 @@ class _Key:
         self.path = path
         self.notes = Findings()
         self.parts = rows(path, (3,), "a trial key", self.notes, size=size)
-        self.first = None if layout is None else layout == "voxceleb"
+        self.first = is_label_first(layout)
         self.enrol, self.test = _NOTHING, _NOTHING
         self.labels = np.empty(0, bool)
 

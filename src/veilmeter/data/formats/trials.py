@@ -47,15 +47,24 @@ class TrialTable:
         return len(self.is_target)
 
 
+def is_label_first(layout: str | None) -> bool | None:
+    """Where the label stands in a layout; None where that is to be recognized.
+
+    >>> is_label_first("voxceleb"), is_label_first("vpc"), is_label_first(None)
+    (True, False, None)
+    """
+    if layout is not None and layout not in LAYOUTS:
+        raise InputError(f"there is no layout called {layout!r}", fix=f"choose among {', '.join(LAYOUTS)}")
+    return None if layout is None else layout == "voxceleb"
+
+
 def read_trials(
     path: str | Path, *, layout: str | None = None, codes: Codes | None = None, findings: Findings | None = None
 ) -> TrialTable:
     """A trial key. Without `findings` the first fault is an error; with them faults are collected and lines skipped."""
-    if layout is not None and layout not in LAYOUTS:
-        raise InputError(f"there is no layout called {layout!r}", fix=f"choose among {', '.join(LAYOUTS)}")
     ids = Codes() if codes is None else codes
     notes = Findings() if findings is None else findings
-    label_first = None if layout is None else layout == "voxceleb"
+    label_first = is_label_first(layout)
     enrol: list[NDArray[Any]] = []
     test: list[NDArray[Any]] = []
     labels: list[NDArray[Any]] = []
