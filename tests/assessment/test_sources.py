@@ -10,8 +10,9 @@ import pytest
 from veilmeter.assessment.preflight import look_ahead
 from veilmeter.assessment.run import assess
 from veilmeter.assessment.settings import Settings, make_settings
-from veilmeter.assessment.sources import chose_channel, read_sources
+from veilmeter.assessment.sources import read_sources
 from veilmeter.core.errors import InputError
+from veilmeter.speech.reading_options import chose_channel
 
 soundfile = pytest.importorskip("soundfile")
 

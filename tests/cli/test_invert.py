@@ -180,7 +180,7 @@ def test_what_says_how_to_learn_can_not_act_on_a_stored_map(
     stored = str(tmp_path / "m.npz")
     run(attack(sets, "--pca", "4", "--save-map", stored, "--shuffles", "0", "--no-intervals"))
     trials = ["--clear-trials", sets["clear_trials"], "--anonymized-trials", sets["hidden_trials"]]
-    with pytest.raises(VeilmeterError, match=f"{more[0]} can't act on a map that was learned before"):
+    with pytest.raises(VeilmeterError, match=f"{more[0]}.* can't act here: the map was learned before"):
         runner.invoke(
             app, ["invert", "--load-map", stored, *trials, *(part.format(**sets) for part in more)],
             catch_exceptions=False,
@@ -197,7 +197,7 @@ def test_the_record_says_how_the_stored_map_was_learned(sets: dict[str, str], tm
     inputs = found["inputs"]
     assert isinstance(inputs, dict)
     assert (inputs["method"], inputs["pca"], inputs["by_gender"]) == ("procrustes", 4, True)
-    assert "--shuffles had no effect in this run" in found["warnings"]  # type: ignore[operator]
+    assert any(text.startswith("--shuffles 7 had no effect") for text in found["warnings"])  # type: ignore[attr-defined]
 
 
 def test_seeds_of_a_method_without_chance_are_refused(sets: dict[str, str]) -> None:

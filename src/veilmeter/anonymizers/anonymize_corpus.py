@@ -119,6 +119,12 @@ def anonymize_corpus(
     place = Path(manifest) if manifest is not None else manifest_path(folder)
     _check_request(corpus, audio, rate, strict)
     check_places(corpus, folder, place)
+    if place != manifest_path(folder) and manifest_path(folder).exists():
+        raise InputError(
+            "--manifest: this folder has a manifest already, which would no longer say what was done",
+            path=manifest_path(folder),
+            fix="leave --manifest out, or choose another folder",
+        )
     with only_one(place.with_name(place.name + ".lock"), folder):
         journal = Journal(place.with_name(place.name + ".part"))
         before = (read_manifest(place) if place.exists() else {}) | journal.read()

@@ -188,13 +188,12 @@ def load_anonymizer(system: str, options: Mapping[str, Any] | None = None) -> An
     make = _factory(system)
     given = dict(options or {})
     signature = inspect.signature(make)
-    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values())
     known = [name for name in signature.parameters if name != "samples"]
     for name in COMMON_OPTIONS:
-        if name not in known and not takes_all:
+        if not _takes(signature, name):
             given.pop(name, None)
     for name in given:
-        if name not in known and not takes_all:
+        if not _takes(signature, name):
             raise InputError(f"{system} has no option {name}", fix=f"it has {', '.join(known) or 'none'}")
     if next(iter(signature.parameters), None) == "samples":
         return Function(make, given)
@@ -209,6 +208,32 @@ def load_anonymizer(system: str, options: Mapping[str, Any] | None = None) -> An
             fix="it needs name, version, parameters(utterance) and anonymize(samples, parameters)",
         )
     return anonymizer
+
+
+def takes_option(system: str, name: str) -> bool:
+    """Whether a system has a use for an option.
+
+    >>> takes_option("mcadams", "seed"), takes_option("mcadams-random", "seed")
+    (False, True)
+    """
+    return _takes(inspect.signature(_factory(system)), name)
+
+
+def _takes(signature: inspect.Signature, name: str) -> bool:
+    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values())
+    return name != "samples" and (takes_all or name in signature.parameters)
+
+
+def load_with_unused(system: str, options: Mapping[str, Any]) -> tuple[Anonymizer, dict[str, str]]:
+    """The anonymizer, and its options that can't act, each with the reason: a seed that it does not take, and what it
+    says itself in `unused`.
+
+    >>> load_with_unused("mcadams", {"seed": 3})[1]
+    {'seed': 'mcadams takes none'}
+    """
+    missing = {} if takes_option(system, "seed") else {"seed": f"{system} takes none"}
+    anonymizer = load_anonymizer(system, options)
+    return anonymizer, {**missing, **getattr(anonymizer, "unused", {})}
 
 
 def options_of(system: str) -> tuple[str, ...]:

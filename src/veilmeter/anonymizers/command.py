@@ -79,6 +79,14 @@ class Command:
         return Draw(self.per) if {"seed", "seed_list"} & placeholders(self.arguments) else Draw.UNKNOWN
 
     @property
+    def unused(self) -> dict[str, str]:
+        """Options that can't act with this line, and why."""
+        seedless = "" if self.draws is not Draw.UNKNOWN else "the command has no {seed}"
+        alone = "the command is started for each recording" if self.batch_size == 1 and self.batch > 1 else ""
+        reasons = {"seed": seedless, "per": seedless, "batch": alone}
+        return {option: reason for option, reason in reasons.items() if reason}
+
+    @property
     def batch_size(self) -> int:
         """How many recordings one start of the program is given."""
         return 1 if "input" in placeholders(self.arguments) else self.batch

@@ -97,7 +97,8 @@ def check_settings(items: Iterable[Item], out: Path) -> None:
 def _described(entry: Entry) -> str:
     settings = ", ".join(f"{key} {value}" for key, value in entry.parameters.items())
     rate = f", {entry.rate} Hz" if entry.rate else ""
-    return f"{entry.system} {entry.version} ({settings}; {Path(entry.output or '').suffix[1:]}{rate})"
+    part = f", {entry.part}" if entry.part else ""
+    return f"{entry.system} {entry.version} ({settings}; {Path(entry.output or '').suffix[1:]}{rate}{part})"
 
 
 def check_places(corpus: Corpus, out: Path, manifest: Path) -> None:

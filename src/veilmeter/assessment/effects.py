@@ -10,9 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from veilmeter.anonymizers.base import load_with_unused
+from veilmeter.anonymizers.options import parse_options
 from veilmeter.assessment.attackers import Used
 from veilmeter.assessment.curve_sizes import ALL, EVERY_SIZE
 from veilmeter.assessment.settings import AttackerSettings, Settings
+from veilmeter.speech.reading_options import ALL_AT_HOME, NO_CHANNELS
 
 NO_AUDIO = "vectors were given, no recordings"
 NOT_TUNED = "no attacker was fine-tuned"
@@ -26,8 +29,8 @@ OF_SCORES = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What a run was: the roles that were heard as audio, who attacked and with what, how many were enrolled, and
-    whether a channel had to be chosen."""
+    """What a run was: the roles that were heard as audio, who attacked and with what, how many were enrolled, whether a
+    channel had to be chosen, and whether recordings lie outside their corpus."""
 
     heard: frozenset[str]
     attackers: frozenset[str]
@@ -35,6 +38,7 @@ class Facts:
     enrolled: int
     tuned: frozenset[str] = frozenset()
     has_channels: bool = False
+    leaves_home: bool = False
     parts: frozenset[str] = frozenset()
     scores_only: bool = False
 
@@ -73,9 +77,8 @@ def _speakers(settings: Settings, facts: Facts) -> str:
 
 
 _heard = _unless(lambda settings, facts: facts.is_audio, NO_AUDIO)
-_channels = _unless(
-    lambda settings, facts: facts.has_channels, "no recording has several channels that a list leaves open"
-)
+_channels = _unless(lambda settings, facts: facts.has_channels, NO_CHANNELS)
+_roots = _unless(lambda settings, facts: facts.leaves_home, ALL_AT_HOME)
 _tuned = _unless(lambda settings, facts: bool(facts.tuned), NOT_TUNED)
 
 TRANSCRIBED = {"words", "word-style"}  # extractors that hear what a recognizer hears
@@ -94,7 +97,8 @@ RULES: Mapping[str, Rule] = {
     "speakers": _speakers,
     "population": _unless(lambda settings, facts: settings.wants("population"), "--measures leaves population out"),
     "attributes": _unless(lambda settings, facts: settings.wants("inference"), "--measures leaves inference out"),
-    **dict.fromkeys(("extractor", "layout", "part", "suffix", "root", "columns", "offline"), _heard),
+    **dict.fromkeys(("extractor", "layout", "part", "suffix", "columns", "offline"), _heard),
+    "root": lambda settings, facts: _heard(settings, facts) or _roots(settings, facts),
     "channel": lambda settings, facts: _heard(settings, facts) or _channels(settings, facts),
     "recognizer": _unless(
         lambda settings, facts: "utility" in facts.parts or bool(TRANSCRIBED & set(settings.extractor)),
@@ -154,7 +158,20 @@ def effects(settings: Settings, facts: Facts) -> Effects:
         used["speakers"] = [n for n in settings.speakers if n not in beyond]
         listed = ", ".join(map(str, beyond))
         remarks.append(f"--speakers {listed} had no effect: only {facts.enrolled} people are enrolled")
+    remarks += _idle_options(settings)
     return Effects(used, tuple(remarks))
+
+
+def _idle_options(settings: Settings) -> list[str]:
+    """What the anonymizer was given by --option and can't act in it."""
+    options = parse_options(settings.option)
+    if not options:
+        return []
+    command = {} if settings.command is None else {"command": settings.command}
+    idle = load_with_unused(settings.system or "command", {**options, **command})[1]
+    if settings.anonymized:
+        idle["per"] = "the release is given, and attackers draw anew for each utterance"
+    return [f"--option {name} had no effect: {idle[name]}" for name in options if name in idle]
 
 
 def _default(option: dataclasses.Field[Any]) -> Any:

@@ -91,3 +91,17 @@ def _of_source(role: str, source: Any, corpora: Corpora) -> Iterator[Listed]:
         yield Listed([u.id for u in source], [u.speaker for u in source])
     elif isinstance(source, Embeddings):
         yield Listed(list(source.utterances), list(source.speakers))
+
+
+def refuse_missing_files(settings: Settings) -> None:
+    """A file that was named and is not there is an error before anything else is done."""
+    named = [("enroll", settings.enroll), ("trials", settings.trials)]
+    for name, options in settings.attackers.items():
+        for option in ("plda", "mean", "lda", "scores", "trials"):
+            value = getattr(options, option)
+            files = (value,) if isinstance(value, str) else value or ()
+            named.append((f"attackers.{name}: {option}", files))
+    for option, files in named:
+        for file in files:
+            if not Path(file).is_file():
+                raise InputError(f"there is no such file ({option})", path=file)

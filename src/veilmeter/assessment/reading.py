@@ -68,7 +68,7 @@ class Reader:
         released = self.sources.get("anonymized")
         if released is None:
             self.stage("anonymizing what is released")
-            corpora = self._audio("original", "an anonymizer is run on recordings")
+            corpora = self._audio("original", "an anonymizer (--system, --command) is run on recordings")
             with self.progress("anonymizing the release") as progress:
                 released = [self.system().release(corpus, progress) for corpus in corpora]
         speech = self.read("anonymized", released)
@@ -195,7 +195,7 @@ class Reader:
         wanted = set(enrollment)
         corpora = [
             part
-            for corpus in self._audio("original", "an anonymizer is run on recordings")
+            for corpus in self._audio("original", "an anonymizer (--system, --command) is run on recordings")
             if (part := enrollment_of(corpus, wanted)) is not None
         ]
         heard = []

@@ -14,17 +14,19 @@ from veilmeter.assessment.effects import Facts, effects
 from veilmeter.assessment.heard_copies import HeardCopies, heard_copies
 from veilmeter.assessment.hearing import further_hearings
 from veilmeter.assessment.plan import AssessmentPlan, make_plan
+from veilmeter.assessment.preflight import refuse_missing_files
 from veilmeter.assessment.protocol import GivenProtocol, Protocol, lists_near, make_protocol
 from veilmeter.assessment.reading import HeardRun, Reader
 from veilmeter.assessment.recorded_run import LEFT_OUT, Assessment, RecordedRun, Say, Shown, without_place
 from veilmeter.assessment.scores_only import ScoreRun, has_scores
-from veilmeter.assessment.settings import Settings, make_settings, refuse_missing_files, who_attacks
-from veilmeter.assessment.sources import chose_channel, folders_near, write_left_out
+from veilmeter.assessment.settings import Settings, make_settings, who_attacks
+from veilmeter.assessment.sources import folders_near, write_left_out
 from veilmeter.assessment.speech import as_list, joined_corpora, refuse_mixtures
 from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.core.engine import open_engine
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.data.matching import Matched, match
+from veilmeter.speech.reading_options import chose_channel, leaves_home
 
 SOURCES = ("original", "anonymized", "attacker_run", "train_original", "train_anonymized", "train_similar")
 
@@ -53,6 +55,8 @@ def assess(
     given are assessed by themselves.
     """
     if "anonymized_again" in options:
+        if "attacker_run" in options:
+            raise InputError("attacker_run is given twice, under two names")
         options["attacker_run"] = options.pop("anonymized_again")
     given = {"original": original, "anonymized": anonymized} | {role: options.pop(role, None) for role in SOURCES[2:]}
     if settings is None:
@@ -60,13 +64,19 @@ def assess(
         settings = make_settings({**named, **options})
     elif options:
         raise InputError("give settings or options, not both")
+    elif twice := [role for role, source in given.items() if source is not None and getattr(settings, role)]:
+        raise InputError(f"{twice[0]} is given twice: in the settings, and beside them")
     sources = {role: given[role] if given[role] is not None else getattr(settings, role) or None for role in SOURCES}
     if settings.vpc is not None:
         raise InputError("the sets of VoicePrivacy data are assessed one by one", fix="call assess_challenge")
     alone = all(source is None for source in sources.values()) and not settings.runs_system and has_scores(settings)
     for role in ("original", "anonymized"):
         if sources[role] is None and not alone and not (role == "anonymized" and settings.runs_system):
-            raise InputError(f"there is no {role} speech", fix=f"give --{role} PATH, or --scores ATTACKER=FILE alone")
+            options_given = [f"--{name.replace('_', '-')}" for name in SOURCES if sources[name] is not None]
+            options_given += [f"--{name}" for name in ("system", "command") if getattr(settings, name) is not None]
+            needed = f", which {', '.join(options_given)} needs" if options_given else ""
+            fix = f"give --{role} PATH, or --scores ATTACKER=FILE alone"
+            raise InputError(f"there is no {role} speech{needed}", fix=fix)
     refuse_missing_files(settings)
     with closing(open_engine(jobs, cluster)) as engine, single_threaded():
         common = (settings, out, engine, say or _silent, progress or _no_progress, tuple(argv))
@@ -204,6 +214,7 @@ class SpeechRun(RecordedRun):
         self, reader: Reader, case: AssessmentCase, plan: AssessmentPlan, done: Mapping[str, tuple[TaskResult, Arrays]]
     ) -> Assessment:
         self.stage("drawing conclusions")
+        corpora = [corpus for speech in reader.speech.values() for corpus in speech.corpora]
         facts = Facts(
             heard=frozenset(role for role, speech in reader.speech.items() if speech.is_audio),
             attackers=frozenset(plan.jobs) | {name for name in self.settings.attackers if f"scores-{name}" in done},
@@ -211,7 +222,8 @@ class SpeechRun(RecordedRun):
             enrolled=len(case.original.of_utterances(case.protocol.enrollment).names),
             tuned=frozenset(name for name, own in case.own.items() if own.tuned),
             parts=frozenset(done),
-            has_channels=any(chose_channel(corpus) for speech in reader.speech.values() for corpus in speech.corpora),
+            has_channels=any(map(chose_channel, corpora)),
+            leaves_home=any(map(leaves_home, corpora)),
         )
         had = effects(self.settings, facts)
         heard = self.listen(reader, case)

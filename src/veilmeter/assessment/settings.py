@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from veilmeter.anonymizers.options import parse_options
 from veilmeter.assessment.curve_sizes import drawn_sizes, sizes_given
 from veilmeter.assessment.plain_values import build
 from veilmeter.attacks.backends.registry import backend_kind, refuse_unknown_backends
@@ -29,6 +30,12 @@ MEASURES = (
     "utility",
 )
 ADAPTATIONS = ("backend", "finetune")
+# Options of an anonymizer that are options of the assessment, and what to give instead.
+OWN_OPTIONS = {
+    "seed": "give --seed; attackers draw with seeds of their own",
+    "offline": "give --offline",
+    "command": "give --command",
+}
 DRAWS = {"per-speaker": "speaker", "per-utterance": "utterance"}
 ALIASES = {"enrol": "enroll", "anonymized_again": "attacker_run", "runs": "attacker_runs"}  # other spellings
 
@@ -185,6 +192,8 @@ class Settings:
                         f"--{key.replace('_', '-')} belongs to an anonymizer that is run here",
                         fix="give --system NAME or --command 'PROGRAM {input} {output}' too",
                     )
+        elif taken := sorted(parse_options(self.option).keys() & OWN_OPTIONS.keys()):
+            raise InputError(f"--option {taken[0]} can't act: the assessment chooses it", fix=OWN_OPTIONS[taken[0]])
         elif self.attacker_run:
             raise InputError(
                 "the attacker's runs are given, and an anonymizer to make them with",
@@ -268,20 +277,6 @@ def _one_of(value: str | None, known: Sequence[str], what: str) -> None:
         )
 
 
-def refuse_missing_files(settings: Settings) -> None:
-    """A file that was named and is not there is an error before anything else is done."""
-    named = [("enroll", settings.enroll), ("trials", settings.trials)]
-    for name, options in settings.attackers.items():
-        for option in ("plda", "mean", "lda", "scores", "trials"):
-            value = getattr(options, option)
-            files = (value,) if isinstance(value, str) else value or ()
-            named.append((f"attackers.{name}: {option}", files))
-    for option, files in named:
-        for file in files:
-            if not Path(file).is_file():
-                raise InputError(f"there is no such file ({option})", path=file)
-
-
 # --- from plain values
 
 
@@ -294,7 +289,7 @@ def make_settings(values: Mapping[str, Any], *, where: str | Path | None = None)
     veilmeter.core.errors.InputError: there is no option 'lenghts' (did you mean 'lengths'?)
     """
     try:
-        plain = _spelled(values)
+        plain = respelled(values)
         if isinstance(plain.get("columns"), Mapping):  # a table of a TOML file, or a dict
             plain["columns"] = [f"{meaning}={column}" for meaning, column in plain["columns"].items()]
         if type(plain.get("channel")) is int:
@@ -309,7 +304,7 @@ def make_settings(values: Mapping[str, Any], *, where: str | Path | None = None)
         raise InputError(error.what, path=error.path or where, line=error.line, fix=error.fix) from None
 
 
-def _spelled(values: Mapping[str, Any]) -> dict[str, Any]:
+def respelled(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values under their present names; the same option under two spellings is an error."""
     plain: dict[str, Any] = {}
     for key, value in values.items():
@@ -348,7 +343,7 @@ def _attackers(given: Any) -> dict[str, AttackerSettings]:
             attackers[name] = table
             continue
         try:
-            attackers[name] = build(AttackerSettings, _spelled(table))
+            attackers[name] = build(AttackerSettings, respelled(table))
         except InputError as error:
             raise InputError(f"attackers.{name}: {error.what}", path=error.path, fix=error.fix) from None
     return attackers

@@ -25,7 +25,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise InputError(error.strerror or str(error), path=path) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"this is no TOML: {error}", path=path) from None
-    values = {key.replace("-", "_"): value for key, value in values.items()}
+    values = _with_underscores(values, file, "")
     _place(values, ("root", "out", "vpc", *SOURCES, *FILES), file.parent)
     if "extractor" in values:
         given = values["extractor"]
@@ -37,10 +37,22 @@ def read_toml(path: str | Path) -> dict[str, Any]:
             for spec in several
         ]
     if isinstance(values.get("attackers"), dict):
-        for table in values["attackers"].values():
+        for name, table in values["attackers"].items():
             if isinstance(table, dict):
-                _place(table, (*SOURCES, *FILES), file.parent)
+                values["attackers"][name] = _with_underscores(table, file, f"attackers.{name}: ")
+                _place(values["attackers"][name], (*SOURCES, *FILES), file.parent)
     return values
+
+
+def _with_underscores(values: dict[str, Any], file: Path, where: str) -> dict[str, Any]:
+    """Keys as Python spells them; one that is there in both spellings is an error."""
+    spelled: dict[str, Any] = {}
+    for key, value in values.items():
+        name = key.replace("-", "_")
+        if name in spelled:
+            raise InputError(f"{where}{name} is given twice, as {name} and as {name.replace('_', '-')}", path=file)
+        spelled[name] = value
+    return spelled
 
 
 def _place(values: dict[str, Any], keys: tuple[str, ...], folder: Path) -> None:

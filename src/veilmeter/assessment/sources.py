@@ -64,14 +64,6 @@ def read_source(path: Path, *, role: str, settings: Settings, own_names: bool = 
     )
 
 
-def chose_channel(corpus: Corpus) -> bool:
-    """Whether the user's choice of a channel decided what was heard of some recording."""
-    from veilmeter.speech.audio import read_header
-
-    chosen = (read_header(utterance.path) for utterance in corpus if utterance.of_several)
-    return any(header is not None and header[1] > 1 for header in chosen)
-
-
 def folders_near(original: Any, settings: Settings) -> list[Path]:
     """Folders of the original speech that may hold lists of enrollment and trials."""
     from veilmeter.data.formats import vpc

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def command(
+    ctx: typer.Context,
     corpus: options.Corpus,
     out: Annotated[Path, typer.Argument(help="The folder for the anonymized corpus; a stopped run goes on from it.")],
     system: Annotated[
@@ -106,26 +107,27 @@ def command(
     from contextlib import closing
 
     from veilmeter.anonymizers.anonymize_corpus import anonymize_corpus
-    from veilmeter.anonymizers.base import load_anonymizer
+    from veilmeter.anonymizers.base import load_with_unused
     from veilmeter.anonymizers.options import parse_options
-    from veilmeter.cli.corpora import exit_if_left_out, print_outcome, read_given
+    from veilmeter.cli import given
+    from veilmeter.cli.corpora import exit_if_left_out, print_outcome, read_given, remarks_on_reading
     from veilmeter.cli.progress import shown
     from veilmeter.core.engine import open_engine
 
-    given = {
+    named = {
         "alpha": alpha, "alpha_range": alpha_range, "per": per, "command": command_line, "timeout": timeout,
         "program_version": program_version, "batch": batch,
         "furthest": furthest, "drawn": drawn, "gender": gender, "distance": distance, "model": model,
     }  # fmt: skip
     system = system or ("mcadams" if command_line is None else "command")
-    chosen: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    chosen: dict[str, Any] = {key: value for key, value in named.items() if value is not None}
     chosen |= {"seed": seed, "offline": offline}
     further = parse_options(option or [])
     if twice := sorted(chosen.keys() & further.keys()):
         own = twice[0].replace("_", "-")
         raise InputError(f"{own} is given twice", fix=f"give it once: --{own} is an option of its own")
     chosen |= further
-    anonymizer = load_anonymizer(system, chosen)
+    anonymizer, idle = load_with_unused(system, chosen)
     recordings = read_given(corpus, layout, part=part, suffix=suffix, root=root, columns=columns, channel=channel)
     with closing(open_engine(jobs, cluster)) as engine, shown("anonymizing", quiet=quiet) as progress:
         done = anonymize_corpus(
@@ -137,6 +139,11 @@ def command(
     print_outcome(
         "anonymize", inputs, {"anonymized": _facts(done)}, done.failed,
         json=json, as_text=lambda: _print(done, anonymizer),
+        remarks=[
+            *remarks_on_reading(ctx, recordings),
+            *given.without_effect(ctx, idle),
+            *(f"--option {name} had no effect: {idle[name]}" for name in further if name in idle),
+        ],
     )  # fmt: skip
     if not done.done:
         raise InputError("not one recording could be anonymized", path=corpus)

@@ -352,11 +352,13 @@ def _place(values: dict[str, Any], given: Mapping[str, Any], where: Path | None)
 def _with_command_line(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of the file, and over them those of the command line."""
     from veilmeter.assessment.curve_sizes import ALL
-    from veilmeter.assessment.settings import ALIASES, MEASURES, with_attackers
+    from veilmeter.assessment.settings import MEASURES, respelled, with_attackers
     from veilmeter.cli.lists import numbers
 
-    settings = {ALIASES.get(name, name): value for name, value in values.items()}
+    settings = respelled(values)
     for flag, name in _TURNED.items():
+        if flag in settings and name in settings:
+            raise InputError(f"{name} is given twice, as {name} and as {flag}", fix="give one of them")
         if settings.pop(flag, False) or given.get(flag):
             settings[name] = False
     own = {"config", "out", "attackers", "scores", *_PLACE, *_TURNED}

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
 app = typer.Typer(
-    cls=CommandGroup, help="Show or clear what veilmeter keeps: models, and embeddings, which are biometric data."
+    cls=CommandGroup,
+    add_completion=False,
+    help="Show or clear what veilmeter keeps: models, and embeddings, which are biometric data.",
 )
 
 

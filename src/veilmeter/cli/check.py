@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def command(
+    ctx: typer.Context,
     paths: Annotated[
         list[Path],
         typer.Argument(
@@ -48,6 +49,7 @@ def command(
         veilmeter check scores.txt trials
         veilmeter check scores.txt --trials trials
     """
+    from veilmeter.cli import given
     from veilmeter.data.checks import Checked
     from veilmeter.data.formats.table import parse_columns
 
@@ -59,9 +61,14 @@ def command(
         "columns": parse_columns(columns),
         "channel": channel,
     }
-    for path in paths:
+    kinds = {path: _kind(path) for path in paths}
+    if "scores" not in kinds.values():
+        given.refuse(ctx, ["trials"], "no score file is checked", fix="give the score files too, or leave it out")
+    if trials is None and set(kinds.values()) == {"scores"}:
+        given.refuse(ctx, ["layout"], "score files have none", fix="give their key with --trials, or leave it out")
+    for path, kind in kinds.items():
         try:
-            results.append((path, _check(path, trials, layout, chosen)))
+            results.append((path, _check(path, kind, trials, layout, chosen)))
         except VeilmeterError as error:
             problem = Problem("unreadable", error.what, error.path or str(path), error.line, error.fix or "")
             results.append((path, Checked("unknown", "", [problem])))
@@ -73,24 +80,26 @@ def command(
         raise typer.Exit(Exit.WRONG_INPUT)
 
 
-def _check(path: Path, trials: Path | None, layout: str | None, chosen: dict[str, Any]) -> Checked:
+def _kind(path: Path) -> str | None:
+    """`scores` or `trials`, if it is that."""
+    from veilmeter.data.formats import check_scores
+
+    return check_scores.recognize(path) if path.is_file() else None
+
+
+def _check(path: Path, kind: str | None, trials: Path | None, layout: str | None, chosen: dict[str, Any]) -> Checked:
     from veilmeter.data.checks import check
+    from veilmeter.data.formats import check_scores
 
-    if path.is_file() and (trials is not None or layout is not None):
-        from veilmeter.data.formats import check_scores
-
-        kind = check_scores.recognize(path)
-        if kind == "scores":
-            return check_scores.check_scores(path, trials=trials, layout=layout)
-        if kind == "trials":
-            return check_scores.check_trials(path, layout=layout)
-    corpus = _check_corpus(path, layout, chosen)
+    corpus = None if kind in ("scores", "trials") else _check_corpus(path, layout, chosen)
     if corpus is not None:
         return corpus
     if useless := [name for name, value in chosen.items() if value]:
         option = {"roots": "root"}.get(useless[0], useless[0])
         raise InputError(f"--{option} is for corpora, and this is none", path=path, fix="leave it out")
-    return check(path)
+    if kind == "scores":
+        return check_scores.check_scores(path, trials=trials, layout=layout)
+    return check_scores.check_trials(path, layout=layout) if kind == "trials" else check(path)
 
 
 def _check_corpus(path: Path, layout: str | None, chosen: dict[str, Any]) -> Checked | None:

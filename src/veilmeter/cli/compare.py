@@ -21,6 +21,7 @@ TABLE = "Table"
 
 
 def command(
+    ctx: typer.Context,
     runs: Annotated[list[Path], typer.Argument(help="Folders that `assess --out` wrote; the first is the baseline.")],
     by: Annotated[
         list[str] | None,
@@ -76,7 +77,8 @@ def command(
 
         veilmeter compare b1/ b2/ --figures figures --width 8.6cm --font-size 8
     """
-    from veilmeter.cli.output import chosen_form
+    from veilmeter.cli import given
+    from veilmeter.cli.output import Form, chosen_form
 
     form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
     setting = options.typesetting(figures, width, font, font_size)
@@ -90,7 +92,9 @@ def command(
     if table:
         from veilmeter.results.system_table import system_table
 
-        _print_table(system_table(runs, measures or [], resamples=resamples, seed=seed), form, intervals)
+        unused = {"intervals": f"{form} has them in any case" if form in (Form.JSON, Form.CSV) else ""}
+        remarks = given.without_effect(ctx, unused)
+        _print_table(system_table(runs, measures or [], resamples=resamples, seed=seed), form, intervals, remarks)
     comparison = None
     if not table or report is not None:
         from veilmeter.results.compare import compare
@@ -162,7 +166,7 @@ def _page(comparison: Comparison) -> Page:
     )
 
 
-def _print_table(table: SystemTable, form: Form, intervals: bool) -> None:
+def _print_table(table: SystemTable, form: Form, intervals: bool, remarks: list[str]) -> None:
     from veilmeter.cli.output import Form, emit_text, print_rows
     from veilmeter.core.files import to_json
     from veilmeter.report import comparison_tables
@@ -176,9 +180,9 @@ def _print_table(table: SystemTable, form: Form, intervals: bool) -> None:
             rows.append([(system, False), *shown])
         print_rows(head, rows, table.remarks)
     elif form is Form.JSON:
-        emit_text(to_json(table.to_json()), ())
+        emit_text(to_json(table.to_json()), remarks)
     elif form is Form.CSV:
-        emit_text(comparison_tables.table_csv(table), table.remarks)
+        emit_text(comparison_tables.table_csv(table), [*table.remarks, *remarks])
     elif form is Form.MARKDOWN:
         emit_text(comparison_tables.markdown(table, intervals=intervals), ())
     else:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
+    from typer import Context
+
     from veilmeter.core.errors import Problem
     from veilmeter.data.corpus import Corpus
 
@@ -32,6 +34,16 @@ def read_given(
     )
 
 
+def remarks_on_reading(ctx: Context, *corpora: Corpus) -> list[str]:
+    """A sentence for each option of reading that decided nothing in any of them."""
+    from veilmeter.cli import given
+    from veilmeter.speech.reading_options import unused_options
+
+    root, channel = ctx.params["root"] or (), ctx.params["channel"]
+    unused = [unused_options(corpus, root, channel) for corpus in corpora]
+    return given.without_effect(ctx, {name: why for name, why in unused[0].items() if all(name in of for of in unused)})
+
+
 def print_outcome(
     command: str,
     inputs: Mapping[str, Any],
@@ -40,15 +52,19 @@ def print_outcome(
     *,
     json: bool,
     as_text: Callable[[], None],
+    remarks: Sequence[str] = (),
 ) -> None:
-    """What was done, as JSON or as text."""
+    """What was done, as JSON or as text, and remarks on it."""
     from veilmeter.cli.output import Form, Page, emit
+    from veilmeter.core.text import clean
 
     if json:
         warnings = [f"{len(left_out)} recordings were left out"] if left_out else []
-        emit(Page(command, {}, inputs=dict(inputs), warnings=warnings, more=dict(more)), Form.JSON)
+        emit(Page(command, {}, inputs=dict(inputs), warnings=[*warnings, *remarks], more=dict(more)), Form.JSON)
     else:
         as_text()
+        for remark in remarks:
+            print(f"! {clean(remark)}")
 
 
 def exit_if_left_out(left_out: Sequence[Problem]) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 def command(
+    ctx: typer.Context,
     corpus: options.Corpus,
     out: Annotated[Path, typer.Argument(help="The folder for the embeddings; a stopped run goes on from it.")],
     extractor: Annotated[
@@ -49,7 +50,7 @@ def command(
     """
     from contextlib import closing
 
-    from veilmeter.cli.corpora import exit_if_left_out, print_outcome, read_given
+    from veilmeter.cli.corpora import exit_if_left_out, print_outcome, read_given, remarks_on_reading
     from veilmeter.cli.progress import shown
     from veilmeter.core.engine import open_engine
     from veilmeter.speech.extractors.embed_corpus import embed_corpus
@@ -61,7 +62,10 @@ def command(
             engine=engine, offline=offline, strict=strict, max_seconds=max_seconds, progress=progress,
         )  # fmt: skip
     inputs = {"corpus": str(corpus), "layout": recordings.layout}
-    print_outcome("embed", inputs, {"embedded": _facts(done)}, done.skipped, json=json, as_text=lambda: _print(done))
+    print_outcome(
+        "embed", inputs, {"embedded": _facts(done)}, done.skipped,
+        json=json, as_text=lambda: _print(done), remarks=remarks_on_reading(ctx, recordings),
+    )  # fmt: skip
     exit_if_left_out(done.skipped)
 
 

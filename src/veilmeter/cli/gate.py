@@ -21,6 +21,7 @@ LISTED = 12  # figures that are worse than in the baseline
 
 
 def command(
+    ctx: typer.Context,
     run: options.Run,
     maximum: Annotated[
         list[str] | None,
@@ -75,12 +76,17 @@ def command(
 
         veilmeter gate run/ --trustworthy --baseline last-week/ --junit gate.xml --summary gate.md
     """
+    from veilmeter.cli import given
     from veilmeter.results.run_folder import read_results
 
     results = None
     try:
         if trustworthy and even_if_doubted:
             raise InputError("--trustworthy and --even-if-doubted contradict each other", fix="give one of them")
+        if baseline is None:
+            given.refuse(ctx, ["resamples", "seed"], "they are for a baseline", fix="give --baseline RUN too")
+            if not maximum and not minimum:
+                given.refuse(ctx, ["by"], "there is no limit to hold against groups", fix="give --max or --min too")
         results = read_results(run)
         outcome = _checked(run, results, maximum, minimum, by, trustworthy, even_if_doubted, baseline, resamples, seed)
     except VeilmeterError as problem:

@@ -12,12 +12,19 @@ from veilmeter.core.errors import InputError
 
 if TYPE_CHECKING:
     from veilmeter.attacks.inversion import Evaluation, InversionMap
+    from veilmeter.attacks.inversion.study import InversionStudy, StudySettings
     from veilmeter.data.embeddings import Embeddings
 
 OUTPUT, ATTACK, NEEDS = options.OUTPUT, "Attack", options.NEEDS
+# What says how a map is learned.
+LEARNING = (
+    "method", "pca", "center", "by_gender", "no_reflections", "oracle", "refine", "seeds", "anonymized_train",
+    "learning_curve", "label_noise",
+)  # fmt: skip
 
 
 def command(
+    ctx: typer.Context,
     clear_train: Annotated[
         Path | None, options.vectors(f"Clear embeddings that the attacker has: {options.VECTOR_FORMATS}.")
     ] = None,
@@ -140,20 +147,15 @@ def command(
     from veilmeter.attacks.inversion import InversionSettings
     from veilmeter.attacks.inversion import load_map as read_map
     from veilmeter.attacks.inversion.study import DEFAULT_METHOD, InversionInputs, StudySettings, study_inversion
-    from veilmeter.cli.output import Page, chosen_form, emit
+    from veilmeter.cli import given
+    from veilmeter.cli.output import Page, chosen_form, emit, per_speaker_reason
     from veilmeter.core.engine import open_engine
 
     output = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
     setting = options.typesetting(figures, width, font, font_size)
     if load_map is not None:
-        _refuse_with_stored_map(
-            {
-                "--method": method is not None, "--pca": pca is not None, "--center": center, "--by-gender": by_gender,
-                "--no-reflections": no_reflections, "--oracle": oracle, "--refine": refine > 0, "--seeds": seeds > 1,
-                "--anonymized-train": anonymized_train is not None, "--learning-curve": learning_curve,
-                "--label-noise": label_noise,
-            }
-        )  # fmt: skip
+        learned_before = "the map was learned before (--load-map)"
+        given.refuse(ctx, LEARNING, learned_before, fix="leave it out, or learn a map anew without --load-map")
     settings = StudySettings(
         inversion=InversionSettings(
             method=method or DEFAULT_METHOD,  # type: ignore[arg-type]
@@ -200,17 +202,17 @@ def command(
     more: dict[str, Any] = {"per_speaker": study.evaluation.per_speaker()} if clear else {}
     if study.seeds:
         more["seeds"] = list(study.seeds)
-    unused = {
-        "--repeats": repeats != _default("repeats") and not (learning_curve or label_noise),
-        "--shuffles": shuffles != _default("shuffles") and (stored is not None or oracle or not clear),
-        "--layout": layout is not None and not trials,
-        "--per-speaker": per_speaker and not clear,
+    unused = _unused(study, settings, learned=stored is None, clear=clear)
+    unused |= {
+        "layout": "" if trials else "there is no trial key",
+        "per_speaker": per_speaker_reason(output) if clear else "Top-1 needs the clear trials",
+        "figures": "" if files else "there is nothing to draw without --clear-trials",
     }
     page = Page(
         title=_title(study.map, study.evaluation, oracle),
         estimates=dict(study.estimates),
-        inputs=reader.inputs | _used(study.map, oracle, seed),
-        warnings=[*reader.warnings, *study.remarks, *_no_effect(unused)],
+        inputs=reader.inputs | _used(study.map, oracle, None if unused["seed"] else seed),
+        warnings=[*reader.warnings, *study.remarks, *given.without_effect(ctx, unused)],
         notes=_notes(study.evaluation, clear, per_speaker, save_map),
         sections=SECTIONS,
         more=more | {"map": dict(study.map.facts)},
@@ -228,24 +230,25 @@ SECTIONS = {
 }
 
 
-def _default(name: str) -> Any:
-    """What a setting of the study is unless it is given."""
-    from veilmeter.attacks.inversion.study import StudySettings
+def _unused(study: InversionStudy, settings: StudySettings, *, learned: bool, clear: bool) -> dict[str, str]:
+    """Why an option had no effect; nothing for those that had one."""
+    supervised = settings.inversion.supervised
+    curves = settings.learning_curve or settings.label_noise
+    shuffled = learned and supervised and clear and not settings.oracle
+    eer = "eer" in study.estimates
+    nobody = "" if eer else "nobody is enrolled (--enroll), so that no EER was measured"
+    drawn = eer or curves or (shuffled and settings.shuffles > 0) or (learned and not supervised)
+    return {
+        "repeats": "" if curves else "no curve was asked for",
+        "shuffles": "" if shuffled else "they need a map that is learned from pairs, and clear trials",
+        "trials": nobody,
+        "eer_method": nobody,
+        "fold_eer": nobody,
+        "seed": "" if drawn else "nothing was drawn at random",
+    }
 
-    return getattr(StudySettings(), name)
 
-
-def _refuse_with_stored_map(given: dict[str, bool]) -> None:
-    """A stored map was learned before: what says how to learn one can't act."""
-    named = [option for option, is_given in given.items() if is_given]
-    if named:
-        raise InputError(
-            f"{', '.join(named)} can't act on a map that was learned before (--load-map)",
-            fix="leave them out, or learn a map anew without --load-map",
-        )
-
-
-def _used(learned: InversionMap, oracle: bool, seed: int) -> dict[str, Any]:
+def _used(learned: InversionMap, oracle: bool, seed: int | None) -> dict[str, Any]:
     """How the map that was applied was learned, whoever learned it and when."""
     facts = learned.facts
     return {
@@ -255,11 +258,6 @@ def _used(learned: InversionMap, oracle: bool, seed: int) -> dict[str, Any]:
         "oracle": oracle,
         "seed": seed,
     }
-
-
-def _no_effect(unused: dict[str, bool]) -> list[str]:
-    named = [option for option, is_unused in unused.items() if is_unused]
-    return [f"{', '.join(named)} had no effect in this run"] if named else []
 
 
 class _Reader:

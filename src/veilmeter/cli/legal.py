@@ -11,6 +11,8 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.text import few
 
 if TYPE_CHECKING:
+    from typer import Context
+
     from veilmeter.core.estimate import Estimate
     from veilmeter.data.embeddings import Embeddings
     from veilmeter.report.figures.typesetting import Typesetting
@@ -67,6 +69,15 @@ def dropped(names: Sequence[str], least: int, length: int) -> list[str]:
     if not names:
         return []
     return [f"{len(names)} test speakers have fewer than {least} utterances (length {length}): {few(names)}; left out"]
+
+
+def label(ctx: Context, name: str, test: Path, folder: Path | None) -> str:
+    """What the attacker is called in figures; a name is refused where there are none."""
+    from veilmeter.cli import given
+
+    if folder is None:
+        given.refuse(ctx, ["name"], "it names curves in figures", fix="give --figures DIR too")
+    return name or test.name
 
 
 def draw(

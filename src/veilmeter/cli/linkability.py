@@ -20,6 +20,7 @@ CURVE, MORE = options.CURVE, options.MORE
 
 
 def command(
+    ctx: typer.Context,
     enrol: options.Enroll,
     test: options.Test,
     speakers: Annotated[
@@ -88,6 +89,7 @@ def command(
 
     form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
     setting = options.typesetting(figures, width, font, font_size)
+    label = legal.label(ctx, name, test, figures)
     every = [word.strip() for word in speakers or []] == ["all"]
     wanted = [] if every else numbers(speakers, "--speakers", least=1)
     lengths = numbers(length, "--length") or [1]
@@ -138,7 +140,7 @@ def command(
                 )
             for key, curve in points.items():
                 curves.setdefault(key, []).extend(curve)
-    drawn_files = legal.draw(figures, curves, name or test.name, beside, setting)
+    drawn_files = legal.draw(figures, curves, label, beside, setting)
     page = Page(
         title=f"{test}: {len(tested.names):,} speakers, {largest:,} enrolled ({enrol})",
         estimates=curves,

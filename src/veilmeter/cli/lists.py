@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,7 +40,19 @@ class CommaCommand(TyperCommand):
         if asks_for_everything(args):
             print(help_text(ctx, self, everything=True))
             ctx.exit()
-        return super().parse_args(ctx, separated(self._respelled(args), self._repeatable()))
+        words = separated(self._respelled(args), self._repeatable())
+        self._refuse_twice(ctx, words)
+        return super().parse_args(ctx, words)
+
+    def _refuse_twice(self, ctx: Any, args: list[str]) -> None:
+        """An option that takes one value and is given two: the first would be passed over in silence."""
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        counts = Counter(id(given) for given in order)
+        for option in self.params:
+            one_value = not option.multiple and not getattr(option, "is_flag", False)
+            if option.param_type_name == "option" and one_value and counts[id(option)] > 1:
+                names = " or ".join(option.opts)
+                raise InputError(f"{names} is given {counts[id(option)]} times", fix="give it once")
 
     def get_help(self, ctx: Any) -> str:
         return help_text(ctx, self, self.common)

@@ -18,9 +18,15 @@ if TYPE_CHECKING:
     from veilmeter.data.scores import Scores
 
 SCORES, SETS = "Reading", "More than one score file"
+PER_SPEAKER_RESAMPLES = 200  # at most: there are as many intervals as speakers
+NOT_STREAMED = (
+    "utt2spk", "only_common", "original", "mixed", "protected", "calibrate_on", "calibration_trials", "eer_method",
+    "per_speaker", "resamples", "seed", "cluster", "figures",
+)  # fmt: skip
 
 
 def command(
+    ctx: typer.Context,
     scores: Annotated[
         Path | None,
         typer.Argument(metavar="SCORES", show_default=False,
@@ -104,6 +110,7 @@ def command(
     """
     from contextlib import closing
 
+    from veilmeter.cli import given
     from veilmeter.cli.output import Form, Page, chosen_form, emit
     from veilmeter.core.engine import open_engine
     from veilmeter.data.formats.scores import read_with_remarks
@@ -115,8 +122,10 @@ def command(
         raise InputError(f"there is no EER method called {eer_method!r}", fix=f"choose from {', '.join(EER_METHODS)}")
     three = {"--original": original, "--mixed": mixed, "--protected": protected}
     if any(three.values()) and not all(three.values()):
-        missing = ", ".join(name for name, path in three.items() if path is None)
-        raise InputError(f"eq. 17-20 need all three score files; missing: {missing}")
+        there, missing = (
+            ", ".join(name for name, path in three.items() if (path is None) is absent) for absent in (False, True)
+        )
+        raise InputError(f"{there} is for eq. 17-20, which need all three score files; missing: {missing}")
     main = scores if scores is not None else mixed
     if main is None:
         raise InputError("there is no score file", fix="veilmeter measure SCORES --trials KEY")
@@ -124,9 +133,10 @@ def command(
         raise InputError("--calibration-trials without --calibrate-on", fix="give the scores of the second run too")
 
     if stream:
-        if calibrate_on or original or per_speaker or figures or utt2spk or only_common or eer_method != "rocch":
-            raise InputError("--stream gives the plain measures only", fix="leave the other options out, or --stream")
-        emit(_streamed(main, trials, layout), form)
+        plain_only = "--stream gives the plain measures only"
+        given.refuse(ctx, NOT_STREAMED, plain_only, fix="leave it out, or --stream")
+        unused = {"no_intervals": plain_only, "jobs": "--stream is one process", "layout": _without_key(trials)}
+        emit(_streamed(main, trials, layout, given.without_effect(ctx, unused)), form)
         return
     warnings: list[str] = []
     inputs: dict[str, Any] = {}
@@ -159,9 +169,17 @@ def command(
         if per_speaker:
             from veilmeter.metrics.scores.score_sets import per_speaker as each
 
-            drawn["resamples"] = min(resamples, 200)
+            drawn["resamples"] = min(resamples, PER_SPEAKER_RESAMPLES)
             estimates |= each(data, eer_method=eer_method, **drawn)
     warnings += _warnings(estimates, data, intervals=not no_intervals)
+    unused = {
+        "layout": _without_key(trials or calibration_trials),
+        "resamples": "intervals were not asked for" if no_intervals else "",
+    }
+    warnings += given.without_effect(ctx, unused)
+    fewer = per_speaker and drawn["resamples"] < resamples and not no_intervals
+    if fewer and given.is_given(ctx, "resamples"):
+        warnings.append(f"--resamples {resamples}: the figures of each speaker have {drawn['resamples']}")
     drawn_files = []
     if figures is not None:
         from veilmeter.report.figures.scores import save_all
@@ -175,7 +193,9 @@ def command(
     page = Page(
         title=_title(main, data),
         estimates=shown,
-        inputs=inputs | {"eer_method": eer_method, "seed": seed, "resamples": 0 if no_intervals else resamples},
+        inputs=inputs
+        | {"eer_method": eer_method, "seed": seed, "resamples": 0 if no_intervals else resamples}
+        | ({"resamples_per_speaker": drawn["resamples"]} if per_speaker and not no_intervals else {}),
         warnings=warnings,
         notes=_notes(estimates, data, no_intervals, cut),
         sections=SECTIONS,
@@ -184,7 +204,12 @@ def command(
     emit(page, form)
 
 
-def _streamed(path: Path, key: Path | None, layout: str | None) -> Page:
+def _without_key(key: Path | None) -> str:
+    """Why the layout of a key had no effect; nothing where there is one."""
+    return "" if key is not None else "there is no trial key"
+
+
+def _streamed(path: Path, key: Path | None, layout: str | None, remarks: list[str]) -> Page:
     from veilmeter.cli.output import Page
     from veilmeter.data.formats.score_stream import stream
     from veilmeter.metrics.scores.streaming import measure_stream
@@ -196,7 +221,7 @@ def _streamed(path: Path, key: Path | None, layout: str | None) -> Page:
         title=f"{path}: {n['targets']:,} target and {n['impostors']:,} impostor trials",
         estimates=estimates,
         inputs={"scores": {"path": str(path), **n}} | ({} if key is None else {"trials": str(key)}),
-        warnings=_inverted(estimates["d_ece"]) + _few_trials(estimates["eer"].n),
+        warnings=_inverted(estimates["d_ece"]) + _few_trials(estimates["eer"].n) + remarks,
         notes=["Streamed: values are exact; no intervals and no chance level; repeated pairs were not looked for."],
         sections=SECTIONS,
     )

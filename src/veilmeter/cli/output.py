@@ -88,6 +88,13 @@ def chosen_form(*, json: bool = False, csv: bool = False, markdown: bool = False
     return wanted[0] if wanted else Form.TABLE
 
 
+def per_speaker_reason(form: Form) -> str:
+    """Why --per-speaker had no effect where it lists people below the table; nothing in the form that does."""
+    return {Form.TABLE: "", Form.JSON: "JSON has every speaker in any case"}.get(
+        form, f"{form} has no list of speakers"
+    )
+
+
 def emit(page: Page, form: Form = Form.TABLE) -> None:
     """Print the page to standard output; in the machine forms, warnings also go to standard error."""
     if form is Form.TABLE:

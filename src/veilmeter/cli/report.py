@@ -38,7 +38,7 @@ def command(
     font_size: options.FontSize = None,
 ) -> None:
     """Write a run's report: one HTML page that needs no network, a PDF, a DOCX, Markdown, LaTeX or JSON."""
-    from veilmeter.report import write_figures, write_report
+    from veilmeter.report import SHOWN_IN, write_figures, write_report
 
     setting = options.typesetting(figures, width, font, font_size)
     path = write_report(
@@ -46,7 +46,7 @@ def command(
         out,
         form=form,
         annex_only=annex,
-        show_ids=show_ids,
+        show_ids=show_ids and (figures is None or form in SHOWN_IN["show_ids"]),  # figures show them too
         with_audio=with_audio,
         threshold=threshold,
         release_size=release_size,

@@ -26,6 +26,7 @@ SESSIONS = "Sessions"
 
 
 def command(
+    ctx: typer.Context,
     original: Annotated[
         Path, options.vectors(f"Embeddings of the original speech: {options.VECTOR_FORMATS}.")
     ],
@@ -89,8 +90,8 @@ def command(
     """
     from contextlib import closing
 
-    from veilmeter.cli import vectors
-    from veilmeter.cli.output import Page, chosen_form, emit
+    from veilmeter.cli import given, vectors
+    from veilmeter.cli.output import Page, chosen_form, emit, per_speaker_reason
     from veilmeter.cli.progress import shown
     from veilmeter.core.engine import open_engine
 
@@ -132,13 +133,18 @@ def command(
 
         files = save_all(matrices, zoos, estimates, figures, setting=setting)
     merged = _merged(estimates)
+    unused = {
+        "per_speaker": per_speaker_reason(output),
+        "seed": "nothing was drawn at random" if no_intervals and not sessions else "",
+    }
+    warnings += given.without_effect(ctx, unused)
     more: dict[str, Any] = {"systems": {name: details_of(matrices[name], zoos[name]) for name in names}}
     if len(names) == 1:
         more = more["systems"][names[0]]
     page = Page(
         title=_title(matrices),
         estimates=merged,
-        inputs=inputs | {"form": form, "pairs": pairs, "backend": backend, "seed": seed},
+        inputs=inputs | {"form": form, "pairs": pairs, "backend": backend, "seed": None if unused["seed"] else seed},
         warnings=warnings,
         notes=_notes(matrices, zoos, no_intervals, per_speaker),
         sections=SECTIONS,

@@ -20,6 +20,7 @@ PREDICATES = 495  # as many as in the paper
 
 
 def command(
+    ctx: typer.Context,
     enrol: options.Enroll,
     test: options.Test,
     speakers: Annotated[
@@ -88,6 +89,7 @@ def command(
 
     form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
     setting = options.typesetting(figures, width, font, font_size)
+    label = legal.label(ctx, name, test, figures)
     if rule not in RULES:
         raise InputError(f"there is no rule {rule!r}", fix=f"choose {' or '.join(RULES)}")
     wanted = numbers(speakers, "--speakers", least=2)
@@ -134,7 +136,7 @@ def command(
                 )
             for key, curve in points.items():
                 curves.setdefault(key, []).extend(curve)
-    drawn_files = legal.draw(figures, curves, name or test.name, beside, setting)
+    drawn_files = legal.draw(figures, curves, label, beside, setting)
     page = Page(
         title=f"{test}: {len(tested.names):,} speakers, {len(people.names):,} enrolled ({enrol})",
         estimates=curves,

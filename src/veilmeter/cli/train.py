@@ -14,6 +14,7 @@ SYSTEMS = ("xvector-pool",)
 
 
 def command(
+    ctx: typer.Context,
     system: Annotated[str, typer.Argument(help="What to train: xvector-pool.")],
     corpus: Annotated[Path, typer.Argument(help="A corpus of many speakers, in any layout that veilmeter knows.")],
     out: Annotated[Path, typer.Argument(help="The folder for the model; a stopped run goes on from what is there.")],
@@ -45,7 +46,7 @@ def command(
 
     from veilmeter.anonymizers.xvector_pool import card
     from veilmeter.anonymizers.xvector_pool.training import MODEL, TrainingSettings, train
-    from veilmeter.cli.corpora import read_given
+    from veilmeter.cli.corpora import read_given, remarks_on_reading
     from veilmeter.cli.progress import Progress, shown
     from veilmeter.core.engine import open_engine
     from veilmeter.core.text import clean
@@ -74,4 +75,6 @@ def command(
     print(clean(f"{out / MODEL}: {model.card['parameters']:,} parameters, loss {model.card['loss']}"))
     if left_out := model.card.get("utterances_left_out"):
         print(clean(f"{left_out} recordings could not be used and were left out: veilmeter check {corpus} lists them"))
+    for remark in remarks_on_reading(ctx, recordings):
+        print(clean(f"! {remark}"))
     print(clean(f"use it with: veilmeter anonymize CORPUS OUT --system xvector-pool --model {out / MODEL}"))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 def command(
+    ctx: typer.Context,
     corpus: options.Corpus,
     out: Annotated[Path, typer.Argument(help="The folder for the texts; a stopped run goes on from it.")],
     recognizer: options.Recognizer = "moonshine",
@@ -47,7 +48,7 @@ def command(
     """
     from contextlib import closing
 
-    from veilmeter.cli.corpora import exit_if_left_out, print_outcome, read_given
+    from veilmeter.cli.corpora import exit_if_left_out, print_outcome, read_given, remarks_on_reading
     from veilmeter.cli.progress import shown
     from veilmeter.core.engine import open_engine
     from veilmeter.speech.transcribe_corpus import transcribe_corpus
@@ -60,8 +61,9 @@ def command(
         )  # fmt: skip
     inputs = {"corpus": str(corpus), "layout": recordings.layout}
     print_outcome(
-        "transcribe", inputs, {"transcribed": _facts(done)}, done.skipped, json=json, as_text=lambda: _print(done)
-    )
+        "transcribe", inputs, {"transcribed": _facts(done)}, done.skipped,
+        json=json, as_text=lambda: _print(done), remarks=remarks_on_reading(ctx, recordings),
+    )  # fmt: skip
     exit_if_left_out(done.skipped)
 
 

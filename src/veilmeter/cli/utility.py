@@ -17,6 +17,7 @@ COMMAND_CLASS = Lists
 
 
 def command(
+    ctx: typer.Context,
     original: Annotated[Path, typer.Option(help="The original speech, in any known layout.", show_default=False)],
     anonymized: Annotated[Path, typer.Option(help="The same utterances, anonymized.", show_default=False)],
     recognizer: options.Recognizer = "moonshine",
@@ -62,6 +63,7 @@ def command(
     from veilmeter.assessment.settings import Settings
     from veilmeter.assessment.sources import read_sources
     from veilmeter.assessment.utility import UtilitySettings, measure_utility
+    from veilmeter.cli.corpora import remarks_on_reading
     from veilmeter.cli.output import Page, chosen_form, emit
     from veilmeter.cli.progress import shown, stages
     from veilmeter.core.engine import open_engine
@@ -91,7 +93,7 @@ def command(
             f"Utility of {after.root.name}",
             {name: measured.estimates[name] for name in measured.estimates.names},
             inputs=inputs,
-            warnings=_warnings(measured),
+            warnings=[*_warnings(measured), *remarks_on_reading(ctx, before, after)],
             notes=_notes(measured),
             more={"by": _groups(measured), "utility": dict(measured.details)},
         ),

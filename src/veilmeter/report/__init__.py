@@ -23,6 +23,7 @@ SHOWN_IN = {
     "candidates": ("html", "pdf", "docx", "md"),
     "paper": ("pdf", "docx"),
     "with_audio": ("html",),
+    "show_ids": ("html", "pdf", "docx", "json"),
 }
 
 
@@ -50,7 +51,7 @@ def write_report(
 
     _check(form, annex_only, threshold, paper)
     asked = {"threshold": threshold, "release_size": release_size, "candidates": candidates, "paper": paper}
-    _refuse_what_is_not_shown(form, {**asked, "with_audio": with_audio or None})
+    _refuse_what_is_not_shown(form, {**asked, "with_audio": with_audio or None, "show_ids": show_ids or None})
     subject = reported(run)
     annex_only = annex_only or form == "docx"
     if out is None and subject.folder is None:

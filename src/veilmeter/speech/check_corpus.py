@@ -17,6 +17,7 @@ from veilmeter.data.corpus import Corpus, Stretch, read_corpus
 from veilmeter.data.formats.walk import sample
 from veilmeter.data.layouts import NotACorpus, recognize
 from veilmeter.speech.audio import LONGEST_SECONDS, AudioError, clipped_problem, read_recording
+from veilmeter.speech.reading_options import unused_options
 
 Progress = Callable[[int, int], None]
 
@@ -55,6 +56,8 @@ def check(
     usable = [entry for entry in heard if entry.problem is None or not entry.problem.fatal]
     problems = [*corpus.problems, *(entry.problem for entry in heard if entry.problem)]
     problems += remarks(corpus, heard)
+    for option, reason in unused_options(corpus, roots, channel).items():
+        problems.append(Problem("no-effect", f"--{option} had no effect: {reason}", str(path), fatal=False))
     facts = describe(corpus, heard, problems)
     if not usable:
         return Checked("corpus", f"{corpus.layout} layout, nothing usable", grouped(problems), facts)

@@ -283,9 +283,11 @@ def _restore(
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise VeilmeterError(f"this checkpoint can't be read: {error}", path=path, fix="remove it") from None
     other = about["settings"] | {"checkpoint_every": settings.checkpoint_every}
-    if other != asdict(settings) or about["shape"] != model.shape.to_json() or about.get("heard") != heard:
+    differing = [name for name, value in asdict(settings).items() if other.get(name) != value]
+    if differing or about["shape"] != model.shape.to_json() or about.get("heard") != heard:
+        named = f" ({', '.join(differing)})" if differing else ""
         raise VeilmeterError(
-            "this checkpoint was made with other settings or another corpus",
+            f"this checkpoint was made with other settings{named} or another corpus",
             path=path,
             fix="choose another output folder, or remove the checkpoint",
         )

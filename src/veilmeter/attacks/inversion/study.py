@@ -130,7 +130,8 @@ def _left_out(evaluation: Evaluation, attacked: Embeddings) -> list[str]:
 
 def _no_pairs() -> InputError:
     return InputError(
-        "these curves need known pairs and clear trials", fix="give --clear-trials and --method procrustes"
+        "--learning-curve and --label-noise need known pairs and clear trials",
+        fix="give --clear-trials and --method procrustes",
     )
 
 
@@ -139,8 +140,10 @@ def _learned(
 ) -> list[InversionMap]:
     clear, anonymized = known
     if clear is None or anonymized is None:
-        wanted = "--clear-trials" if settings.oracle else "--clear-train and --anonymized-train"
-        raise InputError("there is nothing to learn the map from", fix=f"give {wanted}, or --load-map")
+        if settings.oracle:
+            raise InputError("--oracle learns on the clear trials, and there are none", fix="give --clear-trials")
+        fix = "give --clear-train and --anonymized-train, or --load-map"
+        raise InputError("there is nothing to learn the map from", fix=fix)
     chosen = [settings.seed + number for number in range(settings.seeds)]
     # A batch per process computes once what does not depend on the seed; batches do not change the results.
     size = -(-len(chosen) // min(engine.workers, len(chosen)))

@@ -102,7 +102,7 @@ def linkability_by_session(
     tested = [number for number, part in enumerate(parts) if len(of_speaker[part.speaker]) > 1]
     if not tested:
         raise InputError(
-            f"no speaker has two sessions with {2 * length} utterances each",
+            f"length {length}: no speaker has two sessions with {2 * length} utterances each",
             path=protected.source or None,
             fix=f"give every utterance its session in the column {column!r}",
         )
