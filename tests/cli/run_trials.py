@@ -78,6 +78,7 @@ COMPARE = CommandTrials(
         "seed": words("--seed", 3),
         "report": words("--report", "HERE/out-page"),
         "bundle": words("--bundle"),
+        "with_audio": words("--with-audio"),
         "table": words("--table"),
         "measures": words("--measures", "eer"),
         "intervals": words("--intervals"),

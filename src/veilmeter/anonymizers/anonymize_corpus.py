@@ -81,6 +81,15 @@ class Anonymized:
         return dict(Counter(problem.kind for problem in self.problems).most_common())
 
 
+def _other_manifest(folder: Path, manifest: Path) -> Path:
+    """A manifest elsewhere; refused where the one beside the folder would no longer say what was done."""
+    usual = manifest_path(folder)
+    if manifest != usual and usual.exists():
+        fix = "leave --manifest out, or choose another folder"
+        raise InputError("--manifest: this folder has a manifest already", path=usual, fix=fix)
+    return manifest
+
+
 def manifest_path(out: str | Path) -> Path:
     """Where the manifest of an output folder lies unless told: beside it, as it must not be published with it.
 
@@ -116,15 +125,9 @@ def anonymize_corpus(
     the run. `source` is the path the corpus was read from, if a file.
     """
     folder = Path(out)
-    place = Path(manifest) if manifest is not None else manifest_path(folder)
+    place = manifest_path(folder) if manifest is None else _other_manifest(folder, Path(manifest))
     _check_request(corpus, audio, rate, strict)
     check_places(corpus, folder, place)
-    if place != manifest_path(folder) and manifest_path(folder).exists():
-        raise InputError(
-            "--manifest: this folder has a manifest already, which would no longer say what was done",
-            path=manifest_path(folder),
-            fix="leave --manifest out, or choose another folder",
-        )
     with only_one(place.with_name(place.name + ".lock"), folder):
         journal = Journal(place.with_name(place.name + ".part"))
         before = (read_manifest(place) if place.exists() else {}) | journal.read()

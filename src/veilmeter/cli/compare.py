@@ -86,8 +86,8 @@ def command(
         raise InputError("--measures and --intervals are for --table", fix="give --table too")
     if table and by:
         raise InputError("--by is not for --table, which shows everybody", fix="leave one of them out")
-    for option, given in (("--bundle", bundle), ("--with-audio", with_audio)):
-        if given and report is None:
+    for option, is_asked in (("--bundle", bundle), ("--with-audio", with_audio)):
+        if is_asked and report is None:
             raise InputError(f"{option} is for --report", fix="give --report FILE too")
     if table:
         from veilmeter.results.system_table import system_table
