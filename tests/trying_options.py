@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import shutil
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,10 +101,18 @@ def contents(place: Path | None) -> dict[str, str]:
     beside = list(place.parent.glob(f"{place.name}*"))
     files = [file for start in beside for file in (start, *start.rglob("*")) if file.is_file()]
     return {
-        str(file.relative_to(place.parent)): hashlib.sha256(file.read_bytes()).hexdigest()
+        str(file.relative_to(place.parent)): hashlib.sha256(_bytes_of(file)).hexdigest()
         for file in sorted(files)
         if not file.name.endswith("timings.json") and "/." not in str(file.relative_to(place.parent))
     }
+
+
+def _bytes_of(file: Path) -> bytes:
+    """What a file holds; of an archive, such as DOCX, its members without when they were made."""
+    if not zipfile.is_zipfile(file):
+        return file.read_bytes()
+    with zipfile.ZipFile(file) as archive:
+        return b"".join(archive.read(name) for name in archive.namelist() if not name.startswith("docProps"))
 
 
 def put_back(place: Path, kept: Path | None) -> None:
