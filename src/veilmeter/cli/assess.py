@@ -254,8 +254,10 @@ def command(
 
     values = {} if config is None else read_toml(config)
     place = _place(values, ctx.params, config)
-    folder = out if out is not None else values.pop("out", None)
-    values.pop("out", None)
+    named = values.pop("out", None)
+    if named is not None and not isinstance(named, str):
+        raise InputError(f"out must be text, not {named!r}", path=config)
+    folder = out if out is not None else named
     if folder is None:
         raise InputError("there is no folder for the results", fix="give --out RUN")
     settings = make_settings(_with_command_line(values, ctx.params), where=config)

@@ -23,7 +23,7 @@ SHOWN_IN = {
     "candidates": ("html", "pdf", "docx", "md"),
     "paper": ("pdf", "docx"),
     "with_audio": ("html",),
-    "show_ids": ("html", "pdf", "docx", "json"),
+    "show_ids": ("html", "pdf", "json"),
 }
 
 
