@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilmeter.core.errors import InputError
-from veilmeter.core.text import few
+from veilmeter.core.text import clean, few
 
 if TYPE_CHECKING:
     from typer import Context
@@ -77,7 +77,7 @@ def label(ctx: Context, name: str, test: Path, folder: Path | None) -> str:
 
     if folder is None:
         given.refuse(ctx, ["name"], "it names curves in figures", fix="give --figures DIR too")
-    return name or test.name
+    return clean(name or test.name)  # what draws figures ends the process at a control character
 
 
 def draw(
@@ -112,7 +112,7 @@ def _earlier(word: str) -> tuple[str, dict[str, list[Estimate]]]:
     try:
         form = json.loads(Path(path).read_text(encoding="utf-8"))
         curves = {key: points for key, points in form["estimates"].items() if isinstance(points, list)}
-        return name, {key: [Estimate.from_json(key, point) for point in points] for key, points in curves.items()}
+        return clean(name), {key: [Estimate.from_json(key, point) for point in points] for key, points in curves.items()}
     except OSError as error:
         raise InputError(f"it can't be read: {error.strerror}", path=path) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
