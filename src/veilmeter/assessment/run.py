@@ -64,8 +64,6 @@ def assess(
         settings = make_settings({**named, **options})
     elif options:
         raise InputError("give settings or options, not both")
-    elif twice := [role for role, source in given.items() if source is not None and getattr(settings, role)]:
-        raise InputError(f"{twice[0]} is given twice: in the settings, and beside them")
     sources = {role: given[role] if given[role] is not None else getattr(settings, role) or None for role in SOURCES}
     if settings.vpc is not None:
         raise InputError("the sets of VoicePrivacy data are assessed one by one", fix="call assess_challenge")

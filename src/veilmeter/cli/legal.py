@@ -77,7 +77,8 @@ def label(ctx: Context, name: str, test: Path, folder: Path | None) -> str:
 
     if folder is None:
         given.refuse(ctx, ["name"], "it names curves in figures", fix="give --figures DIR too")
-    return clean(name or test.name)  # what draws figures ends the process at a control character
+    # What draws figures ends the process at a control character.
+    return clean(name or test.name)
 
 
 def draw(
@@ -112,7 +113,9 @@ def _earlier(word: str) -> tuple[str, dict[str, list[Estimate]]]:
     try:
         form = json.loads(Path(path).read_text(encoding="utf-8"))
         curves = {key: points for key, points in form["estimates"].items() if isinstance(points, list)}
-        return clean(name), {key: [Estimate.from_json(key, point) for point in points] for key, points in curves.items()}
+        return clean(name), {
+            key: [Estimate.from_json(key, point) for point in points] for key, points in curves.items()
+        }
     except OSError as error:
         raise InputError(f"it can't be read: {error.strerror}", path=path) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
