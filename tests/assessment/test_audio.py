@@ -256,9 +256,9 @@ def test_one_folder_of_voiceprivacy_data(voiceprivacy: Path, tmp_path: Path) -> 
     named = assess(sets, [folder.with_name(folder.name + "_anon") for folder in sets], **options).results
     assert named.attackers["ignorant"].estimates == results.attackers["ignorant"].estimates
     from veilmeter.report.sound import recordings_of
-    from veilmeter.results.run_folder import read_results
+    from veilmeter.report.source import reported
 
-    heard = recordings_of(read_results(tmp_path / "run"))
+    heard = recordings_of(reported(tmp_path / "run"))
     assert len(heard) == 8
     assert all(one["original"] != one["anonymized"] for ones in heard.values() for one in ones)
     with pytest.raises(InputError, match="no folder has the suffix '_other'"):
