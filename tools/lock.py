@@ -57,7 +57,7 @@ def too_new() -> list[str]:
     from packaging.specifiers import SpecifierSet
 
     oldest = f"{sys.version_info[0]}.{sys.version_info[1]}.0"
-    wanted = {name: metadata.metadata(name)["Requires-Python"] or "" for name in needed()}
+    wanted = {name: metadata.metadata(name).get("Requires-Python") or "" for name in needed()}
     return [f"{name} needs Python {text}" for name, text in wanted.items() if oldest not in SpecifierSet(text)]
 
 

@@ -51,8 +51,8 @@ def assess(
     `train_similar`) is a path (a corpus of audio, or embeddings), a `Corpus`, an `Embeddings`, arrays as `(vectors,
     speakers)` or `(vectors, utterances, speakers)`, or a list of these. The other options are those of the command, by
     the same names. With `out`, everything is written there, and a run that was interrupted goes on where it was.
-    `protocol` says who is enrolled and tried where no list does. Without any speech, the scores that `attackers` are
-    given are assessed by themselves.
+    A source that is given beside `settings` takes the place of the one they name. `protocol` says who is enrolled and
+    tried where no list does. Without any speech, the scores that `attackers` are given are assessed by themselves.
     """
     if "anonymized_again" in options:
         if "attacker_run" in options:
