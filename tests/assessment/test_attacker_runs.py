@@ -137,7 +137,7 @@ def test_runs_that_are_made_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_anonymizer_needs_recordings_and_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="an anonymizer .* is run on recordings"):
+    with pytest.raises(InputError, match=r"an anonymizer .* is run on recordings"):
         assess(ORIGINAL, RELEASED, system="mcadams", out=tmp_path, **FAST)
     with pytest.raises(InputError, match="there is no anonymized speech"):
         assess(ORIGINAL, **FAST)
