@@ -111,6 +111,20 @@ def test_fine_tuned_attacker(speech: dict[str, Path], tmp_path: Path) -> None:
     assert (tmp_path / "run" / "results.json").read_bytes() == first
 
 
+def test_an_attacker_that_is_tuned_on_the_assessed_people_is_said_to_know_them(
+    speech: dict[str, Path], tmp_path: Path
+) -> None:
+    options = FAST | {
+        "train_anonymized": [speech["anonymized-2"]], "segments": 0.6, "adaptation": "finetune", "lengths": [1],
+        "network": "tiny_network:make", "epochs": 1, "attackers": ["informed"], "intervals": False,
+    }  # fmt: skip
+    results = assess(speech["original"], speech["anonymized"], out=tmp_path / "run", **options).results
+    assert "assessed here" in results.attackers["informed"].trained_on
+    check = next(check for check in results.checks if check.name == "training speakers are others")
+    assert check.passed is False
+    assert not any("had no effect" in remark and "train" in remark for remark in results.remarks)
+
+
 def test_the_attackers_own_runs_are_training_speech_and_the_tuned_vectors_one_more_extractor(
     speech: dict[str, Path], tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from veilmeter.assessment.case import AssessmentCase, NotPossibleError
 from veilmeter.assessment.measuring import Asked, Job
 from veilmeter.assessment.scoring import AttackScoring, Scoring, Undo, VectorComparison
 from veilmeter.assessment.settings import AttackerSettings, Settings
+from veilmeter.assessment.tuning import role_of, trained_people
 from veilmeter.attacks.backends.registry import backend_kind
 from veilmeter.attacks.backends.scoring import KaldiFiles, Recipe
 from veilmeter.attacks.base import AttackerRun, Material, OtherPeople
@@ -102,6 +103,8 @@ class AttackerPlanner:
             about = own.about if own is not None else "speech that Kaldi's back end was trained on"
             return VectorComparison(enroll, Recipe(kaldi=kaldi)), about, remarks
         if own is not None:
+            if own.tuned:
+                self.used.train(role_of(known), known.name)
             return VectorComparison(enroll, self._own_recipe(known, options)), own.about, remarks
         recipe, trained_on = (self._adapted if known.adapted else self._plain)(known, options)
         return VectorComparison(enroll, recipe), trained_on, remarks
@@ -145,18 +148,18 @@ class AttackerPlanner:
             raise NotPossibleError(f"the back end {kind} needs training speech (--train-original)")
         self.used.train("train_original", known.name)
         vectors = speech.embeddings
-        words = f"{len(vectors)} original recordings of {len(vectors.names)} other speakers"
+        words = f"{len(vectors)} original recordings of {trained_people(vectors, self.case.original)}"
         return Recipe(kind, vectors, dimension=options.dimension), words
 
     def _adapted(self, known: Attacker, options: AttackerSettings) -> tuple[Recipe, str]:
         kind = options.backend or self.settings.adapted_backend
-        role = "train_anonymized" if known.adaptation == "same system" else "train_similar"
+        role = role_of(known)
         speech = self.case.training.get(role)
         self.used.adapted_backends.add(kind)
         if speech is not None:
             self.used.train(role, known.name)
             vectors = speech.embeddings
-            words = f"{len(vectors)} recordings of {len(vectors.names)} other speakers"
+            words = f"{len(vectors)} recordings of {trained_people(vectors, self.case.original)}"
             return Recipe(kind, vectors, dimension=options.dimension), words
         if known.adaptation == "similar system":
             raise NotPossibleError("no speech anonymized by a similar system was given (--train-similar)")

@@ -41,6 +41,14 @@ def role_of(known: Attacker) -> str:
     return "train_anonymized" if known.adaptation == "same system" else "train_similar"
 
 
+def trained_people(training: Embeddings, assessed: Embeddings) -> str:
+    """How many speakers an attacker was trained on, in words; others than those assessed, as they should be, or not."""
+    shared = len(set(training.names) & set(assessed.names))
+    if not shared:
+        return f"{len(training.names)} other speakers"
+    return f"{len(training.names)} speakers, {shared} of them assessed here"
+
+
 def tuned_extractor(
     name: str,
     speech: Mapping[str, Speech],
@@ -81,9 +89,10 @@ def tuned_extractor(
         ]
     own = match(matched.original, released)
     losses = f"loss {done.losses[0]:.2f} to {done.losses[-1]:.2f} in {len(done.losses)} epochs"
-    about = f"fine-tuned on {done.utterances} recordings of {done.speakers} other speakers ({losses})"
+    people = trained_people(training.embeddings, matched.original)
     if copies:
-        about = about.replace("other speakers", "speakers, the candidates' own copies among them")
+        people = f"{done.speakers} speakers, the candidates' own copies among them"
+    about = f"fine-tuned on {done.utterances} recordings of {people} ({losses})"
     return OwnExtractor(
         own, attacker_runs(own.original, own.anonymized, again), about, tuned=True, tuned_on_copies=bool(copies)
     )
