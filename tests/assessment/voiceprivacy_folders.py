@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from tests.challenge_trees import People, key_of
 
 from veilmeter.speech.audio import write_audio
 
@@ -20,8 +21,6 @@ def embed(samples):
 FEMALE = ("121", "237", "1284")
 MALE = ("61", "260", "672")
 STRANGERS = {"f": "1580", "m": "908"}  # tried, and not enrolled
-
-People = Mapping[str, Sequence[str]]
 
 
 def speak(speaker: str, utterance: str, changed: bool = False) -> np.ndarray:
@@ -59,16 +58,6 @@ def data_folder(
     for file, text in (files or {}).items():
         (place / file).write_text(text)
     return place
-
-
-def key_of(enrolled: Sequence[str], tried: People) -> str:
-    """A full cross, as the challenge has it."""
-    return "".join(
-        f"{name} {utterance} {'target' if name == speaker else 'nontarget'}\n"
-        for name in enrolled
-        for speaker, spoken in tried.items()
-        for utterance in spoken
-    )
 
 
 def challenge_2024(root: Path, suffix: str = "_mcadams") -> Path:

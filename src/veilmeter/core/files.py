@@ -228,13 +228,13 @@ def plain(value: Any) -> Any:
     if hasattr(value, "to_json"):
         return plain(value.to_json())
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return plain(dict(value))
     if hasattr(value, "tolist"):  # numpy arrays and scalars
         return plain(value.tolist())
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, Sequence | set | frozenset):
-        return [plain(item) for item in value]
+        return plain(list(value))
     raise TypeError(f"{type(value).__name__} can't be written as JSON")
 
 

@@ -18,8 +18,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 
 Labels = Callable[[str], str]
-_PLAIN = (str, float, int, bool)
-_SCALARS = frozenset(_PLAIN)
+_SCALARS = frozenset((str, float, int, bool))
 _NUMBERS = {"inf": math.inf, "-inf": -math.inf}
 
 
@@ -36,7 +35,7 @@ def encode(value: Any, *, labels: Labels = lambda name: "") -> Any:
     >>> encode(Estimate(name="eer", value=30.0, unit="percent"))["name"]
     'eer'
     """
-    if value is None or type(value) in _PLAIN:
+    if value is None or type(value) in _SCALARS:
         return value
     if isinstance(value, Estimate):
         return {"name": value.name, **_estimate_form(value, labels)}

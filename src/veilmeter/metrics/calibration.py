@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -207,7 +207,7 @@ def group(targets: Floats, impostors: Floats) -> Groups:
 
 def _cut(few: Floats, many: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Lower and upper edge of the groups, and how many of `few` and of `many` lie in each."""
-    starts = np.flatnonzero(np.concatenate([[True], few[1:] != few[:-1]]))
+    starts = run_starts(few)
     distinct = few[starts]
     k = len(distinct)
     left, right = (np.searchsorted(many, distinct, side=side) for side in ("left", "right"))
@@ -265,12 +265,12 @@ def runs(targets: Floats, impostors: Floats) -> Runs:
     few, many = (targets, impostors) if few_are_targets else (impostors, targets)
     left = np.searchsorted(many, few, side="left")
     if not (many[np.minimum(left, len(many) - 1)] == few).any():
-        starts = np.flatnonzero(np.concatenate([[True], left[1:] != left[:-1]]))
+        starts = run_starts(left)
         at = left[starts]
         del left
         follows = np.diff(at, prepend=0, append=len(many)).astype(np.float64)
         return Runs(np.diff(starts, append=len(few)).astype(np.float64), follows, None, few_are_targets)
-    starts = np.flatnonzero(np.concatenate([[True], few[1:] != few[:-1]]))
+    starts = run_starts(few)
     left = left[starts]
     right = np.searchsorted(many, few[starts], side="right")
     follows = (np.append(left, len(many)) - np.concatenate([[0], right])).astype(np.float64)
@@ -294,6 +294,11 @@ def pool(groups: Groups, total_targets: float, total_impostors: float) -> Pav:
     """Pool adjacent violators over groups (of which none is empty)."""
     blocks = joined(groups, _pool(groups.targets, groups.impostors))
     return Pav(blocks.lower, blocks.upper, blocks.targets, blocks.impostors, total_targets, total_impostors)
+
+
+def run_starts(numbers: NDArray[Any]) -> NDArray[np.intp]:
+    """Where each run of equal numbers starts."""
+    return np.flatnonzero(np.concatenate([[True], numbers[1:] != numbers[:-1]]))
 
 
 def joined(groups: Groups, starts: NDArray[np.intp]) -> Groups:

@@ -329,7 +329,8 @@ class _IsolationWork:
         if self.rule == "paper":  # K_t calibration scores decide; tests stand among them
             depth = min(DEPTH, 2 * int(self.counts[group.targets].max()) + 10)
         place = group.places(self.tested.speakers, candidates)
-        cut = np.repeat(self.counts[group.targets] - 1, self.draws)
+        targets = np.repeat(group.targets, self.draws)
+        cut = self.counts[targets] - 1
         for n in sizes:
             # twice the depth on average is in the first 2 DEPTH S/N entries of a list
             reach = ceil(2 * DEPTH * people / n)
@@ -338,7 +339,7 @@ class _IsolationWork:
             of = self.tested.speakers[rows]
             number = np.where(there, self.number[rows], -1)
             counts = np.where(there, self.counts[of], 2)
-            right = there & (of == np.repeat(group.targets, self.draws)[:, None])
+            right = there & (of == targets[:, None])
             isolated, hit, short = decide(scores, number, counts, right, cut, self.folds, self.rule)
             for case in np.flatnonzero(short.any(axis=1)).tolist():  # look at the whole subset
                 i, draw = divmod(case, self.draws)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilmeter.metrics.calibration import Pav, pool_starts, softplus
+from veilmeter.metrics.calibration import Pav, pool_starts, run_starts, softplus
 
 Floats = NDArray[np.float64]
 
@@ -83,7 +83,7 @@ def groups_of_draws(
     rising, which draw chose it. Every place that was chosen is a group, as is what lies between two of them.
     """
     key = np.sort(draw * len(sizes) + chosen)
-    begins = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
+    begins = run_starts(key)
     draw, at = np.divmod(key[begins], len(sizes))
     taken = np.diff(begins, append=len(key))
     ends = np.cumsum(sizes)

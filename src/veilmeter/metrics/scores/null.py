@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.calibration import softplus
+from veilmeter.metrics.calibration import run_starts, softplus
 from veilmeter.metrics.scores import verification
 from veilmeter.metrics.scores.blocks import groups_of_draws
 from veilmeter.metrics.scores.relabeling import relabeling
@@ -71,9 +71,9 @@ class _Deals:
 
     def __init__(self, pooled: Floats, few_are_targets: bool, edges: Floats) -> None:
         self.pooled, self.few_are_targets, self.edges = pooled, few_are_targets, edges
-        first = np.flatnonzero(np.concatenate([[True], pooled[1:] != pooled[:-1]]))
-        self.sizes = np.diff(first, append=len(pooled)).astype(np.float64)
-        self.distinct = np.repeat(np.arange(len(first)), np.diff(first, append=len(pooled)))
+        equal = np.diff(run_starts(pooled), append=len(pooled))
+        self.sizes = equal.astype(np.float64)
+        self.distinct = np.repeat(np.arange(len(equal)), equal)
         self.bins = verification.binned(pooled, edges)
         self.if_target = float(softplus(-pooled).sum())
         self.if_impostor = self.if_target + float(pooled.sum())  # softplus(x) is softplus(-x) + x

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.data.scores import Scores, present
+from veilmeter.metrics.calibration import run_starts
 
 Codes = NDArray[np.int64]
 LEAST_SPEAKERS = 5  # tested; fewer can't be dealt in enough ways
@@ -82,7 +83,7 @@ def relabeling(scores: Scores) -> Relabeling | None:
     key = enrol[rows] * width + test[rows]
     order = np.argsort(key, kind="stable")
     key = key[order]
-    starts = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
+    starts = run_starts(key)
     keys, sizes = key[starts], np.diff(starts, append=len(key))
     groups = _groups(keys, width)
     own = keys // width == keys % width

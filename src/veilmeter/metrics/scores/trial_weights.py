@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.calibration import Groups, joined, softplus
+from veilmeter.metrics.calibration import Groups, joined, run_starts, softplus
 
 Floats = NDArray[np.float64]
 MOST_GROUPS = 4096  # finer groups would not change a replicate in the digits that an interval shows
@@ -118,11 +118,6 @@ def layout(scores: Scores, people: int, groups: Groups, edges: Floats) -> TrialP
             )
         )
     return TrialPlaces(coarse, *cells)
-
-
-def run_starts(numbers: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Where each run of equal numbers starts."""
-    return np.flatnonzero(np.concatenate([[True], numbers[1:] != numbers[:-1]]))
 
 
 def _summed(sums: Floats, cells: NDArray[np.intp], count: int) -> Floats:
