@@ -66,6 +66,13 @@ def test_a_group_that_is_not_known_is_no_group_that_passed() -> None:
     assert check.not_measured == ("ignorant (gender f)", "ignorant (gender m)")
 
 
+def test_what_a_part_says_of_one_attacker_is_no_group_of_people() -> None:
+    runs = Part(name="runs", estimates=Estimates([link(0.1)]), by={"attacker": {"ignorant": Estimates([eer(20.0)])}})
+    outcome = gate(replace(grouped(), parts={"runs": runs}), [parse_limit("linkability@20=90%", "max")])
+    assert outcome.limits[0].not_measured == ("ignorant (gender f)", "ignorant (gender m)")
+    assert outcome.scope == "the attackers ignorant; of everybody and within gender f, m"
+
+
 def test_the_worse_of_value_and_interval_counts() -> None:
     odd = replace(sample(), attackers={"ignorant": attacker("ignorant", link(0.9, low=0.0, high=0.1))})
     assert not check_limit(odd, parse_limit("linkability@20=20%", "max")).holds

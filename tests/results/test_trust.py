@@ -179,6 +179,21 @@ def test_attackers_without_the_anonymizer() -> None:
     assert made(sample())[trust.OWN_RUNS].passed
 
 
+@pytest.mark.parametrize(("attacker_name", "level", "shared"), [
+    ("lazy-informed", "high", True), ("lazy-informed", "low", False), ("ignorant", "high", False),
+])  # fmt: skip
+def test_attackers_who_enroll_from_the_released_run_share_its_draws(
+    attacker_name: str, level: Level, shared: bool
+) -> None:
+    speech = {"ignorant": "original speech", "lazy-informed": "speech anonymized by the same system"}
+    attackers = {name: attacker(name, link(0.9), has={"enrolment": words}) for name, words in speech.items()}
+    linking = Criterion(name="linking", level=level, sentence="", estimate=link(0.9), attacker=attacker_name)
+    results = replace(sample(), attackers=attackers, criteria={"linking": linking})
+    check = made(results, replace(FINE, own_runs=0))[trust.OWN_RUNS]
+    assert ("share its draws" in check.sentence) is shared
+    assert (EITHER in trust.meaning(check)) is shared
+
+
 def test_lengths_of_vectors_that_tell_people_apart() -> None:
     tells = replace(FINE, length_p=0.0001)
     unnoticed = replace(sample(), criteria={"linking": claim("low", 0.05, (0.02, 0.1))})

@@ -165,8 +165,8 @@ def _print(run: Path, outcome: Gate, *, json: bool) -> None:
         lines += [outcome.baseline.sentence, *(f"Note: {remark}." for remark in outcome.baseline.remarks)]
     if outcome.limits:
         lines.append(f"Checked: {outcome.scope}.")
-        lines += [f"Note: {check.title} is not known of {'; '.join(check.not_measured)}."
-                  for check in outcome.limits if check.not_measured]  # fmt: skip
+        lines += [f"Note: {check.title} was not checked everywhere. There is no such figure for "
+                  f"{', '.join(check.not_measured)}." for check in outcome.limits if check.not_measured]  # fmt: skip
     if outcome.not_run:
         lines.append(f"Attackers that were not run: {', '.join(outcome.not_run)}")
     for line in lines:

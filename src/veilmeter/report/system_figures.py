@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from veilmeter.core.estimate import Estimate
-from veilmeter.metrics.registry import preferred
+from veilmeter.metrics.registry import measure_of, preferred
 from veilmeter.report.figure import Figure, save_figures
 from veilmeter.report.figures import style
 from veilmeter.report.figures.similarity import scatter
@@ -16,6 +16,8 @@ from veilmeter.report.figures.typesetting import Typesetting
 from veilmeter.report.section_figures import curves_figure
 from veilmeter.results.compare import read_runs
 from veilmeter.results.model import Results
+
+AXIS_MARGIN = 0.06  # of what is shown, on either side
 
 
 def system_figures(systems: Mapping[str, Results]) -> list[Figure]:
@@ -89,14 +91,17 @@ def _trade_off(systems: Mapping[str, Results]) -> Figure | None:
     front = pareto_front([(name, sign * use.value, link.value) for name, use, link in points])
     rows: list[dict[str, Any]] = []
     for name, use, link in points:
-        low_x, high_x = use.interval or (use.value, use.value)
+        low_x, high_x = _within_range(use, *(use.interval or (use.value, use.value)))
         low_y, high_y = link.interval or (link.value, link.value)
         rows.append({"system": name, "use": use.value, "linked": link.value, "low_x": low_x, "high_x": high_x,
                      "low_y": low_y, "high_y": high_y, "front": name in front})  # fmt: skip
     names = [name for name, _, _ in points]
     base = alt.Chart(style.table(rows))
     use_title = f"{points[0][1].label} ({'lower' if sign < 0 else 'higher'} is better)"
-    x = alt.X("use:Q", title=use_title, scale=alt.Scale(zero=False, padding=20))
+    ends = [min(row["low_x"] for row in rows), max(row["high_x"] for row in rows)]
+    margin = AXIS_MARGIN * (ends[1] - ends[0]) or 1.0
+    domain = list(_within_range(points[0][1], ends[0] - margin, ends[1] + margin))
+    x = alt.X("use:Q", title=use_title, scale=alt.Scale(domain=domain, nice=False))
     y = alt.Y(
         "linked:Q",
         title="recordings linked (lower is better)",
@@ -124,6 +129,12 @@ def _trade_off(systems: Mapping[str, Results]) -> Figure | None:
         in_words + ".",
         chart,
     )
+
+
+def _within_range(estimate: Estimate, low: float, high: float) -> tuple[float, float]:
+    """Cut off where the measure ends: no share of words is below 0."""
+    entry = measure_of(estimate)
+    return (low, high) if entry is None else (max(low, entry.low), min(high, entry.high))
 
 
 def _distinctness(systems: Mapping[str, Results]) -> Figure | None:

@@ -163,7 +163,7 @@ def _scope(results: Results) -> str:
     holders: list[AttackerResult | Part] = [*results.attacks.values(), *results.parts.values()]
     groups = {
         attribute: dict.fromkeys(value for holder in holders for value in holder.by.get(attribute, {}))
-        for attribute in dict.fromkeys(name for holder in holders for name in holder.by)
+        for attribute in dict.fromkeys(name for holder in holders for name in holder.by if name != "attacker")
     }
     within = "".join(f" and within {attribute} {', '.join(values)}" for attribute, values in groups.items())
     return f"the attackers {', '.join(results.attacks) or '(none)'}; of everybody{within}"

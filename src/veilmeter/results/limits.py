@@ -200,14 +200,15 @@ def check_limit(results: Results, limit: Limit, group: Group | None = None) -> L
 
 
 def _gaps(places: Sequence[Place], limit: Limit) -> Iterator[str]:
-    """Attackers without a figure that other attackers have, and groups of those who have it for everybody."""
+    """Attackers without a figure that other attackers have, and groups of those who have it for everybody; what a part
+    says of one attacker is no group of people."""
     with_figure = [place for place in places if any(True for _ in _candidates(place, limit))]
     attackers = any(isinstance(place.holder, AttackerResult) for place in with_figure)
     whole = {place.holder.name for place in with_figure if not place.group}
     for place in places:
         known = place in with_figure
         alike = place.holder.name in whole if place.group else attackers and isinstance(place.holder, AttackerResult)
-        if alike and not known:
+        if alike and not known and "attacker" not in place.group:
             yield f"{place.holder.name} ({', '.join(named_group(place.group)) or 'everybody'})"
 
 

@@ -286,7 +286,7 @@ def training_disjoint(results: Results, facts: TrustFacts) -> Check:
         f"{count} of the {assessed} assessed speakers are in the training speech too ({worst.replace('_', ' ')}): "
         "the attacker knows them already. Leave them out of the training."
         if count
-        else "No assessed speaker is in the training speech."
+        else "No assessed speaker is in the training speech that was given."
     )
     return Check(
         name=OTHERS, sentence=sentence, passed=not count, misleads="underestimated", figure=float(count), limit=0.0
@@ -360,14 +360,25 @@ def not_inverted(results: Results) -> Check:
 def own_runs(results: Results, facts: TrustFacts) -> Check:
     """Whoever has the anonymizer runs it on the people they look for, as often as they like."""
     passed = True if facts.own_runs else None
+    shared = not passed and _shares_draws(results)
     sentence = (
         f"Attackers ran the anonymizer {facts.own_runs} time{'' if facts.own_runs == 1 else 's'} themselves."
         if passed
         else "The attackers could not run the anonymizer."
     )
-    return Check(
-        name=OWN_RUNS, sentence=sentence, passed=passed, misleads="overestimated", figure=float(facts.own_runs)
-    )
+    if shared:
+        sentence += " They know people by recordings of the released run: where it draws voices, they share its draws."
+    misleads: Direction = "either" if shared else "overestimated"
+    return Check(name=OWN_RUNS, sentence=sentence, passed=passed, misleads=misleads, figure=float(facts.own_runs))
+
+
+def _shares_draws(results: Results) -> bool:
+    """Whether people are recognized by an attacker who enrolls anonymized speech, here that of the released run."""
+    linking = results.criteria.get("linking")
+    if linking is None or linking.level not in ("raised", "high"):
+        return False
+    attacker = results.attackers.get(linking.attacker)
+    return attacker is not None and attacker.source == "vectors" and "anonymized" in attacker.has.get("enrolment", "")
 
 
 def lengths_tell_nothing(results: Results, facts: TrustFacts) -> Check:

@@ -194,6 +194,20 @@ def test_privacy_stands_against_use_where_all_systems_have_it() -> None:
     assert not any(f.id == "trade-off" for f in system_figures({"a": system(quality=use["a"]), "b": system()}))
 
 
+def test_no_axis_goes_beyond_what_a_measure_can_be() -> None:
+    rates = {name: Estimate(name="wer", label="word error rate", value=value, interval=(low, value + 5.0), unit="percent")
+             for name, value, low in (("a", 2.0, -1.0), ("b", 40.0, 30.0))}  # fmt: skip
+    figures = system_figures({name: system(wer=rate) for name, rate in rates.items()})
+    trade_off = next(figure for figure in figures if figure.id == "trade-off")
+    low, high = next(
+        layer["encoding"]["x"]["scale"]["domain"]
+        for layer in trade_off.spec["layer"]
+        if layer["mark"]["type"] == "point"
+    )
+    assert low == 0.0
+    assert 45.0 < high < 50.0
+
+
 def test_the_front_is_what_nobody_beats() -> None:
     points = [("a", 3.0, 0.4), ("b", 2.0, 0.2), ("c", 2.0, 0.3), ("d", 3.0, 0.4)]
     assert pareto_front(points) == ["a", "b", "d"]
