@@ -30,7 +30,7 @@ from veilmeter.metrics.legal.linkability import Linkability, linkability_of_scor
 from veilmeter.metrics.legal.one_minus_eer import of_eer
 from veilmeter.metrics.legal.population import population_linkability
 from veilmeter.metrics.legal.ranks import rank_estimates, speaker_disclosure
-from veilmeter.metrics.scores.summary import eers_by, measure_scores
+from veilmeter.metrics.scores.summary import eer_estimate, eers_by, measure_scores
 from veilmeter.metrics.scores.zebra import ece_profile
 from veilmeter.results.model import AttackerResult, LinkedPerson
 
@@ -314,9 +314,8 @@ def _one_minus_eer(matrix: Matrix, asked: Asked, measured: Mapping[str, Any]) ->
     """The third row of the figure of Vauquier et al. 2025, for conversations of one length."""
     eer = measured.get("eer") if matrix.length == 1 else None
     if eer is None:
-        eer = measure_scores(matrix.to_scores(), intervals=asked.intervals, resamples=asked.resamples, seed=asked.seed)[
-            "eer"
-        ]
+        scores = matrix.to_scores()
+        eer = eer_estimate(scores, intervals=asked.intervals, resamples=asked.resamples, seed=asked.seed)
     assert isinstance(eer, Estimate)
     return of_eer(eer).with_(at={"speakers": len(matrix.enrolled), "length": matrix.length})
 

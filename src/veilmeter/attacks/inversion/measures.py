@@ -107,15 +107,19 @@ def identify(
     q, asked, asks = q[present], asked[present], asks[present]
     half = 0.5 * np.einsum("ij,ij->i", g, g)
     tie = 1e-12 * (1 + float(half.max()))  # of equal vectors rounding must not find the nearest
+    by_speaker = np.argsort(knows, kind="stable")
+    first, last = (np.searchsorted(knows[by_speaker], asks, side=side) for side in ("left", "right"))
+    own = last - first
     nearer = np.empty(len(q), np.int64)
-    own = np.empty(len(q), np.int64)
     for start in range(0, len(q), BLOCK):
         part = slice(start, start + BLOCK)
         closeness = q[part] @ g.T - half  # the order of distances, with the sign turned
-        same = asks[part, None] == knows
-        best = np.where(same, closeness, -np.inf).max(axis=1, keepdims=True)
-        nearer[part] = np.sum(~same & (closeness >= best - tie), axis=1)
-        own[part] = same.sum(axis=1)
+        begins = np.cumsum(own[part]) - own[part]
+        rows = np.repeat(np.arange(len(closeness)), own[part])
+        theirs = closeness[rows, by_speaker[np.arange(len(rows)) + (first[part] - begins)[rows]]]
+        least = np.maximum.reduceat(theirs, begins) - tie
+        reached = np.count_nonzero(closeness >= least[:, None], axis=1)
+        nearer[part] = reached - np.add.reduceat(theirs >= least[rows], begins, dtype=np.int64)
     return Identification(nearer, own, len(g), asked)
 
 

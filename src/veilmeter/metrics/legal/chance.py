@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from veilmeter.core.ordering import order_of
+from veilmeter.metrics.calibration import run_starts
 from veilmeter.metrics.legal.linkability import link_probability
 from veilmeter.metrics.scores.blocks import d_ece_of_sets, groups_of_draws, pooled_sets
 
@@ -121,10 +123,15 @@ def better_counts(scores: NDArray[np.floating]) -> NDArray[np.int32]:
     return counts
 
 
-def first_places(better: NDArray[np.int32]) -> Rows:
-    """Who comes out strictly first for each conversation; -1 where two share the first place."""
-    alone = better == 0
-    return np.where(alone.any(axis=0), alone.argmax(axis=0), -1).astype(np.int64)
+def first_places(scores: NDArray[np.floating]) -> Rows:
+    """Who comes out strictly first for each conversation; -1 where two share the first place.
+
+    >>> first_places(np.array([[0.9, 0.2], [0.5, 0.2], [0.7, 0.1]])).tolist()
+    [0, -1]
+    """
+    best = scores.argmax(axis=0)
+    highest = scores[best, np.arange(scores.shape[1])]
+    return np.where(np.count_nonzero(scores == highest, axis=0) == 1, best, -1).astype(np.int64)
 
 
 def linkability_draws(better: NDArray[np.int32], own: Rows, sizes: Sequence[int], relabeled: Rows) -> Floats:
@@ -173,14 +180,13 @@ def _blocks(mask: NDArray[np.bool_]) -> Rows:
 
 def _joint_ranks(scores: NDArray[np.floating], mask: NDArray[np.bool_] | None) -> tuple[NDArray[np.int32], Floats]:
     """Which distinct score every cell has, in rising order, and how many trials have it."""
-    if mask is None:
-        distinct, codes = np.unique(scores, return_inverse=True)
-        tie = codes.reshape(scores.shape).astype(np.int32)
-    else:
-        distinct, codes = np.unique(scores[mask], return_inverse=True)
-        tie = np.zeros(scores.shape, np.int32)
-        tie[mask] = codes
-    return tie, np.bincount(codes.reshape(-1), minlength=len(distinct)).astype(np.float64)
+    cells = np.arange(scores.size) if mask is None else np.flatnonzero(mask)
+    order = cells[order_of(scores.ravel()[cells])]
+    starts = run_starts(scores.ravel()[order])
+    sizes = np.diff(starts, append=len(order))
+    tie = np.zeros(scores.size, np.int32)
+    tie[order] = np.repeat(np.arange(len(starts), dtype=np.int32), sizes)
+    return tie.reshape(scores.shape), sizes.astype(np.float64)
 
 
 def relabel(
@@ -216,7 +222,7 @@ def relabel(
     shortest = min((trial for trial in trials if len(trial.own)), key=lambda trial: trial.length, default=None)
     if shortest is None:
         return Relabeled(tuple(figures), table, ())
-    first = first_places(better_counts(shortest.scores))
+    first = first_places(shortest.scores)
     return Relabeled(tuple(figures), table, shortest.enrolled, first, shortest.own)
 
 

@@ -19,7 +19,7 @@ from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal.conversations import conversations, models
 from veilmeter.metrics.legal.linkability import row_dots
 from veilmeter.metrics.registry import measure
-from veilmeter.metrics.scores.summary import measure_scores
+from veilmeter.metrics.scores.summary import eer_estimate
 
 TRIALS = 200_000  # impostor trials are drawn at random beyond this many
 RESAMPLES = 200
@@ -66,9 +66,7 @@ def one_minus_eer(
         target_speakers=(enrolled[right[own]], spoken[own]),
         impostor_speakers=(enrolled[against], spoken[tests]),
     )
-    eer = measure_scores(scores, intervals=intervals, resamples=RESAMPLES, seed=seed, engine=engine)["eer"]
-    assert isinstance(eer, Estimate)
-    turned = of_eer(eer)
+    turned = of_eer(eer_estimate(scores, intervals=intervals, resamples=RESAMPLES, seed=seed, engine=engine))
     return [turned.with_(at={"speakers": n, "length": length}) for n in speakers]
 
 

@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import multiplicities, percentile, wilson
+from veilmeter.core.ordering import order_of
 from veilmeter.metrics.legal.linkability import Linkability, ScoreSample
 from veilmeter.metrics.registry import estimate_of
 
@@ -41,6 +42,7 @@ PART = 4  # the back-test is fitted among a quarter of the people
 FEWEST = 5  # impostors in the back-test
 PARTS = 8  # random quarters
 RESAMPLES = 100
+COARSE = 6  # of the places at which a tail's likelihood is looked at, every so many are looked at first
 LEAST_THETA = 0.02
 HALVINGS = 25  # of the interval in which theta is looked for, on a logarithmic scale
 
@@ -103,14 +105,18 @@ def fit_tail(excesses: Floats, weights: Floats) -> ParetoTail:
     mean = float(weights @ excesses) / total if total else 0.0
     if not top > 0 or not mean > 0:
         return ParetoTail(0.0, max(mean, 1e-12))
-    t = np.geomspace(1e-3, 0.999, 60) / top
-    shapes = np.log1p(-np.outer(t, excesses)) @ weights / total
-    scales = -shapes / t
-    likelihoods = np.where(shapes >= STEEPEST, -(np.log(scales) + shapes + 1), -np.inf)
-    best = int(np.argmax(likelihoods))
-    if likelihoods[best] <= -(np.log(mean) + 1):
-        return ParetoTail(0.0, mean)
-    return ParetoTail(float(shapes[best]), float(scales[best]))
+    grid = np.geomspace(1e-3, 0.999, 60) / top
+
+    def likeliest(t: Floats) -> tuple[float, int, ParetoTail]:
+        shapes = np.log1p(-np.outer(t, excesses)) @ weights / total
+        scales = -shapes / t
+        likelihoods = np.where(shapes >= STEEPEST, -(np.log(scales) + shapes + 1), -np.inf)
+        best = int(np.argmax(likelihoods))
+        return float(likelihoods[best]), best, ParetoTail(float(shapes[best]), float(scales[best]))
+
+    near = COARSE * likeliest(grid[::COARSE])[1]  # the likelihood has one summit: around the best of a few places
+    likelihood, _, tail = likeliest(grid[max(0, near - COARSE + 1) : near + COARSE])
+    return tail if likelihood > -(np.log(mean) + 1) else ParetoTail(0.0, mean)
 
 
 class _Model:
@@ -129,8 +135,8 @@ class _Model:
         if n * k > POOLED:
             rows = np.sort(np.random.default_rng(0).choice(n, max(1, POOLED // k), replace=False))
         self.rows = rows
-        mean, deviation = self._normalization(np.ones(n), np.ones(k))
-        z = (self.scores[rows] - mean[rows, None]) / deviation
+        mean, deviation = self._normalization(np.ones((1, n)), np.ones((1, k)))
+        z = (self.scores[rows] - mean[0, rows, None]) / deviation
         pooled = np.sort(z[self.there[rows]])
         self.shares = np.linspace(0, 1, 201)
         self.body = np.quantile(pooled, self.shares)
@@ -138,65 +144,80 @@ class _Model:
         self.at, self.columns = rows[where[:, 0]], where[:, 1]
         self.candidates = self.scores[self.at, self.columns]
 
-    def _normalization(self, row: Floats, column: Floats) -> tuple[Floats, float]:
-        """The mean impostor score of each trial, and the pooled standard deviation."""
-        weight = self.counted @ column
-        mean = self.scores @ column / np.maximum(weight, 1e-12)
-        spread = self.squares @ column / np.maximum(weight, 1e-12) - mean**2
-        pooled = float((row * weight) @ spread) / float(row @ weight)
-        return mean, float(np.sqrt(max(pooled, 1e-24)))
+    def _normalization(self, row: Floats, column: Floats) -> tuple[Floats, Floats]:
+        """The mean impostor score of each trial (draws x trials), and the pooled standard deviation of each draw."""
+        weight = column @ self.counted.T
+        mean = column @ self.scores.T / np.maximum(weight, 1e-12)
+        spread = column @ self.squares.T / np.maximum(weight, 1e-12) - mean**2
+        shares = row * weight
+        pooled = (shares * spread).sum(axis=1) / shares.sum(axis=1)
+        return mean, np.sqrt(np.maximum(pooled, 1e-24))
 
     def linkability(self, sizes: Floats, row: Floats, column: Floats) -> Floats:
-        """Among so many people, with these weights of the trials and of the impostors."""
+        """Among so many people (draws x sizes), with these weights of the trials and of the impostors in each draw.
+
+        All draws at once, so that what they need of the scores are products of matrices.
+        """
         mean, deviation = self._normalization(row, column)
+        totals = (row[:, self.rows] * (column @ self.counted[self.rows].T)).sum(axis=1)
+        present = (column > 0).astype(np.float64)
+        impostors, first = present @ self.counted.T, present @ self.beats.T < 0.5
+        curves = np.empty((len(row), len(sizes)))
+        for draw, weights in enumerate(row):
+            logs = self._log_unbeaten(weights, column[draw], mean[draw], float(deviation[draw]), float(totals[draw]))
+            logs *= _extremal_index(logs, weights, impostors[draw], first[draw])
+            curves[draw] = weights @ np.exp(np.outer(logs, sizes - 1)) / weights.sum()
+        return curves
+
+    def _log_unbeaten(self, row: Floats, column: Floats, mean: Floats, deviation: float, total: float) -> Floats:
+        """Of each trial the log-probability that one impostor does not reach the score with the right person."""
         z = (self.candidates - mean[self.at]) / deviation
         weights = row[self.at] * column[self.columns]
-        down = np.argsort(-z)
-        z, above = z[down], np.cumsum(weights[down])
-        total = float(row[self.rows] @ (self.there[self.rows] @ column))
+        down = order_of(-z)
+        z, weights = z[down], weights[down]
+        above = np.cumsum(weights)
         cut = min(int(np.searchsorted(above, TAIL * total)), len(z) - 1)
         share = above[cut] / total
-        tail = fit_tail(z[:cut] - z[cut], weights[down][:cut])
+        tail = fit_tail(z[:cut] - z[cut], weights[:cut])
         right = (self.right - mean) / deviation
         beaten = 1 - np.interp(right, self.body, self.shares)
         near = right >= z[-1]
         beaten[near] = np.interp(-right[near], -z, above / total)
         far = right > z[cut]
         beaten[far] = share * tail.beyond(right[far] - z[cut])
-        logs = np.log1p(-np.clip(beaten, 0, 1 - 1e-12))
-        logs *= self._extremal_index(logs, row, column)
-        return np.asarray(row @ np.exp(np.outer(logs, sizes - 1)) / row.sum())
-
-    def _extremal_index(self, logs: Floats, row: Floats, column: Floats) -> float:
-        """The theta with which the model says what was measured among the drawn people, each of them there once."""
-        there = (column > 0).astype(np.float64)
-        impostors, share = self.counted @ there, row / row.sum()
-        half = 0.5 / np.count_nonzero(row)  # of a trial: what was never seen may still happen
-        measured = float(np.clip(share @ (self.beats @ there < 0.5), half, 1 - half))
-        low, high = np.log(LEAST_THETA), 0.0
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            if share @ np.exp(np.exp(middle) * logs * impostors) > measured:
-                low = middle
-            else:
-                high = middle
-        return float(np.exp(high))
+        return np.asarray(np.log1p(-np.clip(beaten, 0, 1 - 1e-12)))
 
     def everybody(self, sizes: Floats) -> Floats:
         n, k = self.scores.shape
-        return self.linkability(sizes, np.ones(n), np.ones(k))
+        return np.asarray(self.linkability(sizes, np.ones((1, n)), np.ones((1, k)))[0])
 
     def resampled(self, sizes: Floats, own: NDArray[np.int64], resamples: int, seed: int) -> Floats:
         """For drawn people in both roles (resamples x sizes); a draw that leaves too few is drawn anew."""
         people, where = np.unique(np.concatenate([own, self.sample.people]), return_inverse=True)
         rng = np.random.default_rng([seed, 5])
-        curves: list[Floats] = []
-        while len(curves) < resamples:
-            drawn = multiplicities(rng, len(people), 1)[0].astype(np.float64)
-            row, column = drawn[where[: len(own)]], drawn[where[len(own) :]]
-            if row.sum() > 0 and np.count_nonzero(column) > 2:
-                curves.append(self.linkability(sizes, row, column))
-        return np.stack(curves)
+        kept: list[Floats] = []
+        while len(kept) < resamples:
+            drawn = multiplicities(rng, len(people), 1)[0].astype(np.float64)[where]
+            if drawn[: len(own)].sum() > 0 and np.count_nonzero(drawn[len(own) :]) > 2:
+                kept.append(drawn)
+        row, column = np.split(np.stack(kept), [len(own)], axis=1)
+        return self.linkability(sizes, row, column)
+
+
+def _extremal_index(logs: Floats, row: Floats, impostors: Floats, first: NDArray[np.bool_]) -> float:
+    """The theta with which the model says what was measured among the drawn people, each of them there once."""
+    share = row / row.sum()
+    half = 0.5 / np.count_nonzero(row)  # of a trial: what was never seen may still happen
+    measured = float(np.clip(share @ first, half, 1 - half))
+    low, high = np.log(LEAST_THETA), 0.0
+    alone = logs * impostors
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        if share @ np.exp(np.exp(middle) * alone) > measured:
+            low = middle
+        else:
+            high = middle
+    return float(np.exp(high))
 
 
 def back_test(link: Linkability, *, seed: int = 0) -> BackTest:
@@ -208,11 +229,10 @@ def _back_test(link: Linkability, model: _Model, seed: int) -> BackTest:
     n, k = model.scores.shape
     fitted = max(FEWEST + 1, k // PART)
     rng = np.random.default_rng([seed, 4])
-    guesses = []
-    for _ in range(PARTS):
-        column = np.zeros(k)
-        column[rng.choice(k, fitted, replace=False)] = 1
-        guesses.append(float(model.linkability(np.array([float(link.largest)]), np.ones(n), column)[0]))
+    column = np.zeros((PARTS, k))
+    for part in column:
+        part[rng.choice(k, fitted, replace=False)] = 1
+    guesses = model.linkability(np.array([float(link.largest)]), np.ones((PARTS, n)), column)[:, 0]
     half = 0.5 / int(np.count_nonzero(link.counts))  # a person away from 0 and 1, which have no logit
     logits = _logit(np.clip(guesses, half, 1 - half))
     measured = link.value(link.largest)

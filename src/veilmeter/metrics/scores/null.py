@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veilmeter.core.ordering import order_of
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.calibration import run_starts, softplus
 from veilmeter.metrics.scores import verification
@@ -44,7 +45,7 @@ def null_levels(
     people = relabeling(scores) if 2 * targets <= impostors else None
     # Who is somebody else has no trials of their own: what these leak must not look like chance.
     rows = np.arange(len(scores)) if people is None else np.flatnonzero(~scores.is_target)
-    rows = rows[np.argsort(scores.values[rows])]
+    rows = rows[order_of(scores.values[rows])]
     pooled = scores.values[rows]
     place = np.empty(len(scores), np.int64)  # of each trial in the joint order
     place[rows] = np.arange(len(rows))

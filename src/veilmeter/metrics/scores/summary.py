@@ -15,7 +15,7 @@ from veilmeter.data.scores import Scores
 from veilmeter.metrics.calibration import Pav, group, pav_of_runs, runs
 from veilmeter.metrics.registry import MEASURES, estimate_of
 from veilmeter.metrics.scores import resampling, verification, zebra
-from veilmeter.metrics.scores.blocks import page_of
+from veilmeter.metrics.scores.blocks import page_of, values_of_pav
 from veilmeter.metrics.scores.null import Null, null_levels
 from veilmeter.metrics.scores.resampling import Replicates, Shape
 
@@ -100,6 +100,18 @@ def measure_scores(
                              spread=spread, null=nulls.get(name), extra=extras.get(name))
         for name, value in measured.items()
     }  # fmt: skip
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def eer_estimate(
+    scores: Scores, *, intervals: bool = True, resamples: int = 200, seed: int = 0, engine: Engine | None = None
+) -> Estimate:
+    """The EER by itself, as `measure_scores` has it; what chance gives is known without dealing labels: nearly 50."""
+    data = prepare(scores.targets, scores.impostors)
+    spread = None
+    if intervals and not one_target_person(scores):
+        spread = replicates_of(scores, data, resamples, seed, engine=engine)
+    return score_estimate("eer", values_of_pav(data.pav)["eer"], scores, method="rocch", spread=spread)
 
 
 def estimates_of_stream(measured: dict[str, float], counts: dict[str, int], flipped: float) -> dict[str, Estimate]:

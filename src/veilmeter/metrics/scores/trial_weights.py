@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veilmeter.core.ordering import order_of
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.calibration import Groups, joined, run_starts, softplus
 
@@ -99,7 +100,7 @@ def layout(scores: Scores, people: int, groups: Groups, edges: Floats) -> TrialP
         (scores.targets, np.flatnonzero(scores.is_target), -1.0),
         (scores.impostors, np.flatnonzero(~scores.is_target), 1.0),
     ]:
-        order = np.argsort(values, kind="stable")
+        order = order_of(values)
         ordered, rows = values[order], rows[order]
         first, second = scores.enrol_speaker[rows], scores.test_speaker[rows]
         in_group = np.searchsorted(coarse.upper, ordered, side="left")

@@ -148,7 +148,7 @@ class EceProfile:
 
 
 def ece_profile(
-    targets: ArrayLike, impostors: ArrayLike, *, log_odds: ArrayLike | None = None, most: int = 200_000
+    targets: ArrayLike, impostors: ArrayLike, *, log_odds: ArrayLike | None = None, most: int = 20_000
 ) -> EceProfile:
     """The three curves of paper 004, figure 7 (eq. 11 and 12). Scores are taken as log-likelihood ratios for `actual`.
 
