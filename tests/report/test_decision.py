@@ -18,6 +18,7 @@ from veilmeter.report.criterion_rows import criterion_row
 from veilmeter.report.decision import Dots, decide, limit_sentence, reliance
 from veilmeter.report.masthead import anonymizer_words, facts
 from veilmeter.report.method import parameters
+from veilmeter.report.plain_language import never_tested
 from veilmeter.report.public import public_results
 from veilmeter.report.public_names import Names
 from veilmeter.report.release import curves_of, release_of
@@ -229,6 +230,26 @@ def test_what_was_not_tested_is_said_in_plain_words() -> None:
     )
     assert (second, more) == ("Thing 0: not asked for.", "2 more, listed in the annex.")
     assert len(never) == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "further", "unheard"),
+    [
+        ("campplus", [], "habits of speech (choice of words, pace and pauses, melody)"),
+        ("campplus", ["words"], "habits of speech (pace and pauses, melody)"),
+        ("words:corpus", ["durations"], "habits of speech (melody)"),
+        ("campplus", ["rhythm"], "habits of speech (choice of words)"),
+        ("campplus", ["word-style", "rhythm-level-free"], ""),
+    ],
+)
+def test_what_nobody_listened_for_depends_on_the_extractors(first: str, further: list[str], unheard: str) -> None:
+    results = sample()
+    name, known = next(iter(results.attacks.items()))
+    heard = {f"{name}@{extractor}": replace(known, name=f"{name}@{extractor}") for extractor in further}
+    results = replace(results, extractor={"name": first}, attackers={**results.attackers, **heard})
+    contents, _ = never_tested(results)
+    assert contents == f"What is said (names, places){', ' if unheard else ''}{unheard} and background sounds."
+    assert contents in decide(results).not_tested
 
 
 def test_a_reassurance_says_what_it_does_not_rest_on() -> None:

@@ -10,9 +10,10 @@ from dataclasses import replace
 
 from veilmeter.assessment.case import AssessmentCase, attacker_runs
 from veilmeter.assessment.reading import HeardRun, Reader, covering
-from veilmeter.assessment.settings import Settings, extractor_label
+from veilmeter.assessment.settings import Settings
 from veilmeter.core.errors import InputError
 from veilmeter.data.matching import match
+from veilmeter.speech.extractors.base import extractor_label
 
 SIDES = ("original", "anonymized", "train_original", "train_anonymized", "train_similar")
 

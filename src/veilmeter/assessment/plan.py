@@ -22,13 +22,14 @@ from veilmeter.assessment.parts import (
 )
 from veilmeter.assessment.plugins import added_measures, added_part
 from veilmeter.assessment.scoring import VectorComparison
-from veilmeter.assessment.settings import AttackerSettings, Settings, attacker_names, extractor_label
+from veilmeter.assessment.settings import AttackerSettings, Settings, attacker_names
 from veilmeter.assessment.tasks import Task
 from veilmeter.attacks.knowledge import FUSED, ORIGINAL, Attacker, by_extractor, default_attackers, known_attackers
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.results.channels import channel_attackers
 from veilmeter.results.model import AttackerResult
+from veilmeter.speech.extractors.base import extractor_label
 
 # Without these no trust check could be made: they are measured whatever else is asked for, the scores of original
 # speech only.

@@ -16,6 +16,7 @@ from veilmeter.attacks.backends.registry import backend_kind, refuse_unknown_bac
 from veilmeter.attacks.knowledge import attacker_name, attackers_for, default_attackers, known_attackers
 from veilmeter.core.errors import InputError
 from veilmeter.data.formats.table import parse_columns
+from veilmeter.speech.extractors.base import extractor_label
 
 # Families of measures, each of which can be left out.
 MEASURES = (
@@ -237,20 +238,6 @@ class Settings:
 
     def of_attacker(self, name: str) -> AttackerSettings:
         return self.attackers.get(name, AttackerSettings())
-
-
-def extractor_label(spec: str) -> str:
-    """The short name of an extractor, for attackers that hear by it.
-
-    >>> [extractor_label(spec) for spec in ("ecapa", "onnx:models/mine.onnx", "own.py:embed", "words:texts/text")]
-    ['ecapa', 'mine', 'own-embed', 'words-given']
-    """
-    if spec.startswith(("words:", "word-style:")):
-        return f"{spec.partition(':')[0]}-given"
-    place, colon, name = spec.rpartition(":")
-    if place in ("onnx", "campplus"):
-        return Path(name).stem
-    return f"{Path(place).stem}-{name}" if colon else spec
 
 
 def _learns_nothing(kind: str, where: str = "") -> InputError:

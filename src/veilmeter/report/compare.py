@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,13 +16,13 @@ from veilmeter.report.decision import Decision, Dots, decide, everybody
 from veilmeter.report.figures import style
 from veilmeter.report.html import Options, page, render
 from veilmeter.report.listening import player_of
-from veilmeter.report.plain_language import untested
+from veilmeter.report.plain_language import never_tested, untested
 from veilmeter.report.pseudonyms import run_key
 from veilmeter.report.public import public
 from veilmeter.report.release import release_of
 from veilmeter.report.source import Reported, reported
 from veilmeter.report.system_figures import system_figures
-from veilmeter.report.texts import GLOSSARY, NEVER_TESTED
+from veilmeter.report.texts import GLOSSARY
 from veilmeter.results.compare import ComparedRun, Comparison, compare
 from veilmeter.results.levels import ORDER
 from veilmeter.results.model import Results
@@ -249,12 +249,23 @@ def _rows(results: Results) -> list[CriterionRow]:
 
 
 def _not_tested(systems: Sequence[ComparedSystem]) -> list[str]:
-    texts = dict.fromkeys(text for system in systems for text in system.results.verdict.not_tested)
-    listed = []
-    for text in texts:
-        names = [system.name for system in systems if text in system.results.verdict.not_tested]
-        listed.append(untested(text) if len(names) == len(systems) else f"{untested(text)} ({', '.join(names)})")
-    return [*listed, *NEVER_TESTED]
+    """What was not tested of all systems, or of some, which are then named; what no run tests comes last."""
+    own = {system.name: list(map(untested, system.results.verdict.not_tested)) for system in systems}
+    never = {system.name: never_tested(system.results) for system in systems}
+    return [
+        text if len(names) == len(systems) else f"{text} ({', '.join(names)})"
+        for texts in (own, never)
+        for text, names in _by_text(texts).items()
+    ]
+
+
+def _by_text(texts: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Every text with the names it stands under."""
+    names: dict[str, list[str]] = {}
+    for name, listed in texts.items():
+        for text in dict.fromkeys(listed):
+            names.setdefault(text, []).append(name)
+    return names
 
 
 def _annex(systems: Sequence[ComparedSystem]) -> tuple[Chapter, ...]:

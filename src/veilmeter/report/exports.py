@@ -12,9 +12,10 @@ from veilmeter.report.channels import channel_rows
 from veilmeter.report.criterion_rows import criterion_row
 from veilmeter.report.decision import Decision, limit_sentence, reliance
 from veilmeter.report.html import Options, decision_of
+from veilmeter.report.plain_language import never_tested
 from veilmeter.report.rows import ORDER, Row, section_rows
 from veilmeter.report.source import Reported
-from veilmeter.report.texts import NEVER_TESTED, SECTIONS
+from veilmeter.report.texts import SECTIONS
 from veilmeter.results.model import Results
 from veilmeter.results.trust import doubts
 
@@ -33,7 +34,7 @@ def markdown(run: Reported, options: Options) -> str:
         for check in decision.checks
     ]
     lines += ["", "## Not tested", ""]
-    lines += [f"- {markdown_text(text)}" for text in (*results.verdict.not_tested, *NEVER_TESTED)]
+    lines += [f"- {markdown_text(text)}" for text in (*results.verdict.not_tested, *never_tested(results))]
     for section in ORDER:
         rows = section_rows(results, section)
         if rows:

@@ -24,12 +24,13 @@ from veilmeter.report.links import safe_link
 from veilmeter.report.method import facts, parameters
 from veilmeter.report.people import MOST_PEOPLE, people_table
 from veilmeter.report.people_figures import people_figures
+from veilmeter.report.plain_language import never_tested
 from veilmeter.report.release import curves_of
 from veilmeter.report.rows import ORDER, Row, attacker_rows, reaches_below_zero, section_rows, used_measures
 from veilmeter.report.section_figures import section_figures
 from veilmeter.report.sound import Recordings
 from veilmeter.report.source import Matrices, Reported
-from veilmeter.report.texts import BELOW_ZERO, GLOSSARY, NEVER_TESTED, SECTIONS
+from veilmeter.report.texts import BELOW_ZERO, GLOSSARY, SECTIONS
 from veilmeter.report.use_notes import use_notes
 from veilmeter.report.vega import vega_script
 from veilmeter.results.model import Results
@@ -139,7 +140,7 @@ def render(run: Reported, options: Options, *, alone: bool = True) -> str:
         channels=channel_table(results),
         cards=[criterion_row(results, name) for name in results.criteria],
         sentences=[text for text in results.verdict.sentences if text not in shown_on_cards],
-        not_tested=(*results.verdict.not_tested, *NEVER_TESTED),
+        not_tested=(*results.verdict.not_tested, *never_tested(results)),
         warnings=(*results.warnings, *results.remarks),
         technical=technical,
         facts=facts(results),

@@ -9,6 +9,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.report.rows import added, section_of
 from veilmeter.report.texts import NEVER_TESTED, USE
 from veilmeter.results.model import Results
+from veilmeter.speech.extractors.base import extractor_label, unheard_habits
 
 MOST_UNTESTED = 2
 _OPTION = re.compile(r"\s*\(--[^)]*\)")  # of the command, which the first page does not speak of
@@ -19,7 +20,16 @@ def not_tested(results: Results, *, most: int | None = MOST_UNTESTED) -> tuple[s
     listed = [untested(text) for text in results.verdict.not_tested]
     if most is not None and len(listed) > most:
         listed = [*listed[:most], f"{len(listed) - most} more, listed in the annex."]
-    return (*listed, *NEVER_TESTED)
+    return (*listed, *never_tested(results))
+
+
+def never_tested(results: Results) -> tuple[str, ...]:
+    """What no run tests, and the habits of speech that no attacker of this run listened for."""
+    further = [name.partition("@")[2] for name in results.attacks if "@" in name]
+    first = extractor_label(str((results.extractor or {}).get("name", "")))
+    unheard = unheard_habits([first, *further])
+    habits = f", habits of speech ({', '.join(unheard)})" if unheard else ""
+    return tuple(text.format(habits=habits) for text in NEVER_TESTED)
 
 
 def untested(text: str) -> str:

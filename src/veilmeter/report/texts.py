@@ -49,8 +49,9 @@ USE = {
     "pitch_correlation": ("Melody kept, where 1 is all of it: {figure}", 2),
 }
 
+# What no run tests. "habits" is filled in with those of speech that nobody listened for.
 NEVER_TESTED = (
-    "What is said (names, places, habits of speech) and background sounds.",
+    "What is said (names, places){habits} and background sounds.",
     "Other attackers, and the recognizers of the future.",
 )
 

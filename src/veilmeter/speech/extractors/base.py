@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -76,6 +77,39 @@ def hears(name: str) -> str:
     ('voice', 'words', 'speech')
     """
     return HEARS.get(name, "speech")
+
+
+def extractor_label(spec: str) -> str:
+    """The short name of an extractor, for attackers that hear by it.
+
+    >>> [extractor_label(spec) for spec in ("ecapa", "onnx:models/mine.onnx", "own.py:embed", "words:texts/text")]
+    ['ecapa', 'mine', 'own-embed', 'words-given']
+    """
+    if spec.startswith(("words:", "word-style:")):
+        return f"{spec.partition(':')[0]}-given"
+    place, colon, name = spec.rpartition(":")
+    if place in ("onnx", "campplus"):
+        return Path(name).stem
+    return f"{Path(place).stem}-{name}" if colon else spec
+
+
+# Of the habits of speech: what each extractor hears.
+_WORDS, _PACE, _MELODY = HABITS = ("choice of words", "pace and pauses", "melody")
+_HABITS_HEARD = {
+    **dict.fromkeys(("words", "word-style", "words-given", "word-style-given"), (_WORDS,)),
+    **dict.fromkeys(("rhythm", "rhythm-level-free"), (_PACE, _MELODY)),
+    "durations": (_PACE,),
+}
+
+
+def unheard_habits(names: Iterable[str]) -> tuple[str, ...]:
+    """The habits of speech that none of these extractors hears.
+
+    >>> unheard_habits(["campplus", "durations"]), unheard_habits(["words", "rhythm"])
+    (('choice of words', 'melody'), ())
+    """
+    heard = {habit for name in names for habit in _HABITS_HEARD.get(name, ())}
+    return tuple(habit for habit in HABITS if habit not in heard)
 
 
 class FunctionExtractor:
