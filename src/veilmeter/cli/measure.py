@@ -211,11 +211,12 @@ def _without_key(key: Path | None) -> str:
 
 def _streamed(path: Path, key: Path | None, layout: str | None, remarks: list[str]) -> Page:
     from veilmeter.cli.output import Page
+    from veilmeter.core.engine import ahead
     from veilmeter.data.formats.score_stream import stream
     from veilmeter.metrics.scores.streaming import measure_stream
     from veilmeter.metrics.scores.summary import estimates_of_stream
 
-    estimates = estimates_of_stream(*measure_stream(stream(path, key, layout=layout)))
+    estimates = estimates_of_stream(*measure_stream(ahead(stream(path, key, layout=layout))))
     n = estimates["eer"].n
     return Page(
         title=f"{path}: {n['targets']:,} target and {n['impostors']:,} impostor trials",

@@ -11,12 +11,12 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from veilmeter.core.errors import InputError, VeilmeterError, missing_extra
 
@@ -63,6 +63,20 @@ def stretches(count: int, workers: int) -> list[range]:
     """
     parts = max(1, min(count, workers))
     return [range(count * part // parts, count * (part + 1) // parts) for part in range(parts)]
+
+
+def ahead(items: Iterable[Item]) -> Iterator[Item]:
+    """The items, each being made by a thread while the one before is in use.
+
+    >>> list(ahead(iter("abc")))
+    ['a', 'b', 'c']
+    """
+    source, end = iter(items), object()
+    with ThreadPoolExecutor(1) as thread:
+        upcoming = thread.submit(next, source, end)
+        while (item := upcoming.result()) is not end:
+            upcoming = thread.submit(next, source, end)
+            yield cast(Item, item)
 
 
 class Here:

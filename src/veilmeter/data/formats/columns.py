@@ -282,13 +282,15 @@ def rows(
     *,
     size: int = PIECE,
     number: int | None = None,
+    coded: bool = True,
 ) -> Iterator[LineColumns]:
     """The lines with the file's number of columns, piece by piece; other lines go to `findings`. The column `number`
-    should hold numbers: large pieces in which it does are read as such at once."""
+    should hold numbers: large pieces in which it does are read as such at once. Where ids are only passed by, `coded`
+    spares looking for those that are the same."""
     width = 0
     empty = True
     for data, first_line, count in raw_pieces(path, size=size):
-        fast = _fast(data, (width,) if width else widths, number)
+        fast = _fast(data, (width,) if width else widths, number, coded)
         if fast is not None and len(fast[0]) == count:  # Arrow does not see every empty line
             width, empty = len(fast), False
             yield LineColumns(fast, np.arange(first_line, first_line + count))
@@ -310,11 +312,11 @@ def rows(
         findings.add("empty", "the file is empty", path)
 
 
-def _fast(data: bytes, widths: Sequence[int], number: int | None) -> Sequence[WordColumn] | None:
+def _fast(data: bytes, widths: Sequence[int], number: int | None, coded: bool) -> Sequence[WordColumn] | None:
     if len(data) < LEAST:
         return None
     width = len(data[: data.find(b"\n")].split())
-    return read_fast(data, width, number) if width in widths else None
+    return read_fast(data, width, number, coded=coded) if width in widths else None
 
 
 def _of_width(

@@ -16,7 +16,7 @@ _OTHER_SPACE = (b"\x0b", b"\x0c", b"\r")
 
 @dataclass(slots=True)
 class ArrowColumn:
-    """A column of words, as a dictionary, or of finite numbers."""
+    """A column of words, plain or as a dictionary, or of finite numbers."""
 
     data: Any
 
@@ -28,7 +28,10 @@ class ArrowColumn:
 
     def distinct(self) -> tuple[list[bytes], NDArray[np.int32]]:
         """The distinct words in the order of their first appearance, and which of them each row has."""
-        chunks = self.data.unify_dictionaries().chunks
+        import pyarrow as pa
+
+        coded = self.data if pa.types.is_dictionary(self.data.type) else self.data.dictionary_encode()
+        chunks = coded.unify_dictionaries().chunks
         words = [word.encode() for word in chunks[0].dictionary.to_pylist()]
         index = np.concatenate([chunk.indices.to_numpy() for chunk in chunks])
         return words, index.astype(np.int32, copy=False)
@@ -45,17 +48,18 @@ class ArrowColumn:
         return self.data.cast(pa.binary()).combine_chunks()
 
 
-def read_fast(data: bytes, width: int, number: int | None) -> list[ArrowColumn] | None:
+def read_fast(data: bytes, width: int, number: int | None, *, coded: bool = True) -> list[ArrowColumn] | None:
     """The columns of lines that all have this width and one separator, the one at `number` as numbers; None where
-    anything is otherwise."""
+    anything is otherwise. Words are `coded` where the same ones come again and again and are to be told apart."""
     import pyarrow as pa
-    from pyarrow import csv
+    from pyarrow import compute, csv
 
     blanks, tabs = b" " in data[:4096], b"\t" in data
     if blanks == tabs or any(space in data for space in _OTHER_SPACE) or (tabs and b" " in data):
         return None
     names = [str(column) for column in range(width)]
-    kinds = {name: pa.dictionary(pa.int32(), pa.string()) for name in names}
+    words = pa.dictionary(pa.int32(), pa.string()) if coded else pa.string()
+    kinds = dict.fromkeys(names, words)
     if number is not None:
         kinds[names[number]] = pa.float64()
     try:
@@ -75,6 +79,9 @@ def read_fast(data: bytes, width: int, number: int | None) -> list[ArrowColumn] 
             values = column.to_numpy()
             if not np.isfinite(values).all():
                 return None
-        elif not all(0 < len(word) <= _LONGEST for chunk in column.chunks for word in chunk.dictionary.to_pylist()):
-            return None  # two separators, or one at an end of the line; or a line without end
+            continue
+        for chunk in column.chunks:
+            lengths = compute.min_max(compute.binary_length(chunk.dictionary if coded else chunk))
+            if len(chunk) and not (lengths["min"].as_py() > 0 and lengths["max"].as_py() <= _LONGEST):
+                return None  # two separators, or one at an end of the line; or a line without end
     return [ArrowColumn(table.column(name)) for name in names]

@@ -28,7 +28,7 @@ def stream(
     """Scores and whether each is of a target trial, in the file's order."""
     notes = Findings()
     key = None if trials is None else _Key(trials, layout, size)
-    for part in rows(path, (3, 4), "a score file", notes, size=size, number=2):
+    for part in rows(path, (3, 4), "a score file", notes, size=size, number=2, coded=False):
         values = numbers_of(path, part, notes)
         notes.raise_first()
         if key is not None:
@@ -60,7 +60,7 @@ class _Key:
     def __init__(self, path: str | Path, layout: str | None, size: int) -> None:
         self.path = path
         self.notes = Findings()
-        self.parts = rows(path, (3,), "a trial key", self.notes, size=size)
+        self.parts = rows(path, (3,), "a trial key", self.notes, size=size, coded=False)
         self.first = is_label_first(layout)
         self.enrol, self.test = _NOTHING, _NOTHING
         self.labels = np.empty(0, bool)
