@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from veilmeter.core.errors import InputError
 from veilmeter.data.formats import columns
 from veilmeter.data.formats.columns import Codes, Findings
 from veilmeter.data.formats.score_stream import stream
@@ -56,6 +57,22 @@ def test_both_readers_agree(tmp_path_factory: pytest.TempPathFactory, data: byte
     path = tmp_path_factory.mktemp("scores") / "scores.txt"
     with pytest.MonkeyPatch.context() as monkeypatch:
         assert outcome(data, path, 0, monkeypatch) == outcome(data, path, 1 << 60, monkeypatch)
+
+
+def streamed(data: bytes, path: Path, least: int, monkeypatch: pytest.MonkeyPatch) -> object:
+    path.write_bytes(data)
+    monkeypatch.setattr(columns, "LEAST", least)
+    try:
+        return [(values.tolist(), labels.tolist()) for values, labels in stream(path)]
+    except InputError as error:
+        return str(error)
+
+
+@given(files())
+def test_both_readers_stream_alike(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    path = tmp_path_factory.mktemp("scores") / "scores.txt"
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        assert streamed(data, path, 0, monkeypatch) == streamed(data, path, 1 << 60, monkeypatch)
 
 
 def test_plain_lines_are_read_fast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
