@@ -129,11 +129,13 @@ def test_people_who_do_not_differ_are_not_found(speak: Speak) -> None:
     assert float(np.mean([linked(speak, seed) for seed in range(2)])) == pytest.approx(1 / PEOPLE, abs=0.1)
 
 
-@pytest.mark.parametrize("differs", ["words", "durations", "pitch range", "nothing"])
-def test_fusion_loses_little_to_its_best_channel(differs: str) -> None:
+@pytest.mark.parametrize(
+    ("differs", "seed"), [("words", 5), ("durations", 5), ("pitch range", 5), ("pitch range", 6), ("nothing", 5)]
+)
+def test_fusion_loses_nothing_to_its_best_channel(differs: str, seed: int) -> None:
     """All channels are heard, and people differ in one of them or in none: the attacker learns which from its own
     recordings."""
-    rng = np.random.default_rng(5)
+    rng = np.random.default_rng(seed)
     speakers = np.repeat(np.arange(PEOPLE), EACH)
     names = np.array([f"s{speaker}" for speaker in speakers], object)
     ids = [f"{name}-{number}" for number, name in enumerate(names)]
@@ -164,7 +166,7 @@ def test_fusion_loses_little_to_its_best_channel(differs: str) -> None:
     else:
         assert max(shares, key=lambda name: shares[name]) == differs
         assert shares[differs] > 0.3
-        assert found > shares[differs] - 0.15  # six of forty recordings
+        assert found >= shares[differs] - 0.026  # one of forty recordings
 
 
 def linked_by(attack: AdaptiveAttack, material: Material, names: np.ndarray) -> float:

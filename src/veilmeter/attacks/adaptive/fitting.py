@@ -1,7 +1,8 @@
 """The adaptive attacker: fits every method, chooses and fuses them by cross-validation on its own data, and refits.
 
-Per method the parameters with the least cross-entropy, then non-negative weights of all methods, then everything is
-fitted again on all data. Where nothing can be held out honestly, methods, parameters and weights are fixed ones.
+Per method the parameters with the least cross-entropy, then non-negative weights of all methods (with several
+extractors pulled towards the best of them), then everything is fitted again on all data. Where nothing can be held out
+honestly, methods, parameters and weights are fixed ones.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veilmeter.attacks.adaptive.channel_fusion import fuse_channels
 from veilmeter.attacks.adaptive.families import FAMILIES, Family, FittedMethod, Parameters
-from veilmeter.attacks.adaptive.fusion import fit_weights, least_loss, log_softmax
+from veilmeter.attacks.adaptive.fusion import least_loss, log_softmax, weighted
 from veilmeter.attacks.adaptive.own_data import OwnData
 from veilmeter.attacks.adaptive.training import Space, TrainingSet, make_training
 from veilmeter.attacks.adaptive.validation import Split, speaker_splits, splits
@@ -218,9 +220,9 @@ def _choose(
     scores, labels = _held_out(data, methods, grids, thinned)
     best, losses = _best(scores, labels)
     choices = list(best.values())
-    weights, loss = fit_weights([scores[choice] for choice in choices], labels)
-    fused = sum(np.float32(weight) * scores[choice] for weight, choice in zip(weights, choices, strict=True))
-    assert isinstance(fused, np.ndarray)
+    held_out = [scores[choice] for choice in choices]
+    weights, loss = fuse_channels(held_out, [choice.view for choice in choices], labels)
+    fused = weighted(held_out, weights)
     own = fused[np.arange(len(labels)), labels]
     linked = float(np.mean((fused >= own[:, None]).sum(axis=1) == 1))
     kept = {choice: float(w) for choice, w in zip(choices, weights, strict=True) if w > LEAST_WEIGHT}

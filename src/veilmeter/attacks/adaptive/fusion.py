@@ -15,23 +15,34 @@ STEPS = 12
 LARGEST = 60.0
 
 
-def cross_entropy(weights: Floats, methods: Sequence[Scores], labels: Rows, penalty: float) -> tuple[float, Floats]:
-    """Mean -log p(right candidate) of softmax(sum of weighted scores), plus the penalty; and its gradient."""
-    rows = np.arange(len(labels))
+def weighted(methods: Sequence[Scores], weights: Floats) -> Scores:
+    """The sum of the methods' scores, each times its weight."""
     logits = sum(np.float32(weight) * scores for weight, scores in zip(weights, methods, strict=True))
     assert isinstance(logits, np.ndarray)
+    return logits
+
+
+def cross_entropy(
+    weights: Floats, methods: Sequence[Scores], labels: Rows, penalty: float, center: Floats | float = 0.0
+) -> tuple[float, Floats]:
+    """Mean -log p(right candidate) of softmax(sum of weighted scores), plus the penalty on the squared distance of the
+    weights from `center`; and its gradient."""
+    rows = np.arange(len(labels))
+    logits = weighted(methods, weights)
     logits -= logits.max(axis=1, keepdims=True)
     own = logits[rows, labels].astype(np.float64)
     np.exp(logits, out=logits)
     totals = logits.sum(axis=1, dtype=np.float64)
-    value = float(np.mean(np.log(totals) - own)) + penalty * float(np.sum(weights**2))
+    value = float(np.mean(np.log(totals) - own)) + penalty * float(np.sum((weights - center) ** 2))
     logits /= totals[:, None].astype(np.float32)
     logits[rows, labels] -= 1
     gradient = [float(np.vdot(logits, scores)) / len(labels) for scores in methods]
-    return value, np.array(gradient) + 2 * penalty * weights
+    return value, np.array(gradient) + 2 * penalty * (weights - center)
 
 
-def fit_weights(methods: Sequence[Scores], labels: Rows, penalty: float = PENALTY) -> tuple[Floats, float]:
+def fit_weights(
+    methods: Sequence[Scores], labels: Rows, penalty: float = PENALTY, center: Floats | float = 0.0
+) -> tuple[Floats, float]:
     """The non-negative weights with the least cross-entropy, and that."""
     from scipy.optimize import minimize  # a second, which a report of attacks need not wait for
 
@@ -39,7 +50,7 @@ def fit_weights(methods: Sequence[Scores], labels: Rows, penalty: float = PENALT
     optimum = minimize(
         cross_entropy,
         start,
-        args=(methods, labels, penalty),
+        args=(methods, labels, penalty, center),
         jac=True,
         bounds=[(0.0, LARGEST)] * len(methods),
         method="L-BFGS-B",
