@@ -116,11 +116,11 @@ def better_counts(scores: NDArray[np.floating]) -> NDArray[np.int32]:
     >>> better_counts(np.array([[0.9, 0.2], [0.5, 0.2], [0.7, 0.1]])).tolist()
     [[0, 1], [2, 1], [1, 2]]
     """
-    ordered = np.sort(scores, axis=0)
-    counts = np.empty(scores.shape, np.int32)
-    for column in range(scores.shape[1]):
-        counts[:, column] = len(scores) - 1 - np.searchsorted(ordered[:, column], scores[:, column], side="left")
-    return counts
+    spoken = np.ascontiguousarray(scores.T)
+    counts = np.empty(spoken.shape, np.int32)
+    for conversation, (ordered, theirs) in enumerate(zip(np.sort(spoken, axis=1), spoken, strict=True)):
+        counts[conversation] = len(theirs) - 1 - ordered.searchsorted(theirs)
+    return np.ascontiguousarray(counts.T)
 
 
 def first_places(scores: NDArray[np.floating]) -> Rows:

@@ -21,6 +21,7 @@ from veilmeter.metrics.scores.relabeling import relabeling
 from veilmeter.metrics.scores.resampling import values_of_groups
 
 Floats = NDArray[np.float64]
+DRAWS = ((1_000, 200), (20_000, 100), (200_000, 40), (np.inf, 10))  # up to so many trials of the rarer class: how many
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ def null_levels(
     """
     targets, impostors = len(scores.targets), len(scores.impostors)
     few = min(targets, impostors)
-    rounds = draws if draws is not None else 200 if few <= 20_000 else 40 if few <= 200_000 else 10
+    rounds = next(count for most, count in DRAWS if few <= most) if draws is None else draws
     rng = np.random.default_rng([seed, 1])
     people = relabeling(scores) if 2 * targets <= impostors else None
     # Who is somebody else has no trials of their own: what these leak must not look like chance.
