@@ -7,6 +7,7 @@ calibration and in each bin of D_sys, and the weighted cost: a replicate reads e
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from veilmeter.data.scores import Scores
 from veilmeter.metrics.calibration import Groups, joined, run_starts, softplus
 
 Floats = NDArray[np.float64]
+STRETCH = 2048  # trials weighed at a time: their weights in some tens of replicates stay near the processor
 MOST_GROUPS = 4096  # finer groups would not change a replicate in the digits that an interval shows
 
 
@@ -50,17 +52,19 @@ class TrialCells:
 
     def drawn(self, drawn: Floats) -> WeightSums:
         """From how often each person was drawn (people x replicates)."""
-        replicates = drawn.shape[1]
-        sums, cost = np.empty((len(self.starts), replicates)), np.empty(replicates)
-        weight_of = np.ones(self.people + 1)
-        weights, others = np.empty(len(self)), np.empty(len(self))
-        for column in range(replicates):
-            weight_of[: self.people] = drawn[:, column]
-            # With an unchecked mode `take` writes into `out` directly; the numbers are ours and always in range.
-            np.take(weight_of, self.first, out=weights, mode="clip")
-            weights *= np.take(weight_of, self.second, out=others, mode="clip")
-            sums[:, column] = np.add.reduceat(weights, self.starts)
-            cost[column] = self.costs @ weights
+        # Single precision holds such counts exactly; sums are double.
+        weight_of = np.ones((self.people + 1, drawn.shape[1]), np.float32)
+        weight_of[: self.people] = drawn
+        sums, cost = np.empty((len(self.starts), drawn.shape[1])), np.zeros(drawn.shape[1])
+        cuts = np.unique(np.append(np.searchsorted(self.starts, np.arange(0, len(self), STRETCH)), len(self.starts)))
+        ends = np.append(self.starts, len(self))
+        for begin, end in pairwise(cuts.tolist()):
+            trials = slice(ends[begin], ends[end])
+            weights = weight_of[self.first[trials]]
+            weights *= weight_of[self.second[trials]]
+            starts = self.starts[begin:end] - ends[begin]
+            np.add.reduceat(weights, starts, axis=0, dtype=np.float64, out=sums[begin:end])
+            cost += self.costs[trials] @ weights
         return self._gathered(sums, cost)
 
     def without_each(self) -> WeightSums:
