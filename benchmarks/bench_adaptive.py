@@ -1,6 +1,6 @@
 """The adaptive attacker's cost: CPU seconds and memory against the number of people, and beside other people's speech.
 
-    python -m benchmarks adaptive [--people 250,500,1000,2000] [--dimension 192] [--others 0]
+    python -m benchmarks.bench_adaptive [--people 250,500,1000,2000] [--dimension 192] [--others 0]
 
 Targets: 1,000 people with 4 recordings each in 2 runs in at most 25 CPU seconds and 1.5 GB; linear beyond.
 """
