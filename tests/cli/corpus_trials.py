@@ -81,6 +81,18 @@ class SpectrumExtractor:
         return vector
 
 
+class LoudnessEncoder:
+    """Stands for a layer of the recognizer's encoder; each layer gives other numbers."""
+
+    def __init__(self, layer: int) -> None:
+        self.layer = layer
+
+    def hear(self, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        places = np.arange(0.0, len(samples), 384)
+        loudness = np.abs(samples[places.astype(int)])[:, None]
+        return places, np.cos(self.layer * loudness * np.arange(1, 5)).astype(np.float32)
+
+
 def without_weights(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """No weights are here, none are fetched, simple models stand for theirs, and the demo says what it is asked."""
     patch.setenv("VEILMETER_CACHE", str(folder / "cache"))
@@ -100,6 +112,7 @@ def without_weights(patch: pytest.MonkeyPatch, folder: Path) -> None:
         from veilmeter.anonymizers.xvector_pool import examples
 
         patch.setattr(examples, "load_extractor", lambda spec, offline: SpectrumExtractor())
+        patch.setattr(examples, "load_layer", lambda layer, offline: LoudnessEncoder(layer))
 
     def told(out: Path, *, say: Any, **asked: Any) -> story.Told:
         return story.Told({}, Path(out) / "report.html", {name: str(value) for name, value in asked.items()})
@@ -251,11 +264,12 @@ TRAIN = CommandTrials(
         "a folder": words("xvector-pool", "HERE/people", "HERE/out", *TRAINING),
         "a used folder": words("xvector-pool", "HERE/people", "HERE/out", *TRAINING),
     },
-    only={"a used folder": frozenset({"steps", "voices", "bottleneck", "license", "seed", "part"})},
+    only={"a used folder": frozenset({"steps", "voices", "layer", "bottleneck", "license", "seed", "part"})},
     values={
         **READING,
         "steps": words("--steps", 2),
         "voices": words("--voices", 3),
+        "layer": words("--layer", 3),
         "bottleneck": words("--bottleneck", 3),
         "license": words("--license", "CC0"),
         "seed": words("--seed", 3),

@@ -62,12 +62,12 @@ def _make_voices(folder: Path) -> None:
     from veilmeter.anonymizers.xvector_pool.model import VoiceModel, Whitening
     from veilmeter.anonymizers.xvector_pool.selection import Plda, VoicePool
 
-    shape = ConverterShape(cepstra=2, speaker=2, bottleneck=1, channels=2, encoder_layers=1, decoder_layers=1, kernel=3)
+    shape = ConverterShape(content=2, outputs=2, speaker=2, bottleneck=1, channels=2, layers=1, kernel=3)
     ones = np.ones(2)
-    scales = dict.fromkeys(("cepstra_mean", "cepstra_scale", "compensation", "pitch", "energy_scale"), ones)
+    scales = dict.fromkeys(("output_mean", "output_scale", "compensation", "pitch", "energy"), ones)
     model = VoiceModel(
-        make_converter(shape), scales, Whitening(ones, np.eye(2)), np.ones(3), (4.0, 6.0), Plda(ones, np.eye(2), ones),
-        VoicePool(np.eye(2, dtype=np.float32), ("a", "b"), ("f", "m")),
+        make_converter(shape), 8, scales, Whitening(ones, np.eye(2)), np.ones(3), (4.0, 6.0),
+        Plda(ones, np.eye(2), ones), VoicePool(np.eye(2, dtype=np.float32), ("a", "b"), ("f", "m")),
     )  # fmt: skip
     model.save(folder / "model.safetensors")
 

@@ -24,11 +24,14 @@ def command(
     root: options.Roots = None,
     columns: options.Columns = None,
     channel: options.Channel = None,
-    steps: Annotated[int, typer.Option(help="Training steps of the network.", min=1)] = 1400,
+    steps: Annotated[int, typer.Option(help="Training steps of the network.", min=1)] = 2000,
     voices: Annotated[int, typer.Option(help="Voices to draw for the pool, for each gender.", min=1)] = 128,
+    layer: Annotated[
+        int, typer.Option(help="Layer of the recognizer's encoder that gives the words; early ones leak more.", min=1)
+    ] = 8,
     bottleneck: Annotated[
         int, typer.Option(help="Channels for what is said: more sound better and leak more of the speaker.", min=1)
-    ] = 4,
+    ] = 32,
     license: Annotated[str, typer.Option(help="The corpus's license, for the model card.")] = "not stated",
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
@@ -51,7 +54,7 @@ def command(
     from veilmeter.core.engine import open_engine
     from veilmeter.core.text import clean
 
-    settings = TrainingSettings(seed=seed, steps=steps, voices_per_gender=voices, bottleneck=bottleneck)
+    settings = TrainingSettings(seed=seed, steps=steps, voices_per_gender=voices, layer=layer, bottleneck=bottleneck)
     recordings = read_given(corpus, layout, part=part, suffix=suffix, root=root, columns=columns, channel=channel)
     engine = open_engine(jobs)
     bars: dict[str, Progress] = {}

@@ -15,7 +15,7 @@ pytest.importorskip("safetensors")
 pytest.importorskip("soundfile")
 
 from veilmeter.anonymizers.base import Anonymizer, NeedsCorpus, load_anonymizer
-from veilmeter.anonymizers.xvector_pool import XvectorPool, model, system, world
+from veilmeter.anonymizers.xvector_pool import XvectorPool, hearing, model, system, world
 from veilmeter.anonymizers.xvector_pool.fitting import SAME_PERSON
 from veilmeter.core.engine import Here
 from veilmeter.core.errors import InputError, VeilmeterError
@@ -40,6 +40,17 @@ def speech(f0: float = 120.0, seconds: float = 1.0) -> np.ndarray:
     return (0.3 * signal / np.abs(signal).max()).astype(np.float32)
 
 
+class FakeEncoder:
+    """Numbers from the spectrum of each frame: it needs no weights, and no words are in it."""
+
+    def hear(self, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        places = np.arange(400, len(samples) - 400, 384)
+        windows = samples[places[:, None] + np.arange(-256, 256)] * np.hanning(512)
+        spectra = np.log(np.abs(np.fft.rfft(windows))[:, :256] + 1e-3)
+        mixed = spectra @ np.random.default_rng(0).normal(size=(256, 416))
+        return places.astype(float), mixed.astype(np.float32)
+
+
 @pytest.fixture
 def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[XvectorPool, Corpus]:
     """Two speakers of two utterances and one without audio; the vectors are made up."""
@@ -53,6 +64,7 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[XvectorPo
             return vector
 
     monkeypatch.setattr(system, "load_extractor", lambda spec, offline: Fake())
+    monkeypatch.setattr(system, "load_layer", lambda layer, offline: FakeEncoder())
     monkeypatch.setattr(weights, "fetch", lambda *_, **__: tmp_path)
     utterances = []
     for speaker, gender, f0 in (("anna", "f", 210.0), ("bert", "m", 110.0)):
@@ -69,7 +81,7 @@ def test_the_shipped_model_is_small_and_holds_no_one() -> None:
     path = model.shipped()
     assert path.stat().st_size <= 4_000_000
     shipped = model.load(path)
-    assert shipped.converter.shape.bottleneck == 4
+    assert (shipped.layer, shipped.converter.shape.bottleneck) == (8, 32)
     assert {g: shipped.pool.genders.count(g) for g in "fm"} == {"f": 128, "m": 128}
     assert shipped.card["largest_cosine_of_pool_and_training_speakers"] < SAME_PERSON
     assert "CC BY 4.0" in shipped.card["license"]
@@ -161,9 +173,50 @@ def test_the_output_has_the_pseudo_speakers_pitch_and_is_repeatable(prepared: tu
 def test_silence_stays_silence_and_noise_passes(prepared: tuple[XvectorPool, Corpus]) -> None:
     anonymizer, corpus = prepared
     parameters = anonymizer.parameters(corpus.utterances[0])
-    assert np.abs(anonymizer.anonymize(np.zeros(16000, np.float32), parameters)).max() < 0.01
+    np.testing.assert_array_equal(anonymizer.anonymize(np.zeros(16000, np.float32), parameters), 0)
     noise = np.random.default_rng(0).normal(0, 0.05, 16000).astype(np.float32)
     assert np.isfinite(anonymizer.anonymize(noise, parameters)).all()
+
+
+def test_the_output_is_as_loud_as_the_source_whatever_its_level(prepared: tuple[XvectorPool, Corpus]) -> None:
+    anonymizer, corpus = prepared
+    parameters = anonymizer.parameters(corpus.utterances[0])
+    loud, quiet = (anonymizer.anonymize(scale * speech(), parameters) for scale in (np.float32(1), np.float32(0.01)))
+    np.testing.assert_allclose(100 * quiet, loud, atol=0.01)
+    assert hearing.level(loud)[1] == pytest.approx(hearing.level(speech())[1], rel=0.01)
+
+
+def test_blocks_of_any_size_give_the_same_bytes(
+    prepared: tuple[XvectorPool, Corpus], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of a recording that is longer than what is spoken at once."""
+    monkeypatch.setattr(world, "BLOCK_SECONDS", 2.0)
+    monkeypatch.setattr(world, "CUT_SECONDS", 0.5)
+    anonymizer, corpus = prepared
+    parameters = anonymizer.parameters(corpus.utterances[0])
+    samples = np.tile(speech(), 5)
+    whole = np.concatenate(list(anonymizer.anonymize_blocks([samples], parameters)))
+    parts = list(anonymizer.anonymize_blocks(np.array_split(samples, 9), parameters))
+    assert len(parts) >= 2
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+
+
+def test_the_words_survive_in_another_voice(librispeech: Path) -> None:
+    """With the real recognizer, before and after."""
+    from veilmeter.speech.audio import read_audio
+    from veilmeter.speech.recognizers.base import load_recognizer
+
+    shipped = model.load(model.shipped())
+    try:
+        recognizer = load_recognizer("moonshine")
+        synthesizer = system.WorldSynthesizer(shipped)
+        samples = read_audio(librispeech / "test-other-10x10" / "1688" / "1688-142285-0000.flac")[: 5 * world.RATE]
+        spoken = synthesizer.speak(samples, shipped.pool.average(shipped.pool.names[:10]))
+    except VeilmeterError as error:
+        pytest.skip(f"the weights can't be had here: {error.what}")
+    np.testing.assert_array_equal(synthesizer.speak(samples, shipped.pool.average(shipped.pool.names[:10])), spoken)
+    before, after = (set(recognizer.transcribe(heard).text.lower().split()) for heard in (samples, spoken))
+    assert len(before & after) > 0.6 * len(before)
 
 
 def test_own_pools_and_synthesizers_take_their_place(tmp_path: Path) -> None:

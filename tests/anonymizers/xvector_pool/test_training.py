@@ -28,20 +28,21 @@ SMALL = TrainingSettings(steps=24, batch=4, frames=64, channels=32, voices_per_g
 
 
 def made_examples(count: int = 8, frames: int = 150) -> list[Example]:
-    """Speakers whose cepstra share one slow melody, turned by their vector: there is something to learn."""
+    """Speakers whose cepstra follow what was said, moved by their vector: there is something to learn."""
     rng = np.random.default_rng(0)
-    turn = rng.normal(size=(192, 40)) / 14
+    turn = rng.normal(size=(192, 41)) / 14
+    words = rng.normal(size=(24, 41)) / 5
     examples = []
     for number in range(count):
         vector = rng.normal(size=192).astype(np.float32)
         t = np.arange(frames)[:, None]
-        cepstra = np.sin(t / rng.uniform(3, 9, 40) + rng.uniform(0, 6, 40)) + vector @ turn
+        content = np.sin(t / rng.uniform(3, 9, 24) + rng.uniform(0, 6, 24))
+        outputs = content @ words + vector @ turn
         f0 = np.where(np.sin(t[:, 0] / 11) > -0.3, 120 + 10 * number + 5 * np.sin(t[:, 0] / 7), 0.0)
         pieces = vector + 0.1 * rng.normal(size=(3, 192))
         gender = "fm"[number % 2]
-        examples.append(
-            Example(str(number), gender, f0.astype("f4"), cepstra.astype("f4"), vector, pieces.astype("f4"))
-        )
+        quantities = (f0.astype("f4"), content[:, 0].astype("f4"), content.astype("f2"), outputs.astype("f4"))
+        examples.append(Example(str(number), gender, *quantities, vector, pieces.astype("f4")))
     return examples
 
 
@@ -81,7 +82,7 @@ def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:
     run(tmp_path)
     with pytest.raises(VeilmeterError, match="other settings"):
         run(tmp_path, replace(SMALL, batch=5))
-    others = [replace(example, cepstra=example.cepstra + 1) for example in made_examples()]
+    others = [replace(example, content=example.content + 1) for example in made_examples()]
     with pytest.raises(VeilmeterError, match="another corpus"):
         fit(others, tmp_path, SMALL, progress=lambda *_: None)
     (tmp_path / training.CHECKPOINT).write_bytes(b"broken")
@@ -125,6 +126,15 @@ class FakeExtractor:
         return vector
 
 
+class FakeEncoder:
+    """Frames from the loudness alone: it needs no weights."""
+
+    def hear(self, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        places = np.arange(400.0, len(samples), 384)
+        loudness = np.abs(samples[places.astype(int)])[:, None]
+        return places, np.sin(loudness * np.arange(1, 25)).astype(np.float32)
+
+
 @pytest.fixture
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Six voices of two utterances each, and one file that is no audio."""
@@ -144,6 +154,7 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             soundfile.write(folder / f"{take}.wav", 0.2 * signal / np.abs(signal).max(), 16000)
     (tmp_path / "corpus" / "s0" / "broken.wav").write_bytes(b"RIFF")
     monkeypatch.setattr(examples, "load_extractor", lambda spec, offline: FakeExtractor())
+    monkeypatch.setattr(examples, "load_layer", lambda layer, offline: FakeEncoder())
     monkeypatch.setattr(weights, "fetch", lambda *_, **__: tmp_path)
     return tmp_path / "corpus"
 
@@ -165,11 +176,11 @@ def test_the_command_trains_on_a_folder_and_goes_on(corpus: Path, tmp_path: Path
     assert loaded.card["utterances_left_out"] == 1
     assert model.load(out).version == loaded.version  # the folder will do, too
     assert len(loaded.pool) == 4  # the corpus names no genders: one group
-    touched = {p: p.stat().st_mtime_ns for p in (out / examples.FEATURES).iterdir()}
+    touched = {p: p.stat().st_mtime_ns for p in (out / "features-8").iterdir()}
     again = CliRunner().invoke(app, arguments)
     assert again.exit_code == 0
     assert (out / training.MODEL).read_bytes() == made
-    assert {p: p.stat().st_mtime_ns for p in (out / examples.FEATURES).iterdir()} == touched
+    assert {p: p.stat().st_mtime_ns for p in (out / "features-8").iterdir()} == touched
 
 
 def test_the_command_refuses_other_systems(tmp_path: Path) -> None:
@@ -184,10 +195,10 @@ def test_features_are_of_this_very_recording(corpus: Path, tmp_path: Path) -> No
     shutil.move(corpus / "s1" / "0.wav", corpus / "s0" / "x_0.wav")
     (corpus / "s0" / "x").mkdir()
     shutil.move(corpus / "s2" / "0.wav", corpus / "s0" / "x" / "0.wav")
-    first, _ = examples.extract(read_corpus(corpus), tmp_path / "f", engine=Here(), offline=True)
+    first, _ = examples.extract(read_corpus(corpus), tmp_path / "f", layer=8, engine=Here(), offline=True)
     assert len({example.vector.tobytes() for example in first}) == len(first) == 12
     shutil.copy(corpus / "s3" / "0.wav", corpus / "s4" / "0.wav")
-    second, _ = examples.extract(read_corpus(corpus), tmp_path / "f", engine=Here(), offline=True)
+    second, _ = examples.extract(read_corpus(corpus), tmp_path / "f", layer=8, engine=Here(), offline=True)
     assert len({example.vector.tobytes() for example in second}) == 11
 
 
@@ -197,15 +208,15 @@ def test_two_runs_do_not_train_into_one_folder(corpus: Path, tmp_path: Path) -> 
 
 
 def test_features_say_what_was_left_out(corpus: Path, tmp_path: Path) -> None:
-    found, skipped = examples.extract(read_corpus(corpus), tmp_path / "f", engine=Here(), offline=True)
+    found, skipped = examples.extract(read_corpus(corpus), tmp_path / "f", layer=8, engine=Here(), offline=True)
     assert len(found) == 12
     assert len(skipped) == 1
     assert "broken" in skipped[0]
     assert all(example.pieces.shape == (1, 192) for example in found)
-    (damaged,) = (tmp_path / "f" / examples.FEATURES).glob("s0_0-*.npz")
+    (damaged,) = (tmp_path / "f" / "features-8").glob("s0_0-*.npz")
     damaged.write_bytes(b"x")
     with pytest.raises(VeilmeterError, match="features"):
-        examples.extract(read_corpus(corpus), tmp_path / "f", engine=Here(), offline=True)
+        examples.extract(read_corpus(corpus), tmp_path / "f", layer=8, engine=Here(), offline=True)
 
 
 def test_every_setting_counts(tmp_path: Path) -> None:

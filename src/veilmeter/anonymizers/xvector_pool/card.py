@@ -22,10 +22,14 @@ def text(model: VoiceModel) -> str:
         ("Speakers", people),
         ("License of the data", about.get("license", "not stated")),
         ("Network", f"{model.converter.size:,} parameters, bottleneck of {shape.bottleneck} channels"),
-        ("Vocoder", "WORLD, 40 mel-cepstra every 10 ms, 16 kHz"),
+        ("Words", f"layer {model.layer} of Moonshine base's encoder (MIT; fetched, not part of the model)"),
+        ("Vocoder", "WORLD, 40 mel-cepstra and one band of aperiodicity every 10 ms, 16 kHz"),
         ("Speaker vector", f"CAM++, whitened to {shape.speaker} dimensions"),
         ("Training", ", ".join(f"{key} {value}" for key, value in settings.items())),
-        ("Mean absolute error", f"{about.get('loss')} (weighted, in standard deviations of each coefficient)"),
+        (
+            "Loss",
+            f"{about.get('loss')} (error of the outputs and half that of their movement, in standard deviations)",
+        ),
         ("Pitch from the x-vector", f"R² {about.get('f0_r_squared')} on left-out speakers"),
         (
             "Pool",

@@ -14,20 +14,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.anonymizers.xvector_pool.decoder import Converter, ConverterShape, make_converter
+from veilmeter.anonymizers.xvector_pool.hearing import LIMIT, SourceFrames
 from veilmeter.anonymizers.xvector_pool.selection import Plda, VoicePool
-from veilmeter.anonymizers.xvector_pool.world import Analysis
+from veilmeter.anonymizers.xvector_pool.world import ORDER, Analysis
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import sha256, whole_file
 from veilmeter.data.embeddings import unit
 
-FORMAT = "veilmeter-xvector-pool-1"
+FORMAT = "veilmeter-xvector-pool-2"
 FILE = "model.safetensors"
 # Vectors of real speakers have this length after whitening; an average of several is shorter and must be brought back,
 # else the decoder gives everyone the same mean voice.
 SPEAKER_NORM = 9.0
 _CONVERTER = "converter."
 _ABOUT = "veilmeter"
-_SCALES = ("cepstra_mean", "cepstra_scale", "compensation", "pitch", "energy_scale")
+_SCALES = ("output_mean", "output_scale", "compensation", "pitch", "energy")
 
 Array = NDArray[np.float64]
 
@@ -74,26 +75,28 @@ class Whitening:
         return whitened
 
 
-def prosody_of(f0: ArrayLike, energy: ArrayLike, pitch: ArrayLike, energy_scale: float) -> NDArray[np.float32]:
-    """What the decoder is told about each frame (3 x frames): standardized log-F0, voicing, relative energy."""
+def prosody_of(f0: ArrayLike, energy: ArrayLike, scales: Mapping[str, Array]) -> NDArray[np.float32]:
+    """What the decoder is told about each frame (3 x frames): standardized log-F0, voicing, standardized energy."""
     hertz = np.asarray(f0, float)
-    level, scale = np.asarray(pitch, float)
+    level, spread = scales["pitch"]
+    quiet, range_ = scales["energy"]
     voiced = hertz > 0
-    log_f0 = np.where(voiced, (np.log(np.where(voiced, hertz, 1.0)) - level) / scale, 0.0)
-    loudness = np.asarray(energy, float)
-    relative = (loudness - loudness.mean()) / energy_scale
-    return np.stack([log_f0, voiced.astype(float), relative]).astype(np.float32)
+    log_f0 = np.where(voiced, (np.log(np.where(voiced, hertz, 1.0)) - level) / spread, 0.0)
+    loudness = (np.asarray(energy, float) - quiet) / range_
+    return np.stack([log_f0, voiced.astype(float), loudness]).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
 class VoiceModel:
     """A trained converter with its pool.
 
-    `f0_weights` are the ridge regression from the whitened vector to mean log-F0 (the last is the intercept),
-    `f0_range` the log-F0 levels that real speakers have. `version` is the hash of the file it came from.
+    `layer` is the one of the recognizer's encoder that it hears words from. `f0_weights` are the ridge regression from
+    the whitened vector to mean log-F0 (the last is the intercept), `f0_range` the log-F0 levels that real speakers
+    have. `version` is the hash of the file it came from.
     """
 
     converter: Converter
+    layer: int
     scales: Mapping[str, Array]
     whitening: Whitening
     f0_weights: Array
@@ -114,32 +117,29 @@ class VoiceModel:
         predicted = float(np.asarray(code, float) @ self.f0_weights[:-1] + self.f0_weights[-1])
         return float(np.clip(predicted, *self.f0_range))
 
-    def convert(self, analysis: Analysis, code: ArrayLike) -> Analysis:
+    def convert(self, heard: SourceFrames, code: ArrayLike) -> Analysis:
         """The same words in the voice of this speaker code."""
         import torch
 
-        f0 = analysis.f0.copy()
-        voiced = analysis.voiced
+        f0 = heard.f0.copy()
+        voiced = f0 > 0
         if voiced.any():  # the level is the pseudo-speaker's, the melody the source's
             contour = np.log(f0[voiced])
             f0[voiced] = np.exp(contour - contour.mean() + self.f0_level(code))
-        scales = self.scales
-        energy = analysis.cepstra[:, 0]
-        prosody = prosody_of(f0, energy, scales["pitch"], float(scales["energy_scale"][0]))
-        standard = ((analysis.cepstra - scales["cepstra_mean"]) / scales["cepstra_scale"]).astype(np.float32)
         with torch.inference_mode(), one_thread():
             out = self.converter(
-                torch.from_numpy(standard.T.copy())[None],
-                torch.from_numpy(prosody)[None],
+                torch.from_numpy(np.ascontiguousarray(heard.content.T, np.float32))[None],
+                torch.from_numpy(prosody_of(f0, heard.energy, self.scales))[None],
                 torch.from_numpy(np.asarray(code, np.float32))[None],
             )[0].numpy()
         predicted = out.T.astype(np.float64)
         # Trained to be right on average, the network moves too little; voices that move too little sound alike.
         center = predicted.mean(axis=0)
-        predicted = center + (predicted - center) * scales["compensation"]
-        cepstra = predicted * scales["cepstra_scale"] + scales["cepstra_mean"]
-        cepstra[:, 0] = energy
-        return analysis.with_voice(f0, cepstra)
+        predicted = center + (predicted - center) * self.scales["compensation"]
+        predicted = np.clip(predicted, -LIMIT, LIMIT)  # whatever it hears, it does not burst
+        predicted = predicted * self.scales["output_scale"] + self.scales["output_mean"]
+        # Aperiodicity is in decibels: nothing is louder than the whole.
+        return Analysis(f0, predicted[:, :ORDER], np.minimum(predicted[:, ORDER:], 0.0), heard.samples)
 
     @cached_property
     def _tensors(self) -> dict[str, NDArray[Any]]:
@@ -163,6 +163,7 @@ class VoiceModel:
         about = {
             "format": FORMAT,
             "shape": self.converter.shape.to_json(),
+            "layer": self.layer,
             "f0_range": list(self.f0_range),
             "pool_names": list(self.pool.names),
             "pool_genders": list(self.pool.genders),
@@ -210,6 +211,7 @@ def _assembled(tensors: dict[str, NDArray[Any]], about: dict[str, Any], version:
     low, high = about["f0_range"]
     return VoiceModel(
         converter=converter,
+        layer=int(about["layer"]),
         scales={name: wide[name] for name in _SCALES},
         whitening=Whitening(wide["whitening_mean"], wide["whitening_matrix"]),
         f0_weights=wide["f0_weights"],

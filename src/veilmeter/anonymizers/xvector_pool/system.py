@@ -1,8 +1,9 @@
 """`xvector-pool`: every speaker gets the voice of a pseudo-speaker, averaged from a pool of x-vectors.
 
-Inspired by baseline B1 of the VoicePrivacy challenges, and not it: the choice of the pseudo-speaker is the papers', the
-resynthesis is a small converter around the WORLD vocoder instead of neural acoustic and waveform models. A better
-synthesizer can take its place (`synthesizer`): whatever turns samples and an x-vector into samples.
+Inspired by baseline B1 of the VoicePrivacy challenges, and not it: the choice of the pseudo-speaker is the papers', and
+so is the way of the words through a recognizer; the synthesis is a small converter before the WORLD vocoder instead of
+neural acoustic and waveform models. A better synthesizer can take its place (`synthesizer`): whatever turns samples and
+an x-vector into samples.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from numpy.typing import NDArray
 from veilmeter.anonymizers.base import Draw, Samples, generator
 from veilmeter.anonymizers.xvector_pool import model as models
 from veilmeter.anonymizers.xvector_pool import world
+from veilmeter.anonymizers.xvector_pool.hearing import hear, level
 from veilmeter.anonymizers.xvector_pool.selection import Rule, VoicePool, choose
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import unit
 from veilmeter.speech.extractors.base import load_extractor
+from veilmeter.speech.recognizers.encoder_layers import encoder_version, load_layer
 
 if TYPE_CHECKING:
     from veilmeter.core.engine import Engine
@@ -45,21 +48,28 @@ class Synthesizer(Protocol):
 
 @dataclass(frozen=True)
 class WorldSynthesizer:
-    """The converter of a `VoiceModel` between WORLD's analysis and synthesis."""
+    """The converter of a `VoiceModel` between a recognizer's encoder and WORLD's synthesis."""
 
     model: models.VoiceModel
+    offline: bool = False
 
     @property
     def version(self) -> str:
-        return self.model.version
+        return f"{self.model.version}-{encoder_version(self.model.layer)}"
 
     def speak(self, samples: Samples, xvector: Vector) -> Samples:
         return np.concatenate(list(self.stream([samples], xvector)))
 
     def stream(self, blocks: Iterable[Samples], xvector: Vector) -> Iterator[Samples]:
         code = self.model.speaker_code(xvector)
+        encoder = load_layer(self.model.layer, offline=self.offline)
         for block in world.quiet_cuts(blocks):
-            yield world.synthesize(self.model.convert(world.analyze(block), code))
+            if not block.any():  # there is nothing to say
+                yield np.zeros_like(block)
+                continue
+            heard = hear(block, encoder)
+            spoken, _ = level(world.synthesize(self.model.convert(heard, code)))
+            yield spoken / np.float32(heard.gain)  # as loud as it was
 
 
 @dataclass(frozen=True)
@@ -98,9 +108,9 @@ class XvectorPool:
 
     @property
     def version(self) -> str:
-        digest = hashlib.sha256(_speaker(self.synthesizer, self._model_path).version.encode())
+        digest = hashlib.sha256(_speaker(self.synthesizer, self._model_path, self.offline).version.encode())
         digest.update(self.chosen_pool.vectors.tobytes())
-        return f"2-{digest.hexdigest()[:16]}"
+        return f"3-{digest.hexdigest()[:16]}"
 
     @property
     def draws(self) -> Draw:
@@ -126,6 +136,8 @@ class XvectorPool:
         from veilmeter.speech import weights
 
         weights.fetch(weights.CAMPPLUS, offline=self.offline)  # once, before several processes ask for it
+        if not self.synthesizer:
+            load_layer(_model(self._model_path).layer, offline=self.offline)
         sums: dict[str, NDArray[np.float64]] = {}
         utterances = corpus.utterances
         embedded = dict(engine.run(partial(_embed, self.offline), utterances))
@@ -163,7 +175,7 @@ class XvectorPool:
     def anonymize_blocks(self, blocks: Iterable[Samples], parameters: dict[str, Any]) -> Iterator[Samples]:
         """Another synthesizer than WORLD gets the whole recording, unless it has `stream` too."""
         xvector = self.chosen_pool.average(parameters["members"])
-        speaker = _speaker(self.synthesizer, self._model_path)
+        speaker = _speaker(self.synthesizer, self._model_path, self.offline)
         stream = getattr(speaker, "stream", None)
         if stream is not None:
             yield from stream(blocks, xvector)
@@ -187,9 +199,9 @@ def _model(path: str) -> models.VoiceModel:
 
 
 @lru_cache(maxsize=4)
-def _speaker(synthesizer: str, model: str) -> Synthesizer:
+def _speaker(synthesizer: str, model: str, offline: bool) -> Synthesizer:
     if not synthesizer:
-        return WorldSynthesizer(_model(model))
+        return WorldSynthesizer(_model(model), offline)
     module, _, name = synthesizer.partition(":")
     try:
         instance: Synthesizer = getattr(importlib.import_module(module), name)()

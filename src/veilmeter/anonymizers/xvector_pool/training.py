@@ -11,7 +11,7 @@ import json
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ from veilmeter.data.corpus import Corpus
 from veilmeter.data.embeddings import unit
 
 MIN_SPEAKERS = 4
+MOVEMENT = 0.5
+COUNTS = ("steps", "batch", "frames", "layer", "bottleneck", "channels", "voices_per_gender", "checkpoint_every")
 CHECKPOINT = "checkpoint.safetensors"
 MODEL = FILE
 
@@ -37,18 +39,19 @@ class TrainingSettings:
     """What decides the result, beside the corpus."""
 
     seed: int = 0
-    steps: int = 1400
+    steps: int = 2000
     batch: int = 12
-    frames: int = 192
+    frames: int = 160
     learning_rate: float = 2e-3
     speaker_noise: float = 0.3
-    bottleneck: int = 4
+    layer: int = 8
+    bottleneck: int = 32
     channels: int = 128
     voices_per_gender: int = 128
     checkpoint_every: int = 100
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch", "frames", "bottleneck", "channels", "voices_per_gender", "checkpoint_every"):
+        for name in COUNTS:
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}", fix="give 1 or more")
         if self.seed < 0:
@@ -70,7 +73,9 @@ def train(
     folder = make_folder(out)
     tell: Progress = progress or silent
     with only_one(folder / ".lock", folder):
-        examples, skipped = extract(corpus, folder, engine=engine or Here(), offline=offline, progress=tell)
+        examples, skipped = extract(
+            corpus, folder, layer=chosen.layer, engine=engine or Here(), offline=offline, progress=tell
+        )
         card = {"corpus": corpus.root.name, "utterances_left_out": len(skipped), **(notes or {})}
         model = fit(examples, folder, chosen, progress=tell, notes=card)
         model.save(folder / MODEL)
@@ -118,6 +123,7 @@ def fit(
     }
     return VoiceModel(
         converter=converter,
+        layer=settings.layer,
         scales=scales,
         whitening=whitening,
         f0_weights=ridge.weights,
@@ -140,28 +146,38 @@ def _pitch_level(examples: list[Example]) -> float:
 
 
 def _scales(examples: list[Example]) -> dict[str, NDArray[np.float64]]:
-    """How each quantity is standardized: over all frames, pitch over voiced ones, energy within utterances."""
-    cepstra = np.concatenate([example.cepstra for example in examples]).astype(np.float64)
-    voiced = np.concatenate([example.f0[example.f0 > 0] for example in examples]).astype(np.float64)
-    energy = np.concatenate([e.cepstra[:, 0] - e.cepstra[:, 0].mean() for e in examples]).astype(np.float64)
-    pitch = np.log(voiced)
+    """How each quantity is standardized: over all frames, pitch over voiced ones."""
+    outputs = np.concatenate([example.outputs for example in examples]).astype(np.float64)
+    pitch = np.log(np.concatenate([example.f0[example.f0 > 0] for example in examples]).astype(np.float64))
+    energy = np.concatenate([example.energy for example in examples]).astype(np.float64)
     return {
-        "cepstra_mean": cepstra.mean(axis=0),
-        "cepstra_scale": np.maximum(cepstra.std(axis=0), 1e-6),
+        "output_mean": outputs.mean(axis=0),
+        "output_scale": np.maximum(outputs.std(axis=0), 1e-6),
         "pitch": np.array([pitch.mean(), max(float(pitch.std()), 1e-3)]),
-        "energy_scale": np.array([max(float(energy.std()), 1e-6)]),
-        "compensation": np.ones(cepstra.shape[1]),
+        "energy": np.array([energy.mean(), max(float(energy.std()), 1e-3)]),
+        "compensation": np.ones(outputs.shape[1]),
     }
 
 
-def _inputs(example: Example, whitening: Whitening, scales: dict[str, NDArray[np.float64]]) -> tuple[Any, Any, Any]:
+class Inputs(NamedTuple):
+    """An utterance as tensors, each (numbers, frames), and its speaker's code."""
+
+    content: Any
+    prosody: Any
+    outputs: Any
+    code: Any
+
+
+def _inputs(example: Example, whitening: Whitening, scales: dict[str, NDArray[np.float64]]) -> Inputs:
     import torch
 
-    standard = ((example.cepstra - scales["cepstra_mean"]) / scales["cepstra_scale"]).astype(np.float32).T.copy()
-    energy_scale = float(scales["energy_scale"][0])
-    prosody = prosody_of(example.f0, example.cepstra[:, 0], scales["pitch"], energy_scale)
-    code = whitening(example.vector).astype(np.float32)
-    return torch.from_numpy(standard), torch.from_numpy(prosody), torch.from_numpy(code)
+    standard = ((example.outputs - scales["output_mean"]) / scales["output_scale"]).astype(np.float32)
+    return Inputs(
+        torch.from_numpy(example.content.T),
+        torch.from_numpy(prosody_of(example.f0, example.energy, scales)),
+        torch.from_numpy(standard.T.copy()),
+        torch.from_numpy(whitening(example.vector).astype(np.float32)),
+    )
 
 
 def fit_converter(
@@ -173,7 +189,7 @@ def fit_converter(
     *,
     progress: Progress = silent,
 ) -> tuple[Converter, float]:
-    """The trained network and its mean loss over the last steps (mean absolute error in standard deviations).
+    """The trained network and its mean loss over the last steps (in standard deviations).
 
     Each step draws its utterances, cuts and noise from the seed and its own number alone: that is what lets a resumed
     run end with the same bytes.
@@ -181,14 +197,18 @@ def fit_converter(
     import torch
 
     data = [_inputs(example, whitening, scales) for example in examples]
-    lengths = np.array([d[0].shape[1] for d in data], dtype=float)
+    lengths = np.array([d.outputs.shape[1] for d in data], dtype=float)
     chances = lengths / lengths.sum()
     frames = int(min(settings.frames, lengths.max()))
-    # Between equal weights and the coefficients' own sizes: the high ones are small and mostly noise.
-    importance = np.sqrt(scales["cepstra_scale"][1:])
-    weights = torch.from_numpy((importance / importance.mean()).astype(np.float32))[:, None]
+    weights = torch.from_numpy(_importance(scales).astype(np.float32))[:, None]
     torch.manual_seed(settings.seed)
-    shape = ConverterShape(speaker=whitening.dimension, bottleneck=settings.bottleneck, channels=settings.channels)
+    shape = ConverterShape(
+        content=data[0].content.shape[0],
+        outputs=data[0].outputs.shape[0],
+        speaker=whitening.dimension,
+        bottleneck=settings.bottleneck,
+        channels=settings.channels,
+    )
     model = Converter(shape)
     optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
     heard = _digest(examples)
@@ -198,13 +218,14 @@ def fit_converter(
             rng = np.random.default_rng([settings.seed, step])
             picked = rng.choice(len(data), settings.batch, p=chances)
             cuts = [_cut(data[number], frames, rng) for number in picked]
-            cepstra, prosody, codes = (torch.stack(parts) for parts in zip(*cuts, strict=True))
+            content, prosody, outputs, codes = (torch.stack(parts) for parts in zip(*cuts, strict=True))
             noise = torch.from_numpy(rng.standard_normal(tuple(codes.shape)).astype(np.float32))
             for group in optimizer.param_groups:
                 group["lr"] = settings.learning_rate * _schedule(step / settings.steps)
-            predicted = model(cepstra, prosody, codes + settings.speaker_noise * noise)
-            # Energy itself is copied from the source, so the first coefficient need not be learned.
-            loss = ((predicted[:, 1:] - cepstra[:, 1:]).abs() * weights).mean()
+            predicted = model(content, prosody, codes + settings.speaker_noise * noise)
+            wrong = (predicted - outputs) * weights
+            # Also from frame to frame: what is right on average but does not move is not understood.
+            loss = wrong.abs().mean() + MOVEMENT * wrong.diff(dim=2).abs().mean()
             optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -226,15 +247,25 @@ def _schedule(part: float) -> float:
     return min(1.0, part / 0.03 + 0.02) * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * part)))
 
 
-def _cut(item: tuple[Any, Any, Any], frames: int, rng: np.random.Generator) -> tuple[Any, Any, Any]:
+def _importance(scales: dict[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    """The weight of each output: between equal ones and the coefficients' own sizes, as the high ones are small and
+    mostly noise. The first, loudness, is large but weighs no more than the second; aperiodicity is in another unit."""
+    importance = np.sqrt(scales["output_scale"])
+    importance[0] = importance[1]
+    importance[world.ORDER :] = np.median(importance[: world.ORDER])
+    weights: NDArray[np.float64] = importance / importance.mean()
+    return weights
+
+
+def _cut(item: Inputs, frames: int, rng: np.random.Generator) -> Inputs:
     """A random stretch; an utterance that is too short is repeated."""
-    cepstra, prosody, code = item
-    length = cepstra.shape[1]
-    if length < frames:
-        times = -(-frames // length)
-        cepstra, prosody, length = cepstra.repeat(1, times), prosody.repeat(1, times), length * times
-    at = int(rng.integers(length - frames + 1))
-    return cepstra[:, at : at + frames], prosody[:, at : at + frames], code
+    length = item.outputs.shape[1]
+    times = -(-frames // length)
+    at = int(rng.integers(max(1, length - frames + 1)))
+    parts = (tensor.repeat(1, times)[:, at : at + frames] if times > 1 else tensor[:, at : at + frames]
+             for tensor in (item.content, item.prosody, item.outputs))  # fmt: skip
+    content, prosody, outputs = parts
+    return Inputs(content.float(), prosody, outputs, item.code)
 
 
 def _digest(examples: list[Example]) -> str:
@@ -242,7 +273,7 @@ def _digest(examples: list[Example]) -> str:
     digest = hashlib.sha256()
     for example in examples:
         digest.update(example.speaker.encode("utf-8", "surrogateescape") + b"\0")
-        for array in (example.f0, example.cepstra, example.vector):
+        for array in (example.f0, example.energy, example.content, example.outputs, example.vector):
             digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 
@@ -310,9 +341,10 @@ def _compensation(
     true, predicted = [], []
     with torch.inference_mode(), one_thread():
         for example in examples:
-            cepstra, prosody, code = _inputs(example, whitening, scales)
-            out = model(cepstra[None], prosody[None], code[None])[0]
-            true.append(cepstra.std(dim=1).numpy())
+            content, prosody, outputs, code = _inputs(example, whitening, scales)
+            out = model(content.float()[None], prosody[None], code[None])[0]
+            true.append(outputs.std(dim=1).numpy())
             predicted.append(out.std(dim=1).numpy())
     ratio = np.mean(true, axis=0, dtype=np.float64) / np.maximum(np.mean(predicted, axis=0, dtype=np.float64), 1e-6)
+    ratio[[0, *range(world.ORDER, len(ratio))]] = 1.0  # loudness and aperiodicity need none
     return np.clip(ratio, 1.0, 3.0)

@@ -82,18 +82,17 @@ def quiet_cuts(samples: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.fl
     yield waiting
 
 
+def pitch(samples: ArrayLike) -> Array:
+    """F0 of speech at 16 kHz, 0 where it is unvoiced."""
+    f0, _ = _tracked(_speech(samples))
+    return f0
+
+
 def analyze(samples: ArrayLike) -> Analysis:
     """The parameters of speech at 16 kHz."""
-    from scipy.signal import butter, sosfiltfilt
-
     world = vocoder()
-    signal = np.ascontiguousarray(samples, np.float64)
-    if signal.ndim != 1 or len(signal) < RATE // 10:
-        raise InputError("the vocoder needs at least 0.1 s of mono speech")
-    filtered = np.ascontiguousarray(sosfiltfilt(butter(4, HIGH_PASS_HZ, "high", fs=RATE, output="sos"), signal))
-    raw, times = world.dio(filtered, RATE, f0_floor=F0_FLOOR, f0_ceil=F0_CEILING, frame_period=PERIOD_MS)
-    f0 = world.stonemask(filtered, raw, times, RATE)
-    f0[(f0 < F0_FLOOR) | (f0 > F0_CEILING)] = 0.0
+    signal = _speech(samples)
+    f0, times = _tracked(signal)
     envelope = world.cheaptrick(signal, f0, times, RATE, fft_size=FFT)
     aperiodicity = world.d4c(signal, f0, times, RATE, fft_size=FFT)
     return Analysis(
@@ -102,6 +101,25 @@ def analyze(samples: ArrayLike) -> Analysis:
         aperiodicity=world.code_aperiodicity(aperiodicity, RATE),
         samples=len(signal),
     )
+
+
+def _speech(samples: ArrayLike) -> Array:
+    signal = np.ascontiguousarray(samples, np.float64)
+    if signal.ndim != 1 or len(signal) < RATE // 10:
+        raise InputError("the vocoder needs at least 0.1 s of mono speech")
+    return signal
+
+
+def _tracked(signal: Array) -> tuple[Array, Array]:
+    """F0 and the time of each frame."""
+    from scipy.signal import butter, sosfiltfilt
+
+    world = vocoder()
+    filtered = np.ascontiguousarray(sosfiltfilt(butter(4, HIGH_PASS_HZ, "high", fs=RATE, output="sos"), signal))
+    raw, times = world.dio(filtered, RATE, f0_floor=F0_FLOOR, f0_ceil=F0_CEILING, frame_period=PERIOD_MS)
+    f0 = world.stonemask(filtered, raw, times, RATE)
+    f0[(f0 < F0_FLOOR) | (f0 > F0_CEILING)] = 0.0
+    return f0, times
 
 
 def synthesize(analysis: Analysis) -> NDArray[np.float32]:

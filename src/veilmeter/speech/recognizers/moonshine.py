@@ -128,7 +128,8 @@ def _open_decoder(published: Path) -> Any:
     for _ in range(2):
         with suppress(Exception):  # an older ONNX Runtime, or none of the library onnx
             if not graph.is_file():
-                _write_graph(published, graph)
+                with whole_file(graph) as temporary:
+                    write_graph(published, temporary)
             try:
                 return open_session(graph)
             except InputError:  # damaged in the cache: made anew
@@ -136,23 +137,43 @@ def _open_decoder(published: Path) -> Any:
     return open_session(published)
 
 
-def _write_graph(published: Path, graph: Path) -> None:
+def write_graph(published: Path, target: Path, output: str = "") -> None:
+    """A published model as an ONNX graph; with an `output`, only up to that tensor."""
     import onnx
 
     runtime = import_runtime()
-    with whole_file(graph) as temporary:
-        options = session_options()
-        options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        options.optimized_model_filepath = os.fspath(temporary)
-        options.add_session_config_entry("session.save_model_format", "ONNX")
-        runtime.InferenceSession(os.fspath(published), options, providers=["CPUExecutionProvider"])
-        model = onnx.load(temporary)
-        model.graph.name = model.graph.name or "decoder"
-        for node in model.graph.node:  # ONNX wants names that ONNX Runtime leaves out
-            for attribute in node.attribute:
-                if attribute.type == onnx.AttributeProto.GRAPH:
-                    attribute.g.name = attribute.g.name or attribute.name
-        onnx.save(model, temporary)
+    options = session_options()
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.optimized_model_filepath = os.fspath(target)
+    options.add_session_config_entry("session.save_model_format", "ONNX")
+    runtime.InferenceSession(os.fspath(published), options, providers=["CPUExecutionProvider"])
+    model = onnx.load(target)
+    model.graph.name = model.graph.name or "speech"
+    for node in model.graph.node:  # ONNX wants names that ONNX Runtime leaves out
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                attribute.g.name = attribute.g.name or attribute.name
+    if output:
+        _cut_behind(model.graph, output)
+    onnx.save(model, target)
+
+
+def _cut_behind(graph: Any, output: str) -> None:
+    """Leaves what the output is made of: nodes come after those that they need, so one way back finds all of it."""
+    from onnx import TensorProto, helper
+
+    needed = {output}
+    nodes = []
+    for node in reversed(graph.node):
+        if needed.intersection(node.output):
+            nodes.append(node)
+            needed.update(node.input)
+    constants = [constant for constant in graph.initializer if constant.name in needed]
+    for field, kept in ((graph.node, nodes[::-1]), (graph.initializer, constants)):
+        del field[:]
+        field.extend(kept)
+    del graph.output[:]
+    graph.output.append(helper.make_tensor_value_info(output, TensorProto.FLOAT, None))
 
 
 KIND = RecognizerKind(("en",), load)
