@@ -13,7 +13,7 @@ import argparse
 from collections.abc import Callable
 
 from benchmarks.world_cases import WORLDS, Case, Voices, World, unprotected
-from benchmarks.worlds import judge
+from benchmarks.world_judgments import judge
 
 OPTIONS = {"lengths": [1, 3], "measures": ["scores", "linkability"], "resamples": 30}
 ATTACKERS = ("ignorant", "lazy-informed")

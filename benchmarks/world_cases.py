@@ -236,6 +236,10 @@ def _one_has_many(people: int) -> list[int]:
     return [50, *[4] * (people - 1)]
 
 
+def _unequal(people: int) -> list[int]:
+    return [2 + 7 * person % 29 for person in range(people)]
+
+
 WORLDS: dict[str, World] = {
     "perfect": World(_perfect, False, "noise in place of every recording"),
     "perfect, no own run": World(lambda v: Case(v.original, v.noise()), False, "the same, attackers have no run"),
@@ -268,6 +272,7 @@ WORLDS: dict[str, World] = {
         lambda v: _kept(v, v.own == 0), True, "a leak of the one person with 50 recordings", _one_has_many
     ),
     "perfect, unbalanced": World(_perfect, False, "perfect, one person has 50 recordings", _one_has_many),
+    "perfect, unequal": World(_perfect, False, "perfect, people have 2 to 30 recordings", _unequal),
     "heavy tails": World(_heavy_tails(1.0), True, "half kept, heavy-tailed vectors"),
     "perfect, heavy tails": World(_heavy_tails(0.0), False, "perfect, heavy-tailed vectors"),
     "scaled dimensions": World(_scaled_dimensions(0.5), True, "half kept, some dimensions far larger than others"),

@@ -24,7 +24,7 @@ from veilmeter.assessment.conclusions import knowledge
 from veilmeter.core.estimate import Estimate
 from veilmeter.metrics.legal.chance import Relabeled
 
-WITNESSES = {3: 8, 20: 8, 40: 8, 100: 8, 400: 3}  # of each world, by the number of people; none of larger ones
+WITNESSES = {3: 6, 20: 6, 40: 6, 100: 6, 400: 3}  # of each world, by the number of people; none of larger ones
 FIRST_WITNESS = 1000  # seeds that no judgment has
 NOT_EXACT = ("copies",)  # nobody is recognized, but copies are linked
 
@@ -61,8 +61,6 @@ def _no_eer(matrix: measuring.Matrix, *_: Any) -> Estimate:
 
 _UNUSED: dict[str, Any] = {
     "_one_minus_eer": _no_eer,
-    "profile_of": lambda scores: {},
-    "det_of": lambda scores: {},
     "relabeled_people": lambda *asked: Relabeled((), np.zeros((0, 1)), ()),
 }
 

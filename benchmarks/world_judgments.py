@@ -121,12 +121,14 @@ def _lists(enrolled: Sequence[str], tried: Sequence[str]) -> Iterator[dict[str, 
 @contextmanager
 def quickly() -> Iterator[None]:
     """Without what no level and no check depends on: what noise gives single measures of scores where people are
-    relabeled (a few draws will do), learning curves, and intervals of 1-EER."""
+    relabeled (a few draws will do), learning curves, curves for figures, and intervals of 1-EER."""
     few = partial(null_levels, draws=NOISE_DRAWS)
     with ExitStack() as patches:
         for module in ("summary", "score_sets"):
             patches.enter_context(patch(f"veilmeter.metrics.scores.{module}.null_levels", few))
         patches.enter_context(patch.object(measuring, "_learning", lambda job, tried: Estimates()))
+        for curve in ("profile_of", "det_of"):
+            patches.enter_context(patch.object(measuring, curve, lambda scores: {}))
         plain = measuring._one_minus_eer
         values_only = patch.object(
             measuring,

@@ -69,6 +69,50 @@ def test_d_ece_under_relabeling_is_d_ece_of_relabeled_people(mask: bool, decimal
         assert drawn[1, column] == pytest.approx(data.flipped_d_ece, abs=1e-12)
 
 
+def unequal_trials(seed: int) -> Trials:
+    """Six people with two trials each, four with four."""
+    rng = np.random.default_rng(seed)
+    own = np.repeat(np.arange(10), [2] * 6 + [4] * 4)
+    return Trials(np.round(rng.standard_normal((10, len(own))), 1), own, tuple(f"p{n}" for n in range(10)))
+
+
+def test_whom_an_attacker_prefers_is_not_whom_it_recognizes() -> None:
+    """Candidates with many trials score high whoever speaks: luck does as well, under any names."""
+    trials = unequal_trials(0)
+    liked = np.repeat(np.arange(10.0)[:, None], len(trials.own), axis=1)
+    drawn = relabel("a", [Trials(liked, trials.own, trials.enrolled)], {1: [2, 5]}, d_ece=False, draws=9).values
+    assert drawn[0, 0] > 0.55  # of two candidates
+    assert drawn == pytest.approx(np.repeat(drawn[:, :1], 10, axis=1))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_name_keeps_its_weight_where_people_are_not_tried_equally_often(seed: int) -> None:
+    trials = unequal_trials(seed)
+    counts = np.bincount(trials.own)
+    blocks = chance.tried_alike(trials.own, 10)
+    assert blocks is not None
+    names = chance.relabelings(trials.enrolled, draws=4, seed=0, blocks=blocks)
+    linked = chance.linkability_draws(chance.better_counts(trials.scores), trials.own, [3], names)
+    told = chance.d_ece_draws(trials, draws=4, seed=0)
+    assert told is not None
+    for column, called in enumerate([np.arange(10), *names]):
+        right = called[trials.own]
+        rates = link_probability(better_impostors(trials.scores.T, right), 9, 3)
+        each = [rates[trials.own == person].mean() for person in range(10)]
+        assert linked[0, column] == pytest.approx(np.average(each, weights=counts[called]))
+        target = np.zeros(trials.scores.shape, bool)
+        target[right, np.arange(len(right))] = True
+        # Weights are 1/2, 1 or 2: twice as many trials, and nothing but whole numbers.
+        targets = np.repeat(trials.scores[right, np.arange(len(right))], 2 * counts[right] // counts[trials.own])
+        assert told[0, column] == pytest.approx(values(prepare(targets, trials.scores[~target]))["d_ece"], abs=1e-12)
+
+
+def test_everybody_may_change_names_where_few_were_tried_or_all_alike() -> None:
+    assert chance.tried_alike(np.repeat(np.arange(6), 3), 6) is None
+    assert chance.tried_alike(np.array([0, 0, 1]), 6) is None
+    assert np.array_equal(chance.tried_alike(np.array([0, 0, 1, 2]), 5), [1, 1, 1, 0, 0])
+
+
 def test_a_key_that_leaves_nobody_to_exchange() -> None:
     trials = trials_of(0)
     only_own = np.arange(8)[:, None] == trials.own

@@ -38,9 +38,18 @@ def test_people_who_can_be_recognized_are_never_called_safe(
     assert not judge(world, people, 1, attackers, FAST).falsely_reassuring
 
 
-@pytest.mark.parametrize(("world", "people"), [("perfect", 24), ("new voices", 24), ("one voice", 20), ("copies", 20)])
-def test_nobody_is_trustworthily_called_recognizable(world: str, people: int) -> None:
-    judgment = judge(world, people, 2, ("ignorant", "lazy-informed"), FAST)
+@pytest.mark.parametrize(
+    ("world", "people", "attackers"),
+    [
+        ("perfect", 24, ("ignorant", "lazy-informed")),
+        ("new voices", 24, ("ignorant", "lazy-informed")),
+        ("one voice", 20, ("ignorant", "lazy-informed")),
+        ("copies", 20, ("ignorant", "lazy-informed")),
+        ("perfect, unequal", 30, ("adaptive",)),
+    ],
+)
+def test_nobody_is_trustworthily_called_recognizable(world: str, people: int, attackers: tuple[str, ...]) -> None:
+    judgment = judge(world, people, 2, attackers, FAST)
     assert not judgment.false_alarm
     if world == "copies":
         assert "no copies in enrollment and trials" in judgment.distrust

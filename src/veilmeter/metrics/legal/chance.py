@@ -134,15 +134,36 @@ def first_places(scores: NDArray[np.floating]) -> Rows:
     return np.where(np.count_nonzero(scores == highest, axis=0) == 1, best, -1).astype(np.int64)
 
 
+def tried_alike(own: Rows, people: int) -> Rows | None:
+    """Blocks of people who may change names where the tried ones were not tried equally often: those who were tried at
+    all, and the others. None where everybody may, or where most people were not tried.
+
+    An attacker may find those the more likely who are known by many recordings, whatever it hears, and they are often
+    those with many trials. Luck has that too only if a name keeps its weight, that is the number of its trials.
+    """
+    counts = np.bincount(own, minlength=people)
+    tried = counts > 0
+    alike = len(np.unique(counts[tried])) == 1
+    return None if alike or 2 * np.count_nonzero(tried) < people else tried.astype(np.int64)
+
+
+def name_weights(own: Rows, names: Rows) -> Floats:
+    """How much each trial counts under these names, so that a name counts as much as it does in truth."""
+    counts = np.bincount(own, minlength=names.shape[-1]).astype(np.float64)
+    return np.asarray(counts[names[..., own]] / counts[own])
+
+
 def linkability_draws(better: NDArray[np.int32], own: Rows, sizes: Sequence[int], relabeled: Rows) -> Floats:
     """Linkability at each size (rows), with the true names (first column) and under each relabeling."""
     people, columns = better.shape
     impostors = people - 1
     which = np.arange(columns)
+    unequal = tried_alike(own, people) is not None
     counted = np.empty((1 + len(relabeled), people))
     counted[0] = np.bincount(better[own, which], minlength=people)
     for number, names in enumerate(relabeled, 1):
-        counted[number] = np.bincount(better[names[own], which], minlength=people)
+        weights = name_weights(own, names) if unequal else None
+        counted[number] = np.bincount(better[names[own], which], weights, minlength=people)
     chances = np.stack([link_probability(np.arange(people), impostors, size) for size in sizes])
     return np.asarray(chances @ counted.T / columns)
 
@@ -152,7 +173,6 @@ def d_ece_draws(trials: Trials, *, draws: int = DRAWS, seed: int = 0) -> Floats 
     where there are no target trials, or a key leaves nobody whose name could be changed."""
     mask = trials.mask
     blocks = None if mask is None else _blocks(mask)
-    relabeled = relabelings(trials.enrolled, draws=draws, seed=seed, blocks=blocks)
     which = np.arange(len(trials.own))
     if mask is not None:
         which = which[mask[trials.own, which]]
@@ -161,13 +181,19 @@ def d_ece_draws(trials: Trials, *, draws: int = DRAWS, seed: int = 0) -> Floats 
     if not len(which):
         return None
     own = trials.own[which]
+    tried = tried_alike(own, len(trials.enrolled))
+    if tried is not None:
+        blocks = tried if blocks is None else 2 * blocks + tried
+    relabeled = relabelings(trials.enrolled, draws=draws, seed=seed, blocks=blocks)
     tie, sizes = _joint_ranks(trials.scores, mask)
     everybody = np.concatenate([np.arange(len(trials.enrolled))[None], relabeled])
     at_once = max(1, AT_ONCE // len(own))
     parts = []
     for start in range(0, len(everybody), at_once):
-        chosen = tie[everybody[start : start + at_once][:, own], which]
-        groups = groups_of_draws(chosen.ravel(), np.repeat(np.arange(len(chosen)), len(own)), sizes)
+        names = everybody[start : start + at_once]
+        chosen = tie[names[:, own], which]
+        weights = None if tried is None else name_weights(own, names).ravel()
+        groups = groups_of_draws(chosen.ravel(), np.repeat(np.arange(len(chosen)), len(own)), sizes, weights)
         parts.append(np.stack([d_ece_of_sets(pooled_sets(*groups, flipped=flipped)) for flipped in (False, True)]))
     return np.concatenate(parts, axis=1)
 
@@ -209,7 +235,8 @@ def relabel(
     for (attribute, value), within in {("", ""): trials, **(groups or {})}.items():
         for number, one_length in enumerate(trial for trial in within if len(trial.own)):
             enrolled = len(one_length.enrolled)
-            names = relabelings(one_length.enrolled, draws=draws, seed=seed)
+            blocks = tried_alike(one_length.own, enrolled)
+            names = relabelings(one_length.enrolled, draws=draws, seed=seed, blocks=blocks)
             asked = sorted({*(size for size in sizes.get(one_length.length, ()) if size < enrolled), enrolled})
             better = better_counts(one_length.scores)
             values.append(linkability_draws(better, one_length.own, asked, names))

@@ -75,14 +75,20 @@ def z(llr: ArrayLike) -> Floats:
 
 
 def groups_of_draws(
-    chosen: NDArray[np.integer], draw: NDArray[np.intp], sizes: Floats
+    chosen: NDArray[np.integer], draw: NDArray[np.intp], sizes: Floats, weights: Floats | None = None
 ) -> tuple[Floats, Floats, NDArray[np.intp]]:
     """How many of the chosen trials and of the others each group of each draw holds, and the number of its draw.
 
     `chosen` are places among the distinct scores, of which `sizes` many trials each have one; `draw` says, from 0 and
-    rising, which draw chose it. Every place that was chosen is a group, as is what lies between two of them.
+    rising, which draw chose it. Every place that was chosen is a group, as is what lies between two of them. With
+    `weights`, a chosen trial counts for so many.
     """
-    key = np.sort(draw * len(sizes) + chosen)
+    key = draw * len(sizes) + chosen
+    if weights is None:
+        key = np.sort(key)
+    else:
+        order = np.argsort(key)
+        key, weights = key[order], weights[order]
     begins = run_starts(key)
     draw, at = np.divmod(key[begins], len(sizes))
     taken = np.diff(begins, append=len(key))
@@ -93,7 +99,7 @@ def groups_of_draws(
     # In each draw: what is below a place, the place itself, and so on, and what is above the last one.
     place = 2 * np.arange(len(at)) + draw
     few, many = np.zeros((2, 2 * len(at) + len(opens)))
-    few[place + 1] = taken
+    few[place + 1] = taken if weights is None else np.add.reduceat(weights, begins)
     many[place + 1] = sizes[at] - taken
     many[place] = ends[at] - sizes[at] - before
     closes = np.append(opens[1:], len(at)) - 1
