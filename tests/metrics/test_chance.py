@@ -227,3 +227,10 @@ def test_exposed_people_are_counted_as_defined() -> None:
             ]
         )
         assert drawn[:, column].tolist() == [(rates.max(axis=0) > 0.5).sum(), rates.mean(axis=0).max()]
+
+
+def test_a_bound_that_many_draws_reach_is_not_extreme() -> None:
+    """One figure is far beyond luck; another one is at its upper end in every tenth draw."""
+    crowded = np.repeat([1.9, 0.1, -2.7], [50, 400, 50])
+    found = np.concatenate([[0.6], np.random.default_rng(0).normal(0.03, 0.02, 499)])
+    assert chance.adjusted(np.stack([found, crowded[::-1]]))[0] < 0.01
