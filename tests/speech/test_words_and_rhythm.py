@@ -132,7 +132,7 @@ def test_people_who_do_not_differ_are_not_found(speak: Speak) -> None:
 @pytest.mark.parametrize(
     ("differs", "seed"), [("words", 5), ("durations", 5), ("pitch range", 5), ("pitch range", 6), ("nothing", 5)]
 )
-def test_fusion_loses_nothing_to_its_best_channel(differs: str, seed: int) -> None:
+def test_fusion_loses_little_to_its_best_channel(differs: str, seed: int) -> None:
     """All channels are heard, and people differ in one of them or in none: the attacker learns which from its own
     recordings."""
     rng = np.random.default_rng(seed)

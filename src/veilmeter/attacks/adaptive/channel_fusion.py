@@ -1,4 +1,4 @@
-"""Fusion of several extractors that is never clearly worse than the best of them.
+"""Fusion of several extractors that loses little to the best of them where the others tell nothing.
 
 Weights of all methods of all extractors at once fit chance where recordings are few: an extractor that tells nothing
 gets weight too. So each extractor's methods are also fused first, then one weight per extractor is learned, and these
