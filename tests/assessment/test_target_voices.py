@@ -11,7 +11,8 @@ from veilmeter.anonymizers.manifest import Entry
 from veilmeter.assessment import assess
 from veilmeter.assessment.target_voices import known_target_voices
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.results.flattering_targets import TARGETS
+from veilmeter.metrics.target_voices import TargetVoices
+from veilmeter.results.flattering_targets import TARGETS, errors_not_due_to_targets
 from veilmeter.results.model import Check
 
 PEOPLE, EACH, DIMENSION = 30, 6, 32
@@ -54,6 +55,17 @@ def test_target_voices_do_not_excuse_an_anonymizer_that_hides_people() -> None:
     check = checked(kept=0.0, column=True)
     assert check.passed
     assert "hardly" in check.sentence
+
+
+def test_a_difference_that_may_be_chance_is_called_so() -> None:
+    effect = TargetVoices(
+        attacker="adaptive", voices=5, known=True, reported=0.004, informed=0.0, eer_reported=0.6, eer_informed=0.2,
+        gain=(-0.003, 0.011),
+    )  # fmt: skip
+    check = errors_not_due_to_targets(effect, None)
+    assert check.passed
+    assert check.sentence.startswith("100 % of the strongest attacker's error seems to come from where the 5 target")
+    assert "may be chance" in check.sentence
 
 
 def entry(number: int, parameters: dict[str, Any], pseudo_speaker: str | None = None) -> Entry:

@@ -30,6 +30,11 @@ def errors_not_due_to_targets(effect: TargetVoices | None, linking: Criterion | 
         )
     elif sure:
         sentence = f"{due} comes from where target voices lie ({figures}); people are recognized all the same."
+    elif effect.share > MOST_DUE:
+        sentence = (
+            f"{due} seems to come from where the {effect.voices} target voices ({how}) lie ({figures}), but so small a "
+            "difference may be chance."
+        )
     else:
         sentence = (
             f"The strongest attacker's error hardly comes from where the {effect.voices} target voices ({how}) lie "
