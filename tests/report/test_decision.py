@@ -235,7 +235,7 @@ def test_what_was_not_tested_is_said_in_plain_words() -> None:
 @pytest.mark.parametrize(
     ("first", "further", "unheard"),
     [
-        ("campplus", [], "habits of speech (choice of words, pace and pauses, melody)"),
+        ("campplus", [], "habits of speech"),
         ("campplus", ["words"], "habits of speech (pace and pauses, melody)"),
         ("words:corpus", ["durations"], "habits of speech (melody)"),
         ("campplus", ["rhythm"], "habits of speech (choice of words)"),

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veilmeter.cli import options
+from veilmeter.cli import given, options
 from veilmeter.cli.lists import Lists, numbers
 from veilmeter.core.errors import InputError
 
 if TYPE_CHECKING:
     from veilmeter.core.estimate import Estimate
+    from veilmeter.data.embeddings import Embeddings
     from veilmeter.metrics.legal.linkability import Linkability
 
 COMMAND_CLASS = Lists
@@ -140,11 +141,15 @@ def command(
                 )
             for key, curve in points.items():
                 curves.setdefault(key, []).extend(curve)
+    idle = _nothing_drawn(
+        people, tested, min(lengths), conversations, by_draws=bool(ranks or sizes or not no_intervals)
+    )
+    warnings += given.without_effect(ctx, {"seed": idle})
     drawn_files = legal.draw(figures, curves, label, beside, setting)
     page = Page(
         title=f"{test}: {len(tested.names):,} speakers, {largest:,} enrolled ({enrol})",
         estimates=curves,
-        inputs=inputs | {"seed": seed, "conversations": conversations},
+        inputs=inputs | {"seed": None if idle else seed, "conversations": conversations},
         warnings=warnings,
         notes=_notes(curves, no_intervals),
         sections=SECTIONS,
@@ -167,6 +172,20 @@ SECTIONS = {
 def _short(link: Linkability, enrolled: tuple[str, ...], tested: tuple[str, ...]) -> list[str]:
     used, known = set(link.names), set(enrolled)
     return [name for name in tested if name not in used and name in known]
+
+
+def _nothing_drawn(
+    people: Embeddings, tested: Embeddings, length: int, conversations: int | None, *, by_draws: bool
+) -> str:
+    """Why the seed decides nothing: intervals, ranks and extrapolations draw people, the rest only where there are more
+    recordings than are to be compared."""
+    import numpy as np
+
+    from veilmeter.metrics.legal.one_minus_eer import TRIALS
+
+    some = conversations is not None and int(np.bincount(tested.codes).max()) // length > conversations
+    many = len(tested) // length * len(people.names) > TRIALS
+    return "" if by_draws or some or many else "everything is compared, and nothing is drawn"
 
 
 def _notes(curves: dict[str, list[Estimate]], no_intervals: bool) -> list[str]:

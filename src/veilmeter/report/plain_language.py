@@ -9,7 +9,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.report.rows import added, section_of
 from veilmeter.report.texts import NEVER_TESTED, USE
 from veilmeter.results.model import Results
-from veilmeter.speech.extractors.base import extractor_label, unheard_habits
+from veilmeter.speech.extractors.base import HABITS, extractor_label, unheard_habits
 
 MOST_UNTESTED = 2
 _OPTION = re.compile(r"\s*\(--[^)]*\)")  # of the command, which the first page does not speak of
@@ -28,7 +28,9 @@ def never_tested(results: Results) -> tuple[str, ...]:
     further = [name.partition("@")[2] for name in results.attacks if "@" in name]
     first = extractor_label(str((results.extractor or {}).get("name", "")))
     unheard = unheard_habits([first, *further])
-    habits = f", habits of speech ({', '.join(unheard)})" if unheard else ""
+    habits = ", habits of speech" if unheard else ""
+    if unheard and unheard != HABITS:
+        habits += f" ({', '.join(unheard)})"
     return tuple(text.format(habits=habits) for text in NEVER_TESTED)
 
 
