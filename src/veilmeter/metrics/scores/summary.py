@@ -88,9 +88,7 @@ def measure_scores(
     """
     data = prepare(scores.targets, scores.impostors)
     measured = values(data, eer_method)
-    spread = None
-    if intervals and not one_target_person(scores):
-        spread = replicates_of(scores, data, resamples, seed, eer_method, engine)
+    spread = _spread(scores, data, resamples if intervals else 0, seed, eer_method, engine)
     nulls: Mapping[str, Null] = {}
     if intervals or len(scores) <= NULL_ANYWAY:
         nulls = null_levels(scores, seed=seed, eer_method=eer_method)
@@ -108,9 +106,7 @@ def eer_estimate(
 ) -> Estimate:
     """The EER by itself, as `measure_scores` has it; what chance gives is known without dealing labels: nearly 50."""
     data = prepare(scores.targets, scores.impostors)
-    spread = None
-    if intervals and not one_target_person(scores):
-        spread = replicates_of(scores, data, resamples, seed, engine=engine)
+    spread = _spread(scores, data, resamples if intervals else 0, seed, "rocch", engine)
     return score_estimate("eer", values_of_pav(data.pav)["eer"], scores, method="rocch", spread=spread)
 
 
@@ -135,6 +131,15 @@ def one_target_person(scores: Scores) -> bool:
         return False
     people = scores.enrol_speaker[scores.is_target]
     return bool((people == people[0]).all())
+
+
+def _spread(
+    scores: Scores, data: SortedScores, resamples: int, seed: int, eer_method: str, engine: Engine | None
+) -> Replicates | None:
+    """What intervals are made of; nothing where none are wanted, or where nothing can be said."""
+    if not resamples or one_target_person(scores):
+        return None
+    return replicates_of(scores, data, resamples, seed, eer_method, engine)
 
 
 def replicates_of(

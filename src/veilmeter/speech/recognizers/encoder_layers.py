@@ -6,7 +6,6 @@ it can be cut behind any layer, and what lies behind the cut costs no time.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,9 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.extras import need
-from veilmeter.core.files import whole_file
 from veilmeter.speech import weights
-from veilmeter.speech.onnx_session import open_session
 from veilmeter.speech.recognizers.base import Samples, cut_at_pauses
-from veilmeter.speech.recognizers.moonshine import SHORTEST, write_graph
+from veilmeter.speech.recognizers.moonshine import SHORTEST, open_graph
 
 # Part of the version: raise it when the same samples may give other numbers.
 CODE = 1
@@ -74,9 +71,4 @@ def _loaded(layer: int, offline: bool, cache: str) -> EncoderLayer:
 def _open(layer: int, published: Path) -> Any:
     """The graph up to the layer, kept beside the weights."""
     graph = published.with_name(f"{encoder_version(layer)}.onnx")
-    if graph.is_file():
-        with suppress(InputError):  # damaged in the cache: made anew
-            return open_session(graph)
-    with whole_file(graph) as temporary:
-        write_graph(published, temporary, f"/layers.{layer - 1}/Add_1_output_0")
-    return open_session(graph)
+    return open_graph(published, graph, f"/layers.{layer - 1}/Add_1_output_0")

@@ -125,16 +125,19 @@ def load(language: str, *, offline: bool = False) -> Moonshine:
 def _open_decoder(published: Path) -> Any:
     """The decoder as an ONNX graph, kept beside the weights; as it was published where that can't be made."""
     graph = published.with_name(f"moonshine-decoder-{weights.MOONSHINE_DECODER.sha256[:12]}-{CODE}.onnx")
-    for _ in range(2):
-        with suppress(Exception):  # an older ONNX Runtime, or none of the library onnx
-            if not graph.is_file():
-                with whole_file(graph) as temporary:
-                    write_graph(published, temporary)
-            try:
-                return open_session(graph)
-            except InputError:  # damaged in the cache: made anew
-                graph.unlink(missing_ok=True)
+    with suppress(Exception):  # an older ONNX Runtime, or none of the library onnx
+        return open_graph(published, graph)
     return open_session(published)
+
+
+def open_graph(published: Path, graph: Path, output: str = "") -> Any:
+    """A published model as an ONNX graph, up to `output` if that is given; written where it is not there yet."""
+    if graph.is_file():
+        with suppress(InputError):  # damaged in the cache: made anew
+            return open_session(graph)
+    with whole_file(graph) as temporary:
+        write_graph(published, temporary, output)
+    return open_session(graph)
 
 
 def write_graph(published: Path, target: Path, output: str = "") -> None:
