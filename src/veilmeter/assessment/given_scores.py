@@ -100,6 +100,7 @@ def measure_given(
             fix="give scores of the assessed people, named alike, or measure them by themselves: veilmeter measure",
         )
     estimates, reasons = _estimates(scores, asked)
+    ordered = np.sort(scores.targets), np.sort(scores.impostors)
     by = {
         attribute: {value: _estimates(part, asked)[0] for value, part in parts.items()}
         for attribute, parts in within_groups(scores, asked.groups).items()
@@ -111,9 +112,9 @@ def measure_given(
         estimates=estimates,
         by=by,
         source="scores",
-        ties=tied_share(scores),
+        ties=tied_share(*ordered),
         profile=profile_of(scores),
-        det=det_of(scores),
+        det=det_of(*ordered),
     )
     strangers = len(there - known)
     remarks = [f"{strangers} people in the given scores are not among those assessed"] if strangers and known else []

@@ -169,6 +169,7 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
     }
     first = matrices.get(1) or next(iter(matrices.values()))
     scores = first.to_scores()
+    ordered = np.sort(scores.targets), np.sort(scores.impostors)
     everybody, remarks = estimates_of(matrices, asked, whole=True)
     isolation = _isolation(job, scored, isolated, scored.tables[len(tried) :])
     grouped = _grouped(matrices, asked.groups)
@@ -180,9 +181,9 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
         estimates=_in_order(everybody, isolation) + _learning(job, tried),
         by=by,
         people=linked_people(matrices),
-        ties=tied_share(scores),
+        ties=tied_share(*ordered),
         profile=profile_of(scores),
-        det=det_of(scores),
+        det=det_of(*ordered),
         details={**job.attacker.details, **scored.details},
     )
     measured = TaskResult(attacker=result, warnings=(*warnings, *remarks, *more, *scored.remarks))
@@ -352,9 +353,9 @@ def profile_of(scores: Scores) -> dict[str, list[float]]:
     return {name: getattr(curves, name).tolist() for name in ("log_odds", "prior", "pav", "actual")}
 
 
-def det_of(scores: Scores) -> dict[str, list[float]]:
-    """The DET curve at thresholds spaced evenly in rank of either class, so that both ends are drawn well."""
-    t, n = np.sort(scores.targets), np.sort(scores.impostors)
+def det_of(t: Floats, n: Floats) -> dict[str, list[float]]:
+    """The DET curve of rising target and impostor scores, at thresholds spaced evenly in rank of either class, so that
+    both ends are drawn well."""
     shares = np.concatenate(
         [np.linspace(0, 1, DET_POINTS), np.geomspace(1e-5, 0.01, 40), 1 - np.geomspace(1e-5, 0.01, 40)]
     )
@@ -365,9 +366,9 @@ def det_of(scores: Scores) -> dict[str, list[float]]:
     return {"fpr": np.round(fpr[keep], 8).tolist(), "fnr": np.round(fnr[keep], 8).tolist()}
 
 
-def tied_share(scores: Scores) -> float:
-    """The share of target scores that some impostor score equals: where a threshold can't decide."""
-    return float(np.mean(np.isin(scores.targets, scores.impostors)))
+def tied_share(t: Floats, n: Floats) -> float:
+    """The share of target scores that some impostor score equals, both rising: where a threshold can't decide."""
+    return float(np.mean(n[np.minimum(np.searchsorted(n, t), len(n) - 1)] == t))
 
 
 def linked_people(matrices: Mapping[int, Matrix]) -> tuple[LinkedPerson, ...]:

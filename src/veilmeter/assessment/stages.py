@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,7 +30,9 @@ class Stages:
         text, arrays = self._paths(name, key)
         try:
             form = json.loads(text.read_text(encoding="utf-8"))
-            if not isinstance(form, dict) or form.get("key") != key or form.get("check") != _check(form):
+            if not isinstance(form, dict) or form.get("key") != key:
+                return None
+            if form["check"] != _check(form["arrays"], to_json(form["measured"], indent=None)):
                 return None
             kept: dict[str, NDArray[Any]] = {}
             if form["arrays"]:
@@ -42,16 +44,16 @@ class Stages:
 
     def put(self, name: str, key: str, measured: TaskResult, arrays: Arrays) -> TaskResult:
         """Keep what was measured; gives it back as a later `get` would, so that both ways lead to the same bytes."""
-        held = {"key": key, "arrays": sorted(arrays), "measured": encode(measured, labels=label_of)}
-        form = json.loads(to_json(held, indent=None))
+        text = to_json(encode(measured, labels=label_of), indent=None)
         if self.folder is not None:
             text_path, array_path = self._paths(name, key)
             if arrays:
                 # The arrays first: the text is what says that the task is finished.
                 with whole_file(array_path) as temporary, open(temporary, "wb") as handle:
                     np.savez(handle, **{array: np.asarray(value) for array, value in arrays.items()})  # type: ignore[arg-type]
-            write_text(text_path, to_json({"check": _check(form), **form}, indent=None))
-        return _decoded(form["measured"])
+            head = to_json({"key": key, "check": _check(sorted(arrays), text), "arrays": sorted(arrays)}, indent=None)
+            write_text(text_path, f'{head[:-1]}, "measured": {text}}}')
+        return _decoded(json.loads(text))
 
     def _paths(self, name: str, key: str) -> tuple[Path, Path]:
         assert self.folder is not None
@@ -63,7 +65,6 @@ def _decoded(form: Any) -> TaskResult:
     return cast(TaskResult, decode(TaskResult, form, labels=label_of))
 
 
-def _check(form: Mapping[str, Any]) -> str:
+def _check(arrays: Sequence[str], measured: str) -> str:
     """A disk may change a digit and leave the file good JSON."""
-    text = to_json([form["arrays"], form["measured"]], indent=None)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(f"{to_json(arrays, indent=None)} {measured}".encode()).hexdigest()

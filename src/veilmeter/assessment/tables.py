@@ -42,17 +42,20 @@ def write_scores(path: Path, job: Job, scores: NDArray[np.float64]) -> bool:
     enrolled, tested = list(job.scoring.names), list(job.test.names)
 
     def coded(names: list[str], codes: NDArray[np.integer]) -> Any:
-        return pa.DictionaryArray.from_arrays(codes.astype(np.int32), pa.array(names, pa.string()))
+        return pa.DictionaryArray.from_arrays(codes, pa.array(names, pa.string()))
 
     if scores.shape != (len(enrolled), len(job.test)):
         return False
     # The columns of a table of scores are conversations in the order of speakers; those of length 1 are utterances.
     order = np.argsort(job.test.codes, kind="stable")
-    keep = np.ones(scores.shape, bool) if job.mask is None else job.mask[:, order]
-    rows, columns = np.nonzero(keep)
+    rows, columns = np.divmod(np.arange(scores.size, dtype=np.int32), np.int32(len(order)))
+    values = np.ravel(scores)
+    if job.mask is not None:
+        kept = np.flatnonzero(job.mask[:, order])
+        rows, columns, values = rows[kept], columns[kept], values[kept]
     place = {name: code for code, name in enumerate(tested)}
-    own = np.array([place.get(name, -1) for name in enrolled])[rows]
-    spoken = job.test.codes[order][columns]
+    own = np.array([place.get(name, -1) for name in enrolled], np.int32)[rows]
+    spoken = job.test.codes[order].astype(np.int32)[columns]
     write_table(
         path,
         {
@@ -60,7 +63,7 @@ def write_scores(path: Path, job: Job, scores: NDArray[np.float64]) -> bool:
             "utterance": coded(job.test.utterances[order].tolist(), columns),
             "trial_speaker": coded(tested, spoken),
             "target": own == spoken,
-            "score": scores[rows, columns],
+            "score": values,
         },
     )
     return True
@@ -100,7 +103,14 @@ def write_matrices(path: Path, names: Sequence[str], matrices: Mapping[str, Any]
             quadrant = pa.DictionaryArray.from_arrays(np.full(n * n, number, np.int32), kinds)
             values = np.asarray(matrices[kind], float).ravel()
             table = pa.table({"quadrant": quadrant, "row": rows, "column": columns, "similarity": values})
-            writer = writer or pq.ParquetWriter(temporary, table.schema, compression="zstd")
+            packed = {name: "none" if name == "similarity" else "zstd" for name in table.column_names}
+            writer = writer or pq.ParquetWriter(
+                temporary,
+                table.schema,
+                compression=packed,
+                use_dictionary=["quadrant", "row", "column"],
+                write_statistics=False,
+            )
             writer.write_table(table, row_group_size=max(1, n * n))
         if writer is not None:
             writer.close()

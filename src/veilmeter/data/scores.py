@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError
 
-Codes = NDArray[np.int64]
+Codes = NDArray[np.integer]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Scores:
         for side in ("enrol_speaker", "test_speaker"):
             codes = getattr(self, side)
             if codes is not None:
-                put(self, side, np.asarray(codes, np.int64))
+                put(self, side, np.asarray(codes, np.int32))
                 if getattr(self, side).shape != (n,):
                     raise InputError(f"there are {n} scores but {len(codes)} entries in {side}", path=where)
         with np.errstate(over="ignore", invalid="ignore"):  # finite scores may have an infinite sum
@@ -176,7 +176,7 @@ class Scores:
         )
 
 
-def present(*codes: Codes) -> Codes:
+def present(*codes: NDArray[np.integer]) -> NDArray[np.int64]:
     """The codes that occur, rising: one pass and no sort, since there are fewer people than trials.
 
     >>> present(np.array([4, 1, 4]), np.array([0]))
@@ -191,6 +191,7 @@ def present(*codes: Codes) -> Codes:
 def encode(enrol: NDArray[Any], test: NDArray[Any]) -> tuple[list[str], Codes, Codes]:
     """Names of both sides as codes in one name space."""
     names, codes = np.unique(np.concatenate([np.ravel(enrol), np.ravel(test)]).astype(str), return_inverse=True)
+    codes = codes.astype(np.int32)  # of many trials they take half the room
     return names.tolist(), codes[: enrol.size], codes[enrol.size :]
 
 

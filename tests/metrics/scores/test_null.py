@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from veilmeter.core import ordering
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.scores.null import null_levels
 from veilmeter.metrics.scores.relabeling import dealt, relabeling
@@ -106,3 +107,18 @@ def test_a_leak_is_outside_of_the_range() -> None:
     found = measure_scores(leaking, resamples=50)
     for name in ("eer", "d_ece", "min_cllr"):
         assert found[name].inside_null is False
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_levels_of_many_scores_give_the_same_chance(known: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    names = np.arange(60).astype(str)
+    scores = Scores.from_matrix(rng.normal(size=(60, 240)), names, np.repeat(names, 4))
+    if not known:
+        scores = Scores.from_arrays(scores.targets, scores.impostors)
+    exact = null_levels(scores)
+    monkeypatch.setattr(ordering, "MANY", 0)
+    monkeypatch.setattr(ordering, "FULLEST", 1e-3)
+    binned = null_levels(scores)
+    assert exact.keys() == binned.keys()
+    assert [binned[name].mean for name in exact] == pytest.approx([exact[name].mean for name in exact], rel=0.01)

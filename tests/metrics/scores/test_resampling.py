@@ -131,6 +131,18 @@ def test_of_very_many_impostors_a_part_gives_the_same_interval(monkeypatch: pyte
         assert part[name].interval == pytest.approx(whole[name].interval, abs=0.15 * width)
 
 
+def test_stand_ins_count_for_all_that_were_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = trials(0, 1.5)
+    monkeypatch.setattr(resampling, "MOST_IMPOSTORS", len(scores.impostors) // 4)
+    kept, stand_ins = resampling._thinned(scores, 0)
+    impostors = scores.values[kept][~scores.is_target[kept]]
+    low = impostors <= stand_ins.bound
+    assert 0 < np.count_nonzero(low) < len(impostors) <= len(scores.impostors) // 4
+    assert np.isclose(np.where(low, stand_ins.number, 1).sum(), len(scores.impostors))
+    assert np.array_equal(np.sort(impostors[~low]), np.sort(scores.impostors[scores.impostors > stand_ins.bound]))
+    assert np.count_nonzero(scores.is_target[kept]) == len(scores.targets)
+
+
 def test_sets_of_different_sizes_are_compared_by_the_draws_they_share(monkeypatch: pytest.MonkeyPatch) -> None:
     few, many = trials(0, 1.5, each=2), trials(1, 1.0, each=5)
     monkeypatch.setattr(resampling, "MANY_TRIALS", len(few))

@@ -19,8 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.core.ordering import order_of
-from veilmeter.metrics.calibration import run_starts
+from veilmeter.core.ordering import levels_of
 from veilmeter.metrics.legal.linkability import link_probability
 from veilmeter.metrics.scores.blocks import d_ece_of_sets, groups_of_draws, pooled_sets
 
@@ -185,15 +184,18 @@ def d_ece_draws(trials: Trials, *, draws: int = DRAWS, seed: int = 0) -> Floats 
     if tried is not None:
         blocks = tried if blocks is None else 2 * blocks + tried
     relabeled = relabelings(trials.enrolled, draws=draws, seed=seed, blocks=blocks)
-    tie, sizes = _joint_ranks(trials.scores, mask)
+    cells = slice(None) if mask is None else np.flatnonzero(mask)
+    levels = levels_of(trials.scores.ravel()[cells])
+    level = np.zeros(trials.scores.shape, np.int32)
+    level.reshape(-1)[cells] = levels.of
     everybody = np.concatenate([np.arange(len(trials.enrolled))[None], relabeled])
     at_once = max(1, AT_ONCE // len(own))
     parts = []
     for start in range(0, len(everybody), at_once):
         names = everybody[start : start + at_once]
-        chosen = tie[names[:, own], which]
+        chosen = level[names[:, own], which]
         weights = None if tried is None else name_weights(own, names).ravel()
-        groups = groups_of_draws(chosen.ravel(), np.repeat(np.arange(len(chosen)), len(own)), sizes, weights)
+        groups = groups_of_draws(chosen.ravel(), np.repeat(np.arange(len(chosen)), len(own)), levels.sizes, weights)
         parts.append(np.stack([d_ece_of_sets(pooled_sets(*groups, flipped=flipped)) for flipped in (False, True)]))
     return np.concatenate(parts, axis=1)
 
@@ -202,17 +204,6 @@ def _blocks(mask: NDArray[np.bool_]) -> Rows:
     """People who are compared with the same conversations: a key of same-gender trials has two blocks."""
     _, codes = np.unique(np.packbits(mask, axis=1), axis=0, return_inverse=True)
     return np.asarray(codes, np.int64).reshape(-1)
-
-
-def _joint_ranks(scores: NDArray[np.floating], mask: NDArray[np.bool_] | None) -> tuple[NDArray[np.int32], Floats]:
-    """Which distinct score every cell has, in rising order, and how many trials have it."""
-    cells = np.arange(scores.size) if mask is None else np.flatnonzero(mask)
-    order = cells[order_of(scores.ravel()[cells])]
-    starts = run_starts(scores.ravel()[order])
-    sizes = np.diff(starts, append=len(order))
-    tie = np.zeros(scores.size, np.int32)
-    tie[order] = np.repeat(np.arange(len(starts), dtype=np.int32), sizes)
-    return tie.reshape(scores.shape), sizes.astype(np.float64)
 
 
 def relabel(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import ceil, sqrt
+from math import ceil, lcm, sqrt
 from typing import Literal
 
 import numpy as np
@@ -59,24 +59,23 @@ def decide(
     for padding), how many that speaker has, and whether they are the target; `cut` is n = K_t - 1. Where the row has
     no score below the cut, the list was too short, or nobody else is left and everybody in it lies above.
     """
-    fold = np.arange(folds)
-    test = number[:, :, None] == fold % counts[:, :, None]
-    calibration = ~test & (number >= 0)[:, :, None]
+    # Entries first: what is added up and compared along them then goes on in long rows.
+    number, counts, target = number.T[:, :, None], counts.T[:, :, None], target.T[:, :, None]
+    test = number == np.arange(folds) % counts
+    calibration = ~test & (number >= 0)
     if rule == "paper":  # footnote 4 of the paper: n = K_t - 1 scores, whoever they are from
-        within = np.cumsum(calibration, axis=1, dtype=np.int32) <= cut[:, None, None]
+        within = np.cumsum(calibration, axis=0, dtype=np.int32) <= cut[:, None]
     else:  # every speaker weighs the same, so that E[p] = 1/N with unequal K_s too
-        weights = calibration / np.maximum(counts - 1, 1)[:, :, None]
-        within = np.cumsum(weights, axis=1) <= 1 + _ROUNDING
-    kept = calibration & within
-    s = scores.astype(np.float64)[:, :, None]
-    last = np.where(kept, s, np.inf).min(axis=1)
-    following = np.where(calibration & ~within, s, -np.inf).max(axis=1)
+        within = np.cumsum(calibration / np.maximum(counts - 1, 1), axis=0) <= 1 + _ROUNDING
+    s = np.ascontiguousarray(scores.T, np.float64)[:, :, None]
+    last = np.where(calibration & within, s, np.inf).min(axis=0)
+    following = np.where(calibration & ~within, s, -np.inf).max(axis=0)
     short = np.isneginf(following)
     with np.errstate(invalid="ignore"):  # inf - inf where a row is empty; such rows isolate nobody
         threshold = np.where(short, -np.inf, (last + following) / 2)
-    above = test & (s > threshold[:, None, :])
-    isolated = np.count_nonzero(above, axis=1) == 1
-    hit = isolated & (above & target[:, :, None]).any(axis=1)
+    above = test & (s > threshold)
+    isolated = above.sum(axis=0) == 1
+    hit = isolated & (above & target).any(axis=0)
     return isolated, hit, short
 
 
@@ -193,6 +192,8 @@ class _IsolationWork:
         self.tested, self.sizes, self.draws, self.folds, self.rule, self.seed = tested, sizes, draws, folds, rule, seed
         self.absent = absent
         self.starts, self.counts = _layout(tested)
+        # Fold f takes conversation f mod K_s: where K_s are alike, folds repeat.
+        self.period = min(folds, lcm(*np.unique(self.counts).tolist()))
         self.number = (np.arange(len(tested)) - self.starts[tested.speakers]).astype(np.int16)
         people, conversations = len(tested.names), len(tested)
         # The places of twins, and the representative of each: the most frequent ones, so that memory is bounded.
@@ -340,15 +341,16 @@ class _IsolationWork:
             number = np.where(there, self.number[rows], -1)
             counts = np.where(there, self.counts[of], 2)
             right = there & (of == targets[:, None])
-            isolated, hit, short = decide(scores, number, counts, right, cut, self.folds, self.rule)
+            isolated, hit, short = decide(scores, number, counts, right, cut, self.period, self.rule)
             for case in np.flatnonzero(short.any(axis=1)).tolist():  # look at the whole subset
                 i, draw = divmod(case, self.draws)
                 who = np.flatnonzero(group.order(i, draw) < n)
                 exact = isolations(
-                    group.vectors[i : i + 1], group.targets[i : i + 1], self.tested, [[who]], folds=self.folds,
+                    group.vectors[i : i + 1], group.targets[i : i + 1], self.tested, [[who]], folds=self.period,
                     rule=self.rule, allowed=None if group.fits is None else group.fits[i : i + 1],
                 )  # fmt: skip
                 isolated[case], hit[case] = exact[0][0, 0], exact[1][0, 0]
             column = self.sizes.index(n)
-            totals.isolated[:, column] = np.count_nonzero(isolated, axis=1).reshape(-1, self.draws)
-            totals.hits[:, column] = np.count_nonzero(hit, axis=1).reshape(-1, self.draws)
+            times = np.bincount(np.arange(self.folds) % self.period)
+            totals.isolated[:, column] = (isolated @ times).reshape(-1, self.draws)
+            totals.hits[:, column] = (hit @ times).reshape(-1, self.draws)

@@ -20,7 +20,7 @@ from veilmeter.core.intervals import clustered_error, logit_t, multiplicities, p
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import conversations, models
 from veilmeter.metrics.legal.linkability import ENROL_BLOCK, Linkability, row_dots
-from veilmeter.metrics.legal.rank_model import fit
+from veilmeter.metrics.legal.rank_model import BetaBinomial, fit
 from veilmeter.metrics.registry import estimate_of
 
 TOP = (1, 5, 10, 20, 50, 100)
@@ -80,11 +80,12 @@ def disclosure(
     """
     n = link.largest
     rng = np.random.default_rng([seed, 6])
-    values = _disclosed(link, link.weights)
+    model = fit(link.better, link.impostors, link.weights)
+    values = _disclosed(link, link.weights, model)
     replicates: dict[str, NDArray[np.float64]] = {}
     if intervals:
         engine = engine_for(engine, n >= WORTH_SENDING)
-        work = [_RankWork(link, seed, part) for part in stretches(RESAMPLES, engine.workers)]
+        work = [_RankWork(link, model, seed, part) for part in stretches(RESAMPLES, engine.workers)]
         parts = ordered(engine, _resampled, work)
         replicates = {name: np.concatenate([part[name] for part in parts]) for name in values}
     # What it gives when every rank is as likely as any other, at the same counts
@@ -124,6 +125,7 @@ class _RankWork:
     """Resamples of the test speakers, by number."""
 
     link: Linkability
+    model: BetaBinomial  # of all, near which those of resamples are looked for
     seed: int
     numbers: range
 
@@ -134,12 +136,13 @@ def _resampled(work: _RankWork) -> dict[str, NDArray[np.float64]]:
     draws = []
     for number in work.numbers:
         times = multiplicities(np.random.default_rng([work.seed, 6, number]), len(link.names), 1)[0]
-        draws.append(_disclosed(link, link.weights * times[link.speakers]))
+        weights = link.weights * times[link.speakers]
+        draws.append(_disclosed(link, weights, fit(link.better, link.impostors, weights, start=work.model)))
     return {name: np.array([disclosed[name] for disclosed in draws]) for name in draws[0]}
 
 
-def _disclosed(link: Linkability, weights: NDArray[np.float64]) -> dict[str, tuple[float, float]]:
-    return {MODEL: _of_model(link, weights), HISTOGRAM: _of_histogram(link.better, weights, link.largest)}
+def _disclosed(link: Linkability, weights: NDArray[np.float64], model: BetaBinomial) -> dict[str, tuple[float, float]]:
+    return {MODEL: _of_model(link, model), HISTOGRAM: _of_histogram(link.better, weights, link.largest)}
 
 
 def _of_histogram(better: NDArray[np.int64], weights: NDArray[np.float64], n: int) -> tuple[float, float]:
@@ -148,8 +151,8 @@ def _of_histogram(better: NDArray[np.int64], weights: NDArray[np.float64], n: in
     return max(0.0, float(np.log2(n) + p @ np.log2(p))), float(np.log2(n * p.max()))
 
 
-def _of_model(link: Linkability, weights: NDArray[np.float64]) -> tuple[float, float]:
-    logs = fit(link.better, link.impostors, weights).log_ranks(link.impostors)
+def _of_model(link: Linkability, model: BetaBinomial) -> tuple[float, float]:
+    logs = model.log_ranks(link.impostors)
     p = np.exp(logs)
     bits = np.log2(link.largest)
     return max(0.0, float(bits + p @ logs / np.log(2))), float(bits + logs.max() / np.log(2))

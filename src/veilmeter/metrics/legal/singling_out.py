@@ -68,7 +68,9 @@ class SinglingOut:
         """What a rule without knowledge isolates when all scores are alike: see `chance`."""
         if self.rule == "balanced":
             return balanced_chance(self.others)
-        return float(np.mean([chance(int(n), float(self.others.mean())) for n in self.cuts]))
+        cuts, predicates = np.unique(self.cuts, return_counts=True)
+        chances = [chance(int(n), float(self.others.mean())) for n in cuts]
+        return float(np.average(chances, weights=predicates))
 
     def estimate(self, speakers: int, *, intervals: bool = True) -> Estimate:
         return self._rate(

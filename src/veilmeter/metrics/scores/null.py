@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.core.ordering import order_of
+from veilmeter.core.ordering import Levels, levels_of
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.calibration import run_starts, softplus
+from veilmeter.metrics.calibration import softplus
 from veilmeter.metrics.scores import verification
 from veilmeter.metrics.scores.blocks import groups_of_draws
 from veilmeter.metrics.scores.relabeling import relabeling
@@ -37,7 +37,7 @@ def null_levels(
 ) -> Mapping[str, Null]:
     """The null level of every measure of the page: of these scores with their labels dealt anew.
 
-    Only the rarer class is drawn, as places in the joint order, so a draw costs no sort of all scores.
+    Only the rarer class is drawn, as levels in the joint order, so a draw costs no sort of all scores.
     """
     targets, impostors = len(scores.targets), len(scores.impostors)
     few = min(targets, impostors)
@@ -46,46 +46,45 @@ def null_levels(
     people = relabeling(scores) if 2 * targets <= impostors else None
     # Who is somebody else has no trials of their own: what these leak must not look like chance.
     rows = np.arange(len(scores)) if people is None else np.flatnonzero(~scores.is_target)
-    rows = rows[order_of(scores.values[rows])]
-    pooled = scores.values[rows]
-    place = np.empty(len(scores), np.int64)  # of each trial in the joint order
-    place[rows] = np.arange(len(rows))
+    levels = levels_of(scores.values[rows])
+    level = np.zeros(len(scores), np.int32)
+    level[rows] = levels.of
 
-    def draw() -> NDArray[np.int64]:
+    def draw() -> NDArray[np.int32]:
         if people is not None:
-            return place[people.draw(rng)]
-        return rng.choice(len(pooled), few, replace=False, shuffle=False)
+            return level[people.draw(rng)]
+        return level[rng.choice(len(rows), few, replace=False, shuffle=False)]
 
-    work = _Deals(pooled, targets <= impostors, verification.d_sys_edges(pooled[:1], pooled[-1:], count=targets))
+    work = _Deals(levels, targets <= impostors, targets)
     columns: dict[str, list[Floats]] = {}
     chunk = max(1, min(rounds, 4_000_000 // (2 * few + 1)))
     for start in range(0, rounds, chunk):
         dealt = [draw() for _ in range(min(chunk, rounds - start))]
         for name, drawn in work.measured(dealt, eer_method).items():
             columns.setdefault(name, []).append(drawn)
-    levels = {name: np.concatenate(parts) for name, parts in columns.items()}
+    drawn_values = {name: np.concatenate(parts) for name, parts in columns.items()}
     return {name: Null(float(v.mean()), (float(np.quantile(v, 0.05)), float(np.quantile(v, 0.95)))) for name, v in
-            levels.items() if np.isfinite(v).all()}  # fmt: skip
+            drawn_values.items() if np.isfinite(v).all()}  # fmt: skip
 
 
 class _Deals:
-    """All scores in rising order, and what draws of the rarer class from them share."""
+    """The levels of all scores, and what draws of the rarer class from them share."""
 
-    def __init__(self, pooled: Floats, few_are_targets: bool, edges: Floats) -> None:
-        self.pooled, self.few_are_targets, self.edges = pooled, few_are_targets, edges
-        equal = np.diff(run_starts(pooled), append=len(pooled))
-        self.sizes = equal.astype(np.float64)
-        self.distinct = np.repeat(np.arange(len(equal)), equal)
-        self.bins = verification.binned(pooled, edges)
-        self.if_target = float(softplus(-pooled).sum())
-        self.if_impostor = self.if_target + float(pooled.sum())  # softplus(x) is softplus(-x) + x
+    def __init__(self, levels: Levels, few_are_targets: bool, targets: int) -> None:
+        self.levels, self.few_are_targets = levels, few_are_targets
+        numbers, sizes = levels.numbers, levels.sizes
+        self.edges = verification.d_sys_edges(numbers[:1], numbers[-1:], count=targets)
+        self.bins = np.bincount(verification.bin_of(numbers, self.edges), sizes, len(self.edges) - 1)
+        self.total = float(sizes.sum())
+        self.if_target = float(softplus(-numbers) @ sizes)
+        self.if_impostor = self.if_target + float(numbers @ sizes)  # softplus(x) is softplus(-x) + x
 
-    def measured(self, draws: list[NDArray[np.int64]], eer_method: str) -> dict[str, Floats]:
-        """Every measure of each draw, which are the places in the joint order that the rarer class got."""
+    def measured(self, draws: list[NDArray[np.int32]], eer_method: str) -> dict[str, Floats]:
+        """Every measure of each draw, which are the levels of the scores that the rarer class got."""
         counts = np.array([len(places) for places in draws])
         draw, places = np.repeat(np.arange(len(draws)), counts), np.concatenate(draws)
-        few, many = self._groups(self.distinct[places], draw)
-        values = self.pooled[places]
+        few, many = self._groups(places, draw)
+        values = self.levels.numbers[places]
         columns = values_of_groups(*((few, many) if self.few_are_targets else (many, few)), eer_method)
         columns["cllr"] = self._cllr(values, counts)
         columns["calibration_loss"] = columns["cllr"] - columns["min_cllr"]
@@ -95,10 +94,10 @@ class _Deals:
         columns["d_sys"] = verification.d_sys_of_counts(*both)
         return columns
 
-    def _groups(self, distinct: NDArray[np.intp], draw: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    def _groups(self, places: NDArray[np.int32], draw: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """How many of the drawn class and of the other one each group holds (groups x draws); groups that a draw has
         less than others stay empty."""
-        few, many, sets = groups_of_draws(distinct, draw, self.sizes)
+        few, many, sets = groups_of_draws(places, draw, self.levels.sizes)
         sizes = np.bincount(sets)
         place = np.arange(len(sets)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         tables = np.zeros((2, sizes.max(), len(sizes)))
@@ -108,7 +107,7 @@ class _Deals:
     def _cllr(self, values: Floats, counts: NDArray[np.int64]) -> Floats:
         begins = np.cumsum(counts) - counts
         as_targets, as_impostors = (np.add.reduceat(softplus(x), begins) for x in (-values, values))
-        rest = len(self.pooled) - counts
+        rest = self.total - counts
         if self.few_are_targets:
             up, down = as_targets / counts, (self.if_impostor - as_impostors) / rest
         else:

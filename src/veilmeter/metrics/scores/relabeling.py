@@ -80,9 +80,10 @@ def relabeling(scores: Scores) -> Relabeling | None:
     mine = np.zeros(width, bool)
     mine[people] = True
     rows = np.flatnonzero(mine[enrol])
-    key = enrol[rows] * width + test[rows]
-    order = np.argsort(key, kind="stable")
-    key = key[order]
+    key = enrol[rows] * np.int64(width) + test[rows]
+    if (key[1:] < key[:-1]).any():
+        order = np.argsort(key, kind="stable")
+        rows, key = rows[order], key[order]
     starts = run_starts(key)
     keys, sizes = key[starts], np.diff(starts, append=len(key))
     groups = _groups(keys, width)
@@ -95,7 +96,7 @@ def relabeling(scores: Scores) -> Relabeling | None:
     expected = float(np.sum(others / np.maximum(cells, 1)))
     if expected < LEAST_SHARE * targets:
         return None
-    return Relabeling(rows[order], keys, starts, sizes, width, groups, targets)
+    return Relabeling(rows, keys, starts, sizes, width, groups, targets)
 
 
 def _groups(keys: Codes, width: int) -> tuple[tuple[Codes, Codes], ...]:

@@ -19,12 +19,13 @@ from veilmeter.data.scores import Scores, present
 from veilmeter.metrics.calibration import Groups
 from veilmeter.metrics.scores import verification
 from veilmeter.metrics.scores.blocks import pooled_sets, values_of_blocks
-from veilmeter.metrics.scores.trial_weights import TrialPlaces, WeightSums, layout
+from veilmeter.metrics.scores.trial_weights import StandIns, TrialPlaces, WeightSums, layout
 
 Floats = NDArray[np.float64]
 MOST_LEFT_OUT = 300  # people up to which bootstrap and jackknife may differ enough to look at both
-MOST_IMPOSTORS = 300_000  # what people differ in dwarfs what more trials of the same people would add to an interval
-MANY_TRIALS, FEWEST = 60_000, 200  # trials from which fewer resamples do, and how few at least
+MOST_IMPOSTORS = 100_000  # what people differ in dwarfs what more trials of the same people would add to an interval
+HIGHEST = 0.3  # of these, how many are the highest of all: rates of false acceptance down to 0.1 % depend on them
+MANY_TRIALS, FEWEST = 20_000, 200  # trials from which fewer resamples do, and how few at least
 AT_ONCE = 40  # replicates whose sums are held at a time
 WORTH_SENDING = 500_000_000  # weights of trials in all replicates, three seconds' work: less is done here at once
 
@@ -104,20 +105,23 @@ def shared_draws(spreads: Sequence[Replicates], name: str) -> list[Floats]:
     return [spread.samples[name][:count] for spread in spreads]
 
 
-def people_of(scores: Scores) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Both sides' people as 0..count-1, in the order of their names: sets of the same people draw the same ones.
+def numbered_people(
+    scores: Scores, rows: NDArray[np.intp] | slice = slice(None)
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Both sides' people in these rows as 0..count-1, in the order of the names of all: sets of the same people draw
+    the same ones.
 
     Without speakers every trial stands for itself.
     """
     if scores.enrol_speaker is None or scores.test_speaker is None:
         each = np.arange(len(scores))
-        return each, each, len(scores)
+        return each[rows], each[rows], len(scores)
     people = present(scores.enrol_speaker, scores.test_speaker)
     if scores.names:
         people = np.array(sorted(people, key=lambda code: scores.names[code]))
     place = np.zeros(int(people.max()) + 1, np.int64)
     place[people] = np.arange(len(people))
-    return place[scores.enrol_speaker], place[scores.test_speaker], len(people)
+    return place[scores.enrol_speaker[rows]], place[scores.test_speaker[rows]], len(people)
 
 
 def replicates(
@@ -134,11 +138,11 @@ def replicates(
 
     Where it takes long, `engine` does it; the result is the same wherever it ran.
     """
-    enrol, test, people = people_of(scores)
     known = scores.enrol_speaker is not None
-    kept = _thinned(scores.is_target, seed)
-    trials = Scores(scores.values[kept], scores.is_target[kept], enrol[kept], test[kept])
-    place = layout(trials, people, groups, edges)
+    kept, stands_for = _thinned(scores, seed)
+    enrol, test, people = numbered_people(scores, kept)
+    trials = Scores(scores.values[kept], scores.is_target[kept], enrol, test)
+    place = layout(trials, people, groups, edges, stands_for)
     rounds = enough_resamples(resamples, len(kept))
     runner = engine_for(engine, rounds * len(kept) >= WORTH_SENDING)
     parts = ordered(runner, _measure, _Work(place, seed, eer_method).split(rounds, runner.workers))
@@ -157,19 +161,27 @@ def replicates(
 def enough_resamples(wanted: int, trials: int) -> int:
     """Of many trials fewer resamples: an interval needs their mean and spread, and 200 tell the spread to 5 %.
 
-    >>> enough_resamples(1000, 20_000), enough_resamples(1000, 300_000), enough_resamples(50, 300_000)
+    >>> enough_resamples(1000, 20_000), enough_resamples(1000, 100_000), enough_resamples(50, 100_000)
     (1000, 200, 50)
     """
     return min(wanted, max(FEWEST, wanted * MANY_TRIALS // max(1, trials)))
 
 
-def _thinned(is_target: NDArray[np.bool_], seed: int) -> NDArray[np.intp]:
-    """All targets, and of very many impostor trials a random part."""
-    impostors = np.flatnonzero(~is_target)
+def _thinned(scores: Scores, seed: int) -> tuple[NDArray[np.intp], StandIns]:
+    """All targets, and of very many impostor trials the highest and a random part of the others, each of which stands
+    for several."""
+    impostors = np.flatnonzero(~scores.is_target)
     if len(impostors) <= MOST_IMPOSTORS:
-        return np.arange(len(is_target))
-    some = np.random.default_rng([seed, 9]).choice(impostors, MOST_IMPOSTORS, replace=False, shuffle=False)
-    return np.sort(np.concatenate([np.flatnonzero(is_target), some]))
+        return np.arange(len(scores)), StandIns()
+    values = scores.values[impostors]
+    highest = int(HIGHEST * MOST_IMPOSTORS)
+    bound = float(np.partition(values, len(values) - highest - 1)[len(values) - highest - 1])
+    high = values > bound  # of equal scores all or none
+    low = impostors[~high]
+    count = min(len(low), MOST_IMPOSTORS - highest)
+    some = np.random.default_rng([seed, 9]).choice(low, count, replace=False, shuffle=False)
+    kept = np.sort(np.concatenate([np.flatnonzero(scores.is_target), impostors[high], some]))
+    return kept, StandIns(bound, len(low) / count)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -208,7 +220,7 @@ def trial_means(scores: Scores, costs: Mapping[str, tuple[Floats, Floats]], *, r
 
     Weighted sums within each pair of people are all that is needed, whatever the number of trials.
     """
-    enrol, test, people = people_of(scores)
+    enrol, test, people = numbered_people(scores)
     drawn = drawn_people(seed, people, range(resamples))
     means = {name: np.zeros(resamples) for name in costs}
     for side, rows in enumerate((np.flatnonzero(scores.is_target), np.flatnonzero(~scores.is_target))):

@@ -30,6 +30,14 @@ class WeightSums:
     cost: Floats
 
 
+@dataclass(frozen=True, slots=True)
+class StandIns:
+    """Where impostor trials were left out: those up to `bound` stand for so many."""
+
+    bound: float = -np.inf
+    number: float = 1.0
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class TrialCells:
     """Trials of one class in rising order: their two people, and the runs of trials that share a group and a bin.
@@ -45,7 +53,8 @@ class TrialCells:
     groups: NDArray[np.intp]
     bins: NDArray[np.intp]
     counts: tuple[int, int]  # of groups and bins
-    costs: Floats
+    stands_for: Floats  # how many trials each one of a run does
+    costs: Floats  # of all these trials
 
     def __len__(self) -> int:
         return len(self.costs)
@@ -79,6 +88,7 @@ class TrialCells:
         return self._gathered(everybody[:, None] - theirs[:-1].T, self.costs.sum() - cost[:-1])
 
     def _gathered(self, sums: Floats, cost: Floats) -> WeightSums:
+        sums = sums * self.stands_for[:, None]
         groups, bins = (
             _summed(sums, cells, count) for cells, count in zip((self.groups, self.bins), self.counts, strict=True)
         )
@@ -94,22 +104,27 @@ class TrialPlaces:
     impostors: TrialCells
 
 
-def layout(scores: Scores, people: int, groups: Groups, edges: Floats) -> TrialPlaces:
+def layout(
+    scores: Scores, people: int, groups: Groups, edges: Floats, stand_ins: StandIns | None = None
+) -> TrialPlaces:
     """Prepare the trials of `scores`, whose people have the numbers 0 to `people` - 1, for reweighting."""
+    others = stand_ins or StandIns()
     coarse = _coarser(groups)
     assert scores.enrol_speaker is not None
     assert scores.test_speaker is not None
     cells = []
-    for values, rows, sign in [
-        (scores.targets, np.flatnonzero(scores.is_target), -1.0),
-        (scores.impostors, np.flatnonzero(~scores.is_target), 1.0),
+    for values, rows, sign, left_out in [
+        (scores.targets, np.flatnonzero(scores.is_target), -1.0, StandIns()),
+        (scores.impostors, np.flatnonzero(~scores.is_target), 1.0, others),
     ]:
         order = order_of(values)
         ordered, rows = values[order], rows[order]
         first, second = scores.enrol_speaker[rows], scores.test_speaker[rows]
         in_group = np.searchsorted(coarse.upper, ordered, side="left")
         in_bin = np.clip(np.searchsorted(edges, ordered, side="right") - 1, 0, len(edges) - 2)
-        starts = run_starts(in_group * len(edges) + in_bin)
+        low = ordered <= left_out.bound
+        starts = run_starts(2 * (in_group * len(edges) + in_bin) + ~low)
+        stands_for = np.where(low, left_out.number, 1.0)
         cells.append(
             TrialCells(
                 first=first.astype(np.intp),
@@ -119,7 +134,8 @@ def layout(scores: Scores, people: int, groups: Groups, edges: Floats) -> TrialP
                 groups=in_group[starts],
                 bins=in_bin[starts],
                 counts=(len(coarse.targets), len(edges) - 1),
-                costs=softplus(sign * ordered),
+                stands_for=stands_for[starts],
+                costs=softplus(sign * ordered) * stands_for,
             )
         )
     return TrialPlaces(coarse, *cells)

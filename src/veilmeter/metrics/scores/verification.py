@@ -180,10 +180,15 @@ def binned(ordered: Floats, edges: Floats) -> Floats:
     return np.diff(np.append(cuts, len(ordered))).astype(np.float64)
 
 
+def bin_of(values: Floats, edges: Floats) -> NDArray[np.intp]:
+    """The bin of each value; none lies below the edges, and the last bin is closed."""
+    return np.searchsorted(edges[1:-1], values, side="right")
+
+
 def binned_sets(values: Floats, sets: NDArray[np.intp], edges: Floats) -> Floats:
     """The histograms of many sets of values (bins x sets), which are numbered from 0; none lies below the edges."""
     bins, count = len(edges) - 1, int(sets.max()) + 1
-    cells = np.searchsorted(edges[1:-1], values, side="right") * count + sets
+    cells = bin_of(values, edges) * count + sets
     return np.bincount(cells, minlength=bins * count).reshape(bins, count).astype(np.float64)
 
 

@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 BINS = 4096
 DRAWS = 20  # permutations for the level of chance
 SENT = (10_000_000, 100_000_000)  # pairs of utterances: fewer are resampled here at once, more would fill the memory
-_DRAWN_PAIRS = 30_000_000  # at most so many pairs over all draws, but at least three draws
+_DRAWN_PAIRS = 10_000_000  # at most so many pairs over all draws, but at least three draws
 
 
 @dataclass(frozen=True, eq=False, slots=True)
