@@ -11,10 +11,12 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
+from multiprocessing import connection
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
@@ -24,7 +26,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 DEATHS = 3  # a pool is started anew so often without a result in between; then something is wrong with the work itself
-LAST_WORDS_SECONDS = 1.0  # for a worker that is told to stop, before it is made to
+LAST_WORDS_SECONDS = 3.0  # for a worker that is told to stop, before it is made to
 QUEUE = 4  # items handed out ahead for each worker: results must not pile up, and a stop must not wait for thousands
 LARGEST_CONFIG, DEEPEST_CONFIG = 100_000, 20
 BATCH_SYSTEMS = {"slurm": "SLURMCluster", "oar": "OARCluster", "pbs": "PBSCluster"}
@@ -155,10 +157,17 @@ class Pool:
         pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             process.terminate()
-        wait(abandoned, timeout=LAST_WORDS_SECONDS)
+        _wait_for_end(processes)
         for process in processes:
             process.kill()
         pool.shutdown(wait=True)  # nobody works any longer: this closes what was open between the processes
+
+
+def _wait_for_end(processes: Iterable[Any]) -> None:
+    """Each has time to clear up, however soon the others end."""
+    running, end = {process.sentinel for process in processes}, time.monotonic() + LAST_WORDS_SECONDS
+    while running and (left := end - time.monotonic()) > 0:
+        running -= set(connection.wait(running, left))
 
 
 def _prepare_worker() -> None:
@@ -174,6 +183,7 @@ def _prepare_worker() -> None:
 
 def _leave(number: int, frame: Any) -> None:
     """Out of what is under way, so that files are removed and programs are ended that it had begun."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not disturb that
     raise SystemExit(128 + number)
 
 
