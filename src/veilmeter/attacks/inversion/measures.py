@@ -25,6 +25,7 @@ from veilmeter.metrics.scores.verification import eer
 
 TOP = (5, 10, 20)
 BLOCK = 2048
+MOST_PRODUCTS = 1 << 24  # of vectors that are held to look them up in both directions
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,9 +86,16 @@ class Identification:
 
 
 def identify(
-    queries: ArrayLike, gallery: ArrayLike, query_speakers: ArrayLike, gallery_speakers: ArrayLike
+    queries: ArrayLike,
+    gallery: ArrayLike,
+    query_speakers: ArrayLike,
+    gallery_speakers: ArrayLike,
+    *,
+    products: Floats | None = None,
 ) -> Identification:
     """Look up each query among the gallery by Euclidean distance (paper 002, section 5.1).
+
+    `products` are those of queries and gallery, if they are known already.
 
     >>> found = identify([[1, 0], [0, 1]], [[0.9, 0.1], [0.8, 0.2]], ["a", "b"], ["a", "b"])
     >>> found.value(), found.value(2), found.chance()
@@ -104,7 +112,9 @@ def identify(
         raise InputError(
             "no query's speaker is in the gallery", fix="clear and anonymized trials must name speakers alike"
         )
-    q, asked, asks = q[present], asked[present], asks[present]
+    if not present.all():
+        q, asked, asks = q[present], asked[present], asks[present]
+        products = None if products is None else products[present]
     half = 0.5 * np.einsum("ij,ij->i", g, g)
     tie = 1e-12 * (1 + float(half.max()))  # of equal vectors rounding must not find the nearest
     by_speaker = np.argsort(knows, kind="stable")
@@ -113,7 +123,7 @@ def identify(
     nearer = np.empty(len(q), np.int64)
     for start in range(0, len(q), BLOCK):
         part = slice(start, start + BLOCK)
-        closeness = q[part] @ g.T - half  # the order of distances, with the sign turned
+        closeness = (q[part] @ g.T if products is None else products[part]) - half  # as distances, the sign turned
         begins = np.cumsum(own[part]) - own[part]
         rows = np.repeat(np.arange(len(closeness)), own[part])
         theirs = closeness[rows, by_speaker[np.arange(len(rows)) + (first[part] - begins)[rows]]]
@@ -138,13 +148,23 @@ class Group:
     def whose(self) -> Identification:
         """Whose is this anonymized recording? Each restored trial among the clear trials."""
         clear = self._clear()
-        return identify(self.restored.vectors, clear.vectors, self.restored.speakers, clear.speakers)
+        return identify(
+            self.restored.vectors, clear.vectors, self.restored.speakers, clear.speakers, products=self._products
+        )
 
     @cached_property
     def where(self) -> Identification:
         """The direction of Table 2: each clear trial among the restored ones."""
+        clear, products = self._clear(), self._products
+        turned = None if products is None else products.T
+        return identify(clear.vectors, self.restored.vectors, clear.speakers, self.restored.speakers, products=turned)
+
+    @cached_property
+    def _products(self) -> Floats | None:
         clear = self._clear()
-        return identify(clear.vectors, self.restored.vectors, clear.speakers, self.restored.speakers)
+        if len(self.restored) * len(clear) > MOST_PRODUCTS:
+            return None
+        return np.asarray(np.asarray(self.restored.vectors, float) @ np.asarray(clear.vectors, float).T)
 
     def _clear(self) -> Embeddings:
         if self.clear is None:

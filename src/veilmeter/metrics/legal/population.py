@@ -35,7 +35,7 @@ from veilmeter.metrics.registry import estimate_of
 
 Floats = NDArray[np.float64]
 TAIL = 0.05  # the share of impostor scores that the generalized Pareto distribution describes
-CANDIDATES = 0.2  # the share among which the tail is looked for, whoever is drawn
+CANDIDATES = 0.2, 0.1  # the share among which the tail is looked for, whoever is drawn; of many scores less
 STEEPEST = -0.5  # the least shape: a tail that ends more abruptly is not estimated well
 POOLED = 200_000  # impostor scores of which the tail is estimated: a few thousand lie in it
 PART = 4  # the back-test is fitted among a quarter of the people
@@ -131,8 +131,9 @@ class _Model:
         self.right = sample.right.astype(np.float64)
         self.beats = (self.there & (sample.impostors >= sample.right[:, None])).astype(np.float64)
         n, k = self.scores.shape
-        rows = np.arange(n)
+        rows, share = np.arange(n), CANDIDATES[0]
         if n * k > POOLED:
+            share = CANDIDATES[1]
             rows = np.sort(np.random.default_rng(0).choice(n, max(1, POOLED // k), replace=False))
         self.rows = rows
         mean, deviation = self._normalization(np.ones((1, n)), np.ones((1, k)))
@@ -140,7 +141,7 @@ class _Model:
         pooled = np.sort(z[self.there[rows]])
         self.shares = np.linspace(0, 1, 201)
         self.body = np.quantile(pooled, self.shares)
-        where = np.argwhere(self.there[rows] & (z >= np.quantile(pooled, 1 - CANDIDATES)))
+        where = np.argwhere(self.there[rows] & (z >= np.quantile(pooled, 1 - share)))
         self.at, self.columns = rows[where[:, 0]], where[:, 1]
         self.candidates = self.scores[self.at, self.columns]
 

@@ -21,7 +21,13 @@ from veilmeter.metrics.scores.relabeling import relabeling
 from veilmeter.metrics.scores.resampling import values_of_groups
 
 Floats = NDArray[np.float64]
-DRAWS = ((1_000, 200), (20_000, 100), (200_000, 40), (np.inf, 10))  # up to so many trials of the rarer class: how many
+DRAWS = (
+    (1_000, 200),
+    (2_000, 100),
+    (20_000, 60),
+    (200_000, 40),
+    (np.inf, 10),
+)  # up to so many trials of the rarer class: how many
 
 
 @dataclass(frozen=True, slots=True)
