@@ -167,10 +167,10 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
         length: _matrix(job, spoken, scores)
         for (length, spoken), scores in zip(tried.items(), scored.tables, strict=False)
     }
-    first = matrices.get(1) or next(iter(matrices.values()))
+    first = _first(matrices)
     scores = first.to_scores()
     ordered = np.sort(scores.targets), np.sort(scores.impostors)
-    everybody, remarks = estimates_of(matrices, asked, whole=True)
+    everybody, remarks = estimates_of(matrices, scores, asked, whole=True)
     isolation = _isolation(job, scored, isolated, scored.tables[len(tried) :])
     grouped = _grouped(matrices, asked.groups)
     by, more = _by_group(grouped, asked)
@@ -248,7 +248,7 @@ def _by_group(
     warnings: list[str] = []
     for (attribute, value), parts in grouped.items():
         try:
-            by[attribute][value] = estimates_of(parts, asked)[0]
+            by[attribute][value] = estimates_of(parts, _first(parts).to_scores(), asked)[0]
         except InputError as error:
             warnings.append(f"{attribute} {value}: {error}")
     return by, warnings
@@ -272,14 +272,19 @@ def relabeled_people(
     return relabel(attacker, trials(matrices), sizes, groups=groups, seed=asked.seed)
 
 
-def estimates_of(matrices: Mapping[int, Matrix], asked: Asked, *, whole: bool = False) -> tuple[Estimates, list[str]]:
-    """Everything that follows from the scores, and what could not be told; what is about a population, or costs much,
-    only of the `whole`."""
-    first = matrices.get(1) or next(iter(matrices.values()))
+def _first(matrices: Mapping[int, Matrix]) -> Matrix:
+    """The one that scores are measured on: single recordings, where there are any."""
+    return matrices.get(1) or next(iter(matrices.values()))
+
+
+def estimates_of(
+    matrices: Mapping[int, Matrix], scores: Scores, asked: Asked, *, whole: bool = False
+) -> tuple[Estimates, list[str]]:
+    """Everything that follows from the matrices, and from the `scores` of the first; and what could not be told. What
+    is about a population, or costs much, only of the `whole`."""
     measured: dict[str, Estimate | Sequence[Estimate]] = {}
     warnings: list[str] = []
     if asked.wants("scores"):
-        scores = first.to_scores()
         measured.update(measure_scores(scores, intervals=asked.intervals, resamples=asked.resamples, seed=asked.seed))
         measured.update(eers_by(scores, asked.eer_rules))
         added, reasons = added_estimates(asked.added, scores)

@@ -134,7 +134,7 @@ def test_of_very_many_impostors_a_part_gives_the_same_interval(monkeypatch: pyte
 def test_stand_ins_count_for_all_that_were_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = trials(0, 1.5)
     monkeypatch.setattr(resampling, "MOST_IMPOSTORS", len(scores.impostors) // 4)
-    kept, stand_ins = resampling._thinned(scores, 0)
+    kept, stand_ins = resampling._thinned(scores, np.sort(scores.impostors), 0)
     impostors = scores.values[kept][~scores.is_target[kept]]
     low = impostors <= stand_ins.bound
     assert 0 < np.count_nonzero(low) < len(impostors) <= len(scores.impostors) // 4

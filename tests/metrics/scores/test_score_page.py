@@ -190,12 +190,8 @@ def test_people_are_drawn_with_their_trials_on_both_sides() -> None:
     for sums in (place.targets.drawn(drawn).groups, place.targets.drawn(drawn).bins):
         assert sums.sum() == 2 * 5  # a target trial counts as often as its person, not squared
     assert place.impostors.drawn(drawn).groups.sum() == 2 * (5 * 5 - (4 + 0 + 1 + 1 + 1))
-    same = resampling.replicates(
-        scores, group(data.targets, data.impostors), np.linspace(-9, 9, 5), resamples=60, seed=3
-    )
-    again = resampling.replicates(
-        scores, group(data.targets, data.impostors), np.linspace(-9, 9, 5), resamples=60, seed=3
-    )
+    groups, bins = group(data.targets, data.impostors), np.linspace(-9, 9, 5)
+    same, again = (resampling.replicates(scores, data.impostors, groups, bins, resamples=60, seed=3) for _ in range(2))
     assert (same.samples["d_ece"] == again.samples["d_ece"]).all()
     assert same.clusters == 5
 

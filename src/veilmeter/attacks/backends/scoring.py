@@ -140,9 +140,10 @@ def conversations_of(projected: Floats, groups: Rows) -> Averages:
 
 def rounded(scores: Floats) -> Floats:
     """Without the last few bits, which depend on how a matrix product was cut up: equal vectors give equal scores."""
-    scale = max(1.0, float(np.abs(scores).max(initial=0.0)))
+    scale = max(1.0, float(scores.max(initial=0.0)), -float(scores.min(initial=0.0)))
     places = DECIMALS - int(np.ceil(np.log10(scale)))
-    rounded_scores: Floats = np.round(scores, places) + 0.0
+    rounded_scores: Floats = np.round(scores, places)
+    rounded_scores += 0.0
     return rounded_scores
 
 

@@ -126,6 +126,7 @@ def numbered_people(
 
 def replicates(
     scores: Scores,
+    ordered_impostors: Floats,
     groups: Groups,
     edges: Floats,
     *,
@@ -139,7 +140,7 @@ def replicates(
     Where it takes long, `engine` does it; the result is the same wherever it ran.
     """
     known = scores.enrol_speaker is not None
-    kept, stands_for = _thinned(scores, seed)
+    kept, stands_for = _thinned(scores, ordered_impostors, seed)
     enrol, test, people = numbered_people(scores, kept)
     trials = Scores(scores.values[kept], scores.is_target[kept], enrol, test)
     place = layout(trials, people, groups, edges, stands_for)
@@ -167,21 +168,25 @@ def enough_resamples(wanted: int, trials: int) -> int:
     return min(wanted, max(FEWEST, wanted * MANY_TRIALS // max(1, trials)))
 
 
-def _thinned(scores: Scores, seed: int) -> tuple[NDArray[np.intp], StandIns]:
-    """All targets, and of very many impostor trials the highest and a random part of the others, each of which stands
-    for several."""
-    impostors = np.flatnonzero(~scores.is_target)
-    if len(impostors) <= MOST_IMPOSTORS:
+def _thinned(scores: Scores, ordered: Floats, seed: int) -> tuple[NDArray[np.intp], StandIns]:
+    """All targets, and of very many impostor trials (`ordered` are their scores) the highest and a random part of the
+    others, each of which stands for several."""
+    if len(ordered) <= MOST_IMPOSTORS:
         return np.arange(len(scores)), StandIns()
-    values = scores.values[impostors]
     highest = int(HIGHEST * MOST_IMPOSTORS)
-    bound = float(np.partition(values, len(values) - highest - 1)[len(values) - highest - 1])
-    high = values > bound  # of equal scores all or none
-    low = impostors[~high]
-    count = min(len(low), MOST_IMPOSTORS - highest)
-    some = np.random.default_rng([seed, 9]).choice(low, count, replace=False, shuffle=False)
-    kept = np.sort(np.concatenate([np.flatnonzero(scores.is_target), impostors[high], some]))
-    return kept, StandIns(bound, len(low) / count)
+    bound = float(ordered[-highest - 1])
+    low = int(np.searchsorted(ordered, bound, side="right"))  # of equal scores all or none
+    rng = np.random.default_rng([seed, 9])
+    # Too many, since some are drawn twice, are targets, or are among the highest.
+    if 2 * len(ordered) >= len(scores):
+        some = np.unique(rng.integers(len(scores), size=2 * (MOST_IMPOSTORS - highest)))
+    else:
+        some = np.flatnonzero(~scores.is_target)
+    some = some[~scores.is_target[some] & (scores.values[some] <= bound)]
+    some = rng.permutation(some)[: MOST_IMPOSTORS - highest]
+    kept = scores.is_target | (scores.values > bound)
+    kept[some] = True
+    return np.flatnonzero(kept), StandIns(bound, low / len(some))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -153,7 +153,7 @@ def replicates_of(
     edges = verification.d_sys_edges(data.targets, data.impostors)
     groups = group(data.targets, data.impostors)
     return resampling.replicates(
-        scores, groups, edges, resamples=resamples, seed=seed, eer_method=eer_method, engine=engine
+        scores, data.impostors, groups, edges, resamples=resamples, seed=seed, eer_method=eer_method, engine=engine
     )
 
 
