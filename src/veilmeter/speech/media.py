@@ -21,6 +21,15 @@ _WITH_LENGTH = ("mov", "matroska")
 _FORMATS = {"u8": 128.0, "s16": 32768.0, "s32": 2147483648.0, "flt": 1.0, "dbl": 1.0}
 
 
+def _lenient(version: str) -> dict[str, Any]:
+    """What makes PyAV put up with titles that are no text: up to version 18 an option, since then they are no error.
+
+    >>> _lenient("18.1.0"), _lenient("19.0.2")
+    ({'metadata_errors': 'ignore'}, {})
+    """
+    return {"metadata_errors": "ignore"} if int(version.partition(".")[0]) < 19 else {}
+
+
 class MediaFile:
     """The first audio stream of a file, decoded as it is read. `frames` is 0: no container knows them exactly;
     `claimed_seconds` are what its header says, or 0."""
@@ -36,7 +45,7 @@ class MediaFile:
         self._errors = av.FFmpegError
         try:
             # The open file, not its name, and no demuxer that reads lists of further files or addresses.
-            self._container = av.open(handle, "r", metadata_errors="ignore", options=_CONFINED)
+            self._container = av.open(handle, "r", options=_CONFINED, **_lenient(av.__version__))
             streams = self._container.streams.audio
             if not streams:
                 raise ValueError("there is no audio in it")
