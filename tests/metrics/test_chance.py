@@ -40,6 +40,14 @@ def test_relabelings_depend_on_the_name_and_the_seed_alone() -> None:
 
 
 @settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 9), st.integers(1, 600), st.integers(1, 30))
+def test_better_counts_are_counts(seed: int, people: int, conversations: int, levels: int) -> None:
+    scores = np.random.default_rng(seed).integers(levels, size=(people, conversations)).astype(float)
+    wanted = (scores[:, None] <= scores[None]).sum(axis=1) - 1
+    assert np.array_equal(chance.better_counts(scores), wanted)
+
+
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 9), st.integers(1, 4))
 def test_linkability_under_relabeling_is_linkability_of_relabeled_people(seed: int, people: int, each: int) -> None:
     trials = trials_of(seed, people, each)

@@ -105,6 +105,8 @@ class Matrix:
         if len(code) < 2 or not known.any():
             return None
         own = np.array([code[name] for name in self.spoken[known]])
+        if known.all():
+            return Trials(self.scores, own, self.enrolled, self.length, self.mask)
         mask = None if self.mask is None else self.mask[:, known]
         return Trials(self.scores[:, known], own, self.enrolled, self.length, mask)
 

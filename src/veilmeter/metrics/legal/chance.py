@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ Rows = NDArray[np.int64]
 
 DRAWS = 499
 MORE_OFTEN_THAN_NOT = 0.5
+BLOCK = 256  # conversations whose scores are put in order at a time
 AT_ONCE = 1_000_000  # target trials of all draws whose groups are held at a time
 
 
@@ -96,16 +98,21 @@ def relabelings(names: Sequence[str], *, draws: int = DRAWS, seed: int = 0, bloc
     Everybody has random numbers of their own, from the seed and their name alone, so that attackers who know the same
     people relabel them alike. With `blocks`, people change names within their block only.
     """
+    return _relabelings(tuple(names), draws, seed, None if blocks is None else tuple(blocks.tolist()))
+
+
+@lru_cache(maxsize=4)  # all attackers relabel the same people
+def _relabelings(names: tuple[str, ...], draws: int, seed: int, blocks: tuple[int, ...] | None) -> Rows:
     keys = np.empty((len(names), draws))
     for row, name in enumerate(names):
         digest = hashlib.sha256(name.encode("utf-8", "surrogateescape")).digest()
         keys[row] = np.random.default_rng([seed, 17, int.from_bytes(digest[:8], "big")]).random(draws)
-    if blocks is None:
-        return np.argsort(keys, axis=0).T.astype(np.int64)
+    of = np.zeros(len(names), np.int64) if blocks is None else np.array(blocks)
     drawn = np.empty((draws, len(names)), np.int64)
-    for block in np.unique(blocks):
-        inside = np.flatnonzero(blocks == block)
+    for block in np.unique(of):
+        inside = np.flatnonzero(of == block)
         drawn[:, inside] = inside[np.argsort(keys[inside], axis=0)].T
+    drawn.flags.writeable = False
     return drawn
 
 
@@ -115,10 +122,21 @@ def better_counts(scores: NDArray[np.floating]) -> NDArray[np.int32]:
     >>> better_counts(np.array([[0.9, 0.2], [0.5, 0.2], [0.7, 0.1]])).tolist()
     [[0, 1], [2, 1], [1, 2]]
     """
-    spoken = np.ascontiguousarray(scores.T)
-    counts = np.empty(spoken.shape, np.int32)
-    for conversation, (ordered, theirs) in enumerate(zip(np.sort(spoken, axis=1), spoken, strict=True)):
-        counts[conversation] = len(theirs) - 1 - ordered.searchsorted(theirs)
+    people, conversations = scores.shape
+    counts = np.empty((conversations, people), np.int32)
+    place = np.arange(people, dtype=np.int32)
+    for start in range(0, conversations, BLOCK):
+        spoken = np.ascontiguousarray(scores[:, start : start + BLOCK].T)
+        order = np.argsort(spoken, axis=1)
+        order += np.arange(0, order.size, people)[:, None]
+        ordered = spoken.reshape(-1)[order]
+        ranks = np.tile(people - 1 - place, (len(order), 1))
+        equal = ordered[:, 1:] == ordered[:, :-1]
+        tied = np.flatnonzero(equal.any(axis=1))
+        if len(tied):  # equal scores all count as the lowest place among them
+            first = np.where(equal[tied], np.int32(0), place[1:])
+            ranks[tied, 1:] = people - 1 - np.maximum.accumulate(first, axis=1)
+        counts[start : start + BLOCK].reshape(-1)[order.ravel()] = ranks.ravel()
     return np.ascontiguousarray(counts.T)
 
 

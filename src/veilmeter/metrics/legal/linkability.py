@@ -335,7 +335,7 @@ def linkability_of_scores(
     if len(code) < 2 or not len(known):
         return None
     own = np.array([code[name] for name in spoken[known]])
-    theirs = scores[:, known].T
+    theirs = (scores if len(known) == scores.shape[1] else scores[:, known]).T
     right = theirs[np.arange(len(own)), own]
     beats = theirs >= right[:, None]
     beats[np.arange(len(own)), own] = False
