@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from veilmeter.core.estimate import Estimate
-from veilmeter.report.compare import surely_better
+from veilmeter.report import compare
+from veilmeter.report.compare import recommendation, surely_better
 from veilmeter.results.compare import Comparison
 
 
@@ -43,3 +47,20 @@ def comparison(**attackers: tuple[tuple[float, ...], tuple[bool, ...]]) -> Compa
 )
 def test_only_the_strongest_attacker_counts(compared: Comparison, best: str, rest: list[str], expected: bool) -> None:
     assert surely_better(best, rest, ["a", "b", "c"], compared) is expected
+
+
+def system(name: str, level: str, *, reliable: bool = True) -> Any:
+    verdict = SimpleNamespace(level=level, trustworthy=reliable)
+    return SimpleNamespace(name=name, results=SimpleNamespace(verdict=verdict, parts={"utility": None}))
+
+
+def test_a_doubted_run_is_named_as_the_reason_why_nothing_is_claimed_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compare, "release_of", lambda _: None)
+    unsure = comparison(adaptive=((0.9, 0.8, 0.2), (False, False)))
+    systems = [system("a", "high"), system("b", "high"), system("c", "low", reliable=False)]
+    assert recommendation(systems, unsure) == (
+        "Of those whose figures can be relied on (a, b), none surely protects better than the others. None of these is "
+        "fit for release: people can still be found. Nothing is claimed of c, whose figures can't be relied on yet."
+    )
+    assert recommendation(systems[:2], unsure).startswith("None of them surely protects better")
+    assert recommendation([system("a", "high"), system("c", "low", reliable=False)], unsure).startswith("Only the")

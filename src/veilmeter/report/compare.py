@@ -10,6 +10,7 @@ from pathlib import Path
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import write_text
+from veilmeter.core.text import few
 from veilmeter.report.annex import FILL_IN, Chapter, Table
 from veilmeter.report.criterion_rows import CriterionRow, criterion_row
 from veilmeter.report.decision import Decision, Dots, decide, everybody
@@ -188,14 +189,22 @@ def recommendation(systems: Sequence[ComparedSystem], comparison: Comparison) ->
     best = min(reliable, key=risk)
     level = best.results.verdict.level
     rest = [system.name for system in reliable if system is not best]
+    doubted = [system.name for system in systems if not system.results.verdict.trustworthy]
+    unsafe = " That does not make it fit for release: people can still be found."
     if len(reliable) == 1:
         text = f"Only the assessment of {best.name} can be relied on; its risk is {level}."
     elif surely_better(best.name, rest, [system.name for system in systems], comparison):
         text = f"Of those whose figures can be relied on, {best.name} leaves the lowest risk ({level})."
     else:
         text = "None of them surely protects better than the others: differences may be chance."
+        if doubted:
+            named = few([system.name for system in reliable])
+            text = f"Of those whose figures can be relied on ({named}), none surely protects better than the others."
+        unsafe = " None of these is fit for release: people can still be found."
     if level in ("high", "raised"):
-        text += " That does not make it fit for release: people can still be found."
+        text += unsafe
+    if doubted and len(reliable) > 1:
+        text += f" Nothing is claimed of {few(doubted)}, whose figures can't be relied on yet."
     if any("utility" not in system.results.parts for system in systems):
         text += " Whether its speech is still usable was not measured for all of them."
     return text
