@@ -64,7 +64,8 @@ def _make_voices(folder: Path) -> None:
 
     shape = ConverterShape(content=2, outputs=2, speaker=2, bottleneck=1, channels=2, layers=1, kernel=3)
     ones = np.ones(2)
-    scales = dict.fromkeys(("output_mean", "output_scale", "compensation", "pitch", "energy"), ones)
+    quantities = ("content_mean", "content_variance", "output_mean", "output_scale", "compensation", "pitch", "energy")
+    scales = dict.fromkeys(quantities, ones)
     model = VoiceModel(
         make_converter(shape), 8, scales, Whitening(ones, np.eye(2)), np.ones(3), (4.0, 6.0),
         Plda(ones, np.eye(2), ones), VoicePool(np.eye(2, dtype=np.float32), ("a", "b"), ("f", "m")),

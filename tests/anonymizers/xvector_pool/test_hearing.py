@@ -55,9 +55,21 @@ def test_frames_lie_on_the_lines_between_what_was_heard(count: int, frames: int,
 
 
 def test_what_is_constant_is_taken_away_and_bursts_are_cut() -> None:
-    heard = np.random.default_rng(0).normal(size=(500, 4))
-    standard = hearing.standardize(7 + heard * [1, 2, 50, 1])
-    np.testing.assert_allclose(standard[:, :3].mean(axis=0), 0, atol=0.02)
-    np.testing.assert_allclose(standard[:, :3].std(axis=0), 1, atol=0.02)
+    heard = np.random.default_rng(0).normal(size=(100 * hearing.LEAN, 4))
+    standard = hearing.standardize(7 + heard * [1, 2, 50, 1], np.zeros(4), np.ones(4))
+    np.testing.assert_allclose(standard[:, :3].mean(axis=0), 0, atol=0.1)
+    np.testing.assert_allclose(standard[:, :3].std(axis=0), 1, atol=0.25)
     heard[3, 3] = 1e6
-    assert np.abs(hearing.standardize(heard)).max() == hearing.LIMIT
+    assert np.abs(hearing.standardize(heard, np.zeros(4), np.ones(4))).max() == hearing.LIMIT
+
+
+def test_the_statistics_of_a_short_stretch_lean_on_the_usual_ones() -> None:
+    """As if the usual frames had been heard, too: a stretch as long as the leaning counts for half."""
+    rng = np.random.default_rng(0)
+    usual_mean, usual_variance = np.array([1.0, 2.0]), np.array([4.0, 0.25])
+    heard = rng.normal(3.0, 0.5, size=(hearing.LEAN, 2))
+    mean, variance = (heard.mean(axis=0) + usual_mean) / 2, (heard.var(axis=0) + usual_variance) / 2
+    expected = (heard - mean) / (np.sqrt(variance) + 1e-3)
+    np.testing.assert_allclose(hearing.standardize(heard, usual_mean, usual_variance), expected, rtol=1e-5)
+    one = hearing.standardize(usual_mean[None], usual_mean, usual_variance)
+    np.testing.assert_allclose(one, 0.0, atol=1e-12)

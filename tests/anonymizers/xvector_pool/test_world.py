@@ -36,6 +36,16 @@ def test_pitch_is_found_and_kept(f0: float) -> None:
     np.testing.assert_allclose(np.median(again.f0[again.voiced]), f0, rtol=0.01)
 
 
+def test_pitch_is_found_where_it_moves_quickly() -> None:
+    t = np.arange(world.RATE) / world.RATE
+    f0 = 160 * np.exp(0.6 * np.sin(2 * np.pi * 6 * t))
+    phase = 2 * np.pi * np.cumsum(f0) / world.RATE
+    signal = sum((h * f0 < 7000) / (1 + ((h * f0 - 900) / 500) ** 2) * np.sin(h * phase) for h in range(1, 40))
+    tracked = world.pitch(0.3 * signal / np.abs(signal).max())[:-1]
+    right = np.abs(np.log(np.maximum(tracked, 1) / f0[::160])) < 0.1
+    assert right.mean() > 0.95
+
+
 def test_rumble_does_not_pull_the_pitch_to_the_floor() -> None:
     speech = vowel(120.0)
     t = np.arange(len(speech)) / world.RATE

@@ -118,6 +118,28 @@ def test_silent_windows_do_not_count() -> None:
     np.testing.assert_allclose(embed_in_windows(Counting(), [samples], len(samples)), alone)
 
 
+@pytest.mark.parametrize(
+    ("silent", "most", "heard"),
+    [
+        ([], 3, [0, 2, 4]),
+        ([], None, [0, 1, 2, 3, 4, 5]),
+        ([], 9, [0, 1, 2, 3, 4, 5]),
+        ([0, 2, 3], 2, [1, 4]),
+        ([0, 1, 2, 3, 4], 2, [5]),
+    ],
+)
+def test_of_many_windows_a_few_are_heard_all_over_the_recording(
+    silent: list[int], most: int | None, heard: list[int]
+) -> None:
+    size = int(WINDOW_SECONDS * 16000)
+    levels = np.array([0.0 if number in silent else 2.0**-number for number in range(6)], np.float32)
+    samples = np.repeat(levels, size)
+    samples[::2] *= -0.5
+    vector = embed_in_windows(Counting(), np.array_split(samples, 11), len(samples), most=most)
+    each = [Counting().embed(samples[number * size : (number + 1) * size]) for number in heard]
+    np.testing.assert_allclose(vector, np.mean(each, axis=0), rtol=1e-5)
+
+
 def test_a_long_recording_is_heard_in_blocks_and_gives_the_same_vector(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,6 +25,8 @@ Progress = Callable[[str, int, int, str], None]
 
 PIECE_SECONDS = 3.0
 FEATURES = "features"
+# Part of the features' names: raise it when the same recording may give other features.
+CODE = 2
 _STORED = ("f0", "energy", "content", "outputs", "vector", "pieces")
 
 
@@ -80,7 +82,7 @@ def _feature_name(utterance: Utterance) -> str:
     except (OSError, ValueError):
         mark = "gone"
     digest = hashlib.sha256(
-        f"{utterance.id}\0{mark}{utterance.stretch}".encode("utf-8", "surrogateescape")
+        f"{utterance.id}\0{mark}{utterance.stretch}\0{CODE}".encode("utf-8", "surrogateescape")
     ).hexdigest()[:16]
     return re.sub(r"[^A-Za-z0-9._-]", "_", file_name(utterance.id))[:60] + f"-{digest}.npz"
 

@@ -1,7 +1,8 @@
 """What the converter hears of speech every 10 ms: its words, its melody and its loudness.
 
 The words are what a layer of a recognizer's encoder gives. What is constant over a stretch, voice and channel, is taken
-away: every number is brought to mean 0 and variance 1 over the stretch.
+away: every number is brought to mean 0 and variance 1 over the stretch. A short stretch has too few words to tell what
+is constant from what is said, so its statistics lean on those of the training speech.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from veilmeter.speech.recognizers.encoder_layers import EncoderLayer
 LEVEL = 0.1  # the loud parts of every recording are brought to this amplitude, so that its level says nothing
 WINDOW = 400  # samples of a frame of loudness
 LOWEST_POWER = 1e-8
+LEAN = 480  # frames that the training speech's statistics weigh beside those of a stretch
 LIMIT = 5.0  # standard deviations: a few numbers of the encoder burst now and then
 
 Array = NDArray[np.float64]
@@ -26,8 +28,8 @@ Frames = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SourceFrames:
-    """Frames of a stretch: F0 in hertz (0 where unvoiced), log power, content (frames x numbers); how many samples it
-    had, and by how much these were amplified first."""
+    """Frames of a stretch: F0 in hertz (0 where unvoiced), log power, content as it was heard (frames x numbers); how
+    many samples it had, and by how much these were amplified first."""
 
     f0: Array
     energy: Array
@@ -77,13 +79,16 @@ def energy(samples: ArrayLike) -> Array:
 def content(samples: Frames, encoder: EncoderLayer, frames: int) -> Frames:
     """The words, at WORLD's frames."""
     places, heard = encoder.hear(samples)
-    return at_frames(places, standardize(heard), frames)
+    return at_frames(places, heard, frames)
 
 
-def standardize(heard: ArrayLike) -> Frames:
+def standardize(heard: ArrayLike, usual_mean: ArrayLike, usual_variance: ArrayLike) -> Frames:
+    """Content (frames x numbers) with what is constant taken away; `usual` is what training speech has."""
     x = np.asarray(heard, np.float64)
-    standard = (x - x.mean(axis=0)) / (x.std(axis=0) + 1e-3)
-    clipped: Frames = np.clip(standard, -LIMIT, LIMIT).astype(np.float32)
+    own = len(x) / (len(x) + LEAN)
+    mean = own * x.mean(axis=0) + (1 - own) * np.asarray(usual_mean)
+    variance = own * x.var(axis=0) + (1 - own) * np.asarray(usual_variance)
+    clipped: Frames = np.clip((x - mean) / (np.sqrt(variance) + 1e-3), -LIMIT, LIMIT).astype(np.float32)
     return clipped
 
 

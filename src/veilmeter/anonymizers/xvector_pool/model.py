@@ -14,21 +14,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.anonymizers.xvector_pool.decoder import Converter, ConverterShape, make_converter
-from veilmeter.anonymizers.xvector_pool.hearing import LIMIT, SourceFrames
+from veilmeter.anonymizers.xvector_pool.hearing import LIMIT, SourceFrames, standardize
 from veilmeter.anonymizers.xvector_pool.selection import Plda, VoicePool
 from veilmeter.anonymizers.xvector_pool.world import ORDER, Analysis
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import sha256, whole_file
 from veilmeter.data.embeddings import unit
 
-FORMAT = "veilmeter-xvector-pool-2"
+FORMAT = "veilmeter-xvector-pool-3"
 FILE = "model.safetensors"
 # Vectors of real speakers have this length after whitening; an average of several is shorter and must be brought back,
 # else the decoder gives everyone the same mean voice.
 SPEAKER_NORM = 9.0
 _CONVERTER = "converter."
 _ABOUT = "veilmeter"
-_SCALES = ("output_mean", "output_scale", "compensation", "pitch", "energy")
+_SCALES = ("content_mean", "content_variance", "output_mean", "output_scale", "compensation", "pitch", "energy")
 
 Array = NDArray[np.float64]
 
@@ -126,9 +126,10 @@ class VoiceModel:
         if voiced.any():  # the level is the pseudo-speaker's, the melody the source's
             contour = np.log(f0[voiced])
             f0[voiced] = np.exp(contour - contour.mean() + self.f0_level(code))
+        content = standardize(heard.content, self.scales["content_mean"], self.scales["content_variance"])
         with torch.inference_mode(), one_thread():
             out = self.converter(
-                torch.from_numpy(np.ascontiguousarray(heard.content.T, np.float32))[None],
+                torch.from_numpy(np.ascontiguousarray(content.T))[None],
                 torch.from_numpy(prosody_of(f0, heard.energy, self.scales))[None],
                 torch.from_numpy(np.asarray(code, np.float32))[None],
             )[0].numpy()

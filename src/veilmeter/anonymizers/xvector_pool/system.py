@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from veilmeter.core.engine import Engine
     from veilmeter.data.corpus import Corpus, Utterance
 
+# Minutes of a long recording that its speaker is known by: a voice far from that is found without hearing it all.
+HEARD_MINUTES = 3
+
 Vector = NDArray[np.float32]
 
 
@@ -110,7 +113,7 @@ class XvectorPool:
     def version(self) -> str:
         digest = hashlib.sha256(_speaker(self.synthesizer, self._model_path, self.offline).version.encode())
         digest.update(self.chosen_pool.vectors.tobytes())
-        return f"3-{digest.hexdigest()[:16]}"
+        return f"4-{digest.hexdigest()[:16]}"
 
     @property
     def draws(self) -> Draw:
@@ -238,7 +241,7 @@ def _embed(offline: bool, utterance: Utterance) -> Vector | None:
         # Whether it is too long is for the run to say.
         stream = RecordingStream(utterance.path, stretch=utterance.stretch, max_seconds=math.inf)
         facts = read_recording(utterance.path, stretch=utterance.stretch, max_seconds=math.inf, keep_seconds=0.0)
-        vector: Vector = embed_in_windows(extractor, stream, facts.length)
+        vector: Vector = embed_in_windows(extractor, stream, facts.length, most=HEARD_MINUTES)
     except InputError:
         return None
     return vector if np.isfinite(vector).all() and np.abs(vector).max() > 0 else None

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter._version import __version__
-from veilmeter.anonymizers.xvector_pool import fitting, world
+from veilmeter.anonymizers.xvector_pool import fitting, hearing, world
 from veilmeter.anonymizers.xvector_pool.decoder import Converter, ConverterShape
 from veilmeter.anonymizers.xvector_pool.examples import Example, Progress, extract, silent
 from veilmeter.anonymizers.xvector_pool.model import FILE, VoiceModel, Whitening, one_thread, prosody_of
@@ -146,11 +146,13 @@ def _pitch_level(examples: list[Example]) -> float:
 
 
 def _scales(examples: list[Example]) -> dict[str, NDArray[np.float64]]:
-    """How each quantity is standardized: over all frames, pitch over voiced ones."""
+    """How each quantity is standardized: over all frames, pitch over voiced ones; content varies within utterances."""
     outputs = np.concatenate([example.outputs for example in examples]).astype(np.float64)
     pitch = np.log(np.concatenate([example.f0[example.f0 > 0] for example in examples]).astype(np.float64))
     energy = np.concatenate([example.energy for example in examples]).astype(np.float64)
     return {
+        "content_mean": np.mean([example.content.mean(axis=0, dtype=np.float64) for example in examples], axis=0),
+        "content_variance": np.mean([example.content.var(axis=0, dtype=np.float64) for example in examples], axis=0),
         "output_mean": outputs.mean(axis=0),
         "output_scale": np.maximum(outputs.std(axis=0), 1e-6),
         "pitch": np.array([pitch.mean(), max(float(pitch.std()), 1e-3)]),
@@ -172,8 +174,9 @@ def _inputs(example: Example, whitening: Whitening, scales: dict[str, NDArray[np
     import torch
 
     standard = ((example.outputs - scales["output_mean"]) / scales["output_scale"]).astype(np.float32)
+    content = hearing.standardize(example.content, scales["content_mean"], scales["content_variance"])
     return Inputs(
-        torch.from_numpy(example.content.T),
+        torch.from_numpy(content.astype(np.float16).T),
         torch.from_numpy(prosody_of(example.f0, example.energy, scales)),
         torch.from_numpy(standard.T.copy()),
         torch.from_numpy(whitening(example.vector).astype(np.float32)),

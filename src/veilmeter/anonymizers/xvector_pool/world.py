@@ -23,6 +23,8 @@ PERIOD_MS = 10.0
 ORDER = 40
 F0_FLOOR = 71.0
 F0_CEILING = 500.0
+# DIO follows F0 from frame to frame: every 10 ms it loses a voice that moves quickly, and calls it unvoiced.
+TRACKING_MS = 5.0
 # Rumble below the voice makes DIO sit at its floor for some speakers.
 HIGH_PASS_HZ = 75.0
 FFT = 1024
@@ -116,7 +118,9 @@ def _tracked(signal: Array) -> tuple[Array, Array]:
 
     world = vocoder()
     filtered = np.ascontiguousarray(sosfiltfilt(butter(4, HIGH_PASS_HZ, "high", fs=RATE, output="sos"), signal))
-    raw, times = world.dio(filtered, RATE, f0_floor=F0_FLOOR, f0_ceil=F0_CEILING, frame_period=PERIOD_MS)
+    fine, moments = world.dio(filtered, RATE, f0_floor=F0_FLOOR, f0_ceil=F0_CEILING, frame_period=TRACKING_MS)
+    step = round(PERIOD_MS / TRACKING_MS)
+    raw, times = np.ascontiguousarray(fine[::step]), np.ascontiguousarray(moments[::step])
     f0 = world.stonemask(filtered, raw, times, RATE)
     f0[(f0 < F0_FLOOR) | (f0 > F0_CEILING)] = 0.0
     return f0, times

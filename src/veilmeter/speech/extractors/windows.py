@@ -14,15 +14,20 @@ WINDOW_SECONDS = 60.0
 Samples = NDArray[np.float32]
 
 
-def embed_in_windows(extractor: Extractor, blocks: Iterable[Samples], length: int) -> Samples:
+def embed_in_windows(
+    extractor: Extractor, blocks: Iterable[Samples], length: int, *, most: int | None = None
+) -> Samples:
     """The vector of a recording of so many samples, which come in blocks; of one longer than a minute, the mean over
-    equal windows of at most a minute, those that hold nothing but silence left out."""
+    equal windows of at most a minute, those that hold nothing but silence left out. Of many windows, no more than
+    `most` are heard, spread over the recording."""
     windows = equal_windows(blocks, length, int(WINDOW_SECONDS * RATE))
     if length <= WINDOW_SECONDS * RATE:
         return np.asarray(extractor.embed(next(windows)), np.float32)
+    count = -(-length // int(WINDOW_SECONDS * RATE))
+    wanted = count if most is None else min(most, count)
     total, heard = np.zeros(extractor.dimension), 0
-    for window in windows:
-        if not is_silent(window):
+    for number, window in enumerate(windows):
+        if heard < wanted and number * wanted >= heard * count and not is_silent(window):
             total += np.asarray(extractor.embed(window), np.float64)
             heard += 1
     return np.asarray(total / max(heard, 1), np.float32)
