@@ -128,7 +128,7 @@ def quickly() -> Iterator[None]:
             patches.enter_context(patch(f"veilmeter.metrics.scores.{module}.null_levels", few))
         patches.enter_context(patch.object(measuring, "_learning", lambda job, tried: Estimates()))
         for curve in ("profile_of", "det_of"):
-            patches.enter_context(patch.object(measuring, curve, lambda scores: {}))
+            patches.enter_context(patch.object(measuring, curve, lambda *_: {}))
         plain = measuring._one_minus_eer
         values_only = patch.object(
             measuring,
