@@ -260,7 +260,7 @@ def test_matrix_and_vector_singling_out_agree() -> None:
     from veilmeter.assessment.isolating import isolation_conversations, isolation_curves
     from veilmeter.assessment.scoring import VectorComparison
 
-    spoken = isolation_conversations(PARTLY, 1, 0)
+    spoken = isolation_conversations(PARTLY, 1, 0, len(PARTLY.names))
     assert spoken is not None
     comparison = VectorComparison(ORIGINAL)
     scored = comparison.score(PARTLY, [spoken.utterances])

@@ -100,7 +100,7 @@ def measure_given(
             fix="give scores of the assessed people, named alike, or measure them by themselves: veilmeter measure",
         )
     estimates, reasons = _estimates(scores, asked)
-    ordered = np.sort(scores.targets), np.sort(scores.impostors)
+    ordered = scores.ordered
     by = {
         attribute: {value: _estimates(part, asked)[0] for value, part in parts.items()}
         for attribute, parts in within_groups(scores, asked.groups).items()

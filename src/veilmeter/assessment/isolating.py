@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from veilmeter.assessment.scoring import ScoreTables
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.assessment.scoring import MOST_SCORES, ScoreTables
 from veilmeter.attacks.base import Floats
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
@@ -13,15 +17,34 @@ from veilmeter.metrics.legal.conversations import Conversations, conversations
 from veilmeter.metrics.legal.singling_out import CONVERSATIONS, singling_out, singling_out_of_scores
 
 DRAWS, FOLDS = 5, 10
+PREDICATES = 1000  # enrolled people whose rules are tried: a share of so many is known to a percent or two
 
 
-def isolation_conversations(test: Embeddings, length: int, seed: int) -> Conversations | None:
-    """The conversations that people are singled out by; None where fewer than two have enough of them."""
+def isolation_conversations(test: Embeddings, length: int, seed: int, enrolled: int) -> Conversations | None:
+    """The conversations that people are singled out by; None where fewer than two have enough of them.
+
+    Where they would make too many scores with those who are enrolled, speakers have fewer of them, two at least, and
+    where that is not enough, speakers are drawn.
+    """
+    allowed = max(2, MOST_SCORES // max(1, enrolled))
+    most = CONVERSATIONS
+    while most > 2 and int(np.minimum(np.bincount(test.codes) // length, most).sum()) > allowed:
+        most -= 1
     try:
-        spoken = conversations(test, length, least=2, most=CONVERSATIONS, seed=seed)
+        spoken = conversations(test, length, least=2, most=most, seed=seed)
+        if len(spoken) > allowed:
+            drawn = np.random.default_rng([seed, 3]).permutation(spoken.names)[: max(2, allowed // most)].tolist()
+            rows = _rows_of(test, drawn)
+            spoken = conversations(test.take(rows), length, least=2, most=most, seed=seed)
+            spoken = replace(spoken, utterances=rows[spoken.utterances])
     except InputError:
         return None
     return spoken if len(spoken.names) >= 2 else None
+
+
+def _rows_of(test: Embeddings, names: Sequence[str]) -> NDArray[np.intp]:
+    wanted = set(names)
+    return np.flatnonzero([speaker in wanted for speaker in test.speakers])
 
 
 def isolation_curves(
@@ -39,9 +62,28 @@ def isolation_curves(
     try:
         if scored.sides is not None:
             enroll, test = scored.sides
-            counted = singling_out(enroll, test, list(sizes), length=spoken.length, draws=DRAWS, folds=FOLDS, seed=seed)
+            counted = singling_out(
+                enroll,
+                test.take(_rows_of(test, spoken.names)),
+                list(sizes),
+                length=spoken.length,
+                draws=DRAWS,
+                folds=FOLDS,
+                predicates=PREDICATES,
+                seed=seed,
+                most=int(spoken.counts.max()),
+            )
         elif scores is not None:
-            counted = singling_out_of_scores(scores, enrolled, spoken, list(sizes), draws=DRAWS, folds=FOLDS, seed=seed)
+            counted = singling_out_of_scores(
+                scores,
+                enrolled,
+                spoken,
+                list(sizes),
+                draws=DRAWS,
+                folds=FOLDS,
+                predicates=PREDICATES,
+                seed=seed,
+            )
         else:
             return {}
     except InputError:

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.assessment.curve_sizes import CURVE, curve_sizes, drawn_sizes
-from veilmeter.assessment.isolating import isolation_conversations, isolation_curves
+from veilmeter.assessment.isolating import PREDICATES, isolation_conversations, isolation_curves
 from veilmeter.assessment.plugins import AddedMeasure, added_estimates
-from veilmeter.assessment.scoring import AttackScoring, ScoreTables, Scoring
+from veilmeter.assessment.scoring import MOST_SCORES, AttackScoring, ScoreTables, Scoring
 from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.attacks.base import Floats, Rows
 from veilmeter.attacks.takeover import Success
@@ -24,7 +24,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.legal.chance import Relabeled, Trials, relabel
+from veilmeter.metrics.legal.chance import Relabeled, Trials, drawn_columns, relabel
 from veilmeter.metrics.legal.conversations import Conversations, conversations
 from veilmeter.metrics.legal.linkability import Linkability, linkability_of_scores
 from veilmeter.metrics.legal.one_minus_eer import of_eer
@@ -34,7 +34,6 @@ from veilmeter.metrics.scores.summary import eer_estimate, eers_by, measure_scor
 from veilmeter.metrics.scores.zebra import ece_profile
 from veilmeter.results.model import AttackerResult, LinkedPerson
 
-MOST_SCORES = 20_000_000  # in one table; beyond, trial utterances are drawn by speaker
 POPULATIONS = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)  # unless others are asked for; more of them cost nothing
 DET_POINTS = 300
 
@@ -96,7 +95,11 @@ class Matrix:
         )
 
     def to_scores(self) -> Scores:
-        return Scores.from_matrix(self.scores, np.array(self.enrolled, object), self.spoken, mask=self.mask)
+        """Of all conversations; of so many people that this would be too many scores, of some that are drawn."""
+        drawn = drawn_columns(*self.scores.shape)
+        mask = None if self.mask is None else self.mask[:, drawn]
+        enrolled = np.array(self.enrolled, object)
+        return Scores.from_matrix(self.scores[:, drawn], enrolled, self.spoken[drawn], mask=mask)
 
     def trials(self) -> Trials | None:
         """What relabeling people needs; None where nobody enrolled is tried."""
@@ -161,8 +164,9 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
     isolated = {
         length: spoken
         for length in (tried if asked.wants("singling-out") else ())
-        if (spoken := isolation_conversations(job.test, length, asked.seed)) is not None
+        if (spoken := isolation_conversations(job.test, length, asked.seed, len(job.scoring.names))) is not None
     }
+    warnings += _drawn(job, tried, isolated)
     tables = [spoken.utterances for spoken in (*tried.values(), *isolated.values())]
     scored = job.scoring.score(job.test, tables)
     matrices = {
@@ -171,7 +175,6 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
     }
     first = _first(matrices)
     scores = first.to_scores()
-    ordered = np.sort(scores.targets), np.sort(scores.impostors)
     everybody, remarks = estimates_of(matrices, scores, asked, whole=True)
     isolation = _isolation(job, scored, isolated, scored.tables[len(tried) :])
     grouped = _grouped(matrices, asked.groups)
@@ -183,9 +186,9 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
         estimates=_in_order(everybody, isolation) + _learning(job, tried),
         by=by,
         people=linked_people(matrices),
-        ties=tied_share(*ordered),
+        ties=tied_share(*scores.ordered),
         profile=profile_of(scores),
-        det=det_of(*ordered),
+        det=det_of(*scores.ordered),
         details={**job.attacker.details, **scored.details},
     )
     measured = TaskResult(attacker=result, warnings=(*warnings, *remarks, *more, *scored.remarks))
@@ -196,6 +199,34 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
     luck = relabeled_people(result.name, matrices, grouped, asked)
     arrays |= {"values": luck.values, "first": luck.first, "own": luck.own}
     return replace(measured, figures=luck.figures, enrolled=luck.enrolled), arrays
+
+
+def _drawn(job: Job, tried: Mapping[int, Conversations], isolated: Mapping[int, Conversations]) -> list[str]:
+    """What rests on a part of the recordings, or of the people, because all of them would take too long."""
+    enrolled, warnings = len(job.scoring.names), []
+    for length, spoken in tried.items():
+        possible = int((np.bincount(job.test.codes) // length).sum())
+        if len(spoken) < possible:
+            what = "trial recordings" if length == 1 else f"conversations of {length} recordings"
+            warnings.append(f"{len(spoken):,} of {possible:,} {what} were drawn to be tried, some of every speaker")
+        calibrated = drawn_columns(enrolled, len(spoken))
+        if not isinstance(calibrated, slice) and job.asked.wants("scores"):
+            warnings.append(
+                f"the measures of scores rest on {len(calibrated):,} of the {len(spoken):,} trials of length {length}"
+            )
+    for length, spoken in isolated.items():
+        people = int((np.bincount(job.test.codes) // length >= 2).sum())
+        if len(spoken.names) < people:
+            warnings.append(
+                f"Singling Out: {len(spoken.names):,} of {people:,} speakers were drawn to be singled out "
+                f"(length {length})"
+            )
+        rules = len(set(spoken.names) & set(job.scoring.names))
+        if rules > PREDICATES:
+            warnings.append(
+                f"Singling Out: the rules of {PREDICATES:,} of {rules:,} people were tried (length {length})"
+            )
+    return warnings
 
 
 def _learning(job: Job, tried: Mapping[int, Conversations]) -> Estimates:
@@ -356,7 +387,7 @@ def extrapolated(link: Linkability, asked: Asked) -> tuple[list[Estimate], list[
 
 
 def profile_of(scores: Scores) -> dict[str, list[float]]:
-    curves = ece_profile(scores.targets, scores.impostors)
+    curves = ece_profile(*scores.ordered, presorted=True)
     return {name: getattr(curves, name).tolist() for name in ("log_odds", "prior", "pav", "actual")}
 
 

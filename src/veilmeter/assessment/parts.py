@@ -26,6 +26,7 @@ from veilmeter.metrics.similarity.matrices import KINDS, Similarity, similarity
 from veilmeter.metrics.similarity.zoo import zoo
 from veilmeter.results.model import Part
 
+MOST_COMPARED = 4000  # recordings in similarity matrices: 16 million pairs, each scored and calibrated three times
 ZEBRA_SETS = ("original", "ignorant", "lazy-informed")  # original-original, original-protected, protected-protected
 
 
@@ -59,9 +60,18 @@ def similarity_part(
     original: Embeddings, anonymized: Embeddings, groups: Groups, intervals: bool, seed: int
 ) -> tuple[TaskResult, Arrays]:
     """Voice similarity matrices of all trial utterances, and within each group."""
+    everybody = len(np.unique(original.codes[_enough(original)]))
+    drawn = _drawn_people(original, seed)
+    original, anonymized = original.take(drawn), anonymized.take(drawn)
     whole = _similarity(original, anonymized, intervals, seed)
     if whole is None:
         raise InputError("no two speakers have two utterances each: there are no similarity matrices")
+    warnings: tuple[str, ...] = ()
+    if len(whole.names) < everybody:
+        warnings = (
+            f"similarity matrices compare every recording with every other one: {len(whole.names):,} of "
+            f"{everybody:,} speakers were drawn for them (veilmeter similarity takes all)",
+        )
     by: dict[str, dict[str, Estimates]] = {}
     variants: dict[str, Any] = {}
     for attribute, values in groups.items():
@@ -86,7 +96,7 @@ def similarity_part(
     }
     part = Part(name="similarity", estimates=Estimates.of(similarity_estimates(whole)), by=by, details=details)
     arrays: Arrays = {str(kind): np.asarray(whole.similarities[kind], float) for kind in KINDS}
-    return TaskResult(part=part, names=tuple(whole.names)), arrays
+    return TaskResult(part=part, names=tuple(whole.names), warnings=warnings), arrays
 
 
 def _deid_of_people(whole: Similarity) -> dict[str, float | None]:
@@ -100,6 +110,17 @@ def _deid_of_people(whole: Similarity) -> dict[str, float | None]:
 def _enough(original: Embeddings) -> np.ndarray:
     """The rows of speakers with at least two utterances."""
     return np.flatnonzero(np.bincount(original.codes)[original.codes] >= 2)
+
+
+def _drawn_people(original: Embeddings, seed: int) -> np.ndarray:
+    """The rows of as many speakers, drawn at random, as there is time to compare; all recordings of each."""
+    keep = _enough(original)
+    if len(keep) <= MOST_COMPARED:
+        return keep
+    counts = np.bincount(original.codes[keep], minlength=len(original.names))
+    order = np.random.default_rng([seed, 8]).permutation(np.flatnonzero(counts))
+    drawn = order[: max(2, int(np.searchsorted(np.cumsum(counts[order]), MOST_COMPARED, side="right")))]
+    return keep[np.isin(original.codes[keep], drawn)]
 
 
 def _similarity(original: Embeddings, anonymized: Embeddings, intervals: bool, seed: int) -> Similarity | None:

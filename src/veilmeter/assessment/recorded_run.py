@@ -111,7 +111,9 @@ class RecordedRun(ABC):
             self.stage(f"measuring {len(left)} parts: {', '.join(task.name for task in left)}")
         for number, (measured, arrays) in self.engine.run(perform, left):
             task = left[number]
-            done[task.name] = (self.stages.put(task.name, task.key, measured, arrays), arrays)
+            as_kept = self.stages.put(task.name, task.key, measured, arrays)
+            done[task.name] = as_kept, self.stages.stored(task.name, task.key, arrays)
+            del arrays
             self._say(f"measured: {task.name} ({len(done)} of {len(tasks)})")
         return {task.name: done[task.name] for task in tasks}  # in one order, wherever they ran
 

@@ -15,6 +15,8 @@ from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.estimates import Estimates
 from veilmeter.data.embeddings import Embeddings
 
+MOST_SCORES = 20_000_000  # in one table; beyond, conversations are drawn, one per speaker at least
+
 
 @dataclass(frozen=True, eq=False)
 class ScoreTables:

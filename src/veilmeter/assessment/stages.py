@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,6 +15,25 @@ from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.core.files import BROKEN_ARCHIVE, to_json, whole_file, write_text
 from veilmeter.core.typed_json import MalformedError, decode, encode
 from veilmeter.metrics.registry import label_of
+
+
+class StoredArrays(Mapping[str, NDArray[Any]]):
+    """A task's arrays, each read from its file when it is asked for: the scores of all attackers would fill memory."""
+
+    def __init__(self, path: Path, names: Sequence[str]) -> None:
+        self.path, self.names = path, tuple(names)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self.names:
+            raise KeyError(name)
+        with np.load(self.path, allow_pickle=False) as loaded:
+            return np.asarray(loaded[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
 
 
 class Stages:
@@ -34,10 +53,9 @@ class Stages:
                 return None
             if form["check"] != _check(form["arrays"], to_json(form["measured"], indent=None)):
                 return None
-            kept: dict[str, NDArray[Any]] = {}
-            if form["arrays"]:
-                with np.load(arrays, allow_pickle=False) as loaded:
-                    kept = {array: loaded[array] for array in form["arrays"]}
+            kept = StoredArrays(arrays, form["arrays"])
+            for array in kept:
+                kept[array]  # a damaged file is found here
             return _decoded(form["measured"]), kept
         except (MalformedError, *BROKEN_ARCHIVE):
             return None
@@ -54,6 +72,12 @@ class Stages:
             head = to_json({"key": key, "check": _check(sorted(arrays), text), "arrays": sorted(arrays)}, indent=None)
             write_text(text_path, f'{head[:-1]}, "measured": {text}}}')
         return _decoded(json.loads(text))
+
+    def stored(self, name: str, key: str, arrays: Arrays) -> Arrays:
+        """What `put` kept, to be read again where it is needed; the arrays themselves where nothing is kept."""
+        if self.folder is None or not arrays:
+            return arrays
+        return StoredArrays(self._paths(name, key)[1], sorted(arrays))
 
     def _paths(self, name: str, key: str) -> tuple[Path, Path]:
         assert self.folder is not None

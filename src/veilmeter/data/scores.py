@@ -22,6 +22,7 @@ class Scores:
 
     `enrol_speaker` and `test_speaker` are codes into `names` (one name space: in a target trial both are the same
     person), or None when nobody knows who spoke; `speakers_from` says how they were found. `source` is for messages.
+    Where the trials are a whole matrix, row by row, `grid` has the speakers of its rows and of its columns.
 
     >>> s = Scores.from_arrays([2.0, 3.0], [0.0, 1.0, 2.5])
     >>> s
@@ -37,6 +38,7 @@ class Scores:
     names: Sequence[str] = field(default=(), repr=False)
     source: str = ""
     speakers_from: str = ""
+    grid: tuple[Codes, Codes] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         where = self.source or None
@@ -124,7 +126,8 @@ class Scores:
         if mask is not None:
             kept = np.flatnonzero(np.asarray(mask, bool).ravel())
             values, enrol, test = values[kept], enrol[kept], test[kept]
-        return cls(values, enrol == test, enrol, test, names, source, "given")
+        grid = (rows, columns) if mask is None else None
+        return cls(values, enrol == test, enrol, test, names, source, "given", grid)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -142,6 +145,11 @@ class Scores:
         return self.values[~self.is_target]
 
     @cached_property
+    def ordered(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Target and impostor scores in rising order: sorted once for everything that is measured."""
+        return np.sort(self.targets), np.sort(self.values[~self.is_target])
+
+    @cached_property
     def speaker_count(self) -> int:
         """How many different people there are on either side; 0 if that is not known."""
         if self.enrol_speaker is None or self.test_speaker is None:
@@ -151,7 +159,7 @@ class Scores:
     @property
     def counts(self) -> dict[str, int]:
         """What an estimate rests on."""
-        trials = {"targets": len(self.targets), "impostors": len(self.impostors)}
+        trials = {"targets": len(self.targets), "impostors": len(self) - len(self.targets)}
         return trials | ({"speakers": self.speaker_count} if self.speaker_count else {})
 
     def take(self, rows: ArrayLike) -> Scores:

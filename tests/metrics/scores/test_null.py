@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from veilmeter.core import ordering
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.scores.null import null_levels
-from veilmeter.metrics.scores.relabeling import dealt, relabeling
+from veilmeter.metrics.scores.relabeling import CellRelabeling, MatrixRelabeling, dealt, relabeling
 from veilmeter.metrics.scores.summary import measure_scores, prepare, values
 
 
@@ -52,6 +54,21 @@ def test_a_draw_is_whole_cells_of_other_speakers(seed: int) -> None:
     assert sorted(enrolled) == list(range(6))
     assert len(set(tested.tolist())) == 6
     assert (enrolled != tested).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("outsiders", [0, 3])
+def test_a_matrix_is_dealt_as_its_trials_one_by_one_are(seed: int, outsiders: int) -> None:
+    rng = np.random.default_rng(seed)
+    enrolled = rng.permutation([f"p{i}" for i in range(9)])
+    tried = rng.permutation(np.repeat([f"p{i}" for i in range(1, 9 + outsiders)], rng.integers(1, 4, 8 + outsiders)))
+    scores = Scores.from_matrix(rng.normal(size=(len(enrolled), len(tried))), enrolled, tried)
+    whole, cells = relabeling(scores), relabeling(replace(scores, grid=None))
+    assert isinstance(whole, MatrixRelabeling)
+    assert isinstance(cells, CellRelabeling)
+    for draw in range(5):
+        dealt_rows = [way.draw(np.random.default_rng([seed, draw])) for way in (whole, cells)]
+        np.testing.assert_array_equal(*dealt_rows)
 
 
 def test_trials_within_groups_stay_within_them() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +22,7 @@ from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal.linkability import linkability
 from veilmeter.metrics.registry import estimate_of
 from veilmeter.metrics.scores.summary import measure_scores
-from veilmeter.metrics.scores.verification import eer
+from veilmeter.metrics.scores.verification import eer_sorted
 
 TOP = (5, 10, 20)
 BLOCK = 2048
@@ -67,8 +68,10 @@ class Identification:
     @cached_property
     def per_speaker(self) -> dict[str, float]:
         """Top-1 of each speaker's vectors, in percent."""
-        hits = self.hits()
-        return {name: 100 * float(np.mean(hits[self.speakers == name])) for name in dict.fromkeys(self.speakers)}
+        code = {name: number for number, name in enumerate(dict.fromkeys(self.speakers))}
+        codes = np.fromiter((code[name] for name in self.speakers), np.int64, len(self.speakers))
+        shares = 100 * np.bincount(codes, self.hits()) / np.bincount(codes)
+        return dict(zip(code, shares.tolist(), strict=True))
 
     def estimate(
         self, name: str, k: int = 1, *, intervals: bool = True, at: Mapping[str, str | int | float] | None = None
@@ -135,7 +138,10 @@ def identify(
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """One group's (a gender's) part of an evaluation: vectors in the space that the map restores to."""
+    """One group's (a gender's) part of an evaluation: vectors in the space that the map restores to.
+
+    At most `most` trials are looked up, among all the others.
+    """
 
     name: str
     restored: Embeddings
@@ -143,28 +149,50 @@ class Group:
     enrol: Embeddings | None
     models: Floats
     model_names: tuple[str, ...]
+    most: int = sys.maxsize
+
+    @cached_property
+    def ordered(self) -> tuple[Floats, Floats] | None:
+        """Target and impostor scores of all pairs, rising: sorted once for every way of computing an EER."""
+        scores = self.scores()
+        return None if scores is None else scores.ordered
 
     @cached_property
     def whose(self) -> Identification:
         """Whose is this anonymized recording? Each restored trial among the clear trials."""
         clear = self._clear()
+        asked = self._asked(len(self.restored))
         return identify(
-            self.restored.vectors, clear.vectors, self.restored.speakers, clear.speakers, products=self._products
+            self.restored.vectors[asked],
+            clear.vectors,
+            self.restored.speakers[asked],
+            clear.speakers,
+            products=self._products,
         )
 
     @cached_property
     def where(self) -> Identification:
         """The direction of Table 2: each clear trial among the restored ones."""
         clear, products = self._clear(), self._products
+        asked = self._asked(len(clear))
         turned = None if products is None else products.T
-        return identify(clear.vectors, self.restored.vectors, clear.speakers, self.restored.speakers, products=turned)
+        return identify(
+            clear.vectors[asked], self.restored.vectors, clear.speakers[asked], self.restored.speakers, products=turned
+        )
 
     @cached_property
     def _products(self) -> Floats | None:
+        """Of everything with everything, where it is few enough and both directions ask for all of it."""
         clear = self._clear()
-        if len(self.restored) * len(clear) > MOST_PRODUCTS:
+        if len(self.restored) * len(clear) > MOST_PRODUCTS or max(len(self.restored), len(clear)) > self.most:
             return None
         return np.asarray(np.asarray(self.restored.vectors, float) @ np.asarray(clear.vectors, float).T)
+
+    def _asked(self, count: int) -> NDArray[np.intp] | slice:
+        """The trials that are looked up: all, or `most` of them at even distances."""
+        if count <= self.most:
+            return slice(None)
+        return ((np.arange(self.most) + 0.5) * (count / self.most)).astype(np.intp)
 
     def _clear(self) -> Embeddings:
         if self.clear is None:
@@ -175,21 +203,22 @@ class Group:
         """Cosine of each restored trial with the enrollment models; all pairs, or those of the key."""
         if self.enrol is None or not len(self.models):
             return None
-        matrix = self.models @ unit_rows(self.restored.vectors).T
+        tried = self.restored.take(np.arange(len(self.restored))[self._asked(len(self.restored))])
+        matrix = self.models @ unit_rows(tried.vectors).T
         mask = None
         if trials is not None:
             rows = {name: number for number, name in enumerate(self.model_names)}
-            columns = self.restored.utterance_rows
+            columns = tried.utterance_rows
             mask = np.zeros(matrix.shape, bool)
             for (speaker, utterance), target in trials.items():
                 if speaker in rows and utterance in columns:
-                    if target != (self.restored.speakers[columns[utterance]] == speaker):
+                    if target != (tried.speakers[columns[utterance]] == speaker):
                         raise InputError(
                             f"the trial key calls {speaker} {utterance} {'target' if target else 'nontarget'}, "
                             "the speakers of the vectors say otherwise"
                         )
                     mask[rows[speaker], columns[utterance]] = True
-        return Scores.from_matrix(matrix, np.array(self.model_names), self.restored.speakers, mask=mask)
+        return Scores.from_matrix(matrix, np.array(self.model_names), tried.speakers, mask=mask)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,9 +237,11 @@ class Evaluation:
         """The EER of each group, in percent."""
         eers = {}
         for group in self.groups:
-            scores = group.scores(trials)
-            if scores is not None:
-                eers[group.name] = eer(scores.targets, scores.impostors, method, fold=fold)
+            scores = group.scores(trials) if trials is not None else None
+            ordered = group.ordered if scores is None else scores.ordered
+            if ordered is not None:
+                percent = eer_sorted(*ordered, method)
+                eers[group.name] = 100 - percent if fold and percent > 50 else percent
         return eers
 
     def top1(self) -> dict[str, tuple[float, float]]:
@@ -281,18 +312,20 @@ def evaluate(
     enrol: Embeddings | None = None,
     *,
     within: str | None = None,
+    most: int = sys.maxsize,
 ) -> Evaluation:
     """Restore the trials and compare them with clear trials and enrollments.
 
     `within` is the attribute within which comparisons stay (paper 002: gender); by default gender where every side
     knows it, and in any case the attribute that the map itself depends on. Where the trials describe pseudo-voices,
-    those by people of whom no clear side knows it are left out.
+    those by people of whom no clear side knows it are left out. Of very many trials of a group, `most` at even
+    distances are looked up and compared with enrollments.
     """
     clear_sides = [side for side in (clear_trials, enrol) if side is not None]
     anonymized_trials = with_people_of(anonymized_trials, clear_sides)
-    sides = [anonymized_trials, *clear_sides]
+    described = [anonymized_trials, *clear_sides]
     if within is None:
-        known = all("gender" in side.attributes and all(side.attributes["gender"]) for side in sides)
+        known = all("gender" in side.attributes and all(side.attributes["gender"]) for side in described)
         of_voices = PSEUDO + "gender" in anonymized_trials.attributes
         within = learnt.column or ("gender" if known or of_voices else "")
     if within and PSEUDO + within in anonymized_trials.attributes:  # of some people it is not known
@@ -309,7 +342,8 @@ def evaluate(
             continue
         models = _part(raw, within, name)
         vectors, speakers = (np.zeros((0, 0)), ()) if models is None else enrolment_models(models)
-        groups.append(Group(name, part, _part(clear, within, name), _part(seen, within, name), vectors, speakers))
+        sides = (part, _part(clear, within, name), _part(seen, within, name))
+        groups.append(Group(name, *sides, vectors, speakers, most))
     return Evaluation(tuple(groups), within)
 
 

@@ -6,6 +6,7 @@ engine and depend on nothing but the seed and their own numbers.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -35,6 +36,7 @@ class Experiment:
     clear_trials: Embeddings
     anonymized_trials: Embeddings
     settings: InversionSettings
+    most: int = sys.maxsize  # trials of a group that are looked up at a point
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +124,8 @@ def top1(point: Point) -> dict[str, tuple[float, float]]:
     if point.noise:
         anonymized = shuffled(anonymized, point.noise, experiment.settings.by, rng)
     learnt = learn(clear, anonymized, experiment.settings, pairs=pairs)
-    return evaluate(learnt, experiment.anonymized_trials, experiment.clear_trials).top1()
+    trials = experiment.anonymized_trials, experiment.clear_trials
+    return evaluate(learnt, *trials, most=experiment.most).top1()
 
 
 def shuffled(embeddings: Embeddings, share: float, by: str, rng: np.random.Generator) -> Embeddings:

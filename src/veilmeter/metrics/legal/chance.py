@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -30,6 +30,7 @@ Rows = NDArray[np.int64]
 DRAWS = 499
 MORE_OFTEN_THAN_NOT = 0.5
 BLOCK = 256  # conversations whose scores are put in order at a time
+MOST_CALIBRATED = 20_000_000  # scores: what people differ in dwarfs what more recordings of some would add
 AT_ONCE = 1_000_000  # target trials of all draws whose groups are held at a time
 
 
@@ -116,6 +117,14 @@ def _relabelings(names: tuple[str, ...], draws: int, seed: int, blocks: tuple[in
     return drawn
 
 
+def drawn_columns(people: int, conversations: int) -> NDArray[np.intp] | slice:
+    """The conversations whose scores are calibrated: all, or as many as there is room for."""
+    most = max(2, MOST_CALIBRATED // max(1, people))
+    if conversations <= most:
+        return slice(None)
+    return np.sort(np.random.default_rng(0).choice(conversations, most, replace=False))
+
+
 def better_counts(scores: NDArray[np.floating]) -> NDArray[np.int32]:
     """For every cell how many others of its column score at least as high: r of each person, had they spoken.
 
@@ -188,6 +197,10 @@ def linkability_draws(better: NDArray[np.int32], own: Rows, sizes: Sequence[int]
 def d_ece_draws(trials: Trials, *, draws: int = DRAWS, seed: int = 0) -> Floats | None:
     """D_ECE as it stands and turned round (rows), with the true names (first column) and under each relabeling; None
     where there are no target trials, or a key leaves nobody whose name could be changed."""
+    drawn = drawn_columns(*trials.scores.shape)
+    if not isinstance(drawn, slice):
+        mask = None if trials.mask is None else trials.mask[:, drawn]
+        trials = replace(trials, scores=trials.scores[:, drawn], own=trials.own[drawn], mask=mask)
     mask = trials.mask
     blocks = None if mask is None else _blocks(mask)
     which = np.arange(len(trials.own))

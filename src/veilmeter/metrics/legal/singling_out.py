@@ -272,15 +272,24 @@ def singling_out_of_scores(
     rule: Rule = "paper",
     draws: int = 5,
     folds: int = 10,
+    predicates: int | None = None,
     seed: int = 0,
 ) -> SinglingOut:
     """The same where only scores exist: `scores` has one row per enrolled speaker, one column per conversation.
 
     The measure works on dot products of predicates and conversations. A column of the matrix, taken as a vector, and
     the row numbers as unit vectors give exactly these scores. Whoever is not among the test speakers is an outsider.
+    With `predicates`, no more enrolled people, and no more outsiders, are looked at.
     """
     check_sizes(sizes, tested)
-    rows, targets = aims(enrolled, tested, None, seed)
+    rows, targets = aims(enrolled, tested, predicates, seed)
+    if predicates is not None and len(enrolled) > 2 * predicates:
+        inside = set(tested.names)
+        outsiders = np.flatnonzero([name not in inside for name in enrolled])
+        outsiders = np.random.default_rng([seed, 2]).permutation(outsiders)[:predicates]
+        kept = np.union1d(rows, outsiders)
+        scores, enrolled = scores[kept], [enrolled[row] for row in kept.tolist()]
+        rows = np.searchsorted(kept, rows)
     columns = replace(tested, vectors=np.ascontiguousarray(scores.T, np.float32))
     eye = np.eye(len(enrolled), dtype=np.float32)
     work = _Isolating(columns, tuple(sizes), draws, folds, rule, seed)

@@ -45,21 +45,22 @@ def null_levels(
 
     Only the rarer class is drawn, as levels in the joint order, so a draw costs no sort of all scores.
     """
-    targets, impostors = len(scores.targets), len(scores.impostors)
+    targets = len(scores.targets)
+    impostors = len(scores) - targets
     few = min(targets, impostors)
     rounds = next(count for most, count in DRAWS if few <= most) if draws is None else draws
     rng = np.random.default_rng([seed, 1])
     people = relabeling(scores) if 2 * targets <= impostors else None
     # Who is somebody else has no trials of their own: what these leak must not look like chance.
-    rows = np.arange(len(scores)) if people is None else np.flatnonzero(~scores.is_target)
-    levels = levels_of(scores.values[rows])
+    dealt_ones = slice(None) if people is None else ~scores.is_target
+    levels = levels_of(scores.values[dealt_ones])
     level = np.zeros(len(scores), np.int32)
-    level[rows] = levels.of
+    level[dealt_ones] = levels.of
 
     def draw() -> NDArray[np.int32]:
         if people is not None:
             return level[people.draw(rng)]
-        return level[rng.choice(len(rows), few, replace=False, shuffle=False)]
+        return level[rng.choice(len(scores), few, replace=False, shuffle=False)]
 
     work = _Deals(levels, targets <= impostors, targets)
     columns: dict[str, list[Floats]] = {}

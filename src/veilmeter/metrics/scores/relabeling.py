@@ -7,6 +7,7 @@ makes chance look narrower than it is; here whole cells change places, so that w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,55 @@ LEAST_SPEAKERS = 5  # tested; fewer can't be dealt in enough ways
 LEAST_SHARE = 0.8  # of the target trials that a relabeling must have: impostor trials may have been thinned out
 
 
+class Relabeling(Protocol):
+    """Can say which trials were target trials if everybody enrolled were another, randomly chosen test speaker."""
+
+    def draw(self, rng: np.random.Generator) -> NDArray[np.intp]: ...
+
+
 @dataclass(frozen=True, eq=False)
-class Relabeling:
+class MatrixRelabeling:
+    """Trials that are a whole matrix, row by row. `enrolled` are the people in the order of their codes, `rows` theirs;
+    `columns` are the test recordings by speaker, each speaker's from `starts` on, `counts` many."""
+
+    enrolled: Codes
+    rows: Codes
+    tested: Codes
+    columns: Codes
+    starts: Codes
+    counts: Codes
+    targets: int
+
+    def draw(self, rng: np.random.Generator) -> NDArray[np.intp]:
+        partners = dealt(self.enrolled, self.tested, rng)
+        sizes = self.counts[partners]
+        ends = np.cumsum(sizes)
+        at = np.repeat(self.starts[partners] - (ends - sizes), sizes) + np.arange(ends[-1])
+        chosen = np.repeat(self.rows[: len(partners)] * len(self.columns), sizes) + self.columns[at]
+        return rng.choice(chosen, self.targets, replace=False) if len(chosen) > self.targets else chosen
+
+
+def _of_matrix(rows: NDArray[np.integer], columns: NDArray[np.integer]) -> MatrixRelabeling | None:
+    """As `relabeling` of all trials of a matrix with these speakers; None where a cell is not a person's row."""
+    width = int(max(rows.max(), columns.max())) + 1
+    counts = np.bincount(columns, minlength=width)
+    order = np.argsort(rows, kind="stable")
+    order = order[counts[rows[order]] > 0]
+    enrolled, tested = rows[order].astype(np.int64), np.flatnonzero(counts)
+    if len(np.unique(rows)) < len(rows) or len(tested) < LEAST_SPEAKERS:
+        return None
+    targets = int(counts[enrolled].sum())
+    expected = float(np.sum((len(columns) - counts[enrolled]) / (len(tested) - 1)))
+    if expected < LEAST_SHARE * targets:
+        return None
+    by_speaker = np.argsort(columns, kind="stable")
+    return MatrixRelabeling(
+        enrolled, order.astype(np.int64), tested, by_speaker, np.cumsum(counts) - counts, counts, targets
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class CellRelabeling:
     """Trials in cells of one enrolled and one test speaker; `groups` are enrolled speakers with the same test speakers.
 
     `rows` are the trials in the order of the cells, whose keys (enrolled x `width` + test) rise; `targets` is how many
@@ -72,6 +120,8 @@ def dealt(people: Codes, partners: Codes, rng: np.random.Generator) -> Codes:
 
 def relabeling(scores: Scores) -> Relabeling | None:
     """How the trials can be dealt anew; None where speakers aren't known, are too few, or hardly meet any other."""
+    if scores.grid is not None and (of_matrix := _of_matrix(*scores.grid)) is not None:
+        return of_matrix
     enrol, test = scores.enrol_speaker, scores.test_speaker
     if enrol is None or test is None or not np.array_equal(enrol == test, scores.is_target):
         return None
@@ -96,7 +146,7 @@ def relabeling(scores: Scores) -> Relabeling | None:
     expected = float(np.sum(others / np.maximum(cells, 1)))
     if expected < LEAST_SHARE * targets:
         return None
-    return Relabeling(rows, keys, starts, sizes, width, groups, targets)
+    return CellRelabeling(rows, keys, starts, sizes, width, groups, targets)
 
 
 def _groups(keys: Codes, width: int) -> tuple[tuple[Codes, Codes], ...]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from veilmeter.core.engine import Engine, engine_for, ordered, stretches
 from veilmeter.core.intervals import drawn_people, t_quantile, wilson
 from veilmeter.data.scores import Scores, present
-from veilmeter.metrics.calibration import Groups
+from veilmeter.metrics.calibration import Groups, run_starts
 from veilmeter.metrics.scores import verification
 from veilmeter.metrics.scores.blocks import pooled_sets, values_of_blocks
 from veilmeter.metrics.scores.trial_weights import StandIns, TrialPlaces, WeightSums, layout
@@ -179,7 +179,8 @@ def _thinned(scores: Scores, ordered: Floats, seed: int) -> tuple[NDArray[np.int
     rng = np.random.default_rng([seed, 9])
     # Too many, since some are drawn twice, are targets, or are among the highest.
     if 2 * len(ordered) >= len(scores):
-        some = np.unique(rng.integers(len(scores), size=2 * (MOST_IMPOSTORS - highest)))
+        some = np.sort(rng.integers(len(scores), size=2 * (MOST_IMPOSTORS - highest)))
+        some = some[run_starts(some)]
     else:
         some = np.flatnonzero(~scores.is_target)
     some = some[~scores.is_target[some] & (scores.values[some] <= bound)]

@@ -16,7 +16,7 @@ from veilmeter.data.scores import Scores
 from veilmeter.metrics.scores import resampling, zebra
 from veilmeter.metrics.scores.null import Null, null_levels
 from veilmeter.metrics.scores.resampling import Replicates
-from veilmeter.metrics.scores.summary import prepare, replicates_of, score_estimate, values
+from veilmeter.metrics.scores.summary import prepare_ordered, replicates_of, score_estimate, values
 
 Floats = NDArray[np.float64]
 _quiet = np.errstate(over="ignore", invalid="ignore")  # scores near the largest float have no finite sums
@@ -68,7 +68,7 @@ def compared(
     sets = {"oo": original, "op": mixed, "pp": protected}
     points, nulls, spreads = {}, {}, {}
     for name, scores in sets.items():
-        data = prepare(scores.targets, scores.impostors)
+        data = prepare_ordered(*scores.ordered)
         points[name] = values(data)
         nulls[name] = null_levels(scores, seed=seed)
         if intervals:
@@ -152,7 +152,7 @@ def per_speaker(
             continue
         part = scores.take(mine)
         name = scores.names[int(part.enrol_speaker[0])] if scores.names else str(int(part.enrol_speaker[0]))  # type: ignore[index]
-        data = prepare(part.targets, part.impostors)
+        data = prepare_ordered(*part.ordered)
         measured = values(data, eer_method)
         nulls = null_levels(part, draws=draws, seed=seed, eer_method=eer_method)
         spread = None

@@ -50,7 +50,11 @@ class SortedScores:
 
 def prepare(targets: Floats, impostors: Floats) -> SortedScores:
     """Sort, group and calibrate once, in both orientations."""
-    t, n = np.sort(targets), np.sort(impostors)
+    return prepare_ordered(np.sort(targets), np.sort(impostors))
+
+
+def prepare_ordered(t: Floats, n: Floats) -> SortedScores:
+    """The same of scores that are in rising order already, as `Scores.ordered` has them."""
     sorted_runs = runs(t, n)
     return SortedScores(t, n, pav_of_runs(sorted_runs, t, n), zebra.d_ece_of_counts(*sorted_runs.pooled(flipped=True)))
 
@@ -86,7 +90,7 @@ def measure_scores(
     >>> round(found["d_ece"].value, 4), found["l_w"].extra["tag"]
     (0.7213, 'A')
     """
-    data = prepare(scores.targets, scores.impostors)
+    data = prepare_ordered(*scores.ordered)
     measured = values(data, eer_method)
     spread = _spread(scores, data, resamples if intervals else 0, seed, eer_method, engine)
     nulls: Mapping[str, Null] = {}
@@ -105,7 +109,7 @@ def eer_estimate(
     scores: Scores, *, intervals: bool = True, resamples: int = 200, seed: int = 0, engine: Engine | None = None
 ) -> Estimate:
     """The EER by itself, as `measure_scores` has it; what chance gives is known without dealing labels: nearly 50."""
-    data = prepare(scores.targets, scores.impostors)
+    data = prepare_ordered(*scores.ordered)
     spread = _spread(scores, data, resamples if intervals else 0, seed, "rocch", engine)
     return score_estimate("eer", values_of_pav(data.pav)["eer"], scores, method="rocch", spread=spread)
 

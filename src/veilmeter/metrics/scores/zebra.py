@@ -148,13 +148,20 @@ class EceProfile:
 
 
 def ece_profile(
-    targets: ArrayLike, impostors: ArrayLike, *, log_odds: ArrayLike | None = None, most: int = 20_000
+    targets: ArrayLike,
+    impostors: ArrayLike,
+    *,
+    log_odds: ArrayLike | None = None,
+    most: int = 20_000,
+    presorted: bool = False,
 ) -> EceProfile:
     """The three curves of paper 004, figure 7 (eq. 11 and 12). Scores are taken as log-likelihood ratios for `actual`.
 
     Classes larger than `most` are thinned to evenly spaced ranks for the `actual` curve, which is a picture.
     """
-    t, n = np.sort(checked(targets, "target")), np.sort(checked(impostors, "impostor"))
+    t, n = checked(targets, "target"), checked(impostors, "impostor")
+    if not presorted:
+        t, n = np.sort(t), np.sort(n)
     x = np.linspace(-7, 7, 141) if log_odds is None else np.asarray(log_odds, np.float64)
     blocks = pav(t, n, presorted=True)
     up, down = blocks.targets > 0, blocks.impostors > 0

@@ -71,7 +71,7 @@ def det_curves(sets: Mapping[str, Scores]) -> Any:
     rows: list[dict[str, Any]] = []
     names = []
     for key, scores in _named(sets).items():
-        t, n = np.sort(scores.targets), np.sort(scores.impostors)
+        t, n = scores.ordered
         thresholds = np.unique(np.concatenate([spread(t), spread(n)]))
         miss = np.searchsorted(t, thresholds, side="left") / len(t)
         false = 1 - np.searchsorted(n, thresholds, side="left") / len(n)

@@ -110,7 +110,7 @@ def histogram(scores: Scores, *, bins: int = 60) -> Any:
     """Densities of target and impostor scores over common bins."""
     import altair as alt
 
-    t, n = np.sort(scores.targets), np.sort(scores.impostors)
+    t, n = scores.ordered
     edges = np.linspace(min(t[0], n[0]), max(t[-1], n[-1]), bins + 1)
     if not edges[-1] > edges[0]:
         edges = np.linspace(t[0] - 0.5, t[0] + 0.5, bins + 1)
@@ -147,7 +147,7 @@ def det(scores: Scores, eer: Estimate, *, points: int = 400) -> Any:
     """Miss rate against false alarm rate on normal-deviate axes, the ROC's convex hull, and the EER."""
     import altair as alt
 
-    t, n = np.sort(scores.targets), np.sort(scores.impostors)
+    t, n = scores.ordered
     thresholds = np.unique(np.concatenate([spread(t, points), spread(n, points)]))
     miss = np.searchsorted(t, thresholds, side="left") / len(t)
     false = 1 - np.searchsorted(n, thresholds, side="left") / len(n)
