@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -63,19 +63,17 @@ def _merged(parts: Sequence[Scores]) -> Scores:
     return Scores(values, is_target, enroll, test, names_all, parts[0].source, parts[0].speakers_from)
 
 
-def within_groups(scores: Scores, groups: Groups) -> dict[str, dict[str, Scores]]:
-    """The trials of enrolled people of each group, where both classes are left."""
-    by: dict[str, dict[str, Scores]] = {}
+def within_groups(scores: Scores, groups: Groups) -> Iterator[tuple[str, str, Scores]]:
+    """The trials of enrolled people of each group, one after the other, where both classes are left: attribute, value,
+    scores."""
     for attribute, values in groups.items():
-        by[attribute] = {}
         for value in sorted({v for v in values.values() if v}):
             if scores.enrol_speaker is None:
                 continue
             inside = np.array([values.get(name) == value for name in scores.names], dtype=bool)
             rows = np.flatnonzero(inside[scores.enrol_speaker])
             if len(rows) and scores.is_target[rows].any() and not scores.is_target[rows].all():
-                by[attribute][value] = scores.take(rows)
-    return by
+                yield attribute, value, scores.take(rows)
 
 
 def _people(scores: Scores) -> set[str]:
@@ -101,10 +99,9 @@ def measure_given(
         )
     estimates, reasons = _estimates(scores, asked)
     ordered = scores.ordered
-    by = {
-        attribute: {value: _estimates(part, asked)[0] for value, part in parts.items()}
-        for attribute, parts in within_groups(scores, asked.groups).items()
-    }
+    by: dict[str, dict[str, Estimates]] = {attribute: {} for attribute in asked.groups}
+    for attribute, value, part in within_groups(scores, asked.groups):
+        by[attribute][value] = _estimates(part, asked)[0]
     result = replace(
         attacker,
         backend=GIVEN,

@@ -167,16 +167,17 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
         if (spoken := isolation_conversations(job.test, length, asked.seed, len(job.scoring.names))) is not None
     }
     warnings += _drawn(job, tried, isolated)
-    tables = [spoken.utterances for spoken in (*tried.values(), *isolated.values())]
-    scored = job.scoring.score(job.test, tables)
+    tables, isolating = ([spoken.utterances for spoken in asked_for.values()] for asked_for in (tried, isolated))
+    scored = job.scoring.score(job.test, tables, isolating)
+    isolation = _isolation(job, scored, isolated)
+    scored = replace(scored, isolation=())  # tables as large as those that are kept
     matrices = {
         length: _matrix(job, spoken, scores)
-        for (length, spoken), scores in zip(tried.items(), scored.tables, strict=False)
+        for (length, spoken), scores in zip(tried.items(), scored.tables, strict=True)
     }
     first = _first(matrices)
     scores = first.to_scores()
     everybody, remarks = estimates_of(matrices, scores, asked, whole=True)
-    isolation = _isolation(job, scored, isolated, scored.tables[len(tried) :])
     grouped = _grouped(matrices, asked.groups)
     by, more = _by_group(grouped, asked)
     result = replace(
@@ -246,10 +247,9 @@ def _in_order(estimates: Estimates, isolation: Estimates) -> Estimates:
     return Estimates([*before, *isolation, *behind])
 
 
-def _isolation(
-    job: Job, scored: ScoreTables, isolated: Mapping[int, Conversations], tables: Sequence[Floats]
-) -> Estimates:
+def _isolation(job: Job, scored: ScoreTables, isolated: Mapping[int, Conversations]) -> Estimates:
     curves: dict[str, list[Estimate]] = {}
+    tables = scored.isolation or (None,) * len(isolated)
     for spoken, scores in zip(isolated.values(), tables, strict=True):
         sizes = [n for n in curve_sizes(drawn_sizes(job.asked.sizes), len(spoken.names)) if n >= 2]
         points = isolation_curves(

@@ -6,6 +6,7 @@ Each is a top-level function of picklable arguments, so that the engine can run 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,9 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.data.scores import Scores
 from veilmeter.metrics.inference import infer
 from veilmeter.metrics.legal.sessions import linkability_by_session
-from veilmeter.metrics.scores.score_sets import calibrated_on, compared
+from veilmeter.metrics.scores.score_sets import SetFigures, calibrated_on, compared_figures, set_figures
 from veilmeter.metrics.similarity.estimates import similarity_estimates
 from veilmeter.metrics.similarity.matrices import KINDS, Similarity, similarity
 from veilmeter.metrics.similarity.zoo import zoo
@@ -33,23 +33,25 @@ ZEBRA_SETS = ("original", "ignorant", "lazy-informed")  # original-original, ori
 def score_sets_part(sets: Mapping[str, Job | ScoreFiles], asked: Asked) -> tuple[TaskResult, Arrays]:
     """Eq. 17-20 of Noé et al. 2022 from original-original, original-protected and protected-protected scores: those of
     the jobs, or where all three were given as files, those."""
-    scores = {name: held.read() if isinstance(held, ScoreFiles) else single_trials(held) for name, held in sets.items()}
-
-    def estimates(parts: Sequence[Scores]) -> Estimates:
-        return Estimates.of(compared(*parts, intervals=asked.intervals, resamples=asked.resamples, seed=asked.seed))
-
-    parts = {name: within_groups(scores[name], asked.groups) for name in ZEBRA_SETS}
-    by = {
-        attribute: {
-            value: estimates([parts[name][attribute][value] for name in ZEBRA_SETS])
-            for value in sorted(set.intersection(*(set(parts[name][attribute]) for name in ZEBRA_SETS)))
+    measured = partial(set_figures, intervals=asked.intervals, resamples=asked.resamples, seed=asked.seed)
+    whole: dict[str, SetFigures] = {}
+    within: dict[str, dict[tuple[str, str], SetFigures]] = {}
+    for name in ZEBRA_SETS:  # one after the other: three sets of scores at once would fill memory
+        held = sets[name]
+        scores = held.read() if isinstance(held, ScoreFiles) else single_trials(held)
+        whole[name] = measured(scores)
+        within[name] = {
+            (attribute, value): measured(part) for attribute, value, part in within_groups(scores, asked.groups)
         }
-        for attribute in asked.groups
-    }
+        del scores
+    by: dict[str, dict[str, Estimates]] = {attribute: {} for attribute in asked.groups}
+    for attribute, value in sorted(set.intersection(*(set(within[name]) for name in ZEBRA_SETS))):
+        figures = [within[name][attribute, value] for name in ZEBRA_SETS]
+        by[attribute][value] = Estimates.of(compared_figures(*figures))
     source = "scores" if all(isinstance(held, ScoreFiles) for held in sets.values()) else "vectors"
     part = Part(
         name="zebra",
-        estimates=estimates([scores[name] for name in ZEBRA_SETS]),
+        estimates=Estimates.of(compared_figures(*(whole[name] for name in ZEBRA_SETS))),
         by=by,
         details={"source": source},
     )

@@ -22,7 +22,8 @@ MOST_SCORES = 20_000_000  # in one table; beyond, conversations are drawn, one p
 class ScoreTables:
     """One table of scores per table of conversations, with one row per enrolled person; and how they were found.
 
-    `sides` are enrollment and trials as vectors whose cosine is the score, where a score is that.
+    `sides` are enrollment and trials as vectors whose cosine is the score, where a score is that; else `isolation` has
+    the tables that people are singled out by.
     """
 
     tables: tuple[Floats, ...]
@@ -31,6 +32,7 @@ class ScoreTables:
     remarks: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     sides: tuple[Embeddings, Embeddings] | None = None
+    isolation: tuple[Floats, ...] = ()
 
 
 class Scoring(Protocol):
@@ -39,7 +41,7 @@ class Scoring(Protocol):
     @property
     def names(self) -> tuple[str, ...]: ...
 
-    def score(self, test: Embeddings, conversations: Sequence[Rows]) -> ScoreTables: ...
+    def score(self, test: Embeddings, conversations: Sequence[Rows], isolation: Sequence[Rows] = ()) -> ScoreTables: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +78,7 @@ class VectorComparison:
     def names(self) -> tuple[str, ...]:
         return self.enroll.names
 
-    def score(self, test: Embeddings, conversations: Sequence[Rows]) -> ScoreTables:
+    def score(self, test: Embeddings, conversations: Sequence[Rows], isolation: Sequence[Rows] = ()) -> ScoreTables:
         enroll, method = self.enroll, ""
         if self.undo is not None:
             enroll, test, method = self.undo.apply(enroll, test)
@@ -89,7 +91,8 @@ class VectorComparison:
                 test.with_vectors(other.project(test.vectors)),
             )
         tables = tuple(scorer.matrix(enroll, test, table) for table in conversations)
-        return ScoreTables(tables, method or scorer.name, sides=sides)
+        others = () if sides is not None else tuple(scorer.matrix(enroll, test, table) for table in isolation)
+        return ScoreTables(tables, method or scorer.name, sides=sides, isolation=others)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,14 +106,17 @@ class AttackScoring:
     def names(self) -> tuple[str, ...]:
         return self.material.names
 
-    def score(self, test: Embeddings, conversations: Sequence[Rows]) -> ScoreTables:
-        filled = tuple(table for table in conversations if len(table))
+    def score(self, test: Embeddings, conversations: Sequence[Rows], isolation: Sequence[Rows] = ()) -> ScoreTables:
+        asked = (*conversations, *isolation)
+        filled = tuple(table for table in asked if len(table))
         material = replace(self.material, conversations=filled)
         outcome = _performed(self.attack, material)
         split = iter(material.split(outcome.scores))
         empty = outcome.scores[:, :0]
-        tables = tuple(next(split) if len(table) else empty for table in conversations)
-        return ScoreTables(tables, outcome.method, outcome.trained_on, outcome.remarks, outcome.details)
+        tables = tuple(next(split) if len(table) else empty for table in asked)
+        count = len(conversations)
+        found = outcome.method, outcome.trained_on, outcome.remarks, outcome.details
+        return ScoreTables(tables[:count], *found, isolation=tables[count:])
 
     def learning(self, trials: Rows, spoken: Sequence[str], *, intervals: bool, seed: int) -> Estimates:
         """What the attack would find with less of each kind of effort; none for attackers that are run on request, for

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 FINE = 1 << 18  # levels of very many numbers
 MANY = 300_000  # numbers from which levels are fine bins
+BLOCK = 1 << 20  # numbers looked at together
 FULLEST = 1e-4  # share of the numbers in one bin above which bins are too coarse for them
 
 
@@ -64,8 +65,12 @@ def levels_of(values: NDArray[np.floating]) -> Levels:
         low, high = float(values.min()), float(values.max())
         scale = (FINE - 1) / (high - low) if low < high < np.inf and high - low < np.inf else 0.0
         if 0 < scale < np.inf:
-            codes = ((values - low) * scale).astype(np.int32)
-            sizes = np.bincount(codes, minlength=FINE)
+            codes = np.empty(len(values), np.int32)
+            sizes = np.zeros(FINE, np.int64)
+            for start in range(0, len(values), BLOCK):
+                part = slice(start, start + BLOCK)
+                codes[part] = (values[part] - low) * scale
+                sizes += np.bincount(codes[part], minlength=FINE)
             if sizes.max() <= FULLEST * len(values):
                 numbers = low + (np.arange(FINE, dtype=np.float64) + 0.5) / scale
                 numbers[[0, -1]] = low, high

@@ -152,9 +152,14 @@ class Scores:
     @cached_property
     def speaker_count(self) -> int:
         """How many different people there are on either side; 0 if that is not known."""
+        return len(self.people)
+
+    @cached_property
+    def people(self) -> NDArray[np.int64]:
+        """The codes of all people on either side, rising; none if they are not known."""
         if self.enrol_speaker is None or self.test_speaker is None:
-            return 0
-        return len(present(self.enrol_speaker, self.test_speaker))
+            return np.zeros(0, np.int64)
+        return present(*(self.grid or (self.enrol_speaker, self.test_speaker)))
 
     @property
     def counts(self) -> dict[str, int]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.engine import Engine, engine_for, ordered, stretches
 from veilmeter.core.intervals import drawn_people, t_quantile, wilson
-from veilmeter.data.scores import Scores, present
+from veilmeter.data.scores import Scores
 from veilmeter.metrics.calibration import Groups, run_starts
 from veilmeter.metrics.scores import verification
 from veilmeter.metrics.scores.blocks import pooled_sets, values_of_blocks
@@ -116,7 +116,7 @@ def numbered_people(
     if scores.enrol_speaker is None or scores.test_speaker is None:
         each = np.arange(len(scores))
         return each[rows], each[rows], len(scores)
-    people = present(scores.enrol_speaker, scores.test_speaker)
+    people = scores.people
     if scores.names:
         people = np.array(sorted(people, key=lambda code: scores.names[code]))
     place = np.zeros(int(people.max()) + 1, np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -50,7 +50,26 @@ def calibrated_on(
     }  # fmt: skip
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class SetFigures:
+    """What a comparison of sets needs of one of them: its values, chance, resamples, and what they rest on."""
+
+    values: Mapping[str, float]
+    nulls: Mapping[str, Null]
+    spread: Replicates | None
+    counts: dict[str, int]
+
+
 @_quiet
+def set_figures(
+    scores: Scores, *, intervals: bool = True, resamples: int = 1000, seed: int = 0, engine: Engine | None = None
+) -> SetFigures:
+    """Of one set; the scores themselves are not needed afterwards."""
+    data = prepare_ordered(*scores.ordered)
+    spread = replicates_of(scores, data, resamples, seed, engine=engine) if intervals else None
+    return SetFigures(values(data), null_levels(scores, seed=seed), spread, scores.counts)
+
+
 def compared(
     original: Scores,
     mixed: Scores,
@@ -61,28 +80,32 @@ def compared(
     seed: int = 0,
     engine: Engine | None = None,
 ) -> dict[str, Estimate]:
-    """Eq. 17-20, and the D_ECE and min Cllr they are made of, from OO, OP and PP scores.
+    """Eq. 17-20, and the D_ECE and min Cllr they are made of, from OO, OP and PP scores."""
+    figures = [
+        set_figures(scores, intervals=intervals, resamples=resamples, seed=seed, engine=engine)
+        for scores in (original, mixed, protected)
+    ]
+    return compared_figures(*figures)
+
+
+@_quiet
+def compared_figures(original: SetFigures, mixed: SetFigures, protected: SetFigures) -> dict[str, Estimate]:
+    """The same from what was measured of each set.
 
     In a resample the same people are drawn for all three sets, so that what they share cancels.
     """
     sets = {"oo": original, "op": mixed, "pp": protected}
-    points, nulls, spreads = {}, {}, {}
-    for name, scores in sets.items():
-        data = prepare_ordered(*scores.ordered)
-        points[name] = values(data)
-        nulls[name] = null_levels(scores, seed=seed)
-        if intervals:
-            spreads[name] = replicates_of(scores, data, resamples, seed, engine=engine)
     out: dict[str, Estimate] = {}
-    for name, scores in sets.items():
+    for name, figures in sets.items():
         for what in ("d_ece", "min_cllr"):
-            estimate = score_estimate(
-                what, points[name][what], scores, method="PAV", spread=spreads.get(name), null=nulls[name][what]
-            )
+            value, null = figures.values[what], figures.nulls[what]
+            estimate = score_estimate(what, value, figures, method="PAV", spread=figures.spread, null=null)
             out[f"{what}_{name}"] = estimate.with_(name=f"{what}_{name}", label=f"{estimate.label} {name.upper()}")
+    points = {name: figures.values for name, figures in sets.items()}
     relative = asdict(
         _normalized({name: {k: np.float64(v) for k, v in point.items()} for name, point in points.items()})
     )
+    spreads = {name: figures.spread for name, figures in sets.items() if figures.spread is not None}
     together = None
     if spreads:
         people = {spread.clusters for spread in spreads.values()}
@@ -98,7 +121,7 @@ def compared(
         }
         replicated = {key: np.asarray(column, np.float64) for key, column in asdict(_normalized(samples)).items()}
         together = Replicates(replicated, people.pop(), spreads["oo"].unit)
-    chance = _chance(points, nulls)
+    chance = _chance(points, {name: figures.nulls for name, figures in sets.items()})
     for name, value in relative.items():
         whose = mixed if name.endswith("op_oo") else protected
         level = Null(chance[name], (0.0, 0.0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,10 +179,17 @@ def extra_facts(data: SortedScores, measured: dict[str, float]) -> dict[str, dic
     }
 
 
+class Counted(Protocol):
+    """Knows how many trials and people an estimate rests on."""
+
+    @property
+    def counts(self) -> dict[str, int]: ...
+
+
 def score_estimate(
     name: str,
     value: float,
-    scores: Scores,
+    scores: Counted,
     *,
     method: str = "",
     spread: Replicates | None = None,
@@ -193,7 +200,7 @@ def score_estimate(
 ) -> Estimate:
     """One estimate with the words of the table of measures."""
     interval = None
-    if name == "d_sys" and len(scores.targets) < 2 * verification.TARGETS_A_BIN:
+    if name == "d_sys" and scores.counts["targets"] < 2 * verification.TARGETS_A_BIN:
         spread = None  # a single bin says 0 whatever the scores are
     if spread is not None and name in spread.samples:
         interval = spread.interval(name, value, shape_of(name))
