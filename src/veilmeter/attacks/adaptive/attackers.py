@@ -18,6 +18,7 @@ from veilmeter.attacks.base import Attack, AttackScores, Floats, Material
 from veilmeter.attacks.takeover import ADAPTATION, ANONYMIZER, EXTRACTORS, METHODS, ORIGINALS
 
 Release = Literal["nothing", "together", "pseudonyms"]
+AT_ONCE = 256  # conversations whose log-odds are computed together
 
 
 class AdaptiveAttack(Attack):
@@ -83,20 +84,35 @@ class AdaptiveAttack(Attack):
         draws, remarks = resolved_draws(material)
         data = own_data(material, draws)
         fitted = fit_adaptive(data, self.families, seed=material.seed)
-        logits = self._logits(fitted, material)
-        summed = np.concatenate([logits[table].sum(axis=1) for table in material.conversations])
+        summed = self._summed(fitted, material)
+        for start in range(0, len(summed), AT_ONCE):
+            part = slice(start, start + AT_ONCE)
+            summed[part] = log_odds(summed[part])
         return AttackScores(
-            scores=log_odds(summed).T,
+            scores=summed.T,
             method="fusion of " + ", ".join(str(member.choice) for member in fitted.members),
             trained_on=trained_on(material, data),
             remarks=(*remarks, *_remarks(material, data)),
             details=self._details(fitted, material, data),
         )
 
+    def _summed(self, fitted: Adaptive, material: Material) -> Floats:
+        """The logits of each conversation: those of its recordings together."""
+        if self.release != "nothing":
+            logits = self._logits(fitted, material)
+            return np.concatenate([logits[table].sum(axis=1) for table in material.conversations])
+        # Each recording is judged by itself: those in no conversation need not be.
+        used = np.unique(np.concatenate([table.ravel() for table in material.conversations]))
+        place = np.zeros(len(material.trials), np.int64)
+        place[used] = np.arange(len(used))
+        logits = fitted.logits(
+            *(trials[used] for trials in (material.trials, *(view.trials for view in material.views.values())))
+        )
+        return np.concatenate([logits[place[table]].sum(axis=1) for table in material.conversations])
+
     def _logits(self, fitted: Adaptive, material: Material) -> Floats:
+        """Of each recording, by an attacker who has heard all of the release."""
         trials = [material.trials, *(view.trials for view in material.views.values())]
-        if self.release == "nothing":
-            return fitted.logits(*trials)
         if self.release == "pseudonyms":
             assert material.pseudonyms is not None
             return pooled(fitted.logits(*trials), material.pseudonyms)

@@ -18,6 +18,7 @@ from veilmeter.data.embeddings import Embeddings
 
 SHARED = 0.15  # the share of what differs between two runs that a speaker's recordings have in common: a shared draw
 SAME = 1e-3  # runs that differ by less than this share of their variance draw nothing
+MOST_SPEAKERS = 1000  # compared with each other: that many tell one draw per speaker from one per utterance
 UNEXPLAINED = 0.2  # closeness beyond what originals explain, as a share of that of the originals: a shared draw
 
 
@@ -42,6 +43,8 @@ def draw_level(originals: Embeddings, run: Embeddings, beside: Sequence[Embeddin
         if test is not None:
             return test
     rows, common = _common(originals, run)
+    some = _of_some_speakers(originals, rows)
+    rows, common = rows[some], common[some]
     codes = _codes(originals, rows)
     if not _repeated(codes):
         return DrawTest("unknown", float("nan"), "no speaker has two recordings")
@@ -65,6 +68,8 @@ def _between_runs(originals: Embeddings, run: Embeddings, other: Embeddings) -> 
     if run.dimension != other.dimension or len(both) < 4:
         return None
     rows = np.array([originals.utterance_rows[u] for u in both])
+    some = _of_some_speakers(originals, rows)
+    rows, both = rows[some], [both[row] for row in some.tolist()]
     codes = _codes(originals, rows)
     if not _repeated(codes):
         return None
@@ -121,6 +126,15 @@ def _common(originals: Embeddings, run: Embeddings) -> tuple[Rows, Rows]:
         np.array([originals.utterance_rows[u] for u in both], np.int64),
         np.array([run.utterance_rows[u] for u in both], np.int64),
     )
+
+
+def _of_some_speakers(originals: Embeddings, rows: Rows) -> Rows:
+    """Which of the rows are of so many speakers that all of them can be compared with each other."""
+    speakers = np.unique(originals.codes[rows])
+    if len(speakers) <= MOST_SPEAKERS:
+        return np.arange(len(rows))
+    drawn = np.random.default_rng(0).choice(speakers, MOST_SPEAKERS, replace=False)
+    return np.flatnonzero(np.isin(originals.codes[rows], drawn))
 
 
 def _codes(originals: Embeddings, rows: Rows) -> Rows:

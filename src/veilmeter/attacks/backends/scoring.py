@@ -139,12 +139,13 @@ def conversations_of(projected: Floats, groups: Rows) -> Averages:
 
 
 def rounded(scores: Floats) -> Floats:
-    """Without the last few bits, which depend on how a matrix product was cut up: equal vectors give equal scores."""
+    """Without the last few bits, which depend on how a matrix product was cut up: equal vectors give equal scores. The
+    array itself is changed: of many people it is large."""
     scale = max(1.0, float(scores.max(initial=0.0)), -float(scores.min(initial=0.0)))
     places = DECIMALS - int(np.ceil(np.log10(scale)))
-    rounded_scores: Floats = np.round(scores, places)
-    rounded_scores += 0.0
-    return rounded_scores
+    np.round(scores, places, out=scores)
+    scores += 0.0
+    return scores
 
 
 @dataclass(frozen=True, slots=True)

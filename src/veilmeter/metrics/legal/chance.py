@@ -30,7 +30,7 @@ Rows = NDArray[np.int64]
 DRAWS = 499
 MORE_OFTEN_THAN_NOT = 0.5
 BLOCK = 256  # conversations whose scores are put in order at a time
-MOST_CALIBRATED = 20_000_000  # scores: what people differ in dwarfs what more recordings of some would add
+MOST_CALIBRATED = 10_000_000  # scores: what people differ in dwarfs what more recordings of some would add
 AT_ONCE = 1_000_000  # target trials of all draws whose groups are held at a time
 
 

@@ -344,7 +344,9 @@ def linkability_of_scores(
     speakers = np.array([position[name] for name in spoken[known]])
     rows, columns = sampled(len(own), len(enrolled), seed)
     sample = _sample(theirs[np.ix_(rows, columns)], right[rows], own[rows], rows, columns)
-    return Linkability(beats.sum(axis=1), len(code) - 1, speakers, names, length, own, beats, sample)
+    better = np.count_nonzero(beats, axis=1)
+    kept = beats if beats.size <= KEEP else None
+    return Linkability(better, len(code) - 1, speakers, names, length, own, kept, sample)
 
 
 def sampled(conversations: int, people: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
