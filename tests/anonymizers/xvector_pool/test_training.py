@@ -24,7 +24,7 @@ from veilmeter.core.files import only_one
 from veilmeter.data.corpus import read_corpus
 from veilmeter.speech import weights
 
-SMALL = TrainingSettings(steps=24, batch=4, frames=64, channels=32, voices_per_gender=8, checkpoint_every=8)
+SMALL = TrainingSettings(steps=24, batch=4, frames=64, channels=32, members=1, voices_per_gender=8, checkpoint_every=8)
 
 
 def made_examples(count: int = 8, frames: int = 150) -> list[Example]:
@@ -78,6 +78,28 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same_bytes(tmp_path: Path) -> N
     assert run(tmp_path / "c", replace(SMALL, seed=1))[0] != undisturbed
 
 
+def test_several_networks_speak_together(tmp_path: Path) -> None:
+    """The first is the one that would be alone, the second another one, and a stopped run goes on with either."""
+    import torch
+
+    settings = replace(SMALL, members=2)
+    undisturbed, told = run(tmp_path / "a", settings)
+    assert [(done, total) for _, done, total, _ in told] == [(10, 48), (20, 48), (24, 48), (34, 48), (44, 48), (48, 48)]
+    pair = model.load(tmp_path / "a" / "m.safetensors")
+    run(tmp_path / "b")
+    alone = model.load(tmp_path / "b" / "m.safetensors")
+    assert pair.converter.size == 2 * alone.converter.size
+    inputs = (torch.randn(1, 24, 30), torch.randn(1, 3, 30), torch.randn(1, pair.converter.shape.speaker))
+    first, second = (member(*inputs) for member in pair.converter.members)
+    torch.testing.assert_close(first, alone.converter(*inputs))
+    assert not torch.allclose(first, second, atol=0.1)
+    torch.testing.assert_close(pair.converter(*inputs), (first + second) / 2)
+    (tmp_path / "a" / training.CHECKPOINT.format(1)).unlink()
+    resumed, told = run(tmp_path / "a", settings)
+    assert resumed == undisturbed
+    assert [done for _, done, _, _ in told] == [34, 44, 48]
+
+
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:
     run(tmp_path)
     with pytest.raises(VeilmeterError, match="other settings"):
@@ -85,7 +107,7 @@ def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:
     others = [replace(example, content=example.content + 1) for example in made_examples()]
     with pytest.raises(VeilmeterError, match="another corpus"):
         fit(others, tmp_path, SMALL, progress=lambda *_: None)
-    (tmp_path / training.CHECKPOINT).write_bytes(b"broken")
+    (tmp_path / training.CHECKPOINT.format(0)).write_bytes(b"broken")
     with pytest.raises(VeilmeterError, match="can't be read"):
         run(tmp_path)
 

@@ -21,7 +21,11 @@ def text(model: VoiceModel) -> str:
         ("Data", f"{about.get('corpus')}: {about.get('utterances')} utterances, {about.get('minutes')} minutes"),
         ("Speakers", people),
         ("License of the data", about.get("license", "not stated")),
-        ("Network", f"{model.converter.size:,} parameters, bottleneck of {shape.bottleneck} channels"),
+        (
+            "Network",
+            f"{model.converter.size:,} parameters: {len(model.converter.members)} networks whose mean is taken, "
+            f"each with a bottleneck of {shape.bottleneck} channels",
+        ),
         ("Words", f"layer {model.layer} of Moonshine base's encoder (MIT; fetched, not part of the model)"),
         ("Vocoder", "WORLD, 40 mel-cepstra and one band of aperiodicity every 10 ms, 16 kHz"),
         ("Speaker vector", f"CAM++, whitened to {shape.speaker} dimensions"),

@@ -3,11 +3,13 @@
 A linear map squeezes what a recognizer's encoder heard through a few channels, too narrow for who speaks and just wide
 enough for what is said; a decoder makes mel-cepstra and aperiodicity from these, pitch, voicing and energy, each of its
 layers scaled and shifted (FiLM, Perez et al. 2018) by the speaker vector. Trained to rebuild speech from its own
-speaker vector, it takes another one when used.
+speaker vector, it takes another one when used. Several such networks, each trained from a beginning of its own, speak
+together: what they err in differs, and their mean errs less.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from veilmeter.core.errors import missing_extra
@@ -69,14 +71,25 @@ class Converter(nn.Module):
         out: Tensor = self.last(y)
         return out
 
+
+class Converters(nn.Module):
+    """The mean of what several networks of one shape give."""
+
+    def __init__(self, members: Sequence[Converter]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+        self.shape = members[0].shape
+
+    def forward(self, content: Tensor, prosody: Tensor, speaker: Tensor) -> Tensor:
+        return torch.stack([member(content, prosody, speaker) for member in self.members]).mean(dim=0)
+
     @property
     def size(self) -> int:
         """The number of parameters."""
         return sum(parameter.numel() for parameter in self.parameters())
 
 
-def make_converter(shape: ConverterShape, state: dict[str, Tensor] | None = None) -> Converter:
-    model = Converter(shape)
-    if state is not None:
-        model.load_state_dict(state, strict=True)
+def make_converters(shape: ConverterShape, members: int, state: dict[str, Tensor]) -> Converters:
+    model = Converters([Converter(shape) for _ in range(members)])
+    model.load_state_dict(state, strict=True)
     return model

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilmeter.anonymizers.xvector_pool.decoder import Converter, ConverterShape, make_converter
+from veilmeter.anonymizers.xvector_pool.decoder import Converters, ConverterShape, make_converters
 from veilmeter.anonymizers.xvector_pool.hearing import LIMIT, SourceFrames, standardize
 from veilmeter.anonymizers.xvector_pool.selection import Plda, VoicePool
 from veilmeter.anonymizers.xvector_pool.world import ORDER, Analysis
@@ -21,7 +21,7 @@ from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import sha256, whole_file
 from veilmeter.data.embeddings import unit
 
-FORMAT = "veilmeter-xvector-pool-3"
+FORMAT = "veilmeter-xvector-pool-4"
 FILE = "model.safetensors"
 # Vectors of real speakers have this length after whitening; an average of several is shorter and must be brought back,
 # else the decoder gives everyone the same mean voice.
@@ -95,7 +95,7 @@ class VoiceModel:
     have. `version` is the hash of the file it came from.
     """
 
-    converter: Converter
+    converter: Converters
     layer: int
     scales: Mapping[str, Array]
     whitening: Whitening
@@ -164,6 +164,7 @@ class VoiceModel:
         about = {
             "format": FORMAT,
             "shape": self.converter.shape.to_json(),
+            "members": len(self.converter.members),
             "layer": self.layer,
             "f0_range": list(self.f0_range),
             "pool_names": list(self.pool.names),
@@ -206,7 +207,7 @@ def _assembled(tensors: dict[str, NDArray[Any]], about: dict[str, Any], version:
         for name, value in tensors.items()
         if name.startswith(_CONVERTER)
     }
-    converter = make_converter(ConverterShape(**about["shape"]), state).eval()
+    converter = make_converters(ConverterShape(**about["shape"]), int(about["members"]), state).eval()
     for parameter in converter.parameters():
         parameter.requires_grad_(False)
     low, high = about["f0_range"]

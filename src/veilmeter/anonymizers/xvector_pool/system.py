@@ -113,7 +113,7 @@ class XvectorPool:
     def version(self) -> str:
         digest = hashlib.sha256(_speaker(self.synthesizer, self._model_path, self.offline).version.encode())
         digest.update(self.chosen_pool.vectors.tobytes())
-        return f"4-{digest.hexdigest()[:16]}"
+        return f"5-{digest.hexdigest()[:16]}"
 
     @property
     def draws(self) -> Draw:

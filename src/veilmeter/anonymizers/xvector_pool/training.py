@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from veilmeter._version import __version__
 from veilmeter.anonymizers.xvector_pool import fitting, hearing, world
-from veilmeter.anonymizers.xvector_pool.decoder import Converter, ConverterShape
+from veilmeter.anonymizers.xvector_pool.decoder import Converter, Converters, ConverterShape
 from veilmeter.anonymizers.xvector_pool.examples import Example, Progress, extract, silent
 from veilmeter.anonymizers.xvector_pool.model import FILE, VoiceModel, Whitening, one_thread, prosody_of
 from veilmeter.core.engine import Engine, Here
@@ -29,8 +29,11 @@ from veilmeter.data.embeddings import unit
 
 MIN_SPEAKERS = 4
 MOVEMENT = 0.5
-COUNTS = ("steps", "batch", "frames", "layer", "bottleneck", "channels", "voices_per_gender", "checkpoint_every")
-CHECKPOINT = "checkpoint.safetensors"
+COUNTS = (
+    "steps", "batch", "frames", "layer", "bottleneck", "channels", "members", "voices_per_gender", "checkpoint_every",
+)  # fmt: skip
+CHECKPOINT = "checkpoint-{}.safetensors"  # of each network
+NEXT_NETWORK = 1_000_003  # from the seed of one network's first weights to that of the next
 MODEL = FILE
 
 
@@ -47,6 +50,7 @@ class TrainingSettings:
     layer: int = 8
     bottleneck: int = 32
     channels: int = 128
+    members: int = 2
     voices_per_gender: int = 128
     checkpoint_every: int = 100
 
@@ -102,7 +106,7 @@ def fit(
     whitening = Whitening.fit(vectors, ConverterShape().speaker)
     scales = _scales(examples)
     drawn = fitting.draw_pool(vectors, genders, settings.voices_per_gender, settings.seed)
-    converter, loss = fit_converter(examples, whitening, scales, settings, folder, progress=progress)
+    converter, loss = fit_converters(examples, whitening, scales, settings, folder, progress=progress)
     scales["compensation"] = _compensation(converter, examples, whitening, scales)
     levels = np.array([_pitch_level(of_speaker[s]) for s in speakers])
     ridge = fitting.fit_ridge(whitening(vectors), levels)
@@ -183,7 +187,7 @@ def _inputs(example: Example, whitening: Whitening, scales: dict[str, NDArray[np
     )
 
 
-def fit_converter(
+def fit_converters(
     examples: list[Example],
     whitening: Whitening,
     scales: dict[str, NDArray[np.float64]],
@@ -191,34 +195,55 @@ def fit_converter(
     folder: Path,
     *,
     progress: Progress = silent,
-) -> tuple[Converter, float]:
-    """The trained network and its mean loss over the last steps (in standard deviations).
+) -> tuple[Converters, float]:
+    """The trained networks and their mean loss over the last steps (in standard deviations)."""
+    data = [_inputs(example, whitening, scales) for example in examples]
+    heard = _digest(examples)
+    weights = _importance(scales)
+    trained = [
+        _fit_member(member, data, weights, settings, folder / CHECKPOINT.format(member), heard, progress)
+        for member in range(settings.members)
+    ]
+    converter = Converters([network for network, _ in trained]).eval()
+    for parameter in converter.parameters():
+        parameter.requires_grad_(False)
+    return converter, float(np.mean([loss for _, loss in trained]))
 
-    Each step draws its utterances, cuts and noise from the seed and its own number alone: that is what lets a resumed
-    run end with the same bytes.
+
+def _fit_member(
+    member: int,
+    data: list[Inputs],
+    importance: NDArray[np.float64],
+    settings: TrainingSettings,
+    checkpoint: Path,
+    heard: str,
+    progress: Progress,
+) -> tuple[Converter, float]:
+    """One network and its loss.
+
+    Each step draws its utterances, cuts and noise from the seed and the numbers of step and network alone: that is what
+    lets a resumed run end with the same bytes.
     """
     import torch
 
-    data = [_inputs(example, whitening, scales) for example in examples]
     lengths = np.array([d.outputs.shape[1] for d in data], dtype=float)
     chances = lengths / lengths.sum()
     frames = int(min(settings.frames, lengths.max()))
-    weights = torch.from_numpy(_importance(scales).astype(np.float32))[:, None]
-    torch.manual_seed(settings.seed)
+    weights = torch.from_numpy(importance.astype(np.float32))[:, None]
+    torch.manual_seed(settings.seed + NEXT_NETWORK * member)
     shape = ConverterShape(
         content=data[0].content.shape[0],
         outputs=data[0].outputs.shape[0],
-        speaker=whitening.dimension,
+        speaker=data[0].code.shape[0],
         bottleneck=settings.bottleneck,
         channels=settings.channels,
     )
     model = Converter(shape)
     optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
-    heard = _digest(examples)
-    start, recent = _restore(folder / CHECKPOINT, model, optimizer, settings, heard)
+    start, recent = _restore(checkpoint, model, optimizer, settings, heard)
     with one_thread():
         for step in range(start, settings.steps):
-            rng = np.random.default_rng([settings.seed, step])
+            rng = np.random.default_rng([settings.seed, step, member])
             picked = rng.choice(len(data), settings.batch, p=chances)
             cuts = [_cut(data[number], frames, rng) for number in picked]
             content, prosody, outputs, codes = (torch.stack(parts) for parts in zip(*cuts, strict=True))
@@ -236,12 +261,10 @@ def fit_converter(
             recent = [*recent[-99:], float(loss.detach())]
             done = step + 1
             if done % settings.checkpoint_every == 0 or done == settings.steps:
-                _keep(folder / CHECKPOINT, model, optimizer, settings, done, recent, heard)
+                _keep(checkpoint, model, optimizer, settings, done, recent, heard)
             if done % 10 == 0 or done == settings.steps:
-                progress("network", done, settings.steps, f"loss {np.mean(recent):.3f}")
-    model.eval()
-    for parameter in model.parameters():
-        parameter.requires_grad_(False)
+                total = settings.members * settings.steps
+                progress("network", member * settings.steps + done, total, f"loss {np.mean(recent):.3f}")
     return model, float(np.mean(recent))
 
 
@@ -336,7 +359,7 @@ def _restore(
 
 
 def _compensation(
-    model: Converter, examples: list[Example], whitening: Whitening, scales: dict[str, NDArray[np.float64]]
+    model: Converters, examples: list[Example], whitening: Whitening, scales: dict[str, NDArray[np.float64]]
 ) -> NDArray[np.float64]:
     """By how much true trajectories move more than predicted ones, for each coefficient."""
     import torch
