@@ -46,7 +46,7 @@ def test_what_is_drawn_is_said_and_gives_about_the_same(monkeypatch: pytest.Monk
     monkeypatch.setattr(parts, "MOST_COMPARED", 90)
     monkeypatch.setattr(isolating, "MOST_SCORES", 60 * 100)
     monkeypatch.setattr(isolating, "PREDICATES", 20)
-    monkeypatch.setattr("veilmeter.assessment.measuring.PREDICATES", 20)
+    monkeypatch.setattr("veilmeter.assessment.drawing.PREDICATES", 20)
     monkeypatch.setattr(chance, "MOST_CALIBRATED", 60 * 120)
     some = assess(ORIGINAL, PROTECTED, **options).results
     said = " ".join(some.warnings)

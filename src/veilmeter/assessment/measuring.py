@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.assessment.curve_sizes import CURVE, curve_sizes, drawn_sizes
-from veilmeter.assessment.isolating import PREDICATES, isolation_conversations, isolation_curves
+from veilmeter.assessment.drawing import trial_conversations, what_is_drawn
+from veilmeter.assessment.isolating import isolation_conversations, isolation_curves
 from veilmeter.assessment.plugins import AddedMeasure, added_estimates
-from veilmeter.assessment.scoring import MOST_SCORES, AttackScoring, ScoreTables, Scoring
+from veilmeter.assessment.scoring import AttackScoring, ScoreTables, Scoring
 from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.attacks.base import Floats, Rows
 from veilmeter.attacks.takeover import Success
@@ -25,7 +26,7 @@ from veilmeter.core.estimates import Estimates
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal.chance import Relabeled, Trials, drawn_columns, relabel
-from veilmeter.metrics.legal.conversations import Conversations, conversations
+from veilmeter.metrics.legal.conversations import Conversations
 from veilmeter.metrics.legal.linkability import Linkability, linkability_of_scores
 from veilmeter.metrics.legal.one_minus_eer import of_eer
 from veilmeter.metrics.legal.population import population_linkability
@@ -118,19 +119,6 @@ class Matrix:
         return linkability_of_scores(self.scores, self.enrolled, self.spoken, length=self.length)
 
 
-def trial_conversations(test: Embeddings, length: int, enrolled: int, seed: int) -> Conversations | None:
-    """The conversations of a length that are tried; None where fewer than two speakers have that many utterances."""
-    most = None
-    allowed = MOST_SCORES // max(1, enrolled)
-    if len(test) // length > allowed:
-        most = max(1, allowed // len(test.names))
-    try:
-        spoken = conversations(test, length, most=most, seed=seed)
-    except InputError:
-        return None
-    return spoken if len(spoken.names) >= 2 else None
-
-
 def single_trials(job: Job) -> Scores:
     """The scores of single recordings, for measures that compare several sets of scores."""
     spoken = trial_conversations(job.test, 1, len(job.scoring.names), job.asked.seed)
@@ -166,7 +154,8 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
         for length in (tried if asked.wants("singling-out") else ())
         if (spoken := isolation_conversations(job.test, length, asked.seed, len(job.scoring.names))) is not None
     }
-    warnings += _drawn(job, tried, isolated)
+    wanted_scores = asked.wants("scores")
+    warnings += what_is_drawn(job.test, job.scoring.names, tried, isolated, calibrated=wanted_scores)
     tables, isolating = ([spoken.utterances for spoken in asked_for.values()] for asked_for in (tried, isolated))
     scored = job.scoring.score(job.test, tables, isolating)
     isolation = _isolation(job, scored, isolated)
@@ -193,6 +182,7 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
         details={**job.attacker.details, **scored.details},
     )
     measured = TaskResult(attacker=result, warnings=(*warnings, *remarks, *more, *scored.remarks))
+    del scores  # relabeling people needs room
     success = Success.of(first.scores, first.enrolled, first.spoken)
     arrays: dict[str, NDArray[Any]] = {"scores": first.scores, "ahead": success.ahead, "ahead_of": success.codes}
     if not result.is_attack or result.apart:
@@ -200,34 +190,6 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
     luck = relabeled_people(result.name, matrices, grouped, asked)
     arrays |= {"values": luck.values, "first": luck.first, "own": luck.own}
     return replace(measured, figures=luck.figures, enrolled=luck.enrolled), arrays
-
-
-def _drawn(job: Job, tried: Mapping[int, Conversations], isolated: Mapping[int, Conversations]) -> list[str]:
-    """What rests on a part of the recordings, or of the people, because all of them would take too long."""
-    enrolled, warnings = len(job.scoring.names), []
-    for length, spoken in tried.items():
-        possible = int((np.bincount(job.test.codes) // length).sum())
-        if len(spoken) < possible:
-            what = "trial recordings" if length == 1 else f"conversations of {length} recordings"
-            warnings.append(f"{len(spoken):,} of {possible:,} {what} were drawn to be tried, some of every speaker")
-        calibrated = drawn_columns(enrolled, len(spoken))
-        if not isinstance(calibrated, slice) and job.asked.wants("scores"):
-            warnings.append(
-                f"the measures of scores rest on {len(calibrated):,} of the {len(spoken):,} trials of length {length}"
-            )
-    for length, spoken in isolated.items():
-        people = int((np.bincount(job.test.codes) // length >= 2).sum())
-        if len(spoken.names) < people:
-            warnings.append(
-                f"Singling Out: {len(spoken.names):,} of {people:,} speakers were drawn to be singled out "
-                f"(length {length})"
-            )
-        rules = len(set(spoken.names) & set(job.scoring.names))
-        if rules > PREDICATES:
-            warnings.append(
-                f"Singling Out: the rules of {PREDICATES:,} of {rules:,} people were tried (length {length})"
-            )
-    return warnings
 
 
 def _learning(job: Job, tried: Mapping[int, Conversations]) -> Estimates:

@@ -14,7 +14,8 @@ from veilmeter.anonymizers.anonymize_corpus import manifest_path
 from veilmeter.anonymizers.base import Draw
 from veilmeter.anonymizers.manifest import Entry, read_manifest
 from veilmeter.assessment.case import AssessmentCase
-from veilmeter.assessment.measuring import Job, trial_conversations
+from veilmeter.assessment.drawing import trial_conversations
+from veilmeter.assessment.measuring import Job
 from veilmeter.assessment.tasks import Arrays
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings

@@ -31,7 +31,7 @@ DRAWS = 499
 MORE_OFTEN_THAN_NOT = 0.5
 BLOCK = 256  # conversations whose scores are put in order at a time
 MOST_CALIBRATED = 10_000_000  # scores: what people differ in dwarfs what more recordings of some would add
-AT_ONCE = 1_000_000  # target trials of all draws whose groups are held at a time
+AT_ONCE = 300_000  # target trials of all draws whose groups are held at a time
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -146,7 +146,7 @@ def better_counts(scores: NDArray[np.floating]) -> NDArray[np.int32]:
             first = np.where(equal[tied], np.int32(0), place[1:])
             ranks[tied, 1:] = people - 1 - np.maximum.accumulate(first, axis=1)
         counts[start : start + BLOCK].reshape(-1)[order.ravel()] = ranks.ravel()
-    return np.ascontiguousarray(counts.T)
+    return counts.T
 
 
 def first_places(scores: NDArray[np.floating]) -> Rows:
