@@ -17,7 +17,7 @@ from veilmeter.metrics.legal.conversations import Conversations, conversations
 from veilmeter.metrics.legal.singling_out import CONVERSATIONS, singling_out, singling_out_of_scores
 
 DRAWS, FOLDS = 5, 10
-PREDICATES = 1000  # enrolled people whose rules are tried: a share of so many is known to a percent or two
+PREDICATES = 500  # enrolled people whose rules are tried, as many as in Vauquier et al. 2025
 
 
 def isolation_conversations(test: Embeddings, length: int, seed: int, enrolled: int) -> Conversations | None:

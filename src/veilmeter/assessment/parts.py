@@ -26,7 +26,7 @@ from veilmeter.metrics.similarity.matrices import KINDS, Similarity, similarity
 from veilmeter.metrics.similarity.zoo import zoo
 from veilmeter.results.model import Part
 
-MOST_COMPARED = 4000  # recordings in similarity matrices: 16 million pairs, each scored and calibrated three times
+MOST_COMPARED = 2400  # recordings in similarity matrices: 6 million pairs, each scored and calibrated three times
 ZEBRA_SETS = ("original", "ignorant", "lazy-informed")  # original-original, original-protected, protected-protected
 
 
@@ -62,17 +62,19 @@ def similarity_part(
     original: Embeddings, anonymized: Embeddings, groups: Groups, intervals: bool, seed: int
 ) -> tuple[TaskResult, Arrays]:
     """Voice similarity matrices of all trial utterances, and within each group."""
-    everybody = len(np.unique(original.codes[_enough(original)]))
-    drawn = _drawn_people(original, seed)
+    enough = _enough(original)
+    drawn = _drawn_recordings(original, seed)
+    everybody = len(np.unique(original.codes[enough]))
     original, anonymized = original.take(drawn), anonymized.take(drawn)
     whole = _similarity(original, anonymized, intervals, seed)
     if whole is None:
         raise InputError("no two speakers have two utterances each: there are no similarity matrices")
     warnings: tuple[str, ...] = ()
-    if len(whole.names) < everybody:
+    if len(drawn) < len(enough):
+        people = f"all {everybody:,}" if len(whole.names) == everybody else f"{len(whole.names):,} of {everybody:,}"
         warnings = (
-            f"similarity matrices compare every recording with every other one: {len(whole.names):,} of "
-            f"{everybody:,} speakers were drawn for them (veilmeter similarity takes all)",
+            f"similarity matrices compare every recording with every other one: {len(drawn):,} of {len(enough):,} "
+            f"recordings of {people} speakers were drawn for them (veilmeter similarity takes all)",
         )
     by: dict[str, dict[str, Estimates]] = {}
     variants: dict[str, Any] = {}
@@ -114,15 +116,25 @@ def _enough(original: Embeddings) -> np.ndarray:
     return np.flatnonzero(np.bincount(original.codes)[original.codes] >= 2)
 
 
-def _drawn_people(original: Embeddings, seed: int) -> np.ndarray:
-    """The rows of as many speakers, drawn at random, as there is time to compare; all recordings of each."""
+def _drawn_recordings(original: Embeddings, seed: int) -> np.ndarray:
+    """The rows of as many recordings as there is time to compare: fewer of each speaker, two at least, and where that
+    is not enough, those of some speakers."""
     keep = _enough(original)
     if len(keep) <= MOST_COMPARED:
         return keep
+    rng = np.random.default_rng([seed, 8])
     counts = np.bincount(original.codes[keep], minlength=len(original.names))
-    order = np.random.default_rng([seed, 8]).permutation(np.flatnonzero(counts))
-    drawn = order[: max(2, int(np.searchsorted(np.cumsum(counts[order]), MOST_COMPARED, side="right")))]
-    return keep[np.isin(original.codes[keep], drawn)]
+    most = int(counts.max())
+    while most > 2 and np.minimum(counts, most).sum() > MOST_COMPARED:
+        most -= 1
+    # In random order each speaker's first few are drawn, and speakers in another one.
+    shuffled = rng.permutation(keep)
+    by_speaker = shuffled[np.argsort(original.codes[shuffled], kind="stable")]
+    place = np.arange(len(by_speaker)) - (np.cumsum(counts) - counts)[original.codes[by_speaker]]
+    taken = np.minimum(counts, most)
+    order = rng.permutation(np.flatnonzero(counts))
+    drawn = order[: max(2, int(np.searchsorted(np.cumsum(taken[order]), MOST_COMPARED, side="right")))]
+    return np.sort(by_speaker[(place < most) & np.isin(original.codes[by_speaker], drawn)])
 
 
 def _similarity(original: Embeddings, anonymized: Embeddings, intervals: bool, seed: int) -> Similarity | None:

@@ -25,7 +25,8 @@ from veilmeter.metrics.registry import estimate_of
 
 TOP = (1, 5, 10, 20, 50, 100)
 LOW_FPRS = (0.01, 0.001, 0.0001)
-RESAMPLES = 200
+RESAMPLES, OF_MANY = 200, 100  # of people; fewer where there are so many that an end is known well enough
+MANY = 2000  # conversations
 WORTH_SENDING = 100_000  # enrolled people; with fewer all resamples take a few seconds
 HISTOGRAM, MODEL = "histogram", "beta-binomial"
 
@@ -83,15 +84,14 @@ def disclosure(
     model = fit(link.better, link.impostors, link.weights)
     values = _disclosed(link, link.weights, model)
     replicates: dict[str, NDArray[np.float64]] = {}
+    rounds = RESAMPLES if len(link.better) < MANY else OF_MANY
     if intervals:
         engine = engine_for(engine, n >= WORTH_SENDING)
-        work = [_RankWork(link, model, seed, part) for part in stretches(RESAMPLES, engine.workers)]
+        work = [_RankWork(link, model, seed, part) for part in stretches(rounds, engine.workers)]
         parts = ordered(engine, _resampled, work)
         replicates = {name: np.concatenate([part[name] for part in parts]) for name in values}
     # What it gives when every rank is as likely as any other, at the same counts
-    uniform = np.array(
-        [_of_histogram(rng.integers(n, size=len(link.better)), link.weights, n) for _ in range(RESAMPLES)]
-    )
+    uniform = np.array([_of_histogram(rng.integers(n, size=len(link.better)), link.weights, n) for _ in range(rounds)])
     null = {MODEL: np.zeros(2), HISTOGRAM: uniform.mean(axis=0)}
     curves: dict[str, list[Estimate]] = {"rank_disclosure": [], "rank_disclosure_worst": []}
     for name, both in values.items():
