@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import platform
+import resource
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from veilmeter.core.engine import Cluster, Here, Pool, cores, open_engine, ordered
@@ -51,6 +54,14 @@ def take_long(folder: str) -> None:
 
 def threads(_number: int) -> str:
     return os.environ["OMP_NUM_THREADS"]
+
+
+def faults(count: int) -> int:
+    """How many pages the system had to give for arrays of a megabyte, of which there is never more than one."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(count):
+        np.ones(1 << 17)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 
 def test_a_pool_gives_what_this_process_gives() -> None:
@@ -124,9 +135,12 @@ def test_a_cluster_gives_the_same_and_survives_a_killed_worker(tmp_path: Path) -
         assert ordered(cluster, die_once, [(str(mark), n) for n in range(12)]) == [n * n for n in range(12)]
         with pytest.raises(InputError, match="three"):
             ordered(cluster, fail_on_three, range(5))
+        fetched = ordered(cluster, faults, [200])[0]
     finally:
         cluster.close()
     assert mark.exists()
+    if platform.libc_ver()[0] == "glibc":
+        assert fetched < 20_000  # and not 200 times 256: freed memory is used again
 
 
 def test_workers_leave_when_the_main_process_is_killed(tmp_path: Path) -> None:

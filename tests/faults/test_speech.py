@@ -146,6 +146,16 @@ def test_a_clock_that_jumps(
     assert (again.written, again.kept) == (0, 12)
 
 
+@pytest.mark.slow
+def test_a_cluster_gives_the_same_vectors(speech: Path, own_extractor: str, tmp_path: Path, command: Command) -> None:
+    pytest.importorskip("distributed")
+    alone, shared = tmp_path / "alone", tmp_path / "cluster"
+    for out, where in ((alone, ["--jobs", 1]), (shared, ["--cluster", "local", "--jobs", 2])):
+        code, _, err = command("embed", speech, out, "--extractor", own_extractor, "--quiet", *where)
+        assert code == 0, err
+    assert sha256(alone) == sha256(shared)
+
+
 def test_a_second_embed_is_refused(speech: Path, own_extractor: str, tmp_path: Path, command: Command) -> None:
     from veilmeter.speech.extractors.store import Store
 

@@ -20,6 +20,7 @@ from veilmeter.cli.streams import output_is_closed, prepare_streams
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.extras import explained
 from veilmeter.core.files import as_veilmeter_error
+from veilmeter.core.stopping import raised
 from veilmeter.core.text import clean
 
 # In the order in which a person meets them. Each name is a module of this package with a function `command`;
@@ -104,7 +105,10 @@ def veilmeter(
 
 
 def main() -> None:
-    signal.signal(signal.SIGTERM, _stop)
+    # SIGTERM ends the run as Ctrl-C does, so that files are closed whole and workers go home.
+    raised(signal.SIGTERM, KeyboardInterrupt)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where nohup or a shell had it ignored
+        raised(signal.SIGINT, KeyboardInterrupt)
     prepare_streams()
     try:
         app(prog_name="veilmeter")
@@ -163,11 +167,6 @@ def _our_mistake(error: Exception) -> NoReturn:
         file=sys.stderr,
     )
     raise SystemExit(Exit.OUR_MISTAKE) from None
-
-
-def _stop(_number: int, _frame: Any) -> None:
-    """SIGTERM ends the run as Ctrl-C does, so that files are closed whole and workers go home."""
-    raise KeyboardInterrupt
 
 
 def _printable(text: str) -> str:
