@@ -129,11 +129,9 @@ def quickly() -> Iterator[None]:
         patches.enter_context(patch.object(measuring, "_learning", lambda job, tried: Estimates()))
         for curve in ("profile_of", "det_of"):
             patches.enter_context(patch.object(measuring, curve, lambda *_: {}))
-        plain = measuring._one_minus_eer
+        plain = measuring._eer
         values_only = patch.object(
-            measuring,
-            "_one_minus_eer",
-            lambda matrix, asked, measured: plain(matrix, replace(asked, intervals=False), measured),
+            measuring, "_eer", lambda matrix, asked: plain(matrix, replace(asked, intervals=False))
         )
         patches.enter_context(values_only)
         yield

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from veilmeter.assessment import assess, isolating, parts
+from veilmeter.assessment import assess, inverting, isolating, parts
 from veilmeter.assessment.isolating import isolation_conversations
 from veilmeter.assessment.stages import Stages, StoredArrays
 from veilmeter.assessment.tasks import TaskResult
@@ -38,21 +38,24 @@ ORIGINAL, PROTECTED = voices(3.0, 0), voices(1.0, 1)
 
 def test_what_is_drawn_is_said_and_gives_about_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     options: dict[str, Any] = {
-        "attackers": ["ignorant", "lazy-informed", "adaptive"], "lengths": [1],
-        "measures": ["scores", "linkability", "similarity", "singling-out"], "resamples": 40,
+        "attackers": ["ignorant", "lazy-informed", "procrustes", "adaptive"], "lengths": [1],
+        "measures": ["scores", "linkability", "similarity", "singling-out", "inversion"], "resamples": 40,
     }  # fmt: skip
     everybody = assess(ORIGINAL, PROTECTED, **options).results
-    assert not [text for text in everybody.warnings if "drawn" in text or "rest on" in text]
+    assert not [text for text in everybody.warnings if "drawn" in text or "rest on" in text or "looked up" in text]
     monkeypatch.setattr(parts, "MOST_COMPARED", 90)
     monkeypatch.setattr(isolating, "MOST_SCORES", 60 * 100)
     monkeypatch.setattr(isolating, "PREDICATES", 20)
     monkeypatch.setattr("veilmeter.assessment.drawing.PREDICATES", 20)
     monkeypatch.setattr(chance, "MOST_CALIBRATED", 60 * 120)
+    monkeypatch.setattr(inverting, "LOOKED_UP", 100)
     some = assess(ORIGINAL, PROTECTED, **options).results
     said = " ".join(some.warnings)
     assert "90 of 180 recordings of 45 of 60 speakers were drawn" in said  # two each instead of three
     assert "the measures of scores rest on 120 of the 180 trials" in said
     assert "50 of 60 speakers were drawn to be singled out" in said
+    assert "at most 2 conversations of each speaker were drawn" in said
+    assert "inversion: of the 180 trial recordings 100 of each group at most were looked up, among all" in said
     assert "the rules of 20 of 50 people were tried" in said
     for name in ("ignorant", "lazy-informed"):
         ours, all_of_them = (found.attackers[name].estimates for found in (some, everybody))

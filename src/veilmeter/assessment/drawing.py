@@ -12,6 +12,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.chance import drawn_columns
 from veilmeter.metrics.legal.conversations import Conversations, conversations
+from veilmeter.metrics.legal.singling_out import CONVERSATIONS
 
 
 def trial_conversations(test: Embeddings, length: int, enrolled: int, seed: int) -> Conversations | None:
@@ -49,6 +50,9 @@ def what_is_drawn(
                 f"the measures of scores rest on {len(columns):,} of the {len(spoken):,} trials of length {length}"
             )
     for length, spoken in isolated.items():
+        possible = min(CONVERSATIONS, int((np.bincount(test.codes) // length).max()))
+        if (most := int(spoken.counts.max())) < possible:
+            warnings.append(f"Singling Out: at most {most} conversations of each speaker were drawn (length {length})")
         people = int((np.bincount(test.codes) // length >= 2).sum())
         if len(spoken.names) < people:
             warnings.append(

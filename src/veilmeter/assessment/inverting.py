@@ -62,7 +62,15 @@ def inversion_part(known: Known, others: Mapping[str, Known], intervals: bool, s
         estimates=_by_name(measured),
         reference=_by_name([*oracle, *_baselines(known, others)]),
     )
-    return TaskResult(part=part), {}
+    return TaskResult(part=part, warnings=_drawn(known, LOOKED_UP)), {}
+
+
+def _drawn(known: Known, most: int) -> tuple[str, ...]:
+    """What to say where not all trials are looked up."""
+    trials = len(known.anonymized_trials)
+    if trials <= most:
+        return ()
+    return (f"of the {trials:,} trial recordings {most:,} of each group at most were looked up, among all",)
 
 
 def _evaluate(learned: InversionMap, sides: Known) -> Evaluation:
@@ -181,4 +189,4 @@ def curve_part(known: Known, seed: int, repeats: int = 3, shuffles: int = 10) ->
         "learning_curve": [point.to_json() for point in curve.get("top1", [])],
         "null": {name: {"mean": mean, "range": list(ends)} for name, (mean, ends) in null.items()},
     }
-    return TaskResult(part=Part(name="inversion", details=details)), {}
+    return TaskResult(part=Part(name="inversion", details=details), warnings=_drawn(known, ON_THE_CURVE)), {}

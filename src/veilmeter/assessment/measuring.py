@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,7 @@ class Matrix:
         mask = None if self.mask is None else self.mask[:, known]
         return Trials(self.scores[:, known], own, self.enrolled, self.length, mask)
 
+    @cached_property
     def linkability(self) -> Linkability | None:
         """Exact Linkability from the scores; None if fewer than two people are enrolled or nobody can be linked."""
         return linkability_of_scores(self.scores, self.enrolled, self.spoken, length=self.length)
@@ -279,20 +281,24 @@ def estimates_of(
     is about a population, or costs much, only of the `whole`."""
     measured: dict[str, Estimate | Sequence[Estimate]] = {}
     warnings: list[str] = []
+    # Before the first set of scores is put in order: two of them at once take twice the room.
+    longer = {m.length: _eer(m, asked) for m in matrices.values() if m.length != 1 and asked.wants("linkability")}
     if asked.wants("scores"):
         measured.update(measure_scores(scores, intervals=asked.intervals, resamples=asked.resamples, seed=asked.seed))
         measured.update(eers_by(scores, asked.eer_rules))
         added, reasons = added_estimates(asked.added, scores)
         measured.update(added)
         warnings += reasons
-    links = {length: link for length, m in matrices.items() if (link := m.linkability()) is not None}
+    links = {length: link for length, m in matrices.items() if (link := m.linkability) is not None}
     if asked.wants("linkability"):
         measured["linkability"] = [
             point
             for link in links.values()
             for point in link.estimates(curve_sizes(asked.sizes, link.largest), intervals=asked.intervals)
         ]
-        measured["one_minus_eer"] = [_one_minus_eer(m, asked, measured) for m in matrices.values()]
+        measured["one_minus_eer"] = [
+            _one_minus_eer(m, longer.get(m.length) or measured.get("eer") or _eer(m, asked)) for m in matrices.values()
+        ]
     if whole and asked.wants("ranks"):
         for link in links.values():
             for name, points in rank_estimates(link, intervals=asked.intervals, seed=asked.seed).items():
@@ -311,12 +317,12 @@ def _points(measured: Estimate | Sequence[Estimate]) -> list[Estimate]:
     return [measured] if isinstance(measured, Estimate) else list(measured)
 
 
-def _one_minus_eer(matrix: Matrix, asked: Asked, measured: Mapping[str, Any]) -> Estimate:
+def _eer(matrix: Matrix, asked: Asked) -> Estimate:
+    return eer_estimate(matrix.to_scores(), intervals=asked.intervals, resamples=asked.resamples, seed=asked.seed)
+
+
+def _one_minus_eer(matrix: Matrix, eer: Estimate | Sequence[Estimate]) -> Estimate:
     """The third row of the figure of Vauquier et al. 2025, for conversations of one length."""
-    eer = measured.get("eer") if matrix.length == 1 else None
-    if eer is None:
-        scores = matrix.to_scores()
-        eer = eer_estimate(scores, intervals=asked.intervals, resamples=asked.resamples, seed=asked.seed)
     assert isinstance(eer, Estimate)
     return of_eer(eer).with_(at={"speakers": len(matrix.enrolled), "length": matrix.length})
 
@@ -375,7 +381,7 @@ def linked_people(matrices: Mapping[int, Matrix]) -> tuple[LinkedPerson, ...]:
     """Each speaker's own risk: the chance that one of their conversations is linked among all who are enrolled."""
     rows: list[LinkedPerson] = []
     for length, matrix in matrices.items():
-        link = matrix.linkability()
+        link = matrix.linkability
         if link is None:
             continue
         values, bits = link.per_speaker(link.largest), speaker_disclosure(link)

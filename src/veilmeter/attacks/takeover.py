@@ -43,9 +43,10 @@ class Success:
         names = np.asarray(spoken, object)
         known = np.array([name in code for name in names], bool)
         own = np.array([code[name] for name in names[known]], np.int64)
-        columns = scores[:, known]
+        columns = scores if known.all() else scores[:, known]
         right = columns[own, np.arange(len(own))]
-        lower = (columns < right).sum(axis=0) + 0.5 * ((columns == right).sum(axis=0) - 1)
+        equal = np.count_nonzero(columns == right, axis=0) - 1
+        lower = np.count_nonzero(columns < right, axis=0) + 0.5 * equal
         return cls(lower / max(1, len(code) - 1), names[known])
 
     @property

@@ -217,14 +217,18 @@ def plain(value: Any) -> Any:
     kind = type(value)  # nearly everything is one of these, and asking for an abstract class takes long
     if kind is dict:
         return {str(key): plain(item) for key, item in value.items()}
+    if kind is float:
+        return value if math.isfinite(value) else None if math.isnan(value) else "inf" if value > 0 else "-inf"
     if kind is list or kind is tuple:
+        if {*map(type, value)} == {float} and all(map(math.isfinite, value)):  # a long curve, most of the time
+            return list(value)
         return [plain(item) for item in value]
     if isinstance(value, str):  # names of files may hold bytes that are no UTF-8
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if isinstance(value, bool | int) or value is None:
         return value
     if isinstance(value, float):
-        return value if math.isfinite(value) else None if math.isnan(value) else "inf" if value > 0 else "-inf"
+        return plain(float(value))
     if hasattr(value, "to_json"):
         return plain(value.to_json())
     if isinstance(value, Mapping):

@@ -101,7 +101,7 @@ class _Decoder:
         self.labels = labels
 
     def value(self, wanted: Any, form: Any, where: str) -> Any:
-        if wanted is Any:
+        if wanted is Any or (wanted in _SCALARS and type(form) is wanted):
             return form
         if wanted in _SCALARS:
             return _scalar(wanted, form, where)
@@ -117,6 +117,8 @@ class _Decoder:
             return self._sequence(_arguments(wanted), form, where)
         if isinstance(origin, type) and issubclass(origin, Mapping):
             held = _arguments(wanted)[1]
+            if held in _SCALARS and isinstance(form, dict) and all(type(item) is held for item in form.values()):
+                return dict(form)
             return {key: self.value(held, item, f"{where}.{key}") for key, item in _object(form, where).items()}
         if wanted is Estimate:
             entry = _object(form, where)
@@ -149,6 +151,8 @@ class _Decoder:
         if not isinstance(form, list):
             raise MalformedError(where, f"a list is wanted, not {_shown(form)}")
         if len(members) == 1 or members[-1] is Ellipsis:
+            if members[0] in _SCALARS and all(type(item) is members[0] for item in form):
+                return tuple(form)
             return tuple(self.value(members[0], item, f"{where}[{row}]") for row, item in enumerate(form))
         if len(form) != len(members):
             raise MalformedError(where, f"a list of {len(members)} is wanted, not of {len(form)}")

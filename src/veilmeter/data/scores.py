@@ -147,7 +147,9 @@ class Scores:
     @cached_property
     def ordered(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Target and impostor scores in rising order: sorted once for everything that is measured."""
-        return np.sort(self.targets), np.sort(self.values[~self.is_target])
+        impostors = self.values[~self.is_target]
+        impostors.sort()  # where they are: of many trials a second copy takes much room
+        return np.sort(self.targets), impostors
 
     @cached_property
     def speaker_count(self) -> int:

@@ -9,7 +9,13 @@ from scipy.stats import genpareto
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings, unit
 from veilmeter.metrics.legal.linkability import Linkability, linkability, linkability_of_scores
-from veilmeter.metrics.legal.population import ParetoTail, back_test, fit_tail, population_linkability
+from veilmeter.metrics.legal.population import (
+    ParetoTail,
+    _extremal_index,
+    back_test,
+    fit_tail,
+    population_linkability,
+)
 
 
 def voices(rng, people, d=24, share=1.0, clear=1.5, hidden=0.12):
@@ -166,3 +172,21 @@ def test_what_cannot_be_extrapolated():
         population_linkability(linked(rng, voices(rng, 40), fitted=40), [20])
     with pytest.raises(InputError, match="without keeping scores"):
         population_linkability(Linkability(np.zeros(30, int), 40, np.arange(30), ("",) * 30), [100])
+
+
+def test_the_extremal_index_says_what_was_measured():
+    """Found by halving an interval instead; from almost no impostors that act alone to all of them."""
+    rng = np.random.default_rng(8)
+    for theta in (0.01, 0.03, 0.2, 0.7, 1.0, 3.0):
+        logs, impostors = np.log1p(-rng.beta(0.5, 40, 500)), np.full(500, 200.0)
+        first = rng.random(500) < np.exp(theta * impostors * logs)
+        weights = rng.poisson(1, 500).astype(float)
+        measured = np.average(first, weights=weights)
+        low, high = 0.02, 1.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            unbeaten = np.average(np.exp(middle * impostors * logs), weights=weights)
+            low, high = (middle, high) if unbeaten > measured else (low, middle)
+        assert _extremal_index(logs, weights, impostors, first) == pytest.approx(high, rel=1e-6)
+    nobody_is_beaten = _extremal_index(np.zeros(9), np.ones(9), np.full(9, 20.0), np.ones(9, bool))
+    assert nobody_is_beaten == 1.0

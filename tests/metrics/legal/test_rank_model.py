@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import betabinom
 
-from veilmeter.metrics.legal.rank_model import BetaBinomial, fit
+from veilmeter.metrics.legal.rank_model import BetaBinomial, fit, refit
 
 
 def test_the_model_is_scipys_beta_binomial():
@@ -62,3 +62,28 @@ def test_weights_are_repetitions():
     r, times = np.array([0, 1, 5, 30]), np.array([4, 3, 2, 1])
     one, two = fit(r, 40, times), fit(np.repeat(r, times), 40)
     assert (one.a, one.b) == pytest.approx((two.a, two.b), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "impostors", "people"),
+    [
+        (0.5, 20, 500, 800),
+        (1, 1, 300, 200),
+        (0.02, 300, 1000, 300),
+        (1, 1, 10, 15),
+        (5, 50, 9, 40),
+        (0.01, 1000, 99, 30),
+    ],
+)
+def test_resamples_fitted_together_are_as_likely_as_fitted_alone(a, b, impostors, people):
+    """Many people and few, who are nearly all first, or for whom hardly anything is known."""
+    rng = np.random.default_rng(3)
+    r = rng.binomial(impostors, rng.beta(a, b, people))
+    ranks, where, observed = np.unique(r, return_inverse=True, return_counts=True)
+    masses = np.array([np.bincount(rng.choice(where, people), minlength=len(ranks)) for _ in range(12)], float)
+    near = fit(r, impostors)
+    together = refit(ranks, observed.astype(float), masses, impostors, near)
+    for model, mass in zip(together, masses, strict=True):
+        alone = fit(ranks, impostors, mass, start=near)
+        assert mass @ model.log_ranks(impostors)[ranks] >= mass @ alone.log_ranks(impostors)[ranks] - 1e-6
+    assert refit(ranks, observed.astype(float), masses[5:7], impostors, near) == together[5:7]

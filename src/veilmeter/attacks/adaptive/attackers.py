@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veilmeter.attacks.adaptive.draws import resolved_draws
 from veilmeter.attacks.adaptive.families import FAMILIES
@@ -14,11 +15,11 @@ from veilmeter.attacks.adaptive.fusion import log_odds
 from veilmeter.attacks.adaptive.own_data import OwnData, own_data, usable_runs
 from veilmeter.attacks.adaptive.released import balanced, pooled, supported
 from veilmeter.attacks.adaptive.training import Space
-from veilmeter.attacks.base import Attack, AttackScores, Floats, Material
+from veilmeter.attacks.base import Attack, AttackScores, Floats, Material, Rows
 from veilmeter.attacks.takeover import ADAPTATION, ANONYMIZER, EXTRACTORS, METHODS, ORIGINALS
 
 Release = Literal["nothing", "together", "pseudonyms"]
-AT_ONCE = 256  # conversations whose log-odds are computed together
+AT_ONCE = 256  # conversations judged together
 
 
 class AdaptiveAttack(Attack):
@@ -84,35 +85,28 @@ class AdaptiveAttack(Attack):
         draws, remarks = resolved_draws(material)
         data = own_data(material, draws)
         fitted = fit_adaptive(data, self.families, seed=material.seed)
-        summed = self._summed(fitted, material)
-        for start in range(0, len(summed), AT_ONCE):
-            part = slice(start, start + AT_ONCE)
-            summed[part] = log_odds(summed[part])
         return AttackScores(
-            scores=summed.T,
+            scores=self._odds(fitted, material).T,
             method="fusion of " + ", ".join(str(member.choice) for member in fitted.members),
             trained_on=trained_on(material, data),
             remarks=(*remarks, *_remarks(material, data)),
             details=self._details(fitted, material, data),
         )
 
-    def _summed(self, fitted: Adaptive, material: Material) -> Floats:
-        """The logits of each conversation: those of its recordings together."""
+    def _odds(self, fitted: Adaptive, material: Material) -> Floats:
+        """The log-odds of each conversation."""
+        trials = [material.trials, *(view.trials for view in material.views.values())]
         if self.release != "nothing":
-            logits = self._logits(fitted, material)
-            return np.concatenate([logits[table].sum(axis=1) for table in material.conversations])
+            return _of_conversations(self._logits(fitted, material, trials), material.conversations)
         # Each recording is judged by itself: those in no conversation need not be.
         used = np.unique(np.concatenate([table.ravel() for table in material.conversations]))
         place = np.zeros(len(material.trials), np.int64)
         place[used] = np.arange(len(used))
-        logits = fitted.logits(
-            *(trials[used] for trials in (material.trials, *(view.trials for view in material.views.values())))
-        )
-        return np.concatenate([logits[place[table]].sum(axis=1) for table in material.conversations])
+        logits = fitted.logits(*(vectors[used] for vectors in trials))
+        return _of_conversations(logits, [place[table] for table in material.conversations])
 
-    def _logits(self, fitted: Adaptive, material: Material) -> Floats:
+    def _logits(self, fitted: Adaptive, material: Material, trials: Sequence[NDArray[np.floating]]) -> Floats:
         """Of each recording, by an attacker who has heard all of the release."""
-        trials = [material.trials, *(view.trials for view in material.views.values())]
         if self.release == "pseudonyms":
             assert material.pseudonyms is not None
             return pooled(fitted.logits(*trials), material.pseudonyms)
@@ -131,6 +125,19 @@ class AdaptiveAttack(Attack):
             "other_people": 0 if data.views[0].others is None else len(np.unique(data.views[0].others.speakers)),
             "conversations": "sum of the logits of their recordings",
         }
+
+
+def _of_conversations(logits: Floats, conversations: Sequence[Rows]) -> Floats:
+    """The log-odds of each conversation, whose logits are the sums of its recordings'. A few conversations at a time:
+    those of many people fill the memory."""
+    odds = np.empty((sum(map(len, conversations)), logits.shape[1]))
+    done = 0
+    for table in conversations:
+        for start in range(0, len(table), AT_ONCE):
+            part = table[start : start + AT_ONCE]
+            odds[done : done + len(part)] = log_odds(logits[part].sum(axis=1))
+            done += len(part)
+    return odds
 
 
 def trained_on(material: Material, data: OwnData) -> str:

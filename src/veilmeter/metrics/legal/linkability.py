@@ -124,14 +124,21 @@ class Linkability:
 
     def interval(self, speakers: int, *, level: float = LEVEL) -> tuple[float, float]:
         """Clustered by speaker: both-roles jackknife where `beats` is kept, else t; Wilson's at 0 and 1."""
+        return self._interval(speakers, self._beats(), level)
+
+    def _beats(self) -> NDArray[np.float32] | None:
+        """`beats` as numbers: a product with truth values converts them every time."""
+        return None if self.beats is None else self.beats.astype(np.float32)
+
+    def _interval(self, speakers: int, beats: NDArray[np.float32] | None, level: float = LEVEL) -> tuple[float, float]:
         people = int(np.count_nonzero(self.counts))
-        error = float(np.sqrt(self._variance(speakers))) if people > 1 else 0.0
+        error = float(np.sqrt(self._variance(speakers, beats))) if people > 1 else 0.0
         return logit_t(self.value(speakers), error, people, level=level)
 
-    def _variance(self, speakers: int) -> float:
+    def _variance(self, speakers: int, beats: NDArray[np.float32] | None) -> float:
         each = self.per_conversation(speakers)
         one_role = clustered_error(each, self.speakers)[0] ** 2
-        if self.beats is None or self.own is None or self.impostors < 2:
+        if beats is None or self.own is None or self.impostors < 2:
             return one_role
         # Delete each person in both roles: as a test speaker and as an impostor. Without person g, K and perhaps
         # r_i fall by one; where all K impostors are drawn, the spread is that of K-1 drawn.
@@ -140,7 +147,7 @@ class Linkability:
         without = link_probability(np.minimum(self.better, k), k, drawn)
         with_one_less = link_probability(np.maximum(self.better - 1, 0), k, drawn)
         gain = self.weights * (with_one_less - without)
-        gallery = np.asarray(gain.astype(np.float32) @ self.beats, float)  # the mean's rise without each impostor
+        gallery = np.asarray(gain.astype(np.float32) @ beats, float)  # the mean's rise without each impostor
         gallery -= gallery.mean()
         # The jackknife overstates the spread of a statistic of m out of K by 1 + m/K; of a maximum (m = K), twofold.
         gallery /= np.sqrt(1 + (drawn - 1) / k)
@@ -159,10 +166,13 @@ class Linkability:
         return one_role + max(0.0, both_roles - one_role) / 2
 
     def estimate(self, speakers: int, *, intervals: bool = True) -> Estimate:
+        return self._estimate(speakers, self.interval(speakers) if intervals else None)
+
+    def _estimate(self, speakers: int, interval: tuple[float, float] | None) -> Estimate:
         return estimate_of(
             "linkability",
             self.value(speakers),
-            interval=self.interval(speakers) if intervals else None,
+            interval=interval,
             null=1 / speakers,
             method="exact",
             n={
@@ -175,7 +185,8 @@ class Linkability:
 
     def estimates(self, speakers: Sequence[int], *, intervals: bool = True) -> list[Estimate]:
         """The curve at these N'."""
-        return [self.estimate(n, intervals=intervals) for n in speakers]
+        beats = self._beats() if intervals else None
+        return [self._estimate(n, self._interval(n, beats) if intervals else None) for n in speakers]
 
     def _check(self, speakers: int) -> None:
         if not 1 <= speakers <= self.largest:

@@ -44,7 +44,6 @@ PARTS = 8  # random quarters
 RESAMPLES = 100
 COARSE = 6  # of the places at which a tail's likelihood is looked at, every so many are looked at first
 LEAST_THETA = 0.02
-HALVINGS = 25  # of the interval in which theta is looked for, on a logarithmic scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +124,19 @@ class _Model:
     def __init__(self, sample: ScoreSample) -> None:
         self.sample = sample
         self.there = ~np.isnan(sample.impostors)
-        self.counted = self.there.astype(np.float64)  # a product with truth values would convert them every time
+        # Products with truth values would convert them every time; single precision counts people exactly.
+        self.counted = self.there.astype(np.float32)
         self.scores = np.where(self.there, sample.impostors, 0).astype(np.float64)
         self.squares = self.scores**2
         self.right = sample.right.astype(np.float64)
-        self.beats = (self.there & (sample.impostors >= sample.right[:, None])).astype(np.float64)
+        self.beats = (self.there & (sample.impostors >= sample.right[:, None])).astype(np.float32)
         n, k = self.scores.shape
         rows, share = np.arange(n), CANDIDATES[0]
         if n * k > POOLED:
             share = CANDIDATES[1]
             rows = np.sort(np.random.default_rng(0).choice(n, max(1, POOLED // k), replace=False))
         self.rows = rows
-        mean, deviation = self._normalization(np.ones((1, n)), np.ones((1, k)))
+        mean, deviation, _ = self._normalization(np.ones((1, n)), np.ones((1, k)))
         z = (self.scores[rows] - mean[0, rows, None]) / deviation
         pooled = np.sort(z[self.there[rows]])
         self.shares = np.linspace(0, 1, 201)
@@ -145,23 +145,24 @@ class _Model:
         self.at, self.columns = rows[where[:, 0]], where[:, 1]
         self.candidates = self.scores[self.at, self.columns]
 
-    def _normalization(self, row: Floats, column: Floats) -> tuple[Floats, Floats]:
-        """The mean impostor score of each trial (draws x trials), and the pooled standard deviation of each draw."""
-        weight = column @ self.counted.T
+    def _normalization(self, row: Floats, column: Floats) -> tuple[Floats, Floats, Floats]:
+        """The mean impostor score of each trial (draws x trials), the pooled standard deviation of each draw, and how
+        many impostors each trial has (draws x trials)."""
+        weight = (column.astype(np.float32) @ self.counted.T).astype(np.float64)
         mean = column @ self.scores.T / np.maximum(weight, 1e-12)
         spread = column @ self.squares.T / np.maximum(weight, 1e-12) - mean**2
         shares = row * weight
         pooled = (shares * spread).sum(axis=1) / shares.sum(axis=1)
-        return mean, np.sqrt(np.maximum(pooled, 1e-24))
+        return mean, np.sqrt(np.maximum(pooled, 1e-24)), weight
 
     def linkability(self, sizes: Floats, row: Floats, column: Floats) -> Floats:
         """Among so many people (draws x sizes), with these weights of the trials and of the impostors in each draw.
 
         All draws at once, so that what they need of the scores are products of matrices.
         """
-        mean, deviation = self._normalization(row, column)
-        totals = (row[:, self.rows] * (column @ self.counted[self.rows].T)).sum(axis=1)
-        present = (column > 0).astype(np.float64)
+        mean, deviation, weight = self._normalization(row, column)
+        totals = (row * weight)[:, self.rows].sum(axis=1)
+        present = (column > 0).astype(np.float32)
         impostors, first = present @ self.counted.T, present @ self.beats.T < 0.5
         curves = np.empty((len(row), len(sizes)))
         for draw, weights in enumerate(row):
@@ -210,15 +211,16 @@ def _extremal_index(logs: Floats, row: Floats, impostors: Floats, first: NDArray
     share = row / row.sum()
     half = 0.5 / np.count_nonzero(row)  # of a trial: what was never seen may still happen
     measured = float(np.clip(share @ first, half, 1 - half))
-    low, high = np.log(LEAST_THETA), 0.0
     alone = logs * impostors
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        if share @ np.exp(np.exp(middle) * alone) > measured:
-            low = middle
-        else:
-            high = middle
-    return float(np.exp(high))
+    theta = LEAST_THETA
+    # What is unbeaten falls with theta, ever more slowly: Newton's steps from below never go too far.
+    while theta < 1:
+        unbeaten = share * np.exp(theta * alone)
+        above, slope = float(unbeaten.sum()) - measured, float(unbeaten @ alone)
+        if above <= 1e-9 * measured:
+            break
+        theta = min(1.0, theta - above / slope) if slope < 0 else 1.0
+    return theta
 
 
 def back_test(link: Linkability, *, seed: int = 0) -> BackTest:

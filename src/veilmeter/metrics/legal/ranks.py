@@ -20,7 +20,7 @@ from veilmeter.core.intervals import clustered_error, logit_t, multiplicities, p
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import conversations, models
 from veilmeter.metrics.legal.linkability import ENROL_BLOCK, Linkability, row_dots
-from veilmeter.metrics.legal.rank_model import BetaBinomial, fit
+from veilmeter.metrics.legal.rank_model import BetaBinomial, fit, refit
 from veilmeter.metrics.registry import estimate_of
 
 TOP = (1, 5, 10, 20, 50, 100)
@@ -133,11 +133,14 @@ class _RankWork:
 def _resampled(work: _RankWork) -> dict[str, NDArray[np.float64]]:
     """The engine's task: mean and worst disclosure of each resample."""
     link = work.link
-    draws = []
+    ranks, where = np.unique(link.better, return_inverse=True)
+    weights = []
     for number in work.numbers:
         times = multiplicities(np.random.default_rng([work.seed, 6, number]), len(link.names), 1)[0]
-        weights = link.weights * times[link.speakers]
-        draws.append(_disclosed(link, weights, fit(link.better, link.impostors, weights, start=work.model)))
+        weights.append(link.weights * times[link.speakers])
+    masses = np.array([np.bincount(where, drawn, len(ranks)) for drawn in (link.weights, *weights)], np.float64)
+    models = refit(ranks, masses[0], masses[1:], link.impostors, work.model)
+    draws = [_disclosed(link, drawn, model) for drawn, model in zip(weights, models, strict=True)]
     return {name: np.array([disclosed[name] for disclosed in draws]) for name in draws[0]}
 
 

@@ -143,6 +143,12 @@ def values_of_blocks(blocks: BlockSets, total_t: Floats, total_n: Floats) -> dic
     }
 
 
+def eers_of_blocks(blocks: BlockSets, total_t: Floats, total_n: Floats) -> Floats:
+    """The ROCCH-EER alone, in percent."""
+    of = blocks.of
+    return _hull_eers(blocks.targets / total_t[of], blocks.impostors / total_n[of], blocks.first, of)
+
+
 def d_ece_of_sets(blocks: BlockSets) -> Floats:
     """D_ECE of many sets of blocks, in whichever order the blocks of a set are, in bit."""
     of = blocks.of

@@ -7,8 +7,9 @@ numbers instead of a sort of all trials.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,21 +19,29 @@ from veilmeter.core.intervals import drawn_people, t_quantile, wilson
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.calibration import Groups, run_starts
 from veilmeter.metrics.scores import verification
-from veilmeter.metrics.scores.blocks import pooled_sets, values_of_blocks
+from veilmeter.metrics.scores.blocks import BlockSets, eers_of_blocks, pooled_sets, values_of_blocks
 from veilmeter.metrics.scores.trial_weights import StandIns, TrialPlaces, WeightSums, layout
 
 Floats = NDArray[np.float64]
 MOST_LEFT_OUT = 300  # people up to which bootstrap and jackknife may differ enough to look at both
-MOST_IMPOSTORS = 100_000  # what people differ in dwarfs what more trials of the same people would add to an interval
+MOST_IMPOSTORS = 60_000  # what people differ in dwarfs what more trials of the same people would add to an interval
 HIGHEST = 0.3  # of these, how many are the highest of all: rates of false acceptance down to 0.1 % depend on them
 MANY_TRIALS, FEWEST = 20_000, 200  # trials from which fewer resamples do, and how few at least
 AT_ONCE = 40  # replicates whose sums are held at a time
 WORTH_SENDING = 500_000_000  # weights of trials in all replicates, three seconds' work: less is done here at once
 
 
-def statistics(targets: WeightSums, impostors: WeightSums, eer_method: str) -> dict[str, Floats]:
-    """Every measure for each column of sums; NaN where a class got no weight."""
+def statistics(
+    targets: WeightSums, impostors: WeightSums, eer_method: str, *, eer_alone: bool = False
+) -> dict[str, Floats]:
+    """Every measure for each column of sums, or the ROCCH-EER alone; NaN where a class got no weight."""
     t, n = targets.groups, impostors.groups
+    if eer_alone:
+        total_t, total_n, usable, blocks = _usable_blocks(t, n)
+        eers = np.full(t.shape[1], np.nan)
+        if blocks is not None:
+            eers[usable] = eers_of_blocks(blocks, total_t[usable], total_n[usable])
+        return {"eer": eers}
     out = values_of_groups(t, n, eer_method)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         out["cllr"] = (targets.cost / t.sum(0) + impostors.cost / n.sum(0)) / (2 * np.log(2))
@@ -43,12 +52,9 @@ def statistics(targets: WeightSums, impostors: WeightSums, eer_method: str) -> d
 
 def values_of_groups(t: Floats, n: Floats, eer_method: str) -> dict[str, Floats]:
     """The measures that need ranks only, of weights per group (groups in rising order x replicates)."""
-    total_t, total_n = t.sum(0), n.sum(0)
     out = {name: np.full(t.shape[1], np.nan) for name in ("eer", "min_cllr", "d_ece", "l_w")}
-    usable = np.flatnonzero((total_t > 0) & (total_n > 0))
-    if len(usable):
-        sets = np.repeat(np.arange(len(usable)), len(t))
-        blocks = pooled_sets(t[:, usable].T.ravel(), n[:, usable].T.ravel(), sets)
+    total_t, total_n, usable, blocks = _usable_blocks(t, n)
+    if blocks is not None:
         for name, measured in values_of_blocks(blocks, total_t[usable], total_n[usable]).items():
             out[name][usable] = measured
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -60,6 +66,16 @@ def values_of_groups(t: Floats, n: Floats, eer_method: str) -> dict[str, Floats]
             allowed = above_n <= fpr + 1e-12
             out[verification.tpr_name(fpr)] = 100 * np.max(np.where(allowed, above_t, 0.0), axis=0)
     return out
+
+
+def _usable_blocks(t: Floats, n: Floats) -> tuple[Floats, Floats, NDArray[np.intp], BlockSets | None]:
+    """The total weights of both classes, the replicates in which both have some, and the blocks of these."""
+    total_t, total_n = t.sum(0), n.sum(0)
+    usable = np.flatnonzero((total_t > 0) & (total_n > 0))
+    if not len(usable):
+        return total_t, total_n, usable, None
+    sets = np.repeat(np.arange(len(usable)), len(t))
+    return total_t, total_n, usable, pooled_sets(t[:, usable].T.ravel(), n[:, usable].T.ravel(), sets)
 
 
 def _roc_eers(false: Floats, miss: Floats, method: str) -> Floats:
@@ -133,11 +149,13 @@ def replicates(
     resamples: int,
     seed: int,
     eer_method: str = "rocch",
+    eer_alone: bool = False,
     engine: Engine | None = None,
 ) -> Replicates:
     """Bootstrap over people: drawn with their trials on either side; a trial counts once for every pair drawn.
 
-    Where it takes long, `engine` does it; the result is the same wherever it ran.
+    With `eer_alone` nothing but the ROCCH-EER is measured. Where it takes long, `engine` does it; the result is the
+    same wherever it ran.
     """
     known = scores.enrol_speaker is not None
     kept, stands_for = _thinned(scores, ordered_impostors, seed)
@@ -146,16 +164,17 @@ def replicates(
     place = layout(trials, people, groups, edges, stands_for)
     rounds = enough_resamples(resamples, len(kept))
     runner = engine_for(engine, rounds * len(kept) >= WORTH_SENDING)
-    parts = ordered(runner, _measure, _Work(place, seed, eer_method).split(rounds, runner.workers))
+    measured = partial(statistics, eer_method=eer_method, eer_alone=eer_alone)
+    parts = ordered(runner, _measure, _Work(place, seed, measured).split(rounds, runner.workers))
     samples = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     others: dict[str, Floats] = {}
     if people <= MOST_LEFT_OUT:
-        others = statistics(place.targets.without_each(), place.impostors.without_each(), eer_method)
+        others = measured(place.targets.without_each(), place.impostors.without_each())
     coarse: dict[str, float] = {}
     merged = len(place.groups.targets) < len(groups.targets) or eer_method == "speechbrain"  # it looks inside of runs
     if merged or len(kept) < len(scores):
         everybody = np.ones((people, 1))
-        coarse = {name: float(column[0]) for name, column in _of_draws(place, everybody, eer_method).items()}
+        coarse = {name: float(column[0]) for name, column in _of_draws(place, everybody, measured).items()}
     return Replicates(samples, people, "speakers" if known else "trials", others, coarse)
 
 
@@ -196,7 +215,7 @@ class _Work:
 
     place: TrialPlaces
     seed: int
-    eer_method: str
+    measured: Callable[[WeightSums, WeightSums], dict[str, Floats]]
     chunks: Sequence[range] = ()
 
     def split(self, count: int, workers: int) -> list[_Work]:
@@ -212,13 +231,22 @@ def _measure(work: _Work) -> dict[str, Floats]:
     people = work.place.targets.people
     with threadpool_limits(1):  # sums in one order, whatever the machine
         parts = [
-            _of_draws(work.place, drawn_people(work.seed, people, numbers), work.eer_method) for numbers in work.chunks
+            _of_draws(work.place, _same_people(work.seed, people, numbers), work.measured) for numbers in work.chunks
         ]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _of_draws(place: TrialPlaces, drawn: Floats, eer_method: str) -> dict[str, Floats]:
-    return statistics(place.targets.drawn(drawn), place.impostors.drawn(drawn), eer_method)
+@lru_cache(maxsize=16)  # all attackers know the same people: everybody, and the two genders
+def _same_people(seed: int, people: int, numbers: range) -> Floats:
+    drawn = drawn_people(seed, people, numbers)
+    drawn.flags.writeable = False
+    return drawn
+
+
+def _of_draws(
+    place: TrialPlaces, drawn: Floats, measured: Callable[[WeightSums, WeightSums], dict[str, Floats]]
+) -> dict[str, Floats]:
+    return measured(place.targets.drawn(drawn), place.impostors.drawn(drawn))
 
 
 def trial_means(scores: Scores, costs: Mapping[str, tuple[Floats, Floats]], *, resamples: int, seed: int) -> Replicates:

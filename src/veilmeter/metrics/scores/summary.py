@@ -110,7 +110,7 @@ def eer_estimate(
 ) -> Estimate:
     """The EER by itself, as `measure_scores` has it; what chance gives is known without dealing labels: nearly 50."""
     data = prepare_ordered(*scores.ordered)
-    spread = _spread(scores, data, resamples if intervals else 0, seed, "rocch", engine)
+    spread = _spread(scores, data, resamples if intervals else 0, seed, "rocch", engine, eer_alone=True)
     return score_estimate("eer", values_of_pav(data.pav)["eer"], scores, method="rocch", spread=spread)
 
 
@@ -138,12 +138,19 @@ def one_target_person(scores: Scores) -> bool:
 
 
 def _spread(
-    scores: Scores, data: SortedScores, resamples: int, seed: int, eer_method: str, engine: Engine | None
+    scores: Scores,
+    data: SortedScores,
+    resamples: int,
+    seed: int,
+    eer_method: str,
+    engine: Engine | None,
+    *,
+    eer_alone: bool = False,
 ) -> Replicates | None:
     """What intervals are made of; nothing where none are wanted, or where nothing can be said."""
     if not resamples or one_target_person(scores):
         return None
-    return replicates_of(scores, data, resamples, seed, eer_method, engine)
+    return replicates_of(scores, data, resamples, seed, eer_method, engine, eer_alone=eer_alone)
 
 
 def replicates_of(
@@ -153,11 +160,21 @@ def replicates_of(
     seed: int,
     eer_method: str = "rocch",
     engine: Engine | None = None,
+    *,
+    eer_alone: bool = False,
 ) -> Replicates:
     edges = verification.d_sys_edges(data.targets, data.impostors)
     groups = group(data.targets, data.impostors)
     return resampling.replicates(
-        scores, data.impostors, groups, edges, resamples=resamples, seed=seed, eer_method=eer_method, engine=engine
+        scores,
+        data.impostors,
+        groups,
+        edges,
+        resamples=resamples,
+        seed=seed,
+        eer_method=eer_method,
+        eer_alone=eer_alone,
+        engine=engine,
     )
 
 
@@ -222,11 +239,11 @@ def score_estimate(
 
 def eers_by(scores: Scores, rules: Iterable[str]) -> dict[str, Estimate]:
     """The EER by other rules than veilmeter's own, each under a name of its own: `eer_speechbrain`."""
-    counts = {"targets": len(scores.targets), "impostors": len(scores.impostors)}
+    counts = {"targets": len(scores.targets), "impostors": len(scores) - len(scores.targets)}
     return {
         f"eer_{rule}": estimate_of(
             f"eer_{rule}",
-            verification.eer(scores.targets, scores.impostors, rule),
+            verification.eer_sorted(*scores.ordered, rule),
             method=f"the rule {rule}",
             n=counts,
         )

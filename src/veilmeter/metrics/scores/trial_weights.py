@@ -17,7 +17,7 @@ from veilmeter.data.scores import Scores
 from veilmeter.metrics.calibration import Groups, joined, run_starts, softplus
 
 Floats = NDArray[np.float64]
-STRETCH = 2048  # trials weighed at a time: their weights in some tens of replicates stay near the processor
+STRETCH = 16_384  # trials weighed at a time: their weights in some tens of replicates take 3 MB
 MOST_GROUPS = 4096  # finer groups would not change a replicate in the digits that an interval shows
 
 
@@ -61,18 +61,24 @@ class TrialCells:
 
     def drawn(self, drawn: Floats) -> WeightSums:
         """From how often each person was drawn (people x replicates)."""
-        # Single precision holds such counts exactly; sums are double.
+        from scipy.sparse import csr_array
+
+        # Single precision holds such counts exactly.
         weight_of = np.ones((self.people + 1, drawn.shape[1]), np.float32)
         weight_of[: self.people] = drawn
         sums, cost = np.empty((len(self.starts), drawn.shape[1])), np.zeros(drawn.shape[1])
         cuts = np.unique(np.append(np.searchsorted(self.starts, np.arange(0, len(self), STRETCH)), len(self.starts)))
         ends = np.append(self.starts, len(self))
+        most = float(weight_of.max()) ** 2 * float(np.diff(ends).max())
+        precision = np.float32 if most < 2**24 else np.float64  # in which sums over a run are exact
         for begin, end in pairwise(cuts.tolist()):
             trials = slice(ends[begin], ends[end])
-            weights = weight_of[self.first[trials]]
-            weights *= weight_of[self.second[trials]]
-            starts = self.starts[begin:end] - ends[begin]
-            np.add.reduceat(weights, starts, axis=0, dtype=np.float64, out=sums[begin:end])
+            weights = np.take(weight_of, self.first[trials], axis=0)
+            weights *= np.take(weight_of, self.second[trials], axis=0)
+            # A matrix of ones adds up the rows of each run in half the time of reduceat.
+            ones, count = np.ones(len(weights), precision), len(weights)
+            runs = csr_array((ones, np.arange(count), ends[begin : end + 1] - ends[begin]), (end - begin, count))
+            sums[begin:end] = runs @ weights
             cost += self.costs[trials] @ weights
         return self._gathered(sums, cost)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 BINS = 4096
+JOINED, MANY = 2, 300  # bins that are one where a speaker is left out, and of how many speakers at least
+AT_ONCE = 64  # utterances whose pairs with all others are summed at a time
 DRAWS = 20  # permutations for the level of chance
 SENT = (10_000_000, 100_000_000)  # pairs of utterances: fewer are resampled here at once, more would fill the memory
-_DRAWN_PAIRS = 10_000_000  # at most so many pairs over all draws, but at least three draws
+_DRAWN_PAIRS = 5_000_000  # at most so many pairs over all draws, but at least three draws
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -107,16 +110,24 @@ def _resampled(work: _SpreadWork) -> tuple[Floats, Floats]:
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     given = work.shared
-    everyone = _binned_llrs(given.total_t, given.total_n, None)
+    width = JOINED if len(given.layout.starts) >= MANY else 1  # one of many changes a calibration but little
+    total_t, total_n, *slopes = (_joined(bins, width) for bins in (given.total_t, given.total_n, *given.slopes))
+    everyone = _binned_llrs(total_t, total_n, None)
     base = _valued(everyone, given.form)
     shifts = np.empty((len(work.targets), 2))
     with threadpool_limits(1):  # sums in one order, whatever the machine
-        for person, (t, n) in enumerate(zip(work.targets, work.impostors, strict=True)):
-            llrs = _binned_llrs(given.total_t - t, given.total_n - n, everyone)
+        left_out = (_joined(bins, width) for bins in (work.targets, work.impostors))
+        for person, (t, n) in enumerate(zip(*left_out, strict=True)):
+            llrs = _binned_llrs(total_t - t, total_n - n, everyone)
             change = _valued(llrs, given.form) - base
-            shifts[person] = [slope @ change for slope in given.slopes]
+            shifts[person] = [slope @ change for slope in slopes]
     chance = [_by_chance(given, np.random.default_rng([*given.seed, number])) for number in work.draws]
     return shifts, np.array(chance)
+
+
+def _joined(bins: Floats, width: int) -> Floats:
+    """Neighboring bins, in the last dimension, as one."""
+    return np.asarray(bins.reshape(*bins.shape[:-1], -1, width).sum(axis=-1)) if width > 1 else bins
 
 
 def d_diag_without(matrix: Floats) -> Floats:
@@ -142,31 +153,44 @@ def _binned(scores: NDArray[np.floating]) -> NDArray[np.uint16]:
 
 def _histograms(codes: NDArray[np.uint16], layout: SpeakerRectangles, *, symmetric: bool) -> tuple[Floats, Floats]:
     """For each speaker the bins of their target pairs, and of the impostor pairs with them on either side."""
-    people = len(layout.starts)
-    targets, rows, columns = (np.zeros((people, BINS)) for _ in range(3))
-    for person in range(people):
-        first, last = int(layout.starts[person]), int(layout.ends[person])
-        itself = np.bincount(codes[np.arange(first, last), np.arange(first, last)], minlength=BINS)
-        own = np.bincount(codes[first:last, first:last].ravel(), minlength=BINS)
-        targets[person] = own - itself
-        rows[person] = np.bincount(codes[first:last].ravel(), minlength=BINS) - own
-        if not symmetric:
-            columns[person] = np.bincount(codes[:, first:last].ravel(), minlength=BINS) - own
-    return targets, rows + (rows if symmetric else columns)
+    people, sizes = len(layout.starts), layout.ends - layout.starts
+    squares = [codes[a:b, a:b].ravel() for a, b in zip(layout.starts, layout.ends, strict=True)]
+    own = _counted(np.concatenate(squares), np.repeat(np.arange(people), sizes**2), people)
+    targets = own - _counted(codes.diagonal(), layout.code, people)
+    rows = _counted_rows(codes, layout.code, people) - own
+    return targets, 2 * rows if symmetric else rows + _counted_rows(codes.T, layout.code, people) - own
+
+
+def _counted(codes: NDArray[np.uint16], speaker: NDArray[np.int64], people: int) -> Floats:
+    """How many codes there are of each speaker in each bin."""
+    places = speaker * BINS + codes
+    return np.bincount(places, minlength=people * BINS).reshape(people, BINS).astype(np.float64)
+
+
+def _counted_rows(codes: NDArray[np.uint16], speaker: NDArray[np.int64], people: int) -> Floats:
+    """As `_counted`, of all codes in the rows of each speaker, a few speakers at a time."""
+    counts = np.zeros((people, BINS))
+    borders = np.searchsorted(speaker, np.arange(0, people + AT_ONCE, AT_ONCE))
+    for number, (start, stop) in enumerate(pairwise(borders.tolist())):
+        if start < stop:
+            first, last = number * AT_ONCE, min(people, (number + 1) * AT_ONCE)
+            of = np.repeat(speaker[start:stop] - first, codes.shape[1])
+            counts[first:last] = _counted(codes[start:stop].ravel(), of, last - first)
+    return counts
 
 
 def _binned_llrs(targets: Floats, impostors: Floats, otherwise: Floats | None) -> Floats:
     """PAV with Laplace's rule over bins; `otherwise` says what an empty bin gets. Not a number where one of both kinds
     of pairs is missing, as without one of two speakers: nothing can be calibrated there."""
     if not (targets.sum() > 0 and impostors.sum() > 0):
-        return np.full(BINS, np.nan)
+        return np.full(len(targets), np.nan)
     used = np.flatnonzero(targets + impostors > 0.25)
     t = np.concatenate([[1.0], targets[used], [1.0]])
     n = np.concatenate([[1.0], impostors[used], [1.0]])
     starts = pool_starts(t / (t + n), t + n)
     sizes = np.diff(np.append(starts, len(t)))
     ratio = np.log(np.add.reduceat(t, starts)) - np.log(np.add.reduceat(n, starts))
-    llrs = np.zeros(BINS) if otherwise is None else otherwise.copy()
+    llrs = np.zeros(len(targets)) if otherwise is None else otherwise.copy()
     llrs[used] = np.repeat(ratio, sizes)[1:-1] - np.log(targets.sum() / impostors.sum())
     return llrs
 
@@ -212,29 +236,19 @@ def _by_chance(given: _Shared, rng: np.random.Generator) -> tuple[float, float]:
     """
     codes, layout, kind, form, weight = given.codes, given.layout, given.kind, given.form, given.weight
     people = len(layout.starts)
-    partner = np.arange(people)
+    partner, deal = np.arange(people), np.arange(len(codes))
     if kind == "OP":
         ring = rng.permutation(people)
         partner[ring] = np.roll(ring, 1)
-        table = codes
     else:
         deal = rng.permutation(len(codes))
-        table = codes[deal][:, deal]
-    targets = np.zeros(BINS)
-    for person, other in enumerate(partner):
-        rows = slice(int(layout.starts[person]), int(layout.ends[person]))
-        columns = slice(int(layout.starts[other]), int(layout.ends[other]))
-        targets += weight * np.bincount(table[rows, columns].ravel(), minlength=BINS)
+    theirs = np.split(deal, layout.starts[1:])  # everybody's utterances
+    pairs = [codes[np.ix_(theirs[person], theirs[other])].ravel() for person, other in enumerate(partner)]
+    targets: Floats = weight * np.bincount(np.concatenate(pairs), minlength=BINS).astype(np.float64)
     if kind != "OP":
-        targets -= weight * np.bincount(table.diagonal(), minlength=BINS)
-    llrs = _binned_llrs(targets, given.total_t + given.total_n - targets, None)
-    values = _valued(llrs, form)
-    sums = np.empty((people, people))
-    for person in range(people):
-        first, last = int(layout.starts[person]), int(layout.ends[person])
-        block = values[table[first:last]]
-        block[np.arange(last - first), np.arange(first, last)] = 0
-        sums[person] = np.add.reduceat(block.sum(0), layout.starts)
+        targets -= weight * np.bincount(codes.diagonal(), minlength=BINS)
+    values = _valued(_binned_llrs(targets, given.total_t + given.total_n - targets, None), form)
+    sums = _summed_by_speaker(codes, values, deal, layout)
     means = sums / given.counts
     if form == "geometric":
         sim, log = np.exp(means), means / np.log(2)
@@ -243,6 +257,27 @@ def _by_chance(given: _Shared, rng: np.random.Generator) -> tuple[float, float]:
     linked = np.arange(people), partner
     plain, logarithmic = (_dominance(m, linked) for m in (sim, log))
     return plain, logarithmic
+
+
+def _summed_by_speaker(
+    codes: NDArray[np.uint16], values: Floats, deal: NDArray[np.intp], layout: SpeakerRectangles
+) -> Floats:
+    """The sum over all pairs of different utterances of each two speakers, where the utterances `deal` are, in this
+    order, those of the speakers."""
+    from scipy.sparse import csr_array
+
+    people, count = len(layout.starts), len(codes)
+    borders = np.append(layout.starts, count)
+    of = csr_array((np.ones(count), deal, borders), (people, count))  # adds up rows without putting them in order
+    by_speaker = of.tocsc()
+    sums = np.zeros((people, people))
+    for start in range(0, count, AT_ONCE):
+        part = slice(start, start + AT_ONCE)
+        sums += by_speaker[:, part] @ (of @ values[codes[part].T]).T
+    speaker = np.empty(count, np.intp)
+    speaker[deal] = layout.code
+    np.fill_diagonal(sums, sums.diagonal() - np.bincount(speaker, values[codes.diagonal()], people))
+    return sums
 
 
 def _dominance(matrix: Floats, linked: tuple[NDArray[np.int64], NDArray[np.int64]]) -> float:

@@ -46,11 +46,38 @@ FORMATS = ("svg", "png", "pdf")
 @contextmanager
 def without_checks() -> Iterator[None]:
     """Altair holds each part of a chart against its schema whenever parts are joined, which took most of a page's time.
-    The specifications of a page are held against it once, by a test."""
-    from altair.utils.schemapi import debug_mode
+    The specifications of a page are held against it once, by a test. And it copies every option of every part one by
+    one, though hardly any is set."""
+    from altair.utils import schemapi
 
-    with debug_mode(False):
-        yield
+    usual = getattr(schemapi, "_deep_copy", None)
+    with schemapi.debug_mode(False):
+        if usual is None:  # another version, which copies in another way
+            yield
+            return
+        schemapi._deep_copy = _copied  # type: ignore[assignment]
+        try:
+            yield
+        finally:
+            schemapi._deep_copy = usual
+
+
+def _copied(part: Any, by_reference: set[str]) -> Any:
+    """A deep copy of a part of a chart, but for what can't be changed."""
+    from altair.utils.schemapi import SchemaBase
+
+    def copied(held: Any) -> Any:
+        return _copied(held, by_reference) if isinstance(held, SchemaBase | list | dict) else held
+
+    def options(held: dict[str, Any]) -> dict[str, Any]:
+        return {name: value if name in by_reference else copied(value) for name, value in held.items()}
+
+    if isinstance(part, list):
+        return [copied(held) for held in part]
+    if isinstance(part, dict):
+        return options(part)
+    own = getattr(part, "__deepcopy__", None)
+    return own(part) if own else part.__class__(*map(copied, part._args), **options(part._kwds))
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:
