@@ -19,7 +19,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
 
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# The same examples on every machine; VEILMETER_EXPLORE=1 looks for new ones.
+settings.register_profile(
+    "default",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=not os.environ.get("VEILMETER_EXPLORE"),
+    database=None,
+)
 settings.load_profile("default")
 
 SHARED = Path(os.environ.get("VEILMETER_SHARED", Path(__file__).resolve().parents[1].parent / "shared"))

@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = (
     "pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "psutil", "packaging", "kaldi-native-fbank", "kaldiio",
-    "torch",
+    "pylatexenc", "torch",
 )  # fmt: skip
 
 
