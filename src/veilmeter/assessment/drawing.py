@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veilmeter.assessment.isolating import PREDICATES
 from veilmeter.assessment.scoring import MOST_SCORES
@@ -13,6 +14,8 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.chance import drawn_columns
 from veilmeter.metrics.legal.conversations import Conversations, conversations
 from veilmeter.metrics.legal.singling_out import CONVERSATIONS
+
+MOST_TRIALS, MOST_CELLS = 2000, 4_000_000  # in which attackers are compared with each other
 
 
 def trial_conversations(test: Embeddings, length: int, enrolled: int, seed: int) -> Conversations | None:
@@ -26,6 +29,14 @@ def trial_conversations(test: Embeddings, length: int, enrolled: int, seed: int)
     except InputError:
         return None
     return spoken if len(spoken.names) >= 2 else None
+
+
+def compared_trials(test: Embeddings, spoken: Conversations, enrolled: Sequence[str]) -> NDArray[np.intp]:
+    """The places of the trials of enrolled people in which attackers are compared: all, or some of every stretch."""
+    known = set(enrolled)
+    places = np.flatnonzero([speaker in known for speaker in test.speakers[spoken.utterances[:, 0]]])
+    most = max(1, min(MOST_TRIALS, MOST_CELLS // max(1, len(known))))
+    return places[:: max(1, -(-len(places) // most))]
 
 
 def what_is_drawn(

@@ -14,7 +14,7 @@ from veilmeter.anonymizers.anonymize_corpus import manifest_path
 from veilmeter.anonymizers.base import Draw
 from veilmeter.anonymizers.manifest import Entry, read_manifest
 from veilmeter.assessment.case import AssessmentCase
-from veilmeter.assessment.drawing import trial_conversations
+from veilmeter.assessment.drawing import compared_trials, trial_conversations
 from veilmeter.assessment.measuring import Job
 from veilmeter.assessment.tasks import Arrays
 from veilmeter.core.errors import InputError
@@ -22,7 +22,6 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.target_voices import TargetVoices, found_target_voices, shared, target_voice_effect
 
 COLUMNS = ("target_voice", "target_speaker", "target", "pseudo_speaker", "pseudo_voice", "pseudonym")
-MOST_TRIALS, MOST_CELLS = 2000, 4_000_000
 BINS = 5  # of a number that was drawn, such as a coefficient
 
 
@@ -38,23 +37,27 @@ def target_voices(
         return None
     scores, own = {}, {}
     rows: NDArray[np.int64] | None = None
+    tried_in: dict[Any, tuple[NDArray[np.int64], NDArray[np.intp]]] = {}
     for name, job in jobs.items():
         if name in case.own or job.attacker.apart or not job.attacker.is_attack or "scores" not in arrays.get(name, {}):
             continue
-        spoken = trial_conversations(job.test, 1, len(job.scoring.names), job.asked.seed)
+        if 1 not in job.asked.lengths:
+            continue
+        case_of = (id(job.test), job.scoring.names, job.asked.seed)
+        if case_of not in tried_in:
+            tried_in[case_of] = _compared(job)
+        heard, kept = tried_in[case_of]
         table = arrays[name]["scores"]
-        if 1 not in job.asked.lengths or spoken is None or table.shape[1] != len(spoken.utterances):
+        if table.shape[1] == len(heard):
+            table = table[:, kept]
+        elif table.shape[1] != len(kept):
             continue
         code = {speaker: row for row, speaker in enumerate(job.scoring.names)}
-        heard = spoken.utterances[:, 0]
-        kept = np.flatnonzero([job.test.speakers[row] in code for row in heard])
-        most = max(1, min(MOST_TRIALS, MOST_CELLS // max(1, len(code))))
-        kept = kept[:: -(-len(kept) // most)] if len(kept) else kept
         if rows is None:
             rows = heard[kept]
         elif not np.array_equal(rows, heard[kept]):
             continue  # other people are enrolled: what it finds can't be compared
-        scores[name] = np.asarray(table[:, kept], np.float64)
+        scores[name] = np.asarray(table, np.float64)
         own[name] = np.array([code[job.test.speakers[row]] for row in rows], np.int64)
     if rows is None or not len(rows):
         return None
@@ -64,6 +67,14 @@ def target_voices(
     if given is not None and shared(given, first) > 0:
         return target_voice_effect(scores, own, given, known=True)
     return target_voice_effect(scores, own, found_target_voices(tried.vectors, seed=seed), known=False)
+
+
+def _compared(job: Job) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """The recordings that were tried one by one, and the places of those in which attackers are compared."""
+    spoken = trial_conversations(job.test, 1, len(job.scoring.names), job.asked.seed)
+    if spoken is None:
+        return np.zeros(0, np.int64), np.zeros(0, np.intp)
+    return spoken.utterances[:, 0], compared_trials(job.test, spoken, job.scoring.names)
 
 
 def known_target_voices(tried: Embeddings, entries: Mapping[str, Entry]) -> NDArray[np.int64] | None:

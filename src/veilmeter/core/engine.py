@@ -13,6 +13,8 @@ import os
 import signal
 import threading
 import time
+import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -31,6 +33,7 @@ Result = TypeVar("Result")
 
 DEATHS = 3  # a pool is started anew so often without a result in between; then something is wrong with the work itself
 LAST_WORDS_SECONDS = 3.0  # for a worker that is told to stop, before it is made to
+_LOOK_SECONDS = 1.0  # between two looks at which workers a cluster has
 QUEUE = 4  # items handed out ahead for each worker: results must not pile up, and a stop must not wait for thousands
 LARGEST_CONFIG, DEEPEST_CONFIG = 100_000, 20
 _GLIBC = ((-3, 1 << 25), (-1, 1 << 26))  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, where they end up by themselves
@@ -218,10 +221,28 @@ class Cluster:
             self._client = Client(self._cluster or address, timeout="10s", set_as_default=False)
         except OSError as error:
             raise VeilmeterError(f"the cluster at {address} does not answer: {error}") from None
+        self._cores: dict[str, tuple[int, ...]] = {}
+        self._at_once, self._looked = 1, -_LOOK_SECONDS
 
     @property
     def workers(self) -> int:
         return max(1, len(self._client.scheduler_info(n_workers=-1)["workers"]))
+
+    def _tasks_at_once(self) -> int:
+        """How many are handed out at a time: a few for each worker. Where workers share cores, no more than these can
+        do: others would only take memory, and the processor's cache from each other. Workers come and go."""
+        if time.monotonic() - self._looked < _LOOK_SECONDS:
+            return self._at_once
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        if new := [address for address in workers if address not in self._cores]:
+            self._cores |= self._client.run(_own_cores, workers=new, on_error="ignore")
+        sharing = Counter((about["host"], self._cores.get(address)) for address, about in workers.items())
+        if any(cores and count > len(cores) for (_, cores), count in sharing.items()):
+            self._at_once = sum(min(count, len(cores) if cores else count) for (_, cores), count in sharing.items())
+        else:
+            self._at_once = QUEUE * max(len(workers), 2)
+        self._looked = time.monotonic()
+        return self._at_once
 
     def run(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
         from distributed import KilledWorker, as_completed
@@ -230,13 +251,15 @@ class Cluster:
         upcoming = iter(range(len(items)))
         done = as_completed([], loop=self._client.loop)
 
-        def hand_out(count: int) -> None:
-            for number in islice(upcoming, count):
-                future = self._client.submit(_on_worker, task, items[number], pure=False)
+        def hand_out() -> None:
+            for number in islice(upcoming, max(0, self._tasks_at_once() - len(numbers))):
+                with warnings.catch_warnings():  # that what is sent is large, and how to use Dask otherwise
+                    warnings.filterwarnings("ignore", "Sending large graph")
+                    future = self._client.submit(_on_worker, task, items[number], pure=False)
                 numbers[future.key] = number
                 done.add(future)
 
-        hand_out(QUEUE * max(self.workers, 2))
+        hand_out()
         for future in done:
             try:
                 result = future.result()
@@ -246,13 +269,18 @@ class Cluster:
                 ) from None
             number = numbers.pop(future.key)
             future.release()
+            hand_out()  # before the result is put away, so that nobody waits for that
             yield number, result
-            hand_out(1)
 
     def close(self) -> None:
         self._client.close()
         if self._cluster is not None:
             self._cluster.close()
+
+
+def _own_cores() -> tuple[int, ...]:
+    """Those that this process may use, by their numbers."""
+    return tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else ()
 
 
 def _on_worker(task: Callable[[Item], Result], item: Item) -> Result:
