@@ -19,7 +19,7 @@ from veilmeter.assessment.plan import CONTROL, NEEDED_BY_CHECKS, SHUFFLED, Asses
 from veilmeter.assessment.settings import Settings
 from veilmeter.assessment.speech import Speech
 from veilmeter.assessment.target_voices import target_voices
-from veilmeter.assessment.tasks import Arrays, TaskResult
+from veilmeter.assessment.tasks import ATTACKER, Arrays, TaskResult
 from veilmeter.attacks.knowledge import FUSED
 from veilmeter.attacks.registry import ATTACKS
 from veilmeter.attacks.takeover import KNOWS, Success, takeovers
@@ -34,7 +34,7 @@ from veilmeter.results.trust import TrustFacts
 from veilmeter.results.verdict import conclude
 
 FIRST = "the first extractor"
-ATTACKER, SCORES, CURVE = "attacker-", "scores-", "inversion-curve"
+SCORES, CURVE = "scores-", "inversion-curve"
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from veilmeter.assessment.parts import (
 from veilmeter.assessment.plugins import added_measures, added_part
 from veilmeter.assessment.scoring import VectorComparison
 from veilmeter.assessment.settings import AttackerSettings, Settings, attacker_names
-from veilmeter.assessment.tasks import Task
+from veilmeter.assessment.tasks import ATTACKER, Task
 from veilmeter.attacks.knowledge import FUSED, ORIGINAL, Attacker, by_extractor, default_attackers, known_attackers
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
@@ -130,7 +130,7 @@ class _Planner:
             try:
                 job = self.planner.job(known, NEEDED_OF_YARDSTICK if known is ORIGINAL else ())
                 self.jobs[known.name] = job
-                self._add(f"attacker-{known.name}", measure_attack, job, needed=known is ORIGINAL)
+                self._add(f"{ATTACKER}{known.name}", measure_attack, job, needed=known is ORIGINAL)
             except NotPossibleError as reason:
                 if given is None:
                     self._leave_out(known, str(reason))
@@ -156,7 +156,7 @@ class _Planner:
             about = f"{known.about}; it hears by the extractor {extractor}"
             job = replace(job, attacker=replace(job.attacker, name=by_extractor(name, extractor), about=about))
             self.jobs[job.attacker.name] = job
-            self._add(f"attacker-{job.attacker.name}", measure_attack, job)
+            self._add(f"{ATTACKER}{job.attacker.name}", measure_attack, job)
 
     def _channel_controls(self) -> None:
         """What each channel finds in original speech, and with people shuffled."""

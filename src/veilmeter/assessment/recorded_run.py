@@ -13,7 +13,7 @@ from veilmeter.assessment.measuring import Job
 from veilmeter.assessment.settings import Settings
 from veilmeter.assessment.stages import Stages
 from veilmeter.assessment.tables import write_tables
-from veilmeter.assessment.tasks import Arrays, Task, TaskResult, perform
+from veilmeter.assessment.tasks import ATTACKER, Arrays, Task, TaskResult, perform
 from veilmeter.core.engine import Engine
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import make_folder, only_one, remove_leftovers, write_json
@@ -23,6 +23,7 @@ from veilmeter.results.run_folder import RESULTS, read_results, write_results
 Shown = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None]]
 Say = Callable[[str], None]
 LEFT_OUT = "left_out.jsonl"
+QUICK = ("similarity", "sessions", "inference", "added")  # parts that take less than the others
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +110,7 @@ class RecordedRun(ABC):
             self._say(f"{len(done)} of {len(tasks)} parts are kept from an earlier run")
         if left:
             self.stage(f"measuring {len(left)} parts: {', '.join(task.name for task in left)}")
+        left = _longest_first(left)
         for number, (measured, arrays) in self.engine.run(perform, left):
             task = left[number]
             as_kept = self.stages.put(task.name, task.key, measured, arrays)
@@ -145,6 +147,14 @@ class RecordedRun(ABC):
             },
         )
         return results
+
+
+def _longest_first(tasks: Sequence[Task]) -> list[Task]:
+    """A long task that comes last is waited for by all workers but one. Attackers are planned from the simplest to the
+    one that tries most."""
+    attacks = [task for task in tasks if task.name.startswith(ATTACKER)]
+    parts = [task for task in tasks if not task.name.startswith(ATTACKER)]
+    return [*reversed(attacks), *sorted(parts, key=lambda task: task.name in QUICK)]
 
 
 def refuse_late_threshold(folder: Path, threshold: float | None) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.assessment.measuring import Job
-from veilmeter.assessment.tasks import Arrays, TaskResult
+from veilmeter.assessment.tasks import ATTACKER, Arrays, TaskResult
 from veilmeter.core.files import whole_file
 from veilmeter.results.model import AttackerResult, Results
 from veilmeter.results.run_folder import write_table
@@ -24,7 +24,7 @@ def write_tables(
     write_speakers(folder / "speakers.parquet", results.attackers.values(), genders)
     written = {"speakers.parquet"}
     for name, job in jobs.items():
-        _, arrays = done[f"attacker-{name}"]
+        _, arrays = done[f"{ATTACKER}{name}"]
         if "scores" in arrays and write_scores(folder / f"scores-{name}.parquet", job, arrays["scores"]):
             written.add(f"scores-{name}.parquet")
     if "similarity" in done and not done["similarity"][0].not_possible:

@@ -43,7 +43,7 @@ def target_voices(
             continue
         if 1 not in job.asked.lengths:
             continue
-        case_of = (id(job.test), job.scoring.names, job.asked.seed)
+        case_of = (tuple(job.test.utterances), job.scoring.names, job.asked.seed)
         if case_of not in tried_in:
             tried_in[case_of] = _compared(job)
         heard, kept = tried_in[case_of]

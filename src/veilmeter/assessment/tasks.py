@@ -15,6 +15,7 @@ from veilmeter.metrics.legal.chance import FigureKey
 from veilmeter.results.model import AttackerResult, Part
 
 Arrays = Mapping[str, NDArray[Any]]
+ATTACKER = "attacker-"  # what the names of attackers' tasks begin with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,6 @@ import signal
 import threading
 import time
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -222,27 +221,30 @@ class Cluster:
         except OSError as error:
             raise VeilmeterError(f"the cluster at {address} does not answer: {error}") from None
         self._cores: dict[str, tuple[int, ...]] = {}
-        self._at_once, self._looked = 1, -_LOOK_SECONDS
+        self._at_once, self._preferred, self._looked = 1, list[str](), -_LOOK_SECONDS
 
     @property
     def workers(self) -> int:
         return max(1, len(self._client.scheduler_info(n_workers=-1)["workers"]))
 
-    def _tasks_at_once(self) -> int:
-        """How many are handed out at a time: a few for each worker. Where workers share cores, no more than these can
-        do: others would only take memory, and the processor's cache from each other. Workers come and go."""
+    def _look(self) -> None:
+        """How many tasks are handed out at a time, and to whom: a few for each worker. Where workers share cores, as
+        many as these can do, to as many workers: more would only take memory, and the processor's cache from each
+        other. Workers come and go, so this is asked again and again."""
         if time.monotonic() - self._looked < _LOOK_SECONDS:
-            return self._at_once
+            return
         workers = self._client.scheduler_info(n_workers=-1)["workers"]
         if new := [address for address in workers if address not in self._cores]:
             self._cores |= self._client.run(_own_cores, workers=new, on_error="ignore")
-        sharing = Counter((about["host"], self._cores.get(address)) for address, about in workers.items())
-        if any(cores and count > len(cores) for (_, cores), count in sharing.items()):
-            self._at_once = sum(min(count, len(cores) if cores else count) for (_, cores), count in sharing.items())
+        sharing: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+        for address, about in workers.items():
+            sharing.setdefault((about["host"], self._cores.get(address, ())), []).append(address)
+        seats = [address for (_, cores), those in sharing.items() for address in those[: len(cores) or None]]
+        if len(seats) < len(workers):
+            self._at_once, self._preferred = len(seats), seats
         else:
-            self._at_once = QUEUE * max(len(workers), 2)
+            self._at_once, self._preferred = QUEUE * max(len(workers), 2), []
         self._looked = time.monotonic()
-        return self._at_once
 
     def run(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
         from distributed import KilledWorker, as_completed
@@ -252,10 +254,12 @@ class Cluster:
         done = as_completed([], loop=self._client.loop)
 
         def hand_out() -> None:
-            for number in islice(upcoming, max(0, self._tasks_at_once() - len(numbers))):
+            self._look()
+            for number in islice(upcoming, max(0, self._at_once - len(numbers))):
+                to = {"workers": self._preferred, "allow_other_workers": True} if self._preferred else {}
                 with warnings.catch_warnings():  # that what is sent is large, and how to use Dask otherwise
                     warnings.filterwarnings("ignore", "Sending large graph")
-                    future = self._client.submit(_on_worker, task, items[number], pure=False)
+                    future = self._client.submit(_on_worker, task, items[number], pure=False, **to)
                 numbers[future.key] = number
                 done.add(future)
 

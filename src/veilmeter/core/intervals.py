@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -92,6 +94,7 @@ def drawn_people(seed: int, people: int, numbers: range) -> NDArray[np.float64]:
     return out
 
 
+@cache
 def normal_quantile(p: float) -> float:
     """Of the standard normal distribution. (scipy.special takes a third of a second to import.)"""
     from statistics import NormalDist

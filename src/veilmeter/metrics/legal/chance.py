@@ -320,11 +320,16 @@ def exposed_draws(attackers: Sequence[Relabeled], *, draws: int = DRAWS, seed: i
         spoken = np.flatnonzero(counts)
         where = [place[attacker.enrolled[row]] for row in spoken]
         tried[where] += 1
-        for number, called in enumerate([np.arange(len(attacker.enrolled)), *names]):
-            hits = np.bincount(attacker.own, attacker.first == called[attacker.own], minlength=len(counts))
-            rates = hits[spoken] / counts[spoken]
-            most[number, where] = np.maximum(most[number, where], rates)
-            total[number, where] += rates
+        order = np.argsort(attacker.own, kind="stable")
+        own, first = attacker.own[order], attacker.first[order]
+        starts = np.searchsorted(own, spoken)
+        called = np.concatenate([np.arange(len(counts))[None], names])
+        for start in range(0, len(called), BLOCK):
+            some = slice(start, start + BLOCK)
+            hits = np.add.reduceat(called[some][:, own] == first, starts, axis=1, dtype=np.int64)
+            rates = hits / counts[spoken]
+            most[some, where] = np.maximum(most[some, where], rates)
+            total[some, where] += rates
     return np.stack([(most > MORE_OFTEN_THAN_NOT).sum(axis=1), (total / tried).max(axis=1)])
 
 
