@@ -187,24 +187,36 @@ def to_json(value: Any, *, indent: int | None = 1) -> str:
     >>> to_json("Zoë\\x9b31m")
     '"Zoë\\\\u009b31m"'
     """
-    text = _laid_out(plain(value), "" if indent is None else "\n", indent or 0, INDENTED if indent else 0)
-    return text if text.isascii() else _COMMANDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    text = _laid_out(value, "" if indent is None else "\n", indent or 0, INDENTED if indent else 0)
+    if text.isascii():
+        return text
+    text = text.encode("utf-8", "replace").decode()  # names of files may hold bytes that are no UTF-8
+    return _COMMANDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _laid_out(value: Any, line: str, indent: int, levels: int) -> str:
     """The outer levels on lines of their own, what lies deeper on one line: the encoder in C indents nothing."""
+    if type(value) not in (dict, list):
+        value = plain(value)
     if not levels or not value or not isinstance(value, dict | list):
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return _on_one_line(value)
     inner = line + " " * indent
     if isinstance(value, dict):
         items = [
-            f"{json.dumps(key, ensure_ascii=False)}: {_laid_out(item, inner, indent, levels - 1)}"
+            f"{json.dumps(str(key), ensure_ascii=False)}: {_laid_out(item, inner, indent, levels - 1)}"
             for key, item in value.items()
         ]
     else:
         items = [_laid_out(item, inner, indent, levels - 1) for item in value]
     opening, closing = "{}" if isinstance(value, dict) else "[]"
     return f"{opening}{inner}{f',{inner}'.join(items)}{line}{closing}"
+
+
+def _on_one_line(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError):  # it holds something that JSON has no word for
+        return json.dumps(plain(value), ensure_ascii=False, allow_nan=False)
 
 
 def plain(value: Any) -> Any:

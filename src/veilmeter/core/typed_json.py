@@ -50,12 +50,17 @@ def encode(value: Any, *, labels: Labels = lambda name: "") -> Any:
             )
         return forms
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: encode(getattr(value, field.name), labels=labels) for field in dataclasses.fields(value)}
+        return {name: encode(getattr(value, name), labels=labels) for name in _field_names(type(value))}
     if isinstance(value, Mapping):
         return {str(key): encode(item, labels=labels) for key, item in value.items()}
     if isinstance(value, tuple | list):
         return [encode(item, labels=labels) for item in value]
     return value
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def _estimate_form(estimate: Estimate, labels: Labels) -> dict[str, Any]:

@@ -108,28 +108,36 @@ def without_target_voices(scores: Floats, own: Codes, groups: Codes) -> Floats:
     A cell of a candidate and a recording looks neither at the candidate's own recordings nor at those of whoever speaks
     in this one, so that right and wrong cells are treated alike.
     """
-    n, voices = len(scores), int(groups.max()) + 1
-    code = own * voices + groups
-    places, cell = np.unique(code, return_inverse=True)
-    order = np.argsort(cell, kind="stable")
-    firsts = np.searchsorted(cell[order], np.arange(len(places)))
-    sums = np.add.reduceat(scores[:, order], firsts, axis=1)  # by candidate, and person with target voice
-    counts = np.bincount(cell, minlength=len(places)).astype(float)
+    n, voices, trials = len(scores), int(groups.max()) + 1, np.arange(len(own))
+    places, cell = np.unique(own * voices + groups, return_inverse=True)  # a person with a target voice
     person, voice = places // voices, places % voices
-    # A candidate's own recordings are no impostors.
-    candidates = np.arange(n)[:, None]
-    known = np.where(person == candidates, 0.0, counts)
-    sums[person == candidates] = 0.0
+    _, starts, speaker = np.unique(person, return_index=True, return_inverse=True)
+    speaker = speaker[cell]
+    order = np.argsort(cell, kind="stable")
+    sums = np.add.reduceat(scores[:, order], np.searchsorted(cell[order], np.arange(len(places))), axis=1)
+    counts = np.bincount(cell).astype(float)
+    sums[person, np.arange(len(places))] = 0.0  # a candidate's own recordings are no impostors
     of_voice = (voice[:, None] == np.arange(voices)).astype(float)
-    voice_sums, voice_counts = sums @ of_voice, known @ of_voice
-    people, starts = np.unique(person, return_index=True)  # places are sorted by person
-    speaker = np.searchsorted(people, own)
-    person_sums, person_counts = (np.add.reduceat(table, starts, axis=1) for table in (sums, known))
-    total, count = sums.sum(axis=1, keepdims=True), known.sum(axis=1, keepdims=True)
-    usual = (total - person_sums[:, speaker]) / np.maximum(count - person_counts[:, speaker], 1.0)
-    others = voice_sums[:, groups] - sums[:, cell]
-    heard = voice_counts[:, groups] - known[:, cell]
-    return np.asarray(scores - (others + PRIOR * usual) / (heard + PRIOR))
+    of_candidate = np.zeros((n, voices))
+    of_candidate[person, voice] = counts
+    # What the candidate scores with the same target voice, without whoever speaks, and in how many recordings.
+    usual_here = (sums @ of_voice)[:, groups]
+    usual_here -= sums[:, cell]
+    heard = (counts @ of_voice - of_candidate)[:, groups]
+    heard -= counts[cell]
+    heard[own, trials] += counts[cell]  # taken off before
+    # The same over all target voices.
+    of_person = np.add.reduceat(counts, starts)
+    usual = np.add.reduceat(sums, starts, axis=1)[:, speaker]
+    np.subtract(sums.sum(axis=1, keepdims=True), usual, out=usual)
+    everywhere = (counts.sum() - of_candidate.sum(axis=1, keepdims=True)) - of_person[speaker]
+    everywhere[own, trials] += of_person[speaker]
+    usual /= np.maximum(everywhere, 1.0, out=everywhere)
+    usual *= PRIOR
+    usual_here += usual
+    heard += PRIOR
+    usual_here /= heard
+    return np.asarray(np.subtract(scores, usual_here, out=usual_here))
 
 
 def _eer(scores: Floats, own: Codes) -> float:
