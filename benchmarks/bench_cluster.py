@@ -104,12 +104,18 @@ class _Watch:
 
 @contextmanager
 def _cluster() -> Iterator[tuple[Any, _Watch]]:
+    import dask
     from distributed import LocalCluster, SchedulerPlugin
+
+    from veilmeter.core.engine import NO_PROFILES
 
     class Plugin(_Watch, SchedulerPlugin):  # type: ignore[misc]
         pass
 
-    with LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None) as cluster:
+    with (
+        dask.config.set(NO_PROFILES),
+        LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None) as cluster,
+    ):
         watch = Plugin()
         cluster.scheduler.add_plugin(watch)
         yield cluster, watch

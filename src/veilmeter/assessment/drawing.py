@@ -15,7 +15,7 @@ from veilmeter.metrics.legal.chance import drawn_columns
 from veilmeter.metrics.legal.conversations import Conversations, conversations
 from veilmeter.metrics.legal.singling_out import CONVERSATIONS
 
-MOST_TRIALS, MOST_CELLS = 2000, 4_000_000  # in which attackers are compared with each other
+MOST_TRIALS, MOST_CELLS = 2000, 2_000_000  # in which attackers are compared with each other
 
 
 def trial_conversations(test: Embeddings, length: int, enrolled: int, seed: int) -> Conversations | None:

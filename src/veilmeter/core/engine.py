@@ -36,6 +36,9 @@ _LOOK_SECONDS = 1.0  # between two looks at which workers a cluster has
 QUEUE = 4  # items handed out ahead for each worker: results must not pile up, and a stop must not wait for thousands
 LARGEST_CONFIG, DEEPEST_CONFIG = 100_000, 20
 _GLIBC = ((-3, 1 << 25), (-1, 1 << 26))  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, where they end up by themselves
+NO_PROFILES = {
+    "distributed.worker.profile.enabled": False
+}  # Dask's look at each worker every 10 ms, a twentieth of the time
 BATCH_SYSTEMS = {"slurm": "SLURMCluster", "oar": "OARCluster", "pbs": "PBSCluster"}
 CLUSTER_HELP = (
     "Run on a Dask cluster: tcp://host:8786, `local`, or slurm, oar, pbs with your dask-jobqueue configuration "
@@ -205,6 +208,7 @@ class Cluster:
 
     def __init__(self, address: str, workers: int | None = None) -> None:
         try:
+            import dask
             from distributed import Client, LocalCluster
         except ImportError:
             raise missing_extra("distributed", "cluster") from None
@@ -213,7 +217,8 @@ class Cluster:
         if kind in BATCH_SYSTEMS:
             self._cluster = _batch_cluster(kind, config or None, workers)
         elif address == "local":
-            self._cluster = LocalCluster(n_workers=workers or cores(), threads_per_worker=1, dashboard_address=None)
+            with dask.config.set(NO_PROFILES):
+                self._cluster = LocalCluster(n_workers=workers or cores(), threads_per_worker=1, dashboard_address=None)
         elif "://" not in address:
             raise InputError(f"{address!r} is no cluster", fix=CLUSTER_HELP)
         try:
