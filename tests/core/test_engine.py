@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from veilmeter.core.engine import Cluster, Here, Pool, cores, open_engine, ordered
+from veilmeter.core.engine import QUEUE, Cluster, Here, Pool, cores, open_engine, ordered
 from veilmeter.core.errors import InputError, VeilmeterError
 
 
@@ -141,6 +141,70 @@ def test_a_cluster_gives_the_same_and_survives_a_killed_worker(tmp_path: Path) -
     assert mark.exists()
     if platform.libc_ver()[0] == "glibc":
         assert fetched < 20_000  # and not 200 times 256: freed memory is used again
+
+
+class WorkersOnly:
+    """A client that knows which workers there are, and which cores they may use."""
+
+    def __init__(self, workers: dict[str, tuple[str, tuple[int, ...]]]) -> None:
+        self.workers = workers
+
+    def scheduler_info(self, n_workers: int) -> dict[str, object]:
+        return {"workers": {address: {"host": host} for address, (host, _) in self.workers.items()}}
+
+    def run(self, _function: object, _pid: int, workers: list[str], on_error: str) -> dict[str, tuple[int, ...]]:
+        return {address: self.workers[address][1] for address in workers if self.workers[address][1]}
+
+
+@pytest.mark.parametrize(
+    ("workers", "at_once", "preferred"),
+    [
+        ([("a", (0, 1))] * 4, 2, 2),
+        ([("a", (0, 1))] * 3 + [("b", (0, 1))] * 3, 4, 4),
+        ([("a", (0, 1))] * 2 + [("a", (2, 3))] * 2, 4 * QUEUE, 0),  # two jobs on one machine, each with its cores
+        ([("a", (0, 1))] * 3 + [("b", ())] * 3, 5, 5),  # nothing is known of the second machine
+        ([("a", (0, 1, 2, 3))], 2 * QUEUE, 0),
+        ([], 2 * QUEUE, 0),
+    ],
+)
+def test_workers_that_share_cores_get_no_more_than_these_can_do(
+    workers: list[tuple[str, tuple[int, ...]]], at_once: int, preferred: int
+) -> None:
+    cluster = Cluster.__new__(Cluster)
+    client = WorkersOnly({f"w{number}": worker for number, worker in enumerate(workers)})
+    cluster._begin(client)
+    cluster._look()
+    assert (cluster._at_once, len(cluster._preferred)) == (at_once, preferred)
+
+
+def test_workers_that_come_later_are_given_work() -> None:
+    cluster = Cluster.__new__(Cluster)
+    client = WorkersOnly({"w0": ("a", (0, 1))})
+    cluster._begin(client)
+    cluster._look()
+    few = cluster._at_once
+    client.workers |= {f"x{number}": (f"host {number}", (0, 1)) for number in range(20)}
+    cluster._looked -= 2
+    cluster._look()
+    assert cluster._at_once == 21 * QUEUE > few
+
+
+def at_work(_number: int) -> tuple[float, float]:
+    begun = time.time()
+    time.sleep(0.2)
+    return begun, time.time()
+
+
+@pytest.mark.slow
+def test_more_workers_than_cores_take_turns() -> None:
+    pytest.importorskip("distributed")
+    cluster = Cluster("local", cores() + 2)
+    try:
+        stretches = ordered(cluster, at_work, range(4 * cores()))
+    finally:
+        cluster.close()
+    together = [sum(begun <= other < ended for other, _ in stretches) for begun, ended in stretches]
+    assert max(together) <= cores()
 
 
 def test_workers_leave_when_the_main_process_is_killed(tmp_path: Path) -> None:

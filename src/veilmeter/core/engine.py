@@ -8,6 +8,7 @@ that dies takes nothing with it: its items are given to another one.
 from __future__ import annotations
 
 import ctypes
+import math
 import multiprocessing
 import os
 import signal
@@ -222,11 +223,14 @@ class Cluster:
         elif "://" not in address:
             raise InputError(f"{address!r} is no cluster", fix=CLUSTER_HELP)
         try:
-            self._client = Client(self._cluster or address, timeout="10s", set_as_default=False)
+            self._begin(Client(self._cluster or address, timeout="10s", set_as_default=False))
         except OSError as error:
             raise VeilmeterError(f"the cluster at {address} does not answer: {error}") from None
+
+    def _begin(self, client: Any) -> None:
+        self._client = client
         self._cores: dict[str, tuple[int, ...]] = {}
-        self._at_once, self._preferred, self._looked = 1, list[str](), -_LOOK_SECONDS
+        self._at_once, self._preferred, self._looked = 1, list[str](), -math.inf
 
     @property
     def workers(self) -> int:
@@ -239,8 +243,10 @@ class Cluster:
         if time.monotonic() - self._looked < _LOOK_SECONDS:
             return
         workers = self._client.scheduler_info(n_workers=-1)["workers"]
-        if new := [address for address in workers if address not in self._cores]:
-            self._cores |= self._client.run(_own_cores, workers=new, on_error="ignore")
+        new = [address for address in workers if address not in self._cores]
+        if new and hasattr(os, "sched_getaffinity"):
+            own = self._client.run(os.sched_getaffinity, 0, workers=new, on_error="ignore")
+            self._cores |= {address: tuple(sorted(cores)) for address, cores in own.items()}
         sharing: dict[tuple[str, tuple[int, ...]], list[str]] = {}
         for address, about in workers.items():
             sharing.setdefault((about["host"], self._cores.get(address, ())), []).append(address)
@@ -253,6 +259,7 @@ class Cluster:
 
     def run(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
         from distributed import KilledWorker, as_completed
+        from distributed.protocol.pickle import dumps
 
         numbers: dict[Any, int] = {}
         upcoming = iter(range(len(items)))
@@ -262,9 +269,10 @@ class Cluster:
             self._look()
             for number in islice(upcoming, max(0, self._at_once - len(numbers))):
                 to = {"workers": self._preferred, "allow_other_workers": True} if self._preferred else {}
+                parcel = dumps((task, items[number]))  # the scheduler would unpack what it passes on
                 with warnings.catch_warnings():  # that what is sent is large, and how to use Dask otherwise
                     warnings.filterwarnings("ignore", "Sending large graph")
-                    future = self._client.submit(_on_worker, task, items[number], pure=False, **to)
+                    future = self._client.submit(_on_worker, parcel, pure=False, **to)
                 numbers[future.key] = number
                 done.add(future)
 
@@ -276,6 +284,11 @@ class Cluster:
                 raise VeilmeterError(
                     f"the workers of the cluster died over one item: {error}", fix="give the workers more memory"
                 ) from None
+            except (ImportError, AttributeError) as error:
+                raise VeilmeterError(
+                    f"the cluster can't do this work: {error}",
+                    fix="install the same version of veilmeter, with its extras, for the scheduler and all workers",
+                ) from error
             number = numbers.pop(future.key)
             future.release()
             hand_out()  # before the result is put away, so that nobody waits for that
@@ -287,13 +300,11 @@ class Cluster:
             self._cluster.close()
 
 
-def _own_cores() -> tuple[int, ...]:
-    """Those that this process may use, by their numbers."""
-    return tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else ()
+def _on_worker(parcel: bytes) -> Any:
+    from distributed.protocol.pickle import loads
 
-
-def _on_worker(task: Callable[[Item], Result], item: Item) -> Result:
     _keep_memory()
+    task, item = loads(parcel)
     return task(item)
 
 

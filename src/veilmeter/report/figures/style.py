@@ -64,13 +64,15 @@ def without_checks() -> Iterator[None]:
 
 def _copied(part: Any, by_reference: set[str]) -> Any:
     """A deep copy of a part of a chart, but for what can't be changed."""
-    from altair.utils.schemapi import SchemaBase
+    from altair.utils.schemapi import SchemaBase, Undefined
 
     def copied(held: Any) -> Any:
         return _copied(held, by_reference) if isinstance(held, SchemaBase | list | dict) else held
 
     def options(held: dict[str, Any]) -> dict[str, Any]:
-        return {name: value if name in by_reference else copied(value) for name, value in held.items()}
+        return {
+            name: value if value is Undefined or name in by_reference else copied(value) for name, value in held.items()
+        }
 
     if isinstance(part, list):
         return [copied(held) for held in part]
