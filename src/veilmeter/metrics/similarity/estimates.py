@@ -20,10 +20,11 @@ def similarity_estimates(
 ) -> dict[str, Estimate]:
     """deid, g_vd, and d_diag_{oo,op,pp}: signed, as modulus and in the log domain.
 
-    Where `similarity` has spreads, intervals are jackknife t intervals: every speaker in turn is left out of the
-    calibration and of the matrices. They cover the speakers that were drawn, not the anonymizer's own chance. Where
-    leaving out speakers changes less than permuted labels do, the spread of those is taken: a diagonal that has
-    vanished would otherwise seem to be known exactly. `null` is the mean over permuted labels.
+    Where `similarity` has spreads, intervals are jackknife t intervals (of D_diag on the scale of log(1 - D)): every
+    speaker in turn is left out of the calibration and of the matrices. They cover the speakers that were drawn, not the
+    anonymizer's own chance. Where leaving out speakers changes less than permuted labels do, the spread of those is
+    taken: a diagonal that has vanished would otherwise seem to be known exactly. `null` is the mean over permuted
+    labels.
     """
     oo, op, pp = (similarity.d_diag[kind] for kind in KINDS)
     estimates = [
@@ -89,5 +90,10 @@ def _interval(
     # In dB a vanished distinctiveness spreads without bound; there the jackknife alone is the honest one.
     least = float(chance.std(ddof=1)) if len(chance) > 2 and name != "g_vd" else 0.0
     half = t_quantile(people - 1, 0.5 + LEVEL / 2) * max(error, least)
+    low, high = value - half, value + half
+    if name.startswith("d_diag") and not log and value < 1:
+        # It can't exceed 1, and falls short of it by factors: a symmetric interval ends too high, too often.
+        factor = np.exp(min(half / (1 - value), 50.0))
+        low, high = 1 - (1 - value) * factor, 1 - (1 - value) / factor
     entry = measure(name)
-    return (max(entry.low, value - half), min(entry.high, value + half))
+    return (max(entry.low, float(low)), min(entry.high, float(high)))
