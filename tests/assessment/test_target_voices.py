@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from veilmeter.anonymizers.manifest import Entry
-from veilmeter.assessment import assess
+from veilmeter.assessment import assess, drawing
 from veilmeter.assessment.target_voices import known_target_voices
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.target_voices import TargetVoices
@@ -49,6 +50,20 @@ def test_privacy_that_rests_on_target_voices_is_overestimated(column: bool) -> N
     assert check.misleads == "overestimated"
     assert "privacy is overestimated" in check.sentence
     assert ("(known)" if column else "found by clustering") in check.sentence
+
+
+@pytest.mark.parametrize("cells", [2_000_000, PEOPLE * 40], ids=["all", "some"])
+def test_it_is_found_where_trials_are_drawn(cells: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Then only the trials in which attackers are compared come home from the tasks, and there are no tables."""
+    monkeypatch.setattr(drawing, "MOST_SCORES", PEOPLE * 2 * PEOPLE)
+    monkeypatch.setattr(drawing, "MOST_CELLS", cells)
+    attackers = ["ignorant", "lazy-informed"]
+    run = assess(**sides(0.6, column=True), attackers=attackers, out=tmp_path, **FAST)  # type: ignore[arg-type]
+    assert any("60 of 90 trial recordings were drawn" in warning for warning in run.results.warnings)
+    assert not list((tmp_path / "tables").glob("scores-*"))
+    kept = [np.load(file)["scores"].shape for file in (tmp_path / "stages").glob("attacker-*.npz")]
+    assert set(kept) == {(PEOPLE, 60 if cells > PEOPLE * 40 else 30)}
+    assert next(check for check in run.results.checks if check.name == TARGETS).failed
 
 
 def test_target_voices_do_not_excuse_an_anonymizer_that_hides_people() -> None:

@@ -39,6 +39,14 @@ def compared_trials(test: Embeddings, spoken: Conversations, enrolled: Sequence[
     return places[:: max(1, -(-len(places) // most))]
 
 
+def kept_trials(test: Embeddings, spoken: Conversations | None, enrolled: Sequence[str]) -> NDArray[np.intp] | slice:
+    """The places of single trials whose scores are kept: all, for the tables of a run. Where trials were drawn there is
+    no table, and only those are kept in which attackers are compared."""
+    if spoken is None or len(spoken) == len(test):
+        return slice(None)
+    return compared_trials(test, spoken, enrolled)
+
+
 def what_is_drawn(
     test: Embeddings,
     enrolled: Sequence[str],

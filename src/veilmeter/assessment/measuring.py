@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.assessment.curve_sizes import CURVE, curve_sizes, drawn_sizes
-from veilmeter.assessment.drawing import compared_trials, trial_conversations, what_is_drawn
+from veilmeter.assessment.drawing import kept_trials, trial_conversations, what_is_drawn
 from veilmeter.assessment.isolating import isolation_conversations, isolation_curves
 from veilmeter.assessment.plugins import AddedMeasure, added_estimates
 from veilmeter.assessment.scoring import AttackScoring, ScoreTables, Scoring
@@ -186,23 +186,13 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
     measured = TaskResult(attacker=result, warnings=(*warnings, *remarks, *more, *scored.remarks))
     del scores  # relabeling people needs room
     success = Success.of(first.scores, first.enrolled, first.spoken)
-    arrays: dict[str, NDArray[Any]] = {
-        "scores": _kept_scores(job, first, tried),
-        "ahead": success.ahead,
-        "ahead_of": success.codes,
-    }
+    scores_kept = first.scores[:, kept_trials(job.test, tried.get(1), first.enrolled)]
+    arrays: dict[str, NDArray[Any]] = {"scores": scores_kept, "ahead": success.ahead, "ahead_of": success.codes}
     if not result.is_attack or result.apart:
         return measured, arrays
     luck = relabeled_people(result.name, matrices, grouped, asked)
     arrays |= {"values": luck.values, "first": luck.first, "own": luck.own}
     return replace(measured, figures=luck.figures, enrolled=luck.enrolled), arrays
-
-
-def _kept_scores(job: Job, first: Matrix, tried: Mapping[int, Conversations]) -> Floats:
-    """For the tables of a run; where trials were drawn there is no table, and only what is compared is kept."""
-    if first.length != 1 or first.scores.shape[1] == len(job.test):
-        return first.scores
-    return first.scores[:, compared_trials(job.test, tried[1], first.enrolled)]
 
 
 def _learning(job: Job, tried: Mapping[int, Conversations]) -> Estimates:
