@@ -9,13 +9,15 @@ import inspect
 import os
 import sys
 from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from veilmeter.core.errors import InputError, VeilmeterError
 
 _files: dict[str, str] = {}
+_digests: dict[str, str] = {}  # of the source that each module was made from
 
 
 def load_object(spec: str, kind: str) -> tuple[Any, ModuleType]:
@@ -56,10 +58,10 @@ def source_version(thing: Any) -> str:
     """A hash of the source of a module, or of the one that defines a function or class: what was computed with another
     version is computed again."""
     module = thing if isinstance(thing, ModuleType) else sys.modules.get(getattr(thing, "__module__", None) or "")
-    source = getattr(module, "__file__", None)
-    if source and Path(source).is_file():
-        return hashlib.sha256(Path(source).read_bytes()).hexdigest()[:16]
-    return "unknown"
+    name, source = getattr(module, "__name__", ""), getattr(module, "__file__", None)
+    if name in _digests:  # the file may have changed since
+        return _digests[name]
+    return _digest(Path(source).read_bytes()) if source and Path(source).is_file() else "unknown"
 
 
 def loaded_files() -> tuple[str, ...]:
@@ -81,7 +83,7 @@ def _module(name: str, spec: str, kind: str) -> ModuleType:
         # A module beside the user's work is found too, after everything that is installed.
         if (here := os.getcwd()) not in sys.path:
             sys.path.append(here)
-        return importlib.import_module(name)
+        return _as_its_file_is(importlib.import_module(name))
     except ModuleNotFoundError as error:
         raise InputError(
             f"{kind} {spec} can't be imported: there is no module {error.name!r}",
@@ -96,7 +98,8 @@ def _module(name: str, spec: str, kind: str) -> ModuleType:
 def _module_of_file(path: Path, kind: str) -> ModuleType:
     if not path.is_file():
         raise InputError(f"the {kind}'s file is not there", path=path)
-    spec = importlib.util.spec_from_file_location(_name(path), path)
+    loader = _SourceLoader(_name(path), str(path))
+    spec = importlib.util.spec_from_file_location(_name(path), path, loader=loader)
     if spec is None or spec.loader is None:
         raise InputError(f"the {kind}'s file can't be loaded as Python", path=path)
     module = importlib.util.module_from_spec(spec)
@@ -104,6 +107,30 @@ def _module_of_file(path: Path, kind: str) -> ModuleType:
     spec.loader.exec_module(module)
     _files[spec.name] = str(path.resolve())
     return module
+
+
+def _as_its_file_is(module: ModuleType) -> ModuleType:
+    """The module, made anew where its file has changed since it was first seen here, as it does under a notebook."""
+    source = getattr(module, "__file__", None)
+    if source and source.endswith(".py") and Path(source).is_file():
+        digest = _digest(Path(source).read_bytes())
+        if _digests.setdefault(module.__name__, digest) != digest:
+            _SourceLoader(module.__name__, source).exec_module(module)
+    return module
+
+
+class _SourceLoader(SourceFileLoader):
+    """Runs what the file says, and notes what that was. Python would run the bytecode that it kept of a file which was
+    changed within the same second and has the same length."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        source = self.get_data(self.path)
+        _digests[fullname] = _digest(source)
+        return self.source_to_code(source, self.path)
+
+
+def _digest(source: bytes) -> str:
+    return hashlib.sha256(source).hexdigest()[:16]
 
 
 def _name(path: Path) -> str:
