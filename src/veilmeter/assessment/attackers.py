@@ -75,7 +75,7 @@ class AttackerPlanner:
         that were asked for."""
         options = self.settings.of_attacker(known.name)
         sides = self.case.sides_of(known.name)
-        test = getattr(sides, known.trials).of_utterances(self.case.protocol.trials)
+        test = self.case.tried(getattr(sides, known.trials))
         scoring, trained_on, remarks = self._scoring(known, options, test)
         result = replace(described(known), trained_on=trained_on)
         mask = self.case.protocol.mask(scoring.names, list(test.utterances))
@@ -112,7 +112,7 @@ class AttackerPlanner:
     def _enrollment(self, known: Attacker) -> tuple[Embeddings, list[str]]:
         sides = self.case.sides_of(known.name)
         if known.enrolment == "original":
-            return sides.original.of_utterances(self.case.protocol.enrollment), []
+            return self.case.enrolled(sides.original), []
         copies = self.case.copies(known.name)
         if len(copies.vectors.names) < 2:
             raise NotPossibleError("the attacker's runs hold recordings of fewer than two enrolled people")
@@ -209,12 +209,11 @@ class AttackerPlanner:
 
     def material(self, name: str, *, with_views: bool = True) -> Material:
         """What a registered attack gets: the released recordings come without names."""
-        protocol = self.case.protocol
         sides = self.case.sides_of(name)
-        released = sides.anonymized.of_utterances(protocol.trials)
+        released = self.case.tried(sides.anonymized)
         runs = self.case.runs_of(name)
         if not runs:
-            copies = sides.anonymized.of_utterances(protocol.enrollment)
+            copies = self.case.enrolled(sides.anonymized)
             runs = (AttackerRun(vectors=copies, own=False, name="the released run"),)
         views = {
             other: replace(self.material(other, with_views=False), seen=own.tuned_on_copies)
@@ -224,7 +223,7 @@ class AttackerPlanner:
         if with_views and name == FUSED:
             views |= {label: planner.material(name, with_views=False) for label, planner in self.further.items()}
         return Material(
-            candidates=sides.original.of_utterances(protocol.enrollment),
+            candidates=self.case.enrolled(sides.original),
             trials=released.vectors,
             conversations=(),
             runs=runs,

@@ -66,6 +66,22 @@ class AssessmentCase:
     runs: tuple[AttackerRun, ...] = ()
     own: Mapping[str, OwnExtractor] = field(default_factory=dict)
     groups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    _parts: dict[tuple[int, str], tuple[Embeddings, Embeddings]] = field(default_factory=dict, init=False, repr=False)
+
+    def enrolled(self, side: Embeddings) -> Embeddings:
+        """The recordings that people are known by, as this side has them."""
+        return self._part(side, "enrollment")
+
+    def tried(self, side: Embeddings) -> Embeddings:
+        """The recordings that are to be recognized, as this side has them."""
+        return self._part(side, "trials")
+
+    def _part(self, side: Embeddings, name: str) -> Embeddings:
+        """One object for all attackers: those of thousands of people fill the memory."""
+        key = (id(side), name)
+        if key not in self._parts:
+            self._parts[key] = side, side.of_utterances(getattr(self.protocol, name))  # kept: its id stands for it
+        return self._parts[key][1]
 
     @property
     def original(self) -> Embeddings:
@@ -86,13 +102,13 @@ class AssessmentCase:
         wanted = self.protocol.enrollment
         runs = self.runs_of(attacker)
         if not runs:
-            return EnrollmentCopies(self.sides_of(attacker).anonymized.of_utterances(wanted), own=False)
+            return EnrollmentCopies(self.enrolled(self.sides_of(attacker).anonymized), own=False)
         there = {u: run.vectors for run in reversed(runs) for u in run.vectors.utterances}
         kept = [u for u in wanted if u in there]
         if not kept:
             raise NotPossibleError("the attacker's runs have none of the enrollment recordings")
         vectors = np.stack([there[u].vectors[there[u].utterance_rows[u]] for u in kept])
-        known = self.sides_of(attacker).original.of_utterances(wanted)
+        known = self.enrolled(self.sides_of(attacker).original)
         enrolled = known.of_utterances(kept).with_vectors(vectors)
         return EnrollmentCopies(
             enrolled,

@@ -28,7 +28,7 @@ def on_original(planner: AttackerPlanner, known: Attacker) -> Job:
         name: _clear(view, planner.further[name]) for name, view in material.views.items() if name in planner.further
     }
     clear = replace(_clear(material, planner), views=views)
-    test = planner.case.original.of_utterances(planner.case.protocol.trials)
+    test = planner.case.tried(planner.case.original)
     return _control(planner, job, clear, test, "on original speech")
 
 
@@ -57,7 +57,7 @@ def _control(planner: AttackerPlanner, job: Job, material: Material, test: Embed
 
 
 def _clear(material: Material, planner: AttackerPlanner) -> Material:
-    trials = planner.case.original.of_utterances(planner.case.protocol.trials)
+    trials = planner.case.tried(planner.case.original)
     copies = AttackerRun(vectors=material.candidates, draw="utterance", name="original speech", certain=True)
     return replace(material, trials=trials.vectors, runs=(copies,), others=None, pseudonyms=None)
 

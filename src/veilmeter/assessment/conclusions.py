@@ -195,9 +195,7 @@ def _protocol(outcome: FinishedRun) -> ProtocolFacts:
 def _evidence(outcome: FinishedRun, seed: int) -> TrustFacts:
     """What the trust checks need beside the estimates."""
     case = outcome.case
-    known, tried = (
-        case.original.of_utterances(utterances) for utterances in (case.protocol.enrollment, case.protocol.trials)
-    )
+    known, tried = case.enrolled(case.original), case.tried(case.original)
     heard = outcome.heard or HeardCopies()
     same = unchanged(case.original, case.anonymized)
     if same is not None:
@@ -227,8 +225,8 @@ def _evidence(outcome: FinishedRun, seed: int) -> TrustFacts:
 def _length_p(case: AssessmentCase) -> float | None:
     """How often chance would relate the lengths of vectors as closely as in the closer of two comparisons: of original
     and of anonymized enrollment with the trials. Twice the smaller probability, as two are looked at."""
-    tried = case.anonymized.of_utterances(case.protocol.trials)
-    enrolled = [case.original.of_utterances(case.protocol.enrollment)]
+    tried = case.tried(case.anonymized)
+    enrolled = [case.enrolled(case.original)]
     with suppress(NotPossibleError):
         enrolled.append(case.copies().vectors)
     probabilities = [related[1] for side in enrolled if (related := length_correlation(side, tried)) is not None]

@@ -94,8 +94,7 @@ class _Planner:
         for name, planner in hearings.items():
             self._attackers_by(name, planner)
         self._channel_controls()
-        trials = list(self.case.protocol.trials)
-        clear, protected = (side.of_utterances(trials) for side in (self.case.original, self.case.anonymized))
+        clear, protected = map(self.case.tried, (self.case.original, self.case.anonymized))
         if settings.wants("similarity"):
             self._add(
                 "similarity", similarity_part, clear, protected, self.case.groups, settings.intervals, settings.seed
@@ -201,7 +200,7 @@ class _Planner:
                 case.original.of_utterances(wanted),
                 enrollment,
                 clear,
-                released.of_utterances(list(case.protocol.trials)),
+                case.tried(released),
             )
 
         base = known(copies, case.anonymized)
@@ -221,7 +220,7 @@ class _Planner:
             self._add("zebra", score_sets_part, files, self.asked)
         elif all(name in self.jobs for name in ZEBRA_SETS):
             # How distinct the voices of one run are: both sides of it are the released one.
-            within = self.case.anonymized.of_utterances(self.case.protocol.enrollment)
+            within = self.case.enrolled(self.case.anonymized)
             sets = {name: self.jobs[name] for name in ZEBRA_SETS}
             sets["lazy-informed"] = self._enrolled_from(sets["lazy-informed"], within)
             self._add("zebra", score_sets_part, sets, self.asked)
@@ -259,7 +258,7 @@ class _Planner:
         if not enrollment or not trials or not compared:
             return  # a run over the enrollment only, as an attacker makes it
         test = second.of_utterances(trials)
-        within = case.anonymized.of_utterances(protocol.enrollment)
+        within = case.enrolled(case.anonymized)
         first, rerun = {}, {}
         for name in compared:
             job = self.jobs[name]

@@ -217,7 +217,7 @@ class SpeechRun(RecordedRun):
             heard=frozenset(role for role, speech in reader.speech.items() if speech.is_audio),
             attackers=frozenset(plan.jobs) | {name for name in self.settings.attackers if f"scores-{name}" in done},
             used=plan.used,
-            enrolled=len(case.original.of_utterances(case.protocol.enrollment).names),
+            enrolled=len(case.enrolled(case.original).names),
             tuned=frozenset(name for name, own in case.own.items() if own.tuned),
             parts=frozenset(done),
             has_channels=any(map(chose_channel, corpora)),

@@ -30,7 +30,7 @@ def target_voices(
 ) -> TargetVoices | None:
     """How much of the attackers' error comes from where the target voices of the release lie. `arrays` are what the
     attackers' tasks gave, `folders` where the release was read from. None where nothing is drawn, or nobody shares."""
-    released = case.anonymized.of_utterances(case.protocol.trials)
+    released = case.tried(case.anonymized)
     entries = _manifests(folders)
     drawn = {entry.draw for entry in entries.values()}
     if drawn == {Draw.NONE.value}:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -83,6 +83,10 @@ class Embeddings:
                 path=where,
                 fix="leave these utterances out; `veilmeter check` lists them",
             )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what can be found again: another process gets vectors and names only."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
 
     def __len__(self) -> int:
         return len(self.vectors)
