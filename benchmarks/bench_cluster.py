@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.bench_embed import synthesized_corpus
 from benchmarks.two_processes import SHARE
 
 WORKERS, CORES, GOAL = 4, 2, 1.7
@@ -173,14 +174,7 @@ def _speech(folder: Path) -> Path:
             for copy in range(COPIES):
                 shutil.copy(file, folder / f"{speaker}-{chapter}-{int(number) + 5000 * copy:04d}.flac")
         return folder
-    from veilmeter.speech.audio import write_audio
-
-    for number in range(RECORDINGS):
-        rng = np.random.default_rng(number)
-        t = np.arange(int(rng.uniform(5, 13) * 16000)) / 16000
-        voice = sum(np.sin(2 * np.pi * k * rng.uniform(90, 220) * t) / k for k in range(1, 12))
-        heard = voice * (1 + np.sin(2 * np.pi * 3 * t)) * 0.1 + 0.01 * rng.standard_normal(len(t))
-        write_audio(folder / f"s{number % 40}" / f"{number}.flac", heard)
+    synthesized_corpus(folder, RECORDINGS, 40)
     return folder
 
 

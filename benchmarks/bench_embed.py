@@ -20,15 +20,16 @@ RECORDINGS = 32
 ROUNDS = 3
 
 
-def _corpus(root: Path) -> None:
+def synthesized_corpus(root: Path, recordings: int, speakers: int) -> None:
+    """Voices of harmonics, 4 to 12 seconds each."""
     from veilmeter.speech.audio import write_audio
 
-    for number in range(RECORDINGS):
+    for number in range(recordings):
         rng = np.random.default_rng(number)
         t = np.arange(int(rng.uniform(4, 12) * 16000)) / 16000
         voice = sum(np.sin(2 * np.pi * k * rng.uniform(90, 220) * t) / k for k in range(1, 12))
         signal = voice * (1 + np.sin(2 * np.pi * 3 * t)) * 0.1 + 0.01 * rng.standard_normal(len(t))
-        write_audio(root / f"s{number % 8}" / f"{number}.flac", signal)
+        write_audio(root / f"s{number % speakers}" / f"{number}.flac", signal)
 
 
 def main() -> None:
@@ -48,7 +49,7 @@ def _measure() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        _corpus(root / "corpus")
+        synthesized_corpus(root / "corpus", RECORDINGS, 8)
         corpus = read_corpus(root / "corpus")
         model = load_extractor("campplus")  # loaded once per process: what follows finds it ready
         if not isinstance(model, OnnxExtractor):
