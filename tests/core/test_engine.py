@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import platform
 import resource
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +64,14 @@ def faults(count: int) -> int:
     for _ in range(count):
         np.ones(1 << 17)
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+def known_here_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], int]:
+    """A function of a module that workers can't import."""
+    (folder / "only_here.py").write_text("def double(number):\n    return 2 * number\n")
+    monkeypatch.syspath_prepend(folder)
+    function: Callable[[int], int] = importlib.import_module("only_here").double
+    return function
 
 
 def test_a_pool_gives_what_this_process_gives() -> None:
@@ -125,7 +135,7 @@ def test_work_that_nobody_waits_for_is_not_finished(tmp_path: Path) -> None:
     pool.close()
 
 
-def test_a_cluster_gives_the_same_and_survives_a_killed_worker(tmp_path: Path) -> None:
+def test_a_cluster_gives_the_same_and_survives_a_killed_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
     cluster = Cluster("local", 3)
     mark = tmp_path / "mark"
@@ -136,6 +146,8 @@ def test_a_cluster_gives_the_same_and_survives_a_killed_worker(tmp_path: Path) -
         with pytest.raises(InputError, match="three"):
             ordered(cluster, fail_on_three, range(5))
         fetched = ordered(cluster, faults, [200])[0]
+        with pytest.raises(VeilmeterError, match=r"can't do this work: .*only_here"):
+            ordered(cluster, known_here_only(tmp_path, monkeypatch), range(2))
     finally:
         cluster.close()
     assert mark.exists()

@@ -40,6 +40,8 @@ _GLIBC = ((-3, 1 << 25), (-1, 1 << 26))  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD
 NO_PROFILES = {
     "distributed.worker.profile.enabled": False
 }  # Dask's look at each worker every 10 ms, a twentieth of the time
+# What Dask says where a scheduler or a worker has no veilmeter, or another one.
+_OTHER_CODE = ("'veilmeter", "_on_worker", "deserialization of the task graph")
 BATCH_SYSTEMS = {"slurm": "SLURMCluster", "oar": "OARCluster", "pbs": "PBSCluster"}
 CLUSTER_HELP = (
     "Run on a Dask cluster: tcp://host:8786, `local`, or slurm, oar, pbs with your dask-jobqueue configuration "
@@ -284,11 +286,10 @@ class Cluster:
                 raise VeilmeterError(
                     f"the workers of the cluster died over one item: {error}", fix="give the workers more memory"
                 ) from None
-            except (ImportError, AttributeError) as error:
-                raise VeilmeterError(
-                    f"the cluster can't do this work: {error}",
-                    fix="install the same version of veilmeter, with its extras, for the scheduler and all workers",
-                ) from error
+            except (ImportError, AttributeError, RuntimeError) as error:
+                if not any(mark in str(error) for mark in _OTHER_CODE):
+                    raise
+                raise _other_code(error) from error
             number = numbers.pop(future.key)
             future.release()
             hand_out()  # before the result is put away, so that nobody waits for that
@@ -304,8 +305,18 @@ def _on_worker(parcel: bytes) -> Any:
     from distributed.protocol.pickle import loads
 
     _keep_memory()
-    task, item = loads(parcel)
+    try:
+        task, item = loads(parcel)
+    except (ImportError, AttributeError) as error:
+        raise _other_code(error) from error
     return task(item)
+
+
+def _other_code(error: Exception) -> VeilmeterError:
+    return VeilmeterError(
+        f"the cluster can't do this work: {error}",
+        fix="install the same version of veilmeter, with its extras, for the scheduler and all workers",
+    )
 
 
 @cache
