@@ -7,6 +7,8 @@ STAMP  := $(VENV)/.ready
 export PIP_CONSTRAINT       := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start hundreds of commands: without bytecode each would compile all of veilmeter anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help env browser demo test test-lower lint lock bench fuzz docs fresh papers screenshots clean
