@@ -37,9 +37,8 @@ _LOOK_SECONDS = 1.0  # between two looks at which workers a cluster has
 QUEUE = 4  # items handed out ahead for each worker: results must not pile up, and a stop must not wait for thousands
 LARGEST_CONFIG, DEEPEST_CONFIG = 100_000, 20
 _GLIBC = ((-3, 1 << 25), (-1, 1 << 26))  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, where they end up by themselves
-NO_PROFILES = {
-    "distributed.worker.profile.enabled": False
-}  # Dask's look at each worker every 10 ms, a twentieth of the time
+# Dask looks at what each worker does every 10 ms, which takes a twentieth of the time.
+NO_PROFILES = {"distributed.worker.profile.enabled": False}
 # What Dask says where a scheduler or a worker has no veilmeter, or another one.
 _OTHER_CODE = ("'veilmeter", "_on_worker", "deserialization of the task graph")
 BATCH_SYSTEMS = {"slurm": "SLURMCluster", "oar": "OARCluster", "pbs": "PBSCluster"}

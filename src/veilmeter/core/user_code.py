@@ -123,10 +123,16 @@ class _SourceLoader(SourceFileLoader):
     """Runs what the file says, and notes what that was. Python would run the bytecode that it kept of a file which was
     changed within the same second and has the same length."""
 
+    digest = ""
+
     def get_code(self, fullname: str) -> CodeType:
         source = self.get_data(self.path)
-        _digests[fullname] = _digest(source)
+        self.digest = _digest(source)
         return self.source_to_code(source, self.path)
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        _digests[module.__name__] = self.digest  # not before: what fails is still the old code
 
 
 def _digest(source: bytes) -> str:
