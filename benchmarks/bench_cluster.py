@@ -108,13 +108,13 @@ def _cluster() -> Iterator[tuple[Any, _Watch]]:
     import dask
     from distributed import LocalCluster, SchedulerPlugin
 
-    from veilmeter.core.engine import NO_PROFILES
+    from veilmeter.core.engine import SELDOM
 
     class Plugin(_Watch, SchedulerPlugin):  # type: ignore[misc]
         pass
 
     with (
-        dask.config.set(NO_PROFILES),
+        dask.config.set(SELDOM),
         LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None) as cluster,
     ):
         watch = Plugin()

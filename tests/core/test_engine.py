@@ -291,12 +291,12 @@ def test_a_batch_cluster_is_made_from_the_users_file(tmp_path: Path) -> None:
         def scale(self, jobs: int) -> None:
             made.append(jobs)
 
-    from veilmeter.core.engine import _batch_cluster
+    from veilmeter.core.batch_systems import batch_cluster
 
     original = jobqueue.SLURMCluster
     jobqueue.SLURMCluster = Recorded
     try:
-        _batch_cluster("slurm", str(config), 7)
+        batch_cluster("slurm", str(config), 7)
     finally:
         jobqueue.SLURMCluster = original
     assert made == ["short", 7]

@@ -182,9 +182,9 @@ def _read_settings(folder: Path) -> object:
 
 
 def _read_cluster(folder: Path) -> object:
-    from veilmeter.core.engine import _read_config
+    from veilmeter.core.batch_systems import read_config
 
-    return _read_config(folder / "slurm.yaml")
+    return read_config(folder / "slurm.yaml")
 
 
 def _read_protocol(folder: Path) -> object:

@@ -22,9 +22,9 @@ from contextlib import suppress
 from functools import cache
 from itertools import islice
 from multiprocessing import connection
-from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
+from veilmeter.core.batch_systems import BATCH_SYSTEMS, batch_cluster
 from veilmeter.core.errors import InputError, VeilmeterError, missing_extra
 from veilmeter.core.stopping import raised
 
@@ -35,13 +35,16 @@ DEATHS = 3  # a pool is started anew so often without a result in between; then 
 LAST_WORDS_SECONDS = 3.0  # for a worker that is told to stop, before it is made to
 _LOOK_SECONDS = 1.0  # between two looks at which workers a cluster has
 QUEUE = 4  # items handed out ahead for each worker: results must not pile up, and a stop must not wait for thousands
-LARGEST_CONFIG, DEEPEST_CONFIG = 100_000, 20
 _GLIBC = ((-3, 1 << 25), (-1, 1 << 26))  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, where they end up by themselves
-# Dask looks at what each worker does every 10 ms, which takes a twentieth of the time.
-NO_PROFILES = {"distributed.worker.profile.enabled": False}
+# How often Dask looks at itself: four workers that do nothing take a seventh of a core as it comes, a thirtieth so, and
+# its profiler takes a twentieth of the time of those that work.
+SELDOM = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.worker.memory.monitor-interval": "500ms",
+}
 # What Dask says where a scheduler or a worker has no veilmeter, or another one.
 _OTHER_CODE = ("'veilmeter", "_on_worker", "deserialization of the task graph")
-BATCH_SYSTEMS = {"slurm": "SLURMCluster", "oar": "OARCluster", "pbs": "PBSCluster"}
 CLUSTER_HELP = (
     "Run on a Dask cluster: tcp://host:8786, `local`, or slurm, oar, pbs with your dask-jobqueue configuration "
     "(slurm:FILE.yaml names one)."
@@ -217,9 +220,9 @@ class Cluster:
         self._cluster: Any = None
         kind, _, config = address.partition(":")
         if kind in BATCH_SYSTEMS:
-            self._cluster = _batch_cluster(kind, config or None, workers)
+            self._cluster = batch_cluster(kind, config or None, workers)
         elif address == "local":
-            with dask.config.set(NO_PROFILES):
+            with dask.config.set(SELDOM):
                 self._cluster = LocalCluster(n_workers=workers or cores(), threads_per_worker=1, dashboard_address=None)
         elif "://" not in address:
             raise InputError(f"{address!r} is no cluster", fix=CLUSTER_HELP)
@@ -279,6 +282,8 @@ class Cluster:
 
         hand_out()
         for future in done:
+            number = numbers.pop(future.key)
+            hand_out()  # before the result is fetched and put away, so that nobody waits for that
             try:
                 result = future.result()
             except KilledWorker as error:
@@ -289,9 +294,7 @@ class Cluster:
                 if not any(mark in str(error) for mark in _OTHER_CODE):
                     raise
                 raise _other_code(error) from error
-            number = numbers.pop(future.key)
             future.release()
-            hand_out()  # before the result is put away, so that nobody waits for that
             yield number, result
 
     def close(self) -> None:
@@ -326,57 +329,6 @@ def _keep_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         for setting, size in _GLIBC:
             mallopt(setting, size)
-
-
-def _batch_cluster(kind: str, config: str | None, workers: int | None) -> Any:
-    try:
-        import dask
-        import dask_jobqueue
-    except ImportError:
-        raise missing_extra("dask-jobqueue", "cluster") from None
-    if config is not None:
-        dask.config.update(dask.config.config, _read_config(Path(config)))
-    if not dask.config.get(f"jobqueue.{kind}.cores", None):
-        raise InputError(
-            f"dask-jobqueue has no configuration for {kind}",
-            fix=f"name it as --cluster {kind}:FILE.yaml (jobqueue: {{{kind}: {{cores: .., memory: ..}}}})",
-        )
-    cluster = getattr(dask_jobqueue, BATCH_SYSTEMS[kind])()
-    cluster.scale(jobs=workers or 1)
-    return cluster
-
-
-def _read_config(path: Path) -> dict[str, Any]:
-    import yaml
-
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"the configuration can't be read: {error}", path=path) from None
-    try:
-        # Aliases let a few lines grow to gigabytes, and deep nesting takes minutes; a configuration needs neither.
-        if len(text) > LARGEST_CONFIG or not _is_flat(text):
-            raise InputError(
-                "this is no plain configuration file", path=path, fix="write it without YAML aliases or deep nesting"
-            )
-        config = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise InputError(f"this is not YAML: {error}", path=path) from None
-    if not isinstance(config, dict) or "jobqueue" not in config:
-        raise InputError("there is no `jobqueue` section in it", path=path)
-    return config
-
-
-def _is_flat(text: str) -> bool:
-    """No aliases, and nothing deeper than a few levels; stops reading where that is clear."""
-    import yaml
-
-    depth = 0
-    for event in yaml.parse(text):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST_CONFIG or isinstance(event, yaml.AliasEvent):
-            return False
-    return True
 
 
 def cores() -> int:
