@@ -59,6 +59,16 @@ def test_copies_in_enrollment_and_trials(most: int, monkeypatch: pytest.MonkeyPa
     assert side.take(~even).utterances[found].tolist() == ["u1", "u9"]
 
 
+def test_a_copy_under_another_persons_name_is_found() -> None:
+    side = voices()
+    vectors = side.vectors.copy()
+    vectors[-1] = vectors[0]
+    assert side.speakers[-1] != side.speakers[0]
+    side = side.with_vectors(vectors)
+    first = np.arange(len(side)) < len(side) // 2
+    assert np.flatnonzero(copies(side.take(first), side.take(~first))).tolist() == [(~first).sum() - 1]
+
+
 def test_lengths_that_tell_who_speaks() -> None:
     rng = np.random.default_rng(3)
     side = voices()

@@ -15,7 +15,7 @@ from veilmeter.data.embeddings import Embeddings
 
 CLOSER = 0.01  # of the usual distance (1 - cosine) of two recordings of one speaker
 SMALLEST, LARGEST = 1e-6, 1e-2  # bounds of that distance: rounding, and voices that hardly resemble themselves
-MOST_PAIRS = 200_000_000  # beyond, only recordings of the same speaker are compared
+MOST_PAIRS = 1_000_000_000  # a few seconds; beyond, only recordings of the same speaker are compared
 BLOCK = 2048
 
 
@@ -34,12 +34,17 @@ def copies(enrollment: Embeddings, trials: Embeddings) -> NDArray[np.bool_]:
     if len(enrollment) * len(trials) <= MOST_PAIRS:
         return _near(enrollment.unit, trials.unit, limit)
     same = np.zeros(len(trials), dtype=bool)
-    rows_of = {name: np.flatnonzero(enrollment.speakers == name) for name in trials.names}
-    for code, name in enumerate(trials.names):
-        own = np.flatnonzero(trials.codes == code)
-        if len(rows_of[name]):
-            same[own] = _near(enrollment.unit[rows_of[name]], trials.unit[own], limit)
+    known = _rows_of(enrollment)
+    for name, own in _rows_of(trials).items():
+        if name in known:
+            same[own] = _near(enrollment.unit[known[name]], trials.unit[own], limit)
     return same
+
+
+def _rows_of(side: Embeddings) -> dict[str, NDArray[np.intp]]:
+    order = np.argsort(side.codes, kind="stable")
+    firsts = np.searchsorted(side.codes[order], np.arange(1, len(side.names)))
+    return dict(zip(side.names, np.split(order, firsts), strict=True))
 
 
 def _near(known: NDArray[np.float32], tried: NDArray[np.float32], limit: float) -> NDArray[np.bool_]:
