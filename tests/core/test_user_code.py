@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from veilmeter.core import user_code
 from veilmeter.core.errors import InputError
 from veilmeter.core.user_code import load_object, source_version
 
@@ -72,3 +75,81 @@ def test_code_that_fails_never_leaves_the_old_one_under_its_name(
     function, module = load_object(spec, "extractor")
     assert (function(), source_version(module)) == (2, version)
     sys.modules.pop(module.__name__)
+
+
+HELPER, USER = "NUMBER = {}\n", "import veilmeter_test_helper as helper\n\ndef answer():\n    return helper.NUMBER\n"
+LAZY = "def answer():\n    from veilmeter_test_package.inner import NUMBER\n    return NUMBER\n"
+
+
+@pytest.fixture
+def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder whose modules can be imported, as if by a process of its own each time."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(user_code, "_files", {})  # workers of later tests would load them again
+    yield tmp_path
+    forget()
+
+
+def forget() -> None:
+    for name in [name for name in sys.modules if name.startswith(("veilmeter_test_", "veilmeter_own_"))]:
+        del sys.modules[name]
+    importlib.invalidate_caches()
+
+
+@pytest.mark.parametrize(
+    ("user", "helper"),
+    [
+        (USER, "veilmeter_test_helper.py"),
+        (LAZY, "veilmeter_test_package/inner.py"),
+        ("from veilmeter_test_package import answer\n", "veilmeter_test_package/inner.py"),
+    ],
+)
+def test_a_module_that_the_users_code_imports_counts(user: str, helper: str, beside: Path) -> None:
+    package = beside / "veilmeter_test_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("from . import inner\n\ndef answer():\n    return inner.NUMBER\n")
+    (beside / "own.py").write_text(user)
+    versions = []
+    for number in (1, 22, 1):
+        (beside / helper).write_text(HELPER.format(number))
+        forget()
+        function, module = load_object(f"{beside}/own.py:answer", "extractor")
+        versions.append(source_version(function, module))
+        assert function() == number
+    assert versions[0] == versions[2] != versions[1]
+
+
+def test_a_module_that_changed_after_it_was_imported_is_refused(beside: Path) -> None:
+    """Its old code runs on: what that computes must not be kept under the new code's name."""
+    helper, own = beside / "veilmeter_test_helper.py", beside / "own.py"
+    helper.write_text(HELPER.format(1))
+    own.write_text(USER)
+    load_object(f"{own}:answer", "extractor")
+    helper.write_text(HELPER.format(22))
+    with pytest.raises(InputError, match="has changed since Python imported it") as refused:
+        load_object(f"{own}:answer", "extractor")
+    assert "veilmeter_test_helper.py" in str(refused.value)
+    importlib.reload(sys.modules["veilmeter_test_helper"])
+    assert load_object(f"{own}:answer", "extractor")[0]() == 22
+
+
+def test_what_is_installed_does_not_count(beside: Path) -> None:
+    (beside / "own.py").write_text("import json, numpy.linalg\nfrom veilmeter import core\n\ndef answer(): ...\n")
+    _, module = load_object(f"{beside}/own.py:answer", "extractor")
+    assert source_version(module) == hashlib.sha256((beside / "own.py").read_bytes()).hexdigest()[:16]
+
+
+@pytest.mark.parametrize("made", ["partial(answer, 1)", "wrapped(answer)", "Answer()"])
+def test_code_counts_however_it_is_wrapped(made: str, beside: Path) -> None:
+    source = (
+        "from functools import partial, wraps\n\ndef answer(number=0):\n    return {}\n\ndef wrapped(function):\n"
+        "    @wraps(function)\n    def inner():\n        return function()\n    return inner\n\n"
+        "class Answer:\n    def __call__(self):\n        return {}\n\nmade = " + made + "\n"
+    )
+    versions = set()
+    for number in (1, 2):
+        (beside / "own.py").write_text(source.format(number, number))
+        function, _ = load_object(f"{beside}/own.py:made", "extractor")
+        assert function() == number
+        versions.add(source_version(function))
+    assert len(versions) == 2

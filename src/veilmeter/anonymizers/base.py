@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -160,15 +161,12 @@ class Function:
 
     function: Callable[..., Samples]
     options: Mapping[str, Any]
-
-    @property
-    def name(self) -> str:
-        return f"{self.function.__module__}:{self.function.__qualname__}"
+    name: str
 
     @property
     def version(self) -> str:
         """Its module's source: with another one, the same parameters may give other samples."""
-        return source_version(self.function)
+        return source_version(self.function, sys.modules.get(self.name.partition(":")[0]))
 
     def parameters(self, utterance: Utterance) -> dict[str, Any]:
         return dict(self.options)
@@ -185,7 +183,7 @@ def load_anonymizer(system: str, options: Mapping[str, Any] | None = None) -> An
     >>> load_anonymizer("mcadams", {"alpha": 0.7}).alpha
     0.7
     """
-    make = _factory(system)
+    make, name_of_its_own = _factory(system)
     given = dict(options or {})
     signature = inspect.signature(make)
     known = [name for name in signature.parameters if name != "samples"]
@@ -196,7 +194,7 @@ def load_anonymizer(system: str, options: Mapping[str, Any] | None = None) -> An
         if not _takes(signature, name):
             raise InputError(f"{system} has no option {name}", fix=f"it has {', '.join(known) or 'none'}")
     if next(iter(signature.parameters), None) == "samples":
-        return Function(make, given)
+        return Function(make, given, name_of_its_own)
     try:
         signature.bind(**given)
     except TypeError as error:
@@ -216,7 +214,7 @@ def takes_option(system: str, name: str) -> bool:
     >>> takes_option("mcadams", "seed"), takes_option("mcadams-random", "seed")
     (False, True)
     """
-    return _takes(inspect.signature(_factory(system)), name)
+    return _takes(inspect.signature(_factory(system)[0]), name)
 
 
 def _takes(signature: inspect.Signature, name: str) -> bool:
@@ -242,14 +240,15 @@ def options_of(system: str) -> tuple[str, ...]:
     >>> options_of("mcadams-random")
     ('alpha_range', 'per', 'seed')
     """
-    return tuple(name for name in inspect.signature(_factory(system)).parameters if name != "samples")
+    return tuple(name for name in inspect.signature(_factory(system)[0]).parameters if name != "samples")
 
 
-def _factory(system: str) -> Callable[..., Any]:
+def _factory(system: str) -> tuple[Callable[..., Any], str]:
+    """What makes the system, or does its work; and in which module that is, under which name."""
     if system in ANONYMIZERS or ":" not in system:
-        return ANONYMIZERS[system]
-    make, _ = load_object(system, "anonymizer")
+        make = ANONYMIZERS[system]
+        return make, f"{make.__module__}:{getattr(make, '__qualname__', system)}"
+    make, module = load_object(system, "anonymizer")
     if not callable(make):
         raise InputError(f"{system} is no class or function")
-    maker: Callable[..., Any] = make
-    return maker
+    return make, f"{module.__name__}:{system.rpartition(':')[2]}"

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
+from veilmeter.core.user_code import source_version
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.measure import InputKind, Measure
 from veilmeter.metrics.registry import MEASURES, computed
@@ -20,19 +19,14 @@ from veilmeter.results.model import Part
 
 @dataclass(frozen=True, slots=True)
 class AddedMeasure:
-    """A measure by name, with the file it is computed by: another one there is another measure."""
+    """A measure by name, with a hash of the code that computes it: other code is another measure."""
 
     name: str
-    file: Path | None
+    version: str
 
     @classmethod
     def of(cls, measure: Measure) -> AddedMeasure:
-        assert measure.compute is not None
-        try:
-            source = inspect.getsourcefile(inspect.unwrap(measure.compute))
-        except TypeError:  # a callable object
-            source = inspect.getsourcefile(type(measure.compute))
-        return cls(measure.name, None if source is None else Path(source))
+        return cls(measure.name, source_version(measure.compute))
 
 
 def added_measures(kind: InputKind) -> tuple[AddedMeasure, ...]:

@@ -9,15 +9,19 @@ import inspect
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
 from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.own_imports import imported_files
 
+UNKNOWN = "unknown"  # version of what has no source
 _files: dict[str, str] = {}
 _digests: dict[str, str] = {}  # of the source that each module was made from
+_imported: dict[str, tuple[Any, str]] = {}  # what Python noted when it last imported a module, and the digest then
 
 
 def load_object(spec: str, kind: str) -> tuple[Any, ModuleType]:
@@ -28,6 +32,7 @@ def load_object(spec: str, kind: str) -> tuple[Any, ModuleType]:
     """
     module_name, _, attribute = spec.rpartition(":")
     module = _module(module_name, spec, kind)
+    source_version(module)  # notes what is imported now, before it may change
     named: Any = module
     for part in attribute.split("."):
         if not hasattr(named, part):
@@ -54,14 +59,44 @@ def _has_signature(function: Callable[..., Any]) -> bool:
     return True
 
 
-def source_version(thing: Any) -> str:
-    """A hash of the source of a module, or of the one that defines a function or class: what was computed with another
-    version is computed again."""
-    module = thing if isinstance(thing, ModuleType) else sys.modules.get(getattr(thing, "__module__", None) or "")
-    name, source = getattr(module, "__name__", ""), getattr(module, "__file__", None)
-    if name in _digests:  # the file may have changed since
-        return _digests[name]
-    return _digest(Path(source).read_bytes()) if source and Path(source).is_file() else "unknown"
+def source_version(*things: Any) -> str:
+    """A hash of the source of modules, or of those that define functions or classes, and of the user's own modules that
+    they import: what was computed with another version is computed again."""
+    modules = dict.fromkeys(map(_home, things))
+    versions = [_module_version(module) for module in modules if module is not None]
+    return versions[0] if len(versions) == 1 else _digest("\n".join(versions).encode()) if versions else UNKNOWN
+
+
+def _home(thing: Any) -> ModuleType | None:
+    """The module that a function, a class or an object of one comes from; that of what is wrapped rather than of what
+    wraps it."""
+    if isinstance(thing, ModuleType):
+        return thing
+    while isinstance(thing, partial):
+        thing = thing.func
+    if callable(thing):
+        thing = inspect.unwrap(thing)
+    return sys.modules.get(getattr(thing, "__module__", None) or "")
+
+
+def _module_version(module: ModuleType) -> str:
+    name, source = module.__name__, getattr(module, "__file__", None)
+    if not source or not (name in _digests or Path(source).is_file()):
+        return UNKNOWN
+    own = _digests.get(name) or _digest(Path(source).read_bytes())  # the file may have changed since it was loaded
+    imported = [f"{name} {_as_imported(name, file)}" for name, file in imported_files(module).items()]
+    return _digest("\n".join([own, *imported]).encode()) if imported else own
+
+
+def _as_imported(name: str, file: Path) -> str:
+    """The digest of what a module was made from, as far as we can know it: of its file when we first saw it."""
+    digest, spec = _digest(file.read_bytes()), getattr(sys.modules.get(name), "__spec__", None)
+    noted = _imported.setdefault(name, (spec, digest))
+    if noted[0] is not spec:  # imported since, or anew
+        _imported[name] = spec, digest
+    elif spec is not None and noted[1] != digest:
+        raise InputError("this module has changed since Python imported it", path=file, fix="start Python anew")
+    return digest
 
 
 def loaded_files() -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -160,7 +161,7 @@ def load_extractor(spec: str = DEFAULT, *, offline: bool = False) -> Extractor:
         network, _, file = spec.partition(":" if spec.startswith("campplus:") else "@")
         return FineTunedExtractor(network, file, offline=offline)
     if ":" in spec:
-        return _made(spec, load_object(spec, "extractor")[0], offline)
+        return _made(spec, *load_object(spec, "extractor"), offline=offline)
     from veilmeter.speech import weights
 
     return _registered(spec, offline, str(weights.cache_folder()))
@@ -169,11 +170,12 @@ def load_extractor(spec: str = DEFAULT, *, offline: bool = False) -> Extractor:
 @lru_cache(maxsize=4)
 def _registered(name: str, offline: bool, cache: str) -> Extractor:
     """Loaded once per process, as it takes a second and an assessment embeds one corpus after the other."""
-    return _made(name, EXTRACTORS[name], offline)
+    return _made(name, EXTRACTORS[name], offline=offline)
 
 
-def _made(spec: str, thing: Any, offline: bool) -> Extractor:
-    """An extractor from what was registered or named: an extractor, what makes one, or a function of samples."""
+def _made(spec: str, thing: Any, module: ModuleType | None = None, *, offline: bool) -> Extractor:
+    """An extractor from what was registered, or named in a module: an extractor, what makes one, or a function of
+    samples."""
     if isinstance(thing, type) or (callable(thing) and not isinstance(thing, Extractor) and takes_nothing(thing)):
         try:
             thing = thing(offline=offline) if "offline" in parameters_of(thing) else thing()
@@ -186,7 +188,7 @@ def _made(spec: str, thing: Any, offline: bool) -> Extractor:
     if not callable(thing):
         raise InputError(f"extractor {spec} is neither a function nor an extractor")
     try:
-        return FunctionExtractor(spec, source_version(thing), thing)
+        return FunctionExtractor(spec, source_version(thing, module), thing)
     except VeilmeterError:
         raise
     except Exception as error:

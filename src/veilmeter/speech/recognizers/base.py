@@ -166,7 +166,7 @@ def _own(spec: str, language: str) -> Recognizer:
         return recognizer
     if not callable(recognizer):
         raise InputError(f"recognizer {spec} is neither a function nor a recognizer")
-    return FunctionRecognizer(spec, source_version(module), language, recognizer)
+    return FunctionRecognizer(spec, source_version(recognizer, module), language, recognizer)
 
 
 _FRAME = RATE // 50
