@@ -19,19 +19,17 @@ def imported_files(module: ModuleType) -> dict[str, Path]:
     Installed packages and Python's own modules are left out, and what is imported by a name that is only made up while
     it runs."""
     found: dict[str, Path] = {}
+    seen = {module.__name__}
     source = getattr(module, "__file__", None)
-    left = [(module.__name__, Path(source))] if source and source.endswith(".py") else []
+    left = [(module.__name__, Path(source))] if source and source.endswith(".py") and Path(source).is_file() else []
     while left:
         name, file = left.pop()
-        for imported in _imported_names(_source(file), name, file.name == "__init__.py"):
-            if imported not in found and imported != module.__name__ and (place := _place(imported)) is not None:
+        for imported in _imported_names(file.read_bytes(), name, file.name == "__init__.py"):
+            if imported not in seen and (place := _place(imported)) is not None:
                 found[imported] = place
                 left.append((imported, place))
+            seen.add(imported)
     return dict(sorted(found.items()))
-
-
-def _source(file: Path) -> bytes:
-    return file.read_bytes() if file.is_file() else b""
 
 
 @lru_cache(maxsize=1024)
@@ -79,6 +77,5 @@ def _place(name: str) -> Path | None:
         tried = [path for folder in folders for path in (folder / part / "__init__.py", folder / f"{part}.py")]
         file = next((path for path in tried if path.is_file()), None)
         folders = [folder / part for folder in folders if (folder / part).is_dir()]
-    if file is None or file.suffix != ".py" or INSTALLED & set(file.resolve().parts):
-        return None
-    return file
+    is_own = file is not None and file.suffix == ".py" and file.is_file() and not INSTALLED & set(file.resolve().parts)
+    return file if is_own else None
