@@ -135,15 +135,19 @@ def assess_vectors(speakers: int, each: int, jobs: int = 1) -> dict[str, object]
 
     def say(text: str) -> None:
         nonlocal last
-        now, last = last, time.process_time()
-        if text.startswith("measured: "):
-            print(f"  {last - now:7.1f} CPU-s  {text.removeprefix('measured: ')}", flush=True)
+        if text.startswith(("measuring ", "measured: ")):
+            before, last = last, time.process_time()
+            print(f"  {last - before:7.1f} CPU-s  {_task(text)}", flush=True)
 
     with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:
         assess(clear, veiled, out=folder, jobs=jobs, say=say)
     used = clock.stopped()
     print(f"  {time.process_time() - last:7.1f} CPU-s  conclusions and tables")
     return {"what": "assess", "size": len(codes), "unit": "recordings", "jobs": jobs, **used}
+
+
+def _task(said: str) -> str:
+    return said.removeprefix("measured: ") if said.startswith("measured: ") else "reading and choosing"
 
 
 def _score_lines(start: int, count: int, rng: np.random.Generator) -> bytes:
