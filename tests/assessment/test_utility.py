@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.fetched import fetched
 from typer.testing import CliRunner
 
 from veilmeter.anonymizers.timings import Effort, Timings, write_timings
 from veilmeter.assessment.utility import UtilitySettings, measure_utility, spread_over_people, with_labels
 from veilmeter.cli.main import app
-from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.data.corpus import Utterance, read_corpus
 from veilmeter.data.embeddings import Embeddings
@@ -67,10 +68,7 @@ def write(root: Path, said: dict[str, str], *, texts: bool = False, level: float
 @pytest.fixture(autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is heard goes to a folder of its own; the pitch model is taken along."""
-    try:
-        PitchTracker()
-    except VeilmeterError as error:
-        pytest.skip(f"no weights: {error}")
+    fetched(PitchTracker)
     from veilmeter.speech import weights
 
     model = weights.fetch(weights.SWIFT_F0)

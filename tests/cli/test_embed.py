@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.fetched import fetched
 
-from veilmeter.core.errors import VeilmeterError
 from veilmeter.speech import weights
 from veilmeter.speech.audio import write_audio
 
@@ -88,10 +88,7 @@ def test_what_can_not_be_done_is_one_line_and_exit_2(
 
 @pytest.mark.slow
 def test_no_network_once_the_weights_are_here_and_none_ever_offline(corpus: Path, tmp_path: Path) -> None:
-    try:
-        weights.fetch(weights.CAMPPLUS)
-    except VeilmeterError as error:
-        pytest.skip(f"no weights: {error}")
+    fetched(lambda: weights.fetch(weights.CAMPPLUS))
     (tmp_path / "watch").mkdir()
     (tmp_path / "watch" / "sitecustomize.py").write_text(WATCH)
     watched = tmp_path / "watched"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.fetched import fetched
 
-from veilmeter.core.errors import VeilmeterError
 from veilmeter.data.corpus import read_corpus
 from veilmeter.speech import quality
 from veilmeter.speech.audio import read_audio
@@ -17,18 +17,12 @@ from veilmeter.speech.quality import QualityModels
 
 @pytest.fixture(scope="module")
 def models() -> QualityModels:
-    try:
-        return QualityModels()
-    except VeilmeterError as error:
-        pytest.skip(f"no weights: {error}")
+    return fetched(QualityModels)
 
 
 @pytest.fixture(scope="module")
 def tracker() -> PitchTracker:
-    try:
-        return PitchTracker()
-    except VeilmeterError as error:
-        pytest.skip(f"no weights: {error}")
+    return fetched(PitchTracker)
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ class GraphBuilder:
 
     def op(self, kind: str, inputs: Sequence[str], output: str | None = None, **attributes: Any) -> str:
         name = output or f"n{len(self._nodes)}"
-        self._nodes.append(self._onnx.helper.make_node(kind, list(inputs), [name], **attributes))
+        self._nodes.append(self._onnx.helper.make_node(kind, list(inputs), [name], name, **attributes))
         return name
 
     def constant(self, value: NDArray[Any]) -> str:

@@ -14,11 +14,13 @@ pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 pytest.importorskip("soundfile")
 
+from tests.fetched import fetched
+
 from veilmeter.anonymizers.base import Anonymizer, NeedsCorpus, load_anonymizer
 from veilmeter.anonymizers.xvector_pool import XvectorPool, hearing, model, system, world
 from veilmeter.anonymizers.xvector_pool.fitting import SAME_PERSON
 from veilmeter.core.engine import Here
-from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.errors import InputError
 from veilmeter.data.corpus import Corpus, Utterance
 from veilmeter.speech import weights
 
@@ -93,10 +95,7 @@ def test_pool_voices_are_no_test_or_training_speakers(librispeech: Path) -> None
     from veilmeter.speech.audio import read_audio
     from veilmeter.speech.extractors.base import load_extractor
 
-    try:
-        extractor = load_extractor("campplus")
-    except VeilmeterError as error:
-        pytest.skip(f"the weights can't be had here: {error.what}")
+    extractor = fetched(lambda: load_extractor("campplus"))
     pool = model.load(model.shipped()).pool
     files = sorted((librispeech / "train-clean-100-251x1").glob("*.flac"))[:4]
     files += sorted((librispeech / "test-other-10x10").glob("*/*-0000.flac"))[:3]
@@ -209,13 +208,10 @@ def test_the_words_survive_in_another_voice(librispeech: Path) -> None:
     from veilmeter.speech.recognizers.base import load_recognizer
 
     shipped = model.load(model.shipped())
-    try:
-        recognizer = load_recognizer("moonshine")
-        synthesizer = system.WorldSynthesizer(shipped)
-        samples = read_audio(librispeech / "test-other-10x10" / "1688" / "1688-142285-0000.flac")[: 5 * world.RATE]
-        spoken = synthesizer.speak(samples, shipped.pool.average(shipped.pool.names[:10]))
-    except VeilmeterError as error:
-        pytest.skip(f"the weights can't be had here: {error.what}")
+    recognizer = fetched(lambda: load_recognizer("moonshine"))
+    synthesizer = fetched(lambda: system.WorldSynthesizer(shipped))
+    samples = read_audio(librispeech / "test-other-10x10" / "1688" / "1688-142285-0000.flac")[: 5 * world.RATE]
+    spoken = fetched(lambda: synthesizer.speak(samples, shipped.pool.average(shipped.pool.names[:10])))
     np.testing.assert_array_equal(synthesizer.speak(samples, shipped.pool.average(shipped.pool.names[:10])), spoken)
     before, after = (set(recognizer.transcribe(heard).text.lower().split()) for heard in (samples, spoken))
     assert len(before & after) > 0.6 * len(before)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.fetched import fetched
 
 from veilmeter.core.errors import InputError, VeilmeterError
 
@@ -16,10 +17,7 @@ from veilmeter.speech.extractors import campplus  # noqa: E402
 @pytest.fixture(scope="module")
 def extractor() -> campplus.TorchCampplus:
     torch.set_num_threads(1)
-    try:
-        return campplus.TorchCampplus()
-    except VeilmeterError as error:
-        pytest.skip(f"the weights can't be had here: {error.what}")
+    return fetched(campplus.TorchCampplus)
 
 
 def test_segment_means_are_the_means_of_segments() -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.fetched import fetched
 
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.data.corpus import read_corpus
@@ -66,10 +67,7 @@ def test_not_its_parameters() -> None:
 
 
 def test_real_speakers_are_told_apart(librispeech: Path) -> None:
-    try:
-        extractor = load_ge2e()
-    except VeilmeterError as error:
-        pytest.skip(f"no weights: {error}")
+    extractor = fetched(load_ge2e)
     corpus = read_corpus(librispeech / "test-other-10x10")
     chosen = [u for s in corpus.speakers[:5] for u in corpus.by_speaker[s][:2]]
     vectors = np.array([extractor.embed(read_audio(u.path)) for u in chosen])

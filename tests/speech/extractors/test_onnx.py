@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.fetched import fetched
 
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.data.corpus import read_corpus
@@ -65,10 +66,7 @@ def test_the_graph_is_the_torch_module(random_networks: tuple[Any, OnnxExtractor
 
 @pytest.fixture(scope="module")
 def campplus() -> Any:
-    try:
-        return load_campplus()
-    except VeilmeterError as error:
-        pytest.skip(f"no weights: {error}")
+    return fetched(load_campplus)
 
 
 def test_published_weights_agree_between_torch_and_onnx(campplus: OnnxExtractor, librispeech: Path) -> None:

@@ -14,6 +14,7 @@ pytest.importorskip("onnxruntime")
 
 import onnx
 import onnxruntime as runtime
+from tests.fetched import fetched
 
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.speech import weights
@@ -71,10 +72,7 @@ def test_a_graph_is_cut_behind_a_tensor(tmp_path: Path) -> None:
 
 def test_the_real_layers_are_those_of_the_published_encoder(tmp_path: Path) -> None:
     """Behind the last layer the encoder only normalizes each frame; a damaged graph in the cache is made anew."""
-    try:
-        published = weights.fetch(weights.MOONSHINE_ENCODER)
-    except VeilmeterError as error:
-        pytest.skip(f"the weights can't be had here: {error.what}")
+    published = fetched(lambda: weights.fetch(weights.MOONSHINE_ENCODER))
     copy = tmp_path / published.name
     shutil.copy(published, copy)
     (tmp_path / f"{encoder_layers.encoder_version(8)}.onnx").write_bytes(b"damaged")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.fetched import fetched
 
-from veilmeter.core.errors import VeilmeterError
 from veilmeter.data.corpus import read_corpus
 from veilmeter.speech.audio import read_audio
 from veilmeter.speech.recognizers.base import Recognizer, load_recognizer
@@ -17,10 +17,7 @@ from veilmeter.speech.recognizers.whisper import decode, log_mels
 
 @pytest.fixture(scope="module")
 def moonshine() -> Recognizer:
-    try:
-        return load_recognizer("moonshine")
-    except VeilmeterError as error:
-        pytest.skip(f"no weights: {error}")
+    return fetched(lambda: load_recognizer("moonshine"))
 
 
 @pytest.fixture(scope="module")
