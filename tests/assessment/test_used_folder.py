@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import shutil
 import sys
 from collections.abc import Callable
@@ -13,6 +14,8 @@ import pytest
 import synthetic_voices as voices
 
 from veilmeter.assessment import assess
+from veilmeter.attacks.backends.registry import BACKENDS
+from veilmeter.attacks.registry import ATTACKS
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vectors import write_embeddings
 
@@ -223,3 +226,55 @@ def test_changed_extractor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert results[0] != results[2]
     estimates = [result.split(b'"attackers"')[1] for result in results]
     assert estimates[0] != estimates[2]
+
+
+PLUGIN = """
+import numpy as np
+from veilmeter.attacks.base import Attack
+
+class Mine:
+    name = "mine"
+
+    def project(self, vectors):
+        return np.asarray(vectors, float)
+
+    def compare(self, enrollment, test):
+        return {sign} * np.abs(enrollment.vectors[:, None] - test.vectors[None]).sum(axis=-1)
+
+class Kind:
+    about, needs_training = "differences", False
+
+    def untrained(self, enrollment, trials):
+        return Mine(), None
+
+class Guess(Attack):
+    name, about = "plugged", "guesses"
+
+    def scores(self, material):
+        known = material.candidates
+        means = np.stack([known.unit[known.codes == person].mean(axis=0) for person in range(len(material.names))])
+        return -{sign} * means @ material.conversation_means.T
+
+KIND, GUESS = Kind(), Guess()
+"""
+
+
+@pytest.mark.parametrize("options", [{"backend": "plugged"}, {"attackers": ["plugged"]}])
+def test_changed_code_of_a_plugin(options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its version is that of its source: who writes one tries it again and again, into the same folder."""
+    monkeypatch.syspath_prepend(tmp_path)
+    sides = ORIGINAL, voices.partly(ORIGINAL)
+    found = []
+    for sign in (-1, 10):  # of another length, so that Python does not take its bytecode for the same
+        (tmp_path / "veilmeter_test_plugged.py").write_text(PLUGIN.format(sign=f"{sign:+d}"))
+        sys.modules.pop("veilmeter_test_plugged", None)
+        plugin = importlib.import_module("veilmeter_test_plugged")
+        monkeypatch.setitem(ATTACKS._loaded, "plugged", plugin.GUESS)
+        monkeypatch.setitem(BACKENDS._loaded, "plugged", plugin.KIND)
+        asked = {**OPTIONS, "measures": ["scores", "linkability"], **options}
+        used = assess(*sides, out=tmp_path / "used", **asked)
+        fresh = assess(*sides, out=tmp_path / f"fresh{sign}", **asked)
+        assert used.results.attackers == fresh.results.attackers
+        found.append(fresh.results.attackers)
+    assert found[0] != found[1]
+    del sys.modules["veilmeter_test_plugged"]

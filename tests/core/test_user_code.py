@@ -8,11 +8,13 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from veilmeter.core import user_code
 from veilmeter.core.errors import InputError
+from veilmeter.core.keys import key_of
 from veilmeter.core.user_code import load_object, source_version
 
 SOURCE = "def answer():\n    return {}\n"
@@ -153,3 +155,62 @@ def test_code_counts_however_it_is_wrapped(made: str, beside: Path) -> None:
         assert function() == number
         versions.add(source_version(function))
     assert len(versions) == 2
+
+
+NOTEBOOK = """
+SCALE = {scale}
+
+def helper(x):
+    return SCALE * x
+
+class Mine:
+    @property
+    def twice(self):
+        return {factor} * helper(1)
+
+def embed(samples):
+    return helper(Mine().twice) in {{"a", "b"}}
+"""
+
+
+def test_code_of_a_notebook_counts_by_what_is_defined_there() -> None:
+    def version(**numbers: int) -> str:
+        notebook = ModuleType("veilmeter_test_notebook")
+        sys.modules[notebook.__name__] = notebook
+        exec(NOTEBOOK.format(**numbers), vars(notebook))
+        return source_version(notebook.embed)
+
+    try:
+        first = version(scale=1, factor=2)
+        assert first == version(scale=1, factor=2) != "unknown"
+        assert len({first, version(scale=3, factor=2), version(scale=1, factor=3)}) == 3
+    finally:
+        del sys.modules["veilmeter_test_notebook"]
+
+
+ATTACK = """
+from dataclasses import dataclass
+from veilmeter_test_helper import NUMBER
+
+@dataclass
+class Mine:
+    strength: int = 1
+
+class Kept:
+    def key(self):
+        return "the same"
+
+def run(): ...
+"""
+
+
+@pytest.mark.parametrize("used", ["Mine", "Kept", "run"])
+def test_the_key_of_work_holds_the_code_of_other_packages(used: str, beside: Path) -> None:
+    (beside / "veilmeter_test_plugin.py").write_text(ATTACK)
+    keys = []
+    for number in (1, 22, 1):
+        (beside / "veilmeter_test_helper.py").write_text(HELPER.format(number))
+        forget()
+        thing = getattr(importlib.import_module("veilmeter_test_plugin"), used)
+        keys.append(key_of(len, thing() if isinstance(thing, type) else thing))
+    assert keys[0] == keys[2] != keys[1]

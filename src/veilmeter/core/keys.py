@@ -1,7 +1,8 @@
 """The key of a piece of work, derived from everything it is given: there is no second list that could fall behind.
 
-Arrays and files count by their content, dataclasses by their fields, functions by their name. Where something can't be
-told apart by its content, that is an error: a wrong key is a wrong number.
+Arrays and files count by their content, dataclasses by their fields, functions by their name; what is not veilmeter's
+own counts by its source too. Where something can't be told apart by its content, that is an error: a wrong key is a
+wrong number.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ import numpy as np
 
 from veilmeter._version import __version__
 from veilmeter.core.files import sha256
+from veilmeter.core.user_code import foreign_version
 
-FORM = 4  # grows when what is kept under a key changes its form
+FORM = 5  # grows when what is kept under a key changes its form
 
 
 @runtime_checkable
@@ -70,9 +72,11 @@ def _feed(digest: Any, value: Any) -> None:
         _feed(digest, file_digest(value))
     elif isinstance(value, HasKey) and not isinstance(value, type):
         put(b"k", type(value).__qualname__.encode())
+        put(b"v", foreign_version(type(value)).encode())
         _feed(digest, value.key())
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         put(b"d", f"{type(value).__module__}.{type(value).__qualname__}".encode())
+        put(b"v", foreign_version(type(value)).encode())
         for field in dataclasses.fields(value):
             put(b"n", field.name.encode())
             _feed(digest, getattr(value, field.name))
@@ -96,6 +100,7 @@ def _feed(digest: Any, value: Any) -> None:
                 _feed(digest, item)
     elif callable(value) and hasattr(value, "__qualname__"):
         put(b"c", f"{value.__module__}.{value.__qualname__}".encode())
+        put(b"v", foreign_version(value).encode())
     else:
         raise TypeError(f"a {type(value).__name__} has no key: say what it depends on with a method `key`")
 

@@ -16,16 +16,16 @@ INSTALLED = frozenset({"site-packages", "dist-packages"})  # what lies there cha
 
 def imported_files(module: ModuleType) -> dict[str, Path]:
     """By module, the source files that it imports, directly or through each other, at its top or within functions.
-    Installed packages and Python's own modules are left out, and what is imported by a name that is only made up while
-    it runs."""
+    Python's own modules and other installed packages are left out, and what is imported by a name that is only made up
+    while it runs."""
     found: dict[str, Path] = {}
-    seen = {module.__name__}
+    seen, own = {module.__name__}, module.__name__.partition(".")[0]
     source = getattr(module, "__file__", None)
     left = [(module.__name__, Path(source))] if source and source.endswith(".py") and Path(source).is_file() else []
     while left:
         name, file = left.pop()
         for imported in _imported_names(file.read_bytes(), name, file.name == "__init__.py"):
-            if imported not in seen and (place := _place(imported)) is not None:
+            if imported not in seen and (place := _place(imported, own)) is not None:
                 found[imported] = place
                 left.append((imported, place))
             seen.add(imported)
@@ -61,8 +61,9 @@ def _with_packages(name: str) -> Iterator[str]:
         yield ".".join(parts[:count])
 
 
-def _place(name: str) -> Path | None:
-    """The source file of a module of the user's; None where there is none. Nothing is imported for it."""
+def _place(name: str, own: str) -> Path | None:
+    """The source file of a module of the user's, or of the package `own`; None where there is none. Nothing is imported
+    for it."""
     top, *parts = name.split(".")
     if top in sys.stdlib_module_names or top in ("veilmeter", "__main__"):
         return None
@@ -77,5 +78,6 @@ def _place(name: str) -> Path | None:
         tried = [path for folder in folders for path in (folder / part / "__init__.py", folder / f"{part}.py")]
         file = next((path for path in tried if path.is_file()), None)
         folders = [folder / part for folder in folders if (folder / part).is_dir()]
-    is_own = file is not None and file.suffix == ".py" and file.is_file() and not INSTALLED & set(file.resolve().parts)
-    return file if is_own else None
+    if file is None or file.suffix != ".py" or not file.is_file():
+        return None
+    return file if top == own or not INSTALLED & set(file.resolve().parts) else None

@@ -67,6 +67,16 @@ def source_version(*things: Any) -> str:
     return versions[0] if len(versions) == 1 else _digest("\n".join(versions).encode()) if versions else UNKNOWN
 
 
+def foreign_version(thing: Any) -> str:
+    """The same of what another package or the user brings; empty for what is veilmeter's own.
+
+    >>> foreign_version(foreign_version), len(foreign_version(hashlib.sha256)) > 0
+    ('', True)
+    """
+    module = _home(thing)
+    return "" if module is not None and module.__name__.partition(".")[0] == "veilmeter" else source_version(thing)
+
+
 def _home(thing: Any) -> ModuleType | None:
     """The module that a function, a class or an object of one comes from; that of what is wrapped rather than of what
     wraps it."""
@@ -82,10 +92,37 @@ def _home(thing: Any) -> ModuleType | None:
 def _module_version(module: ModuleType) -> str:
     name, source = module.__name__, getattr(module, "__file__", None)
     if not source or not (name in _digests or Path(source).is_file()):
-        return UNKNOWN
-    own = _digests.get(name) or _digest(Path(source).read_bytes())  # the file may have changed since it was loaded
+        return _version_without_file(module)
+    own = _digests.get(name) or _as_imported(name, Path(source))
     imported = [f"{name} {_as_imported(name, file)}" for name, file in imported_files(module).items()]
     return _digest("\n".join([own, *imported]).encode()) if imported else own
+
+
+def _version_without_file(module: ModuleType) -> str:
+    """By what is defined in it, as in a notebook: the code of functions and methods, and plain values."""
+    known = [
+        f"{name} {code}"
+        for name, value in sorted(vars(module).items())
+        if not name.startswith("_") and (code := _as_text(value, module.__name__))
+    ]
+    return _digest("\n".join(known).encode("utf-8", "surrogatepass")) if known else UNKNOWN
+
+
+def _as_text(value: Any, module: str) -> str:
+    if isinstance(value, str | bytes | int | float | complex | tuple | None):
+        return repr(value)
+    if isinstance(value, frozenset):
+        return repr(sorted(map(repr, value)))
+    if isinstance(value, CodeType):
+        return repr((value.co_code, value.co_names, [_as_text(part, module) for part in value.co_consts]))
+    for wrapped in ("__func__", "fget", "func"):  # methods of a class, properties, and what is computed once
+        value = getattr(value, wrapped, value)
+    if getattr(value, "__module__", None) != module:
+        return ""
+    if isinstance(value, type):
+        return repr([(name, _as_text(part, module)) for name, part in sorted(vars(value).items())])
+    code = getattr(value, "__code__", None)
+    return repr((_as_text(code, module), getattr(value, "__defaults__", None))) if code is not None else ""
 
 
 def _as_imported(name: str, file: Path) -> str:

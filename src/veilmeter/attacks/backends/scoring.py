@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from veilmeter.attacks.backends.best_and_normalized import (
 from veilmeter.attacks.backends.registry import BACKENDS
 from veilmeter.attacks.base import Floats, Rows
 from veilmeter.core.errors import InputError
+from veilmeter.core.user_code import foreign_version
 from veilmeter.data.embeddings import Embeddings
 
 DECIMALS = 9
@@ -178,6 +179,11 @@ class Recipe:
     seed: int = 0
     dimension: int | None = None
     kaldi: KaldiFiles | None = None
+
+    def key(self) -> Any:
+        """Its fields, and the code of a back end that another package brings."""
+        own = [getattr(self, part.name) for part in fields(self)]
+        return own, foreign_version(BACKENDS[ScoringOptions.parsed(self.kind)[0]])
 
     def scorer(self, enrol: Embeddings, test: Embeddings) -> Scorer:
         if self.kaldi is not None:
