@@ -71,12 +71,10 @@ def _feed(digest: Any, value: Any) -> None:
     elif isinstance(value, Path):
         _feed(digest, file_digest(value))
     elif isinstance(value, HasKey) and not isinstance(value, type):
-        put(b"k", type(value).__qualname__.encode())
-        put(b"v", foreign_version(type(value)).encode())
+        put(b"k", _code(type(value)))
         _feed(digest, value.key())
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        put(b"d", f"{type(value).__module__}.{type(value).__qualname__}".encode())
-        put(b"v", foreign_version(type(value)).encode())
+        put(b"d", _code(type(value)))
         for field in dataclasses.fields(value):
             put(b"n", field.name.encode())
             _feed(digest, getattr(value, field.name))
@@ -99,10 +97,14 @@ def _feed(digest: Any, value: Any) -> None:
             for item in value:
                 _feed(digest, item)
     elif callable(value) and hasattr(value, "__qualname__"):
-        put(b"c", f"{value.__module__}.{value.__qualname__}".encode())
-        put(b"v", foreign_version(value).encode())
+        put(b"c", _code(value))
     else:
         raise TypeError(f"a {type(value).__name__} has no key: say what it depends on with a method `key`")
+
+
+def _code(thing: Any) -> bytes:
+    """A function or a class: its name, and the version of its source where that is not ours."""
+    return f"{thing.__module__}.{thing.__qualname__} {foreign_version(thing)}".encode()
 
 
 def file_digest(path: Path) -> str:
