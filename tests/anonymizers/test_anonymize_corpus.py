@@ -305,6 +305,28 @@ def test_outputs_that_nobody_could_use_are_failures(folder_corpus: Path, tmp_pat
     assert not list((tmp_path / "out").rglob("*.flac"))
 
 
+OWN = """
+class Louder:
+    name, version = "louder", "1"
+
+    def parameters(self, utterance):
+        return {{}}
+
+    def anonymize(self, samples, parameters):
+        return samples * {gain}
+"""
+
+
+def test_a_system_whose_code_changed_does_its_work_again(folder_corpus: Path, tmp_path: Path) -> None:
+    """Whoever builds one changes it many times, and its version seldom."""
+    written = []
+    for gain in (0.5, 0.5, 0.25):
+        (tmp_path / "own.py").write_text(OWN.format(gain=gain))
+        written.append(run(folder_corpus, tmp_path / "out", load_anonymizer(f"{tmp_path}/own.py:Louder")).written)
+    assert written[0] == written[2] > 0
+    assert written[1] == 0
+
+
 def test_a_full_disk_stops_the_run_and_it_goes_on_later(
     folder_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

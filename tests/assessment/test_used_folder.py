@@ -190,11 +190,24 @@ import numpy as np
 
 def embed(samples):
     return np.abs(np.fft.rfft(samples[:4096]))[{start}::64] + 1e-3
+
+class Mine:
+    name, version, dimension = "mine", "1", 32
+
+    def __init__(self, start={start}):
+        self.start = start
+
+    def embed(self, samples):
+        return np.abs(np.fft.rfft(samples[:4096]))[self.start::64].astype(np.float32) + 1e-3
+
+def made():
+    return Mine()
 """
 
 
-def test_changed_extractor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its file counts, for the assessed speech and for training speech, which is cut into pieces."""
+@pytest.mark.parametrize("named", ["embed", "Mine", "made"])
+def test_changed_extractor(named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file counts, whatever version it says it has; for the assessed speech, and for training speech in pieces."""
     pytest.importorskip("soundfile")
     from veilmeter.speech.audio import write_audio
 
@@ -214,7 +227,7 @@ def test_changed_extractor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
                 tmp_path / "original",
                 tmp_path / "anonymized",
                 train_anonymized=tmp_path / "train",
-                extractor=f"{tmp_path / 'own.py'}:embed",
+                extractor=f"{tmp_path / 'own.py'}:{named}",
                 out=tmp_path / out,
                 segments=0.6,
                 **OPTIONS | {"by": (), "attackers": ["ignorant", "informed"], "measures": ["scores"]},

@@ -12,10 +12,11 @@ from types import ModuleType
 
 import pytest
 
+from veilmeter.anonymizers.base import load_anonymizer
 from veilmeter.core import user_code
 from veilmeter.core.errors import InputError
 from veilmeter.core.keys import key_of
-from veilmeter.core.user_code import load_object, source_version
+from veilmeter.core.user_code import load_object, note_origin, source_version, version_of
 
 SOURCE = "def answer():\n    return {}\n"
 
@@ -214,3 +215,33 @@ def test_the_key_of_work_holds_the_code_of_other_packages(used: str, beside: Pat
         thing = getattr(importlib.import_module("veilmeter_test_plugin"), used)
         keys.append(key_of(len, thing() if isinstance(thing, type) else thing))
     assert keys[0] == keys[2] != keys[1]
+
+
+MADE = """
+from types import SimpleNamespace
+
+class Slots:
+    __slots__ = ()
+    version = "1"
+
+def make():
+    return {made}
+"""
+
+
+@pytest.mark.parametrize("made", ["SimpleNamespace(version='1')", "Slots()"])
+def test_code_that_makes_an_object_counts_whatever_version_it_says(made: str, beside: Path) -> None:
+    versions = []
+    for line in ("", "# changed", ""):
+        (beside / "own.py").write_text(MADE.format(made=made) + line)
+        make, module = load_object(f"{beside}/own.py:make", "extractor")
+        thing = make()
+        note_origin(thing, module)
+        versions.append(version_of(thing))
+    assert versions[0] == versions[2] != versions[1]
+    assert all(version.startswith("1+") for version in versions)
+
+
+def test_ours_say_their_version_themselves() -> None:
+    ours = load_anonymizer("mcadams")
+    assert version_of(ours) == ours.version

@@ -23,7 +23,7 @@ from veilmeter.core.engine import Engine, Here
 from veilmeter.core.errors import InputError, Problem, VeilmeterError, refuse
 from veilmeter.core.files import make_folder, only_one
 from veilmeter.core.processor_time import TimedEngine
-from veilmeter.core.user_code import loaded_files
+from veilmeter.core.user_code import loaded_files, version_of
 from veilmeter.data.corpus import Corpus
 from veilmeter.data.formats.locate import inside
 from veilmeter.speech.audio import LONGEST_SECONDS
@@ -280,7 +280,7 @@ def _note_timings(folder: Path, anonymizer: Anonymizer, preparing: float, watch:
     if not watch.effort.speech_seconds:
         return
     prepared = Effort(preparing, watch.speech_seconds) if watch.is_complete else NO_EFFORT
-    timings = Timings(anonymizer.name, anonymizer.version, prepared, watch.effort)
+    timings = Timings(anonymizer.name, version_of(anonymizer), prepared, watch.effort)
     with suppress(VeilmeterError):  # no run should fail, or hide why it failed, because of how long it took
         write_timings(folder, timings.after(read_timings(folder) if watch.kept else None))
 

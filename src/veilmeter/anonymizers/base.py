@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.registry import Registry
-from veilmeter.core.user_code import load_object, source_version
+from veilmeter.core.user_code import load_object, note_origin, source_version
 
 if TYPE_CHECKING:
     from veilmeter.core.engine import Engine
@@ -183,7 +183,7 @@ def load_anonymizer(system: str, options: Mapping[str, Any] | None = None) -> An
     >>> load_anonymizer("mcadams", {"alpha": 0.7}).alpha
     0.7
     """
-    make, name_of_its_own = _factory(system)
+    make, place = _factory(system)
     given = dict(options or {})
     signature = inspect.signature(make)
     known = [name for name in signature.parameters if name != "samples"]
@@ -194,7 +194,7 @@ def load_anonymizer(system: str, options: Mapping[str, Any] | None = None) -> An
         if not _takes(signature, name):
             raise InputError(f"{system} has no option {name}", fix=f"it has {', '.join(known) or 'none'}")
     if next(iter(signature.parameters), None) == "samples":
-        return Function(make, given, name_of_its_own)
+        return Function(make, given, place)
     try:
         signature.bind(**given)
     except TypeError as error:
@@ -205,6 +205,7 @@ def load_anonymizer(system: str, options: Mapping[str, Any] | None = None) -> An
             f"{system} gives a {type(anonymizer).__name__}, which is no anonymizer",
             fix="it needs name, version, parameters(utterance) and anonymize(samples, parameters)",
         )
+    note_origin(anonymizer, sys.modules.get(place.partition(":")[0]))
     return anonymizer
 
 

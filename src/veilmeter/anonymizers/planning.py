@@ -12,6 +12,7 @@ from veilmeter.anonymizers.base import Anonymizer, draw_of
 from veilmeter.anonymizers.manifest import Entry
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import plain
+from veilmeter.core.user_code import version_of
 from veilmeter.data.corpus import Corpus, Utterance, file_name
 from veilmeter.data.formats.locate import inside
 from veilmeter.data.formats.walk import MEDIA_SUFFIXES, SUFFIXES
@@ -32,7 +33,7 @@ def plan(
     corpus: Corpus, anonymizer: Anonymizer, audio: str, before: Mapping[str, Entry], rate: int | None = None
 ) -> list[Item]:
     taken: set[str] = set()
-    name, version, draw = anonymizer.name, anonymizer.version, str(draw_of(anonymizer))
+    name, version, draw = anonymizer.name, version_of(anonymizer), str(draw_of(anonymizer))
     items = []
     for utterance in corpus:
         parameters, refusal = {}, ""

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from veilmeter.core.engine import Engine
 from veilmeter.core.errors import Problem, VeilmeterError
 from veilmeter.core.files import BROKEN_ARCHIVE, make_folder, only_one, whole_file
+from veilmeter.core.user_code import version_of
 from veilmeter.data.corpus import Corpus, Stretch, Utterance
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.speech.extractors.base import Extractor, load_extractor
@@ -174,7 +175,7 @@ def _embed_segments(
     done = sum(len(chunks[number]) for number in kept)
     if progress is not None:
         progress(done, len(corpus))
-    task = Segments(extractor, model.version, offline, seconds)
+    task = Segments(extractor, version_of(model), offline, seconds)
     for number, parts in engine.run(task, [[(str(u.path), u.stretch) for u in chunks[number]] for number in left]):
         chunk = left[number]
         kept[chunk] = parts
@@ -201,13 +202,13 @@ def _embed_segments(
         {"gender": [u.gender for u in owners], "session": [u.session for u in owners]},
         source=str(corpus.root),
     )
-    facts = {"name": model.name, "version": model.version, "dimension": model.dimension, "problems": problems}
+    facts = {"name": model.name, "version": version_of(model), "dimension": model.dimension, "problems": problems}
     return embeddings, facts
 
 
 def _chunk_key(chunk: Sequence[Utterance], model: Any, seconds: float) -> str:
     """A recording is heard again when its file, the extractor or the length of the pieces changed."""
-    digest = hashlib.sha256(f"{model.name}\0{model.version}\0{seconds:g}".encode())
+    digest = hashlib.sha256(f"{model.name}\0{version_of(model)}\0{seconds:g}".encode())
     for utterance in chunk:
         try:
             status = utterance.path.stat()

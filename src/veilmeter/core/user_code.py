@@ -14,6 +14,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
+from weakref import ref
 
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.own_imports import imported_files
@@ -21,6 +22,7 @@ from veilmeter.core.own_imports import imported_files
 UNKNOWN = "unknown"  # version of what has no source
 _files: dict[str, str] = {}
 _digests: dict[str, str] = {}  # of the source that each module was made from
+_origins: dict[int, tuple[Callable[[], Any], str]] = {}  # by id: the object, and the version of the module that made it
 _imported: dict[str, tuple[Any, str]] = {}  # what Python noted when it last imported a module, and the digest then
 
 
@@ -65,6 +67,28 @@ def source_version(*things: Any) -> str:
     modules = dict.fromkeys(map(_home, things))
     versions = [_module_version(module) for module in modules if module is not None]
     return versions[0] if len(versions) == 1 else _digest("\n".join(versions).encode()) if versions else UNKNOWN
+
+
+def note_origin(thing: Any, module: ModuleType | None) -> None:
+    """Notes which module made an object: its code counts too, however the object's own class is called."""
+    if module is not None and (version := foreign_version(module)):
+        try:
+            kept: Callable[[], Any] = ref(thing)
+        except TypeError:  # not every class allows that
+            kept = partial(_itself, thing)
+        _origins[id(thing)] = kept, version
+
+
+def _itself(thing: Any) -> Any:
+    return thing
+
+
+def version_of(thing: Any) -> str:
+    """What an extractor, recognizer or anonymizer says of itself, with a hash of its code where that is not veilmeter's
+    own: who changes the code and forgets the version must not get what the old one made."""
+    kept, origin = _origins.get(id(thing), (None, ""))
+    codes = dict.fromkeys((foreign_version(type(thing)), origin if kept is not None and kept() is thing else ""))
+    return "+".join([str(thing.version), *filter(None, codes)])
 
 
 def foreign_version(thing: Any) -> str:

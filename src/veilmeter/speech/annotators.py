@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from veilmeter.core.user_code import version_of
 from veilmeter.speech.annotations import Annotator, Values
 from veilmeter.speech.pitch import PitchTracker
 from veilmeter.speech.quality import QualityModels
@@ -23,7 +24,7 @@ class TranscriptAnnotator:
     def __init__(self, spec: str, language: str, *, offline: bool = False) -> None:
         self._recognizer = load_recognizer(spec, language, offline=offline)
         self.name = f"transcripts-{self._recognizer.name}-{self._recognizer.language}"
-        self.version = self._recognizer.version
+        self.version = version_of(self._recognizer)
 
     def annotate(self, samples: NDArray[np.float32]) -> Values:
         heard = self._recognizer.transcribe(samples)

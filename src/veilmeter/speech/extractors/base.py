@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.registry import Registry
-from veilmeter.core.user_code import load_object, parameters_of, source_version, takes_nothing
+from veilmeter.core.user_code import load_object, note_origin, parameters_of, source_version, takes_nothing
 
 DEFAULT = "campplus"
 
@@ -184,6 +184,7 @@ def _made(spec: str, thing: Any, module: ModuleType | None = None, *, offline: b
         except Exception as error:
             raise InputError(f"extractor {spec} can't be made: {type(error).__name__}: {error}") from None
     if isinstance(thing, Extractor):
+        note_origin(thing, module)
         return thing
     if not callable(thing):
         raise InputError(f"extractor {spec} is neither a function nor an extractor")

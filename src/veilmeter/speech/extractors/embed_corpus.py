@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.engine import Engine, Here
 from veilmeter.core.errors import InputError, Problem
+from veilmeter.core.user_code import version_of
 from veilmeter.data.corpus import Corpus, Utterance
 from veilmeter.speech.audio import LONGEST_SECONDS
 from veilmeter.speech.extractors.base import DEFAULT, Extractor, load_extractor
@@ -69,8 +70,8 @@ def embed_corpus(
     if strict and (fatal := [p for p in corpus.problems if p.fatal]):
         raise _strict(fatal[0])
     model = load_extractor(extractor, offline=offline)  # here first: it may have to fetch its weights
-    facts = {"extractor": model.name, "version": model.version, "dimension": model.dimension, "audio": AUDIO}
-    task = Extract(extractor, model.name, model.version, offline, max_seconds)
+    facts = {"extractor": model.name, "version": version_of(model), "dimension": model.dimension, "audio": AUDIO}
+    task = Extract(extractor, model.name, version_of(model), offline, max_seconds)
     use(task, model)  # where the work is done in this process
     store = Store(Path(out), facts)
     try:
@@ -146,7 +147,7 @@ class _EmbeddingRun:
         }
         self.store.finish(self.plan, counts)
         return Embedded(
-            self.store.folder, model.name, model.version, model.dimension, len(usable), len(speakers),
+            self.store.folder, model.name, version_of(model), model.dimension, len(usable), len(speakers),
             seconds / 3600, self.computed, len(usable) - self.computed, tuple(problems),
         )  # fmt: skip
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import VeilmeterError
+from veilmeter.core.user_code import version_of
 from veilmeter.speech.extractors.base import Extractor, load_extractor
 from veilmeter.speech.extractors.windows import embed_in_windows
 from veilmeter.speech.recordings import Record, Source, examine
@@ -35,9 +36,9 @@ class Extract:
 
     def __call__(self, sources: tuple[Source, ...]) -> list[Outcome]:
         extractor = self._extractor()
-        if (extractor.name, extractor.version) != (self.name, self.version):
+        if (extractor.name, version := version_of(extractor)) != (self.name, self.version):
             raise VeilmeterError(
-                f"a worker has {extractor.name} {extractor.version}, this process {self.name} {self.version}",
+                f"a worker has {extractor.name} {version}, this process {self.name} {self.version}",
                 fix="install the same version of everything on all machines",
             )
         return [self._extract(extractor, source) for source in sources]

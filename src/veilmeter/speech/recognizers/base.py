@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.registry import Registry
-from veilmeter.core.user_code import load_object, source_version, takes_nothing
+from veilmeter.core.user_code import load_object, note_origin, source_version, takes_nothing
 from veilmeter.speech.audio import RATE
 
 DEFAULT = "moonshine"
@@ -163,6 +163,7 @@ def _own(spec: str, language: str) -> Recognizer:
     if isinstance(recognizer, Recognizer):
         if recognizer.language not in (language, ANY):
             raise InputError(f"recognizer {spec} listens for {recognizer.language!r}, not for {language!r}")
+        note_origin(recognizer, module)
         return recognizer
     if not callable(recognizer):
         raise InputError(f"recognizer {spec} is neither a function nor a recognizer")
