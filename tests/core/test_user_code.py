@@ -14,9 +14,10 @@ import pytest
 
 from veilmeter.anonymizers.base import load_anonymizer
 from veilmeter.core import user_code
-from veilmeter.core.errors import InputError
+from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.keys import key_of
 from veilmeter.core.user_code import load_object, note_origin, source_version, version_of
+from veilmeter.speech.extractors.base import load_extractor, load_same_extractor
 
 SOURCE = "def answer():\n    return {}\n"
 
@@ -245,3 +246,14 @@ def test_code_that_makes_an_object_counts_whatever_version_it_says(made: str, be
 def test_ours_say_their_version_themselves() -> None:
     ours = load_anonymizer("mcadams")
     assert version_of(ours) == ours.version
+
+
+def test_another_process_must_not_have_other_code(beside: Path) -> None:
+    """One that is loaded there later would be kept as if it were this one."""
+    own = beside / "own.py"
+    own.write_text("import numpy as np\n\ndef embed(samples):\n    return np.ones(3)\n")
+    version = version_of(load_extractor(f"{own}:embed"))
+    assert version_of(load_same_extractor(f"{own}:embed", version)) == version
+    own.write_text(own.read_text().replace("ones(3)", "ones(4)"))
+    with pytest.raises(VeilmeterError, match="one process has"):
+        load_same_extractor(f"{own}:embed", version)

@@ -280,8 +280,8 @@ def _note_timings(folder: Path, anonymizer: Anonymizer, preparing: float, watch:
     if not watch.effort.speech_seconds:
         return
     prepared = Effort(preparing, watch.speech_seconds) if watch.is_complete else NO_EFFORT
-    timings = Timings(anonymizer.name, version_of(anonymizer), prepared, watch.effort)
     with suppress(VeilmeterError):  # no run should fail, or hide why it failed, because of how long it took
+        timings = Timings(anonymizer.name, version_of(anonymizer), prepared, watch.effort)
         write_timings(folder, timings.after(read_timings(folder) if watch.kept else None))
 
 

@@ -24,7 +24,7 @@ from veilmeter.core.files import BROKEN_ARCHIVE, make_folder, only_one, whole_fi
 from veilmeter.core.user_code import version_of
 from veilmeter.data.corpus import Corpus, Stretch, Utterance
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.speech.extractors.base import Extractor, load_extractor
+from veilmeter.speech.extractors.base import Extractor, load_extractor, load_same_extractor
 
 Progress = Callable[[int, int], None]
 Say = Callable[[str], None]
@@ -124,7 +124,7 @@ class Segments:
 @lru_cache(maxsize=2)
 def _loaded(spec: str, version: str, offline: bool) -> Extractor:
     """Once per process and version, as a model takes seconds to load."""
-    return load_extractor(spec, offline=offline)
+    return load_same_extractor(spec, version, offline=offline)
 
 
 def cut(samples: NDArray[np.float32], seconds: float, rate: int = 16_000) -> list[NDArray[np.float32]]:
@@ -164,8 +164,9 @@ def _embed_segments(
     offline: bool,
     progress: Progress | None,
 ) -> tuple[Embeddings, dict[str, Any]]:
+    version = version_of(model)
     chunks = [corpus.utterances[start : start + CHUNK] for start in range(0, len(corpus), CHUNK)]
-    places = [folder / f"{_chunk_key(chunk, model, seconds)}.npz" for chunk in chunks]
+    places = [folder / f"{_chunk_key(chunk, model.name, version, seconds)}.npz" for chunk in chunks]
     kept: dict[int, list[NDArray[np.float32]]] = {}
     for number, place in enumerate(places):
         before = _read_chunk(place, chunks[number])
@@ -175,7 +176,7 @@ def _embed_segments(
     done = sum(len(chunks[number]) for number in kept)
     if progress is not None:
         progress(done, len(corpus))
-    task = Segments(extractor, version_of(model), offline, seconds)
+    task = Segments(extractor, version, offline, seconds)
     for number, parts in engine.run(task, [[(str(u.path), u.stretch) for u in chunks[number]] for number in left]):
         chunk = left[number]
         kept[chunk] = parts
@@ -202,13 +203,13 @@ def _embed_segments(
         {"gender": [u.gender for u in owners], "session": [u.session for u in owners]},
         source=str(corpus.root),
     )
-    facts = {"name": model.name, "version": version_of(model), "dimension": model.dimension, "problems": problems}
+    facts = {"name": model.name, "version": version, "dimension": model.dimension, "problems": problems}
     return embeddings, facts
 
 
-def _chunk_key(chunk: Sequence[Utterance], model: Any, seconds: float) -> str:
+def _chunk_key(chunk: Sequence[Utterance], name: str, version: str, seconds: float) -> str:
     """A recording is heard again when its file, the extractor or the length of the pieces changed."""
-    digest = hashlib.sha256(f"{model.name}\0{version_of(model)}\0{seconds:g}".encode())
+    digest = hashlib.sha256(f"{name}\0{version}\0{seconds:g}".encode())
     for utterance in chunk:
         try:
             status = utterance.path.stat()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.registry import Registry
-from veilmeter.core.user_code import load_object, note_origin, parameters_of, source_version, takes_nothing
+from veilmeter.core.user_code import load_object, note_origin, parameters_of, source_version, takes_nothing, version_of
 
 DEFAULT = "campplus"
 
@@ -165,6 +165,17 @@ def load_extractor(spec: str = DEFAULT, *, offline: bool = False) -> Extractor:
     from veilmeter.speech import weights
 
     return _registered(spec, offline, str(weights.cache_folder()))
+
+
+def load_same_extractor(spec: str, version: str, *, offline: bool = False) -> Extractor:
+    """What another process has loaded in this version; what this one has must not be kept as that."""
+    extractor = load_extractor(spec, offline=offline)
+    if (own := version_of(extractor)) != version:
+        raise VeilmeterError(
+            f"one process has {spec} {version}, another {own}",
+            fix="install the same version of everything on all machines, and change nothing meanwhile",
+        )
+    return extractor
 
 
 @lru_cache(maxsize=4)

@@ -70,14 +70,15 @@ def embed_corpus(
     if strict and (fatal := [p for p in corpus.problems if p.fatal]):
         raise _strict(fatal[0])
     model = load_extractor(extractor, offline=offline)  # here first: it may have to fetch its weights
-    facts = {"extractor": model.name, "version": version_of(model), "dimension": model.dimension, "audio": AUDIO}
-    task = Extract(extractor, model.name, version_of(model), offline, max_seconds)
+    version = version_of(model)
+    facts = {"extractor": model.name, "version": version, "dimension": model.dimension, "audio": AUDIO}
+    task = Extract(extractor, version, offline, max_seconds)
     use(task, model)  # where the work is done in this process
     store = Store(Path(out), facts)
     try:
         run = _EmbeddingRun(corpus, store, strict, progress or (lambda done, total: None))
         run.work(engine or Here(), task)
-        return run.finish(model)
+        return run.finish(model, version)
     finally:
         store.close()
 
@@ -130,7 +131,7 @@ class _EmbeddingRun:
         finally:
             self._flush()  # stopped or failed: what was done is kept
 
-    def finish(self, model: Extractor) -> Embedded:
+    def finish(self, model: Extractor, version: str) -> Embedded:
         usable = [record for record in self.records.values() if record.usable]
         problems = [*self.corpus.problems, *self._problems()]
         if not usable:
@@ -147,7 +148,7 @@ class _EmbeddingRun:
         }
         self.store.finish(self.plan, counts)
         return Embedded(
-            self.store.folder, model.name, version_of(model), model.dimension, len(usable), len(speakers),
+            self.store.folder, model.name, version, model.dimension, len(usable), len(speakers),
             seconds / 3600, self.computed, len(usable) - self.computed, tuple(problems),
         )  # fmt: skip
 

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.core.errors import VeilmeterError
-from veilmeter.core.user_code import version_of
-from veilmeter.speech.extractors.base import Extractor, load_extractor
+from veilmeter.speech.extractors.base import Extractor, load_same_extractor
 from veilmeter.speech.extractors.windows import embed_in_windows
 from veilmeter.speech.recordings import Record, Source, examine
 
@@ -29,24 +27,18 @@ class Extract:
     """The task: called with a few sources, once each, in whatever process."""
 
     spec: str
-    name: str
     version: str
     offline: bool
     max_seconds: float
 
     def __call__(self, sources: tuple[Source, ...]) -> list[Outcome]:
         extractor = self._extractor()
-        if (extractor.name, version := version_of(extractor)) != (self.name, self.version):
-            raise VeilmeterError(
-                f"a worker has {extractor.name} {version}, this process {self.name} {self.version}",
-                fix="install the same version of everything on all machines",
-            )
         return [self._extract(extractor, source) for source in sources]
 
     def _extractor(self) -> Extractor:
         """Loaded once per process: a model takes seconds."""
         if _loaded.get("task") != self:
-            use(self, load_extractor(self.spec, offline=self.offline))
+            use(self, load_same_extractor(self.spec, self.version, offline=self.offline))
         extractor: Extractor = _loaded["extractor"]
         return extractor
 
