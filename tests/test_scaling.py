@@ -52,9 +52,9 @@ def test_the_slurm_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     try:
         found = ordered(engine, where, range(12))
     finally:
-        engine.close()
         dask.config.config.clear()  # what the file said must not reach other tests
         dask.config.config.update(before)
+        engine.close()
     assert found == [(number * number, True) for number in range(12)]
 
 

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -274,6 +275,23 @@ def test_a_batch_system_needs_its_configuration(tmp_path: Path) -> None:
         open_engine(cluster=f"slurm:{empty}")
     with pytest.raises(InputError, match="no configuration for slurm"):
         open_engine(cluster="slurm")
+
+
+def test_a_job_that_starts_while_the_cluster_closes_spoils_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask has an assertion of its own there, which fails if the work was done before all jobs had begun."""
+    distributed = pytest.importorskip("distributed")
+    real = distributed.LocalCluster.close
+
+    def close(cluster: Any, *given: Any, **named: Any) -> None:
+        real(cluster, *given, **named)
+        raise AssertionError("Status.running")
+
+    monkeypatch.setattr(distributed.LocalCluster, "close", close)
+    engine = open_engine(1, "local")
+    try:
+        assert ordered(engine, abs, [-3]) == [3]
+    finally:
+        engine.close()
 
 
 def test_a_batch_cluster_is_made_from_the_users_file(tmp_path: Path) -> None:
