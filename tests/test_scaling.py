@@ -6,6 +6,7 @@ import copy
 import os
 import re
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -48,13 +49,12 @@ def test_the_slurm_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     import dask
 
     before = copy.deepcopy(dask.config.config)
-    engine = open_engine(2, f"slurm:{config}")
     try:
-        found = ordered(engine, where, range(12))
+        with closing(open_engine(2, f"slurm:{config}")) as engine:
+            found = ordered(engine, where, range(12))
     finally:
         dask.config.config.clear()  # what the file said must not reach other tests
         dask.config.config.update(before)
-        engine.close()
     assert found == [(number * number, True) for number in range(12)]
 
 
