@@ -162,16 +162,16 @@ def test_code_counts_however_it_is_wrapped(made: str, beside: Path) -> None:
 NOTEBOOK = """
 SCALE = {scale}
 
-def helper(x):
-    return SCALE * x
+def _helper(x):
+    return SCALE * x + {offset}
 
 class Mine:
     @property
     def twice(self):
-        return {factor} * helper(1)
+        return {factor} * _helper(1)
 
 def embed(samples):
-    return helper(Mine().twice) in {{"a", "b"}}
+    return _helper(Mine().twice) in {{"a", "b"}}
 """
 
 
@@ -183,9 +183,10 @@ def test_code_of_a_notebook_counts_by_what_is_defined_there() -> None:
         return source_version(notebook.embed)
 
     try:
-        first = version(scale=1, factor=2)
-        assert first == version(scale=1, factor=2) != "unknown"
-        assert len({first, version(scale=3, factor=2), version(scale=1, factor=3)}) == 3
+        numbers = {"scale": 1, "factor": 2, "offset": 0}
+        first = version(**numbers)
+        assert first == version(**numbers) != "unknown"
+        assert len({first, *(version(**{**numbers, name: 3}) for name in numbers)}) == 4
     finally:
         del sys.modules["veilmeter_test_notebook"]
 

@@ -20,6 +20,7 @@ from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.own_imports import imported_files
 
 UNKNOWN = "unknown"  # version of what has no source
+_PLAIN = (str, bytes, int, float, complex, tuple, type(None))
 _files: dict[str, str] = {}
 _digests: dict[str, str] = {}  # of the source that each module was made from
 _origins: dict[int, tuple[Callable[[], Any], str]] = {}  # by id: the object, and the version of the module that made it
@@ -123,17 +124,18 @@ def _module_version(module: ModuleType) -> str:
 
 
 def _version_without_file(module: ModuleType) -> str:
-    """By what is defined in it, as in a notebook: the code of functions and methods, and plain values."""
+    """By what is defined in it, as in a notebook: the code of functions and methods, and plain values except those that
+    begin with an underscore, under which notebooks keep what was typed and printed."""
     known = [
         f"{name} {code}"
         for name, value in sorted(vars(module).items())
-        if not name.startswith("_") and (code := _as_text(value, module.__name__))
+        if (code := _as_text(value, module.__name__)) and not (name.startswith("_") and isinstance(value, _PLAIN))
     ]
     return _digest("\n".join(known).encode("utf-8", "surrogatepass")) if known else UNKNOWN
 
 
 def _as_text(value: Any, module: str) -> str:
-    if isinstance(value, str | bytes | int | float | complex | tuple | None):
+    if isinstance(value, _PLAIN):
         return repr(value)
     if isinstance(value, frozenset):
         return repr(sorted(map(repr, value)))
