@@ -1,17 +1,18 @@
-# Every target works in .venv, which is made anew when it is missing or older than what defines it.
+# Every target works in .venv, which is created again when it is missing or older than the files that define it.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
+LEAST_COVERED := 90  # percent of lines and branches, for `make coverage`
 # The same constraints for every install and for what packages need to build themselves.
 export PIP_CONSTRAINT       := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# Tests start hundreds of commands: without bytecode each would compile all of veilmeter anew.
+# Tests start hundreds of commands: without bytecode each would compile all of veilmeter again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env browser demo test test-lower lint lock bench fuzz docs fresh papers screenshots clean
+.PHONY: help env browser demo test coverage test-lower lint lock bench fuzz docs package fresh papers screenshots clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -31,6 +32,9 @@ browser:        ## Chromium, for browser tests and PDFs, where it is missing
 
 test: $(STAMP) browser  ## all tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+coverage: $(STAMP) browser  ## all tests, with the share of lines and branches they run, and a floor for it
+	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term --cov-fail-under=$(LEAST_COVERED)
 
 lint: $(STAMP)  ## ruff and mypy --strict
 	$(BIN)/ruff check src tests benchmarks examples tools
@@ -52,6 +56,10 @@ test-lower: $(STAMP)  ## the tests with the lowest versions that are allowed
 
 docs: $(STAMP)  ## the documentation as a site, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+package: $(STAMP)  ## the wheel and the source archive in dist/, checked
+	$(BIN)/python -m pip install --quiet build twine
+	rm -rf dist && $(BIN)/python -m build --outdir dist && $(BIN)/twine check --strict dist/*
 
 fresh:          ## the README's two commands in a new clone, home and cache, as an unprivileged user
 	tools/fresh
