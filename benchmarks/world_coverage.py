@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.world_judgments import ATTACKERS, OPTIONS, REAL, Judgment, linking_curve, quickly, simulated
 from veilmeter import assess
 from veilmeter.assessment import measuring
-from veilmeter.assessment.conclusions import knowledge
+from veilmeter.assessment.conclude import knowledge
 from veilmeter.core.estimate import Estimate
 from veilmeter.metrics.legal.chance import Relabeled
 

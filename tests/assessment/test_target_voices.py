@@ -10,7 +10,7 @@ import pytest
 
 from veilmeter.anonymizers.manifest import Entry
 from veilmeter.assessment import assess, drawing
-from veilmeter.assessment.target_voices import known_target_voices
+from veilmeter.assessment.conclude import known_target_voices
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.target_voices import TargetVoices
 from veilmeter.results.flattering_targets import TARGETS, errors_not_due_to_targets

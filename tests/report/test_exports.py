@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.results.sample_results import sample
 
-from veilmeter.assessment.tables import write_matrices
+from veilmeter.assessment.conclude import write_matrices
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates

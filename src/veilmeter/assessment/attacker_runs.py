@@ -19,7 +19,7 @@ from veilmeter.anonymizers.options import parse_options
 from veilmeter.anonymizers.own_runs import own_seeds, run_again
 from veilmeter.assessment.settings import DRAWS, Settings
 from veilmeter.attacks.base import AttackerRun, DrawLevel
-from veilmeter.core.engine import Engine
+from veilmeter.core.engine import Engine, Progress
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.locate import locate
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 RUNS = 2  # by default; the second brings most of what more of them bring
 FOLDER = "attacker_runs"
 RELEASE = "release"
-Progress = Callable[[int, int], None]
 
 
 def split_draw(source: str) -> tuple[str, DrawLevel]:

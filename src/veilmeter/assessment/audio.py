@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.core.engine import Engine
+from veilmeter.core.engine import Engine, Progress, Say
 from veilmeter.core.errors import Problem, VeilmeterError
 from veilmeter.core.files import BROKEN_ARCHIVE, make_folder, only_one, whole_file
 from veilmeter.core.user_code import version_of
@@ -26,8 +26,6 @@ from veilmeter.data.corpus import Corpus, Stretch, Utterance
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.speech.extractors.base import Extractor, load_extractor, load_same_extractor
 
-Progress = Callable[[int, int], None]
-Say = Callable[[str], None]
 CHUNK = 16  # recordings that are kept together
 
 

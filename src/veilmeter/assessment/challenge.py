@@ -11,10 +11,11 @@ from typing import Any
 from veilmeter.assessment.challenge_emotions import Emotions, measure_emotions
 from veilmeter.assessment.challenge_table import ChallengeRow, EmotionRow, rank_table, write_rows
 from veilmeter.assessment.protocol import GivenProtocol
-from veilmeter.assessment.recorded_run import Assessment, Say, Shown
+from veilmeter.assessment.recorded_run import Assessment
 from veilmeter.assessment.run import assess
 from veilmeter.assessment.settings import AttackerSettings, Settings
 from veilmeter.attacks.knowledge import attacker_name, attackers_for
+from veilmeter.core.engine import Say, ShowProgress
 from veilmeter.core.errors import InputError, Problem, refuse
 from veilmeter.core.files import make_folder, to_json, write_text
 from veilmeter.data.corpus import Corpus
@@ -61,7 +62,7 @@ def assess_challenge(
     cluster: str | None = None,
     argv: Sequence[str] = (),
     say: Say | None = None,
-    progress: Shown | None = None,
+    progress: ShowProgress | None = None,
 ) -> ChallengeAssessment:
     """Assess every set and gender of the folder `settings.vpc` in the variant `settings.suffix`, each into a folder of
     its own below `out`, with a table of all of them beside."""

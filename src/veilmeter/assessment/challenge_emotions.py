@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from veilmeter.assessment.audio import embed_whole
-from veilmeter.assessment.recorded_run import Say, Shown
 from veilmeter.assessment.run import single_threaded
 from veilmeter.assessment.settings import Settings
-from veilmeter.core.engine import Engine, open_engine
+from veilmeter.core.engine import Engine, Say, ShowProgress, open_engine
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.estimate import Estimate
 from veilmeter.data.formats.vpc_sets import TwoSides
@@ -46,7 +45,7 @@ def measure_emotions(
     jobs: int,
     cluster: str | None,
     say: Say,
-    progress: Shown,
+    progress: ShowProgress,
 ) -> tuple[list[Emotions], list[Problem]]:
     """The sets whose emotions can be told, and why the others were not used."""
     measured, problems = [], []
@@ -77,7 +76,7 @@ def _not_named(pair: TwoSides, settings: Settings) -> str:
     return f"speech with {LABEL}s: not among the sets that were named; to measure it, add --sets {pair.name}"
 
 
-def _measured(pair: TwoSides, settings: Settings, engine: Engine, say: Say, progress: Shown) -> Emotions:
+def _measured(pair: TwoSides, settings: Settings, engine: Engine, say: Say, progress: ShowProgress) -> Emotions:
     corpora = pair.corpora(tuple(map(Path, settings.root)))
     heard, left_out = [], 0
     for corpus in corpora:

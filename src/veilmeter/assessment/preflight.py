@@ -5,7 +5,7 @@ Listening takes hours, reading lists takes seconds: whatever these can tell is s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +13,13 @@ from veilmeter.assessment.attacker_runs import split_draw
 from veilmeter.assessment.settings import Settings
 from veilmeter.assessment.sources import read_sources
 from veilmeter.assessment.speech import as_list
+from veilmeter.core.engine import Say
 from veilmeter.core.errors import InputError, refuse
 from veilmeter.data.matching import Listed, find_partners
 
 if TYPE_CHECKING:
     from veilmeter.data.corpus import Corpus
 
-Say = Callable[[str], None]
 Corpora = dict[tuple[str, str], "Corpus"]
 """The recordings at a path, by role and path."""
 

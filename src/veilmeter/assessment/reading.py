@@ -19,12 +19,11 @@ from veilmeter.assessment.attacker_runs import (
 )
 from veilmeter.assessment.case import OwnExtractor, attacker_runs
 from veilmeter.assessment.preflight import Corpora, look_ahead
-from veilmeter.assessment.recorded_run import Say, Shown
 from veilmeter.assessment.settings import Settings
 from veilmeter.assessment.sources import read_source
 from veilmeter.assessment.speech import Speech, as_list, load, merge
 from veilmeter.attacks.base import AttackerRun
-from veilmeter.core.engine import Engine
+from veilmeter.core.engine import Engine, Say, ShowProgress
 from veilmeter.core.errors import InputError, refuse
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.matching import Matched, match
@@ -52,7 +51,7 @@ class Reader:
     engine: Engine
     stage: Say
     say: Say
-    progress: Shown
+    progress: ShowProgress
     folder: Path | None = None
     warnings: list[str] = field(default_factory=list)
     speech: dict[str, Speech] = field(default_factory=dict)

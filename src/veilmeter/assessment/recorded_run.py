@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from veilmeter.assessment.conclude import write_tables
 from veilmeter.assessment.measuring import Job
 from veilmeter.assessment.settings import Settings
 from veilmeter.assessment.stages import Stages
-from veilmeter.assessment.tables import write_tables
 from veilmeter.assessment.tasks import ATTACKER, Arrays, Task, TaskResult, perform
-from veilmeter.core.engine import Engine
+from veilmeter.core.engine import Engine, Say, ShowProgress
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import make_folder, only_one, remove_leftovers, write_json
 from veilmeter.results.model import Results
 from veilmeter.results.run_folder import RESULTS, read_results, write_results
 
-Shown = Callable[[str], AbstractContextManager[Callable[[int, int], None] | None]]
-Say = Callable[[str], None]
 LEFT_OUT = "left_out.jsonl"
 QUICK = ("similarity", "sessions", "inference", "added")  # parts that take less than the others
 
@@ -63,7 +61,7 @@ class RecordedRun(ABC):
         out: str | Path | None,
         engine: Engine,
         say: Say,
-        progress: Shown,
+        progress: ShowProgress,
         argv: tuple[str, ...],
     ) -> None:
         self.settings = settings

@@ -9,21 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from veilmeter.assessment.case import AssessmentCase, group_people
-from veilmeter.assessment.conclusions import FinishedRun, concluded
+from veilmeter.assessment.conclude import DuplicateAudio, FinishedRun, build_results, find_duplicate_audio
 from veilmeter.assessment.effects import Facts, effects
-from veilmeter.assessment.heard_copies import HeardCopies, heard_copies
 from veilmeter.assessment.hearing import further_hearings
 from veilmeter.assessment.plan import AssessmentPlan, make_plan
 from veilmeter.assessment.preflight import refuse_missing_files
 from veilmeter.assessment.protocol import GivenProtocol, Protocol, lists_near, make_protocol
 from veilmeter.assessment.reading import HeardRun, Reader
-from veilmeter.assessment.recorded_run import LEFT_OUT, Assessment, RecordedRun, Say, Shown, without_place
+from veilmeter.assessment.recorded_run import LEFT_OUT, Assessment, RecordedRun, without_place
 from veilmeter.assessment.scores_only import ScoreRun, has_scores
 from veilmeter.assessment.settings import Settings, make_settings, who_attacks
 from veilmeter.assessment.sources import folders_near, write_left_out
 from veilmeter.assessment.speech import as_list, joined_corpora, refuse_mixtures
 from veilmeter.assessment.tasks import Arrays, TaskResult
-from veilmeter.core.engine import open_engine
+from veilmeter.core.engine import Say, ShowProgress, open_engine
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.data.matching import Matched, match
 from veilmeter.speech.reading_options import chose_channel, leaves_home
@@ -41,7 +40,7 @@ def assess(
     cluster: str | None = None,
     argv: Sequence[str] = (),
     say: Say | None = None,
-    progress: Shown | None = None,
+    progress: ShowProgress | None = None,
     protocol: GivenProtocol | None = None,
     **options: Any,
 ) -> Assessment:
@@ -202,11 +201,11 @@ class SpeechRun(RecordedRun):
         part = with_labels(part, case.matched.original, case.matched.anonymized)
         return {"utility": (TaskResult(part=part), {})}
 
-    def listen(self, reader: Reader, case: AssessmentCase) -> HeardCopies | None:
+    def listen(self, reader: Reader, case: AssessmentCase) -> DuplicateAudio | None:
         """Whether recordings of both sides are copies of each other, where there are any."""
         if all(reader.speech[role].is_audio for role in ("original", "anonymized")):
             self.stage("listening for copies")
-        return heard_copies(case, reader.speech, self.engine)
+        return find_duplicate_audio(case, reader.speech, self.engine)
 
     def finish(
         self, reader: Reader, case: AssessmentCase, plan: AssessmentPlan, done: Mapping[str, tuple[TaskResult, Arrays]]
@@ -226,7 +225,7 @@ class SpeechRun(RecordedRun):
         had = effects(self.settings, facts)
         heard = self.listen(reader, case)
         outcome = FinishedRun(case, plan, done, reader.speech, tuple(reader.warnings), had, heard)
-        results = concluded(outcome, self.settings, without_place(self.argv))
+        results = build_results(outcome, self.settings, without_place(self.argv))
         left_out = sum(len(speech.left_out) for speech in reader.speech.values()) + len(case.matched.left_out)
         factor = reader.real_time_factor()
         if self.folder is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from veilmeter._version import __version__
 from veilmeter.assessment.attackers import Used, described
-from veilmeter.assessment.conclusions import SCORES, attackers_of, parts_of, warnings_of
+from veilmeter.assessment.conclude import SCORES, attackers_of, parts_of, warnings_of
 from veilmeter.assessment.effects import Facts, effects
 from veilmeter.assessment.given_scores import ScoreFiles, measure_given
 from veilmeter.assessment.measuring import Asked

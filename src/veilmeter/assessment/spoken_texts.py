@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.assessment.utility import annotation_folder
-from veilmeter.core.engine import Engine
+from veilmeter.core.engine import Engine, Progress
 from veilmeter.core.errors import InputError
 from veilmeter.data.corpus import Corpus, Utterance
 from veilmeter.data.embeddings import Embeddings
@@ -26,8 +26,6 @@ from veilmeter.speech.annotations import annotate_corpus
 from veilmeter.speech.annotators import transcripts
 from veilmeter.speech.extractors.words import CODE, FEATURES, OF_CORPUS
 from veilmeter.speech.recognizers.base import DEFAULT, resolve_language
-
-Progress = Callable[[int, int], None]
 
 
 def hears_texts(spec: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.core.engine import Engine, Here
+from veilmeter.core.engine import Engine, Here, Progress, Say
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import make_folder
@@ -37,8 +37,6 @@ LABELS = ("emotion",)  # attributes of an utterance, not of a person, that shoul
 _RATED = ("mos", "dnsmos_sig", "dnsmos_bak", "dnsmos_ovr")
 _LOOKED_AT = 20  # files whose rate is read from their headers
 
-Progress = Callable[[int, int], None]
-Say = Callable[[str], None]
 Numbers = NDArray[np.float64]
 
 

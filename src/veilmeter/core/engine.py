@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import cache
 from itertools import islice
 from multiprocessing import connection
@@ -30,6 +30,9 @@ from veilmeter.core.stopping import raised
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Say = Callable[[str], None]  # shows a line to the user
+Progress = Callable[[int, int], None]  # gets how many items are done, and of how many
+ShowProgress = Callable[[str], AbstractContextManager[Progress | None]]  # shows the progress of work with this title
 
 DEATHS = 3  # a pool is started anew so often without a result in between; then something is wrong with the work itself
 LAST_WORDS_SECONDS = 3.0  # for a worker that is told to stop, before it is made to

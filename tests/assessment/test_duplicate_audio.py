@@ -1,4 +1,4 @@
-"""An anonymizer that only scales, and a recording that is enrolled and tried, are heard though no vector tells."""
+"""Duplicates are found in the audio where vectors differ: a release that is only scaled, a trial that is enrolled."""
 
 from __future__ import annotations
 

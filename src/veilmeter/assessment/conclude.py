@@ -1,0 +1,540 @@
+"""From what the tasks measured to `Results` and to the tables of a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter._version import __version__
+from veilmeter.anonymizers.anonymize_corpus import manifest_path
+from veilmeter.anonymizers.base import Draw
+from veilmeter.anonymizers.manifest import Entry, read_manifest
+from veilmeter.assessment.case import OWN_RUN, RELEASED_RUN, AssessmentCase, NotPossibleError
+from veilmeter.assessment.drawing import compared_trials, trial_conversations
+from veilmeter.assessment.effects import Effects
+from veilmeter.assessment.given_scores import combined
+from veilmeter.assessment.measuring import Job
+from veilmeter.assessment.plan import CONTROL, NEEDED_BY_CHECKS, SHUFFLED, AssessmentPlan, heard_channels
+from veilmeter.assessment.settings import Settings
+from veilmeter.assessment.speech import Speech, joined_corpora
+from veilmeter.assessment.tasks import ATTACKER, Arrays, TaskResult
+from veilmeter.attacks.knowledge import FUSED
+from veilmeter.attacks.registry import ATTACKS
+from veilmeter.attacks.takeover import KNOWS, Success, takeovers
+from veilmeter.core.engine import Engine
+from veilmeter.core.errors import InputError
+from veilmeter.core.files import cache_folder, make_folder, whole_file, write_json
+from veilmeter.core.keys import key_of
+from veilmeter.data.corpus import Utterance
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.ids import match_ids
+from veilmeter.metrics.copies import copies, unchanged
+from veilmeter.metrics.legal.chance import Relabeled, joint_chance
+from veilmeter.metrics.norms import length_correlation
+from veilmeter.metrics.target_voices import TargetVoices, found_target_voices, shared, target_voice_effect
+from veilmeter.results.chance import with_chance
+from veilmeter.results.channels import channels_of
+from veilmeter.results.model import AttackerResult, Channels, Matching, Part, ProtocolFacts, Results
+from veilmeter.results.people import Traits
+from veilmeter.results.run_folder import write_table
+from veilmeter.results.trust import TrustFacts
+from veilmeter.results.verdict import conclude
+from veilmeter.speech.compare_recordings import same_recordings, unchanged_speech
+
+FIRST = "the first extractor"
+SCORES, CURVE = "scores-", "inversion-curve"
+
+
+@dataclass(frozen=True, eq=False)
+class FinishedRun:
+    """A run that has measured everything."""
+
+    case: AssessmentCase
+    plan: AssessmentPlan
+    done: Mapping[str, tuple[TaskResult, Arrays]]
+    speech: Mapping[str, Speech]
+    warnings: tuple[str, ...]
+    effects: Effects
+    heard: DuplicateAudio | None = None
+
+    def measured(self) -> Mapping[str, TaskResult]:
+        """By task, those that were possible."""
+        return {name: measured for name, (measured, _) in self.done.items() if not measured.not_possible}
+
+
+def build_results(outcome: FinishedRun, settings: Settings, command: Sequence[str]) -> Results:
+    """The results with everything that follows from them."""
+    case, measured = outcome.case, outcome.measured()
+    attackers, taken_over = _no_worse_for_knowing_more(attackers_of(measured), outcome)
+    results = Results(
+        version=__version__,
+        title=settings.title or _title(outcome.speech),
+        seed=settings.seed,
+        settings=outcome.effects.used,
+        inputs={role: speech.facts for role, speech in outcome.speech.items()},
+        matching=Matching(matched=len(case.matched), unmatched=case.matched.unmatched),
+        protocol=_protocol(outcome),
+        attackers=attackers,
+        command=tuple(command),
+        extractor=outcome.speech["original"].extractor,
+        parts=parts_of(measured),
+        channels=_channels(attackers, measured, settings),
+        remarks=(*outcome.effects.remarks, *_added_measures(settings)),
+        warnings=(*warnings_of(outcome.warnings, measured), *taken_over),
+    )
+    similarity = results.parts.get("similarity", Part(name="similarity")).details
+    traits = Traits(
+        gender=dict(zip(case.original.speakers, case.original.attributes.get("gender", ()), strict=False)),
+        animal={animal["speaker"]: animal["animal"] for animal in similarity.get("zoo", ())},
+        deid=similarity.get("deid", {}),
+    )
+    luck = joint_chance(_relabeled(outcome), seed=settings.seed)
+    return conclude(
+        with_chance(results, luck), _evidence(outcome, settings.seed), not_tested=_not_tested(outcome), traits=traits
+    )
+
+
+def _relabeled(outcome: FinishedRun) -> list[Relabeled]:
+    """Each attacker's figures with people relabeled at random, as they were measured."""
+    return [
+        Relabeled(measured.figures, arrays["values"], measured.enrolled, arrays["first"], arrays["own"])
+        for measured, arrays in outcome.done.values()
+        if measured.figures
+    ]
+
+
+def attackers_of(measured: Mapping[str, TaskResult]) -> dict[str, AttackerResult]:
+    """Vectors and given scores of one attacker together, in the order in which they were planned."""
+    names = dict.fromkeys(
+        name.removeprefix(prefix) for name in measured for prefix in (ATTACKER, SCORES) if name.startswith(prefix)
+    )
+    attackers: dict[str, AttackerResult] = {}
+    for name in names:
+        compared, given = (
+            measured[prefix + name].attacker if prefix + name in measured else None for prefix in (ATTACKER, SCORES)
+        )
+        attacker = compared if given is None else combined(compared, given)
+        if attacker is not None:
+            attackers[name] = attacker
+    return attackers
+
+
+def _no_worse_for_knowing_more(
+    attackers: Mapping[str, AttackerResult], outcome: FinishedRun
+) -> tuple[dict[str, AttackerResult], list[str]]:
+    """Who knows more and did surely worse takes over the other's method, which it could have used; and what to say."""
+    successes = {}
+    for name in attackers:
+        arrays = outcome.done.get(ATTACKER + name, (None, {}))[1]
+        if "ahead" in arrays and attackers[name].source == "vectors":
+            successes[name] = Success(arrays["ahead"], arrays["ahead_of"])
+    knows = knowledge(successes)
+    changed, sentences = dict(attackers), []
+    for takeover in takeovers(successes, knows):
+        loser, winner = attackers[takeover.attacker], attackers[takeover.other]
+        changed[loser.name] = replace(
+            loser,
+            backend=f"{winner.backend}, taken over from the {winner.name} attacker",
+            estimates=winner.estimates,
+            by=winner.by,
+            people=winner.people,
+            ties=winner.ties,
+            profile=winner.profile,
+            det=winner.det,
+            details={**loser.details, "taken_over_from": winner.name, "own_estimates": loser.estimates.to_json()},
+        )
+        sentences.append(takeover.sentence)
+    return changed, sentences
+
+
+def knowledge(names: Iterable[str]) -> dict[str, frozenset[str]]:
+    """What each attacker knows. Whoever hears by one extractor does not know what another one hears; the fused attacker
+    knows what all of them hear.
+
+    >>> known = knowledge(["adaptive", "adaptive@words", "fused"])
+    >>> known["adaptive"] < known["adaptive@words"], known["adaptive"] < known["fused"] > known["adaptive@words"]
+    (False, True)
+    """
+    heard = {name: name.partition("@")[2] or FIRST for name in names}
+    extractors = frozenset(heard.values())
+    knows = {}
+    for name, extractor in heard.items():
+        attacker = name.partition("@")[0]
+        own = ATTACKS[attacker].knows if attacker in ATTACKS else KNOWS.get(attacker, frozenset())
+        knows[name] = own | (extractors if attacker == FUSED else {extractor}) if own else own
+    return knows
+
+
+def parts_of(measured: Mapping[str, TaskResult]) -> dict[str, Part]:
+    parts = {name: result.part for name, result in measured.items() if result.part is not None and name != CURVE}
+    if "inversion" in parts and CURVE in measured and (curve := measured[CURVE].part) is not None:
+        inversion = parts["inversion"]
+        parts["inversion"] = replace(inversion, details={**inversion.details, **curve.details})
+    return parts
+
+
+def _channels(
+    attackers: Mapping[str, AttackerResult], measured: Mapping[str, TaskResult], settings: Settings
+) -> Channels | None:
+    """What each extractor gives away, where there are several, beside its controls."""
+
+    def controls(prefix: str) -> dict[str, AttackerResult]:
+        return {
+            name.removeprefix(prefix): result.attacker
+            for name, result in measured.items()
+            if name.startswith(prefix) and result.attacker is not None
+        }
+
+    return channels_of(attackers, heard_channels(settings), controls(CONTROL), controls(SHUFFLED))
+
+
+def _protocol(outcome: FinishedRun) -> ProtocolFacts:
+    case, used = outcome.case, outcome.plan.used
+    facts = case.protocol.facts(case.original)
+    runs = [{"name": run.name, "draw": run.draw, "own": run.own, "recordings": len(run.vectors)} for run in case.runs]
+    return replace(
+        facts,
+        training=used.training_words,
+        anonymized_enrollment=OWN_RUN if any(run.own for run in case.runs) else RELEASED_RUN,
+        details={**facts.details, "folds": used.folds, "attacker_runs": runs, "groups": sorted(case.groups)},
+    )
+
+
+def _evidence(outcome: FinishedRun, seed: int) -> TrustFacts:
+    """What the trust checks need beside the estimates."""
+    case = outcome.case
+    known, tried = case.enrolled(case.original), case.tried(case.original)
+    heard = outcome.heard or DuplicateAudio()
+    same = unchanged(case.original, case.anonymized)
+    if same is not None:
+        same |= np.isin(case.original.utterances.astype(str), sorted(heard.unchanged))
+    repeated = copies(known, tried) | np.isin(tried.utterances.astype(str), sorted(heard.repeated))
+    assessed = set(case.original.names)
+    return TrustFacts(
+        compared=len(case.original),
+        unchanged=None if same is None else int(same.sum()),
+        trials=len(tried),
+        copies=int(repeated.sum()),
+        overlap={
+            role: len(assessed & set(case.training[role].embeddings.names)) for role in outcome.plan.used.training
+        },
+        own_runs=sum(run.own for run in case.runs),
+        length_p=_length_p(case),
+        targets=target_voices(
+            case,
+            outcome.plan.jobs,
+            {name.removeprefix(ATTACKER): arrays for name, (_, arrays) in outcome.done.items()},
+            [corpus.root for corpus in outcome.speech["anonymized"].corpora],
+            seed=seed,
+        ),
+    )
+
+
+def _length_p(case: AssessmentCase) -> float | None:
+    """How often chance would relate the lengths of vectors as closely as in the closer of two comparisons: of original
+    and of anonymized enrollment with the trials. Twice the smaller probability, as two are looked at."""
+    tried = case.tried(case.anonymized)
+    enrolled = [case.enrolled(case.original)]
+    with suppress(NotPossibleError):
+        enrolled.append(case.copies().vectors)
+    probabilities = [related[1] for side in enrolled if (related := length_correlation(side, tried)) is not None]
+    return min(1.0, 2 * min(probabilities)) if probabilities else None
+
+
+def _not_tested(outcome: FinishedRun) -> list[str]:
+    reasons = list(outcome.plan.not_tested)
+    for name, (measured, _) in outcome.done.items():
+        if measured.not_possible:
+            what = f"{name.removeprefix(ATTACKER)} attacker" if name.startswith(ATTACKER) else name
+            reasons.append(f"{what}: {measured.not_possible}")
+        reasons += measured.not_tested
+    return reasons
+
+
+def warnings_of(common: Sequence[str], measured: Mapping[str, TaskResult]) -> tuple[str, ...]:
+    """What holds for every attacker is said once; the rest with the attacker's name."""
+    by_attacker = {
+        name.removeprefix(ATTACKER): result.warnings for name, result in measured.items() if name.startswith(ATTACKER)
+    }
+    lines = list(common)
+    for name, texts in by_attacker.items():
+        shared = [text for text in texts if all(text in others for others in by_attacker.values())]
+        lines += shared + [f"{name}: {text}" for text in texts if text not in shared]
+    for name, result in measured.items():
+        if not name.startswith((ATTACKER, CONTROL, SHUFFLED)):
+            lines += [f"{name.removeprefix(SCORES)}: {text}" for text in result.warnings]
+    return tuple(dict.fromkeys(lines))
+
+
+def _added_measures(settings: Settings) -> list[str]:
+    """What was measured although it was not asked for."""
+    added = [family for family in NEEDED_BY_CHECKS if family not in settings.measures]
+    return [f"{', '.join(added)} was measured too: the trust checks need it"] if added else []
+
+
+def _title(speech: Mapping[str, Speech]) -> str:
+    def short(role: str) -> str:
+        paths = speech[role].facts.path.split(", ")
+        return Path(paths[0]).name + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+
+    names: dict[str, Any] = {role: short(role) for role in ("anonymized", "original")}
+    variant = speech["anonymized"].facts.variant
+    if names["anonymized"] == names["original"] and variant:
+        names["anonymized"] += f" ({variant})"
+    return f"{names['anonymized']} against {names['original']}"
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateAudio:
+    """Recordings that are copies of each other but for level, delay or coding, which their vectors can't show.
+
+    `unchanged` are the ids of originals whose anonymized recording is a copy, `repeated` those of trials that are also
+    in the enrollment set.
+    """
+
+    unchanged: frozenset[str] = frozenset()
+    repeated: frozenset[str] = frozenset()
+
+
+def find_duplicate_audio(case: AssessmentCase, speech: Mapping[str, Speech], engine: Engine) -> DuplicateAudio | None:
+    """None where one of the sides is not audio. The cache keeps the result as long as the files stay the same."""
+    sides = [speech[role].corpora for role in ("original", "anonymized") if role in speech]
+    if len(sides) != 2 or not all(sides):
+        return None
+    original, anonymized = (joined_corpora(side).by_id for side in sides)
+    partner = match_ids(original, anonymized).partner
+    assessed = [name for name in case.original.utterances if name in partner]
+    pairs = [(original[name], anonymized[partner[name]]) for name in assessed]
+    enrolled = [original[name] for name in case.protocol.enrollment if name in original]
+    tried = [original[name] for name in case.protocol.trials if name in original]
+    files = [_mark(utterance) for group in (*pairs, enrolled, tried) for utterance in group]
+    place = cache_folder() / "copies" / f"{key_of(find_duplicate_audio, files, [len(pairs), len(enrolled)])}.json"
+    kept = _kept(place)
+    if kept is None:
+        unchanged = unchanged_speech(pairs, engine).copies
+        repeated = tuple(pair.second for pair in same_recordings(enrolled, tried, engine))
+        kept = DuplicateAudio(frozenset(unchanged), frozenset(repeated))
+        make_folder(place.parent)
+        write_json(place, {"unchanged": sorted(kept.unchanged), "repeated": sorted(kept.repeated)})
+    return kept
+
+
+def _kept(place: Path) -> DuplicateAudio | None:
+    """The cached result; a damaged file counts as missing."""
+    try:
+        form = json.loads(place.read_text(encoding="utf-8"))
+        return DuplicateAudio(frozenset(map(str, form["unchanged"])), frozenset(map(str, form["repeated"])))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _mark(utterance: Utterance) -> str:
+    """A recording by its file and part: when these change, it is compared again."""
+    try:
+        status = utterance.path.stat()
+        mark = f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+    except OSError:
+        mark = "gone"
+    return f"{utterance.id}\0{mark}{utterance.stretch}"
+
+
+COLUMNS = ("target_voice", "target_speaker", "target", "pseudo_speaker", "pseudo_voice", "pseudonym")
+BINS = 5  # of a number that was drawn, such as a coefficient
+
+
+def target_voices(
+    case: AssessmentCase, jobs: Mapping[str, Job], arrays: Mapping[str, Arrays], folders: Sequence[Path], *, seed: int
+) -> TargetVoices | None:
+    """How much of the attackers' error is due to the target voices of the release: from a list, from the manifest, or
+    clustered. `arrays` are those of the attackers' tasks, `folders` where the release was read from. None where nothing
+    is drawn, or no two people share a target voice."""
+    released = case.tried(case.anonymized)
+    entries = _manifests(folders)
+    drawn = {entry.draw for entry in entries.values()}
+    if drawn == {Draw.NONE.value}:
+        return None
+    scores, own = {}, {}
+    rows: NDArray[np.int64] | None = None
+    tried_in: dict[Any, tuple[NDArray[np.int64], NDArray[np.intp]]] = {}
+    for name, job in jobs.items():
+        if name in case.own or job.attacker.apart or not job.attacker.is_attack or "scores" not in arrays.get(name, {}):
+            continue
+        if 1 not in job.asked.lengths:
+            continue
+        case_of = (tuple(job.test.utterances), job.scoring.names, job.asked.seed)
+        if case_of not in tried_in:
+            tried_in[case_of] = _compared(job)
+        heard, kept = tried_in[case_of]
+        table = arrays[name]["scores"]
+        if table.shape[1] == len(heard):
+            table = table[:, kept]
+        elif table.shape[1] != len(kept):
+            continue
+        code = {speaker: row for row, speaker in enumerate(job.scoring.names)}
+        if rows is None:
+            rows = heard[kept]
+        elif not np.array_equal(rows, heard[kept]):
+            continue  # other people are enrolled: what it finds can't be compared
+        scores[name] = np.asarray(table, np.float64)
+        own[name] = np.array([code[job.test.speakers[row]] for row in rows], np.int64)
+    if rows is None or not len(rows):
+        return None
+    tried = released.take(rows)
+    first = next(iter(own.values()))
+    given = known_target_voices(tried, entries)
+    if given is not None and shared(given, first) > 0:
+        return target_voice_effect(scores, own, given, known=True)
+    return target_voice_effect(scores, own, found_target_voices(tried.vectors, seed=seed), known=False)
+
+
+def _compared(job: Job) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """The recordings that were tried one by one, and the places of those in which attackers are compared."""
+    spoken = trial_conversations(job.test, 1, len(job.scoring.names), job.asked.seed)
+    if spoken is None:
+        return np.zeros(0, np.int64), np.zeros(0, np.intp)
+    return spoken.utterances[:, 0], compared_trials(job.test, spoken, job.scoring.names)
+
+
+def known_target_voices(tried: Embeddings, entries: Mapping[str, Entry]) -> NDArray[np.int64] | None:
+    """Each recording's target voice as a number, by a column of the anonymized side or by the manifest; a single number
+    that was drawn is cut into a few ranges. None where neither has it."""
+    for name in (form for column in COLUMNS for form in (column, f"pseudo_{column}")):
+        column = tried.attributes.get(name)
+        if column is not None and all(column) and len(set(column)) > 1:
+            return _codes(list(column))
+    known = [entries.get(str(utterance)) for utterance in tried.utterances]
+    listed = [entry for entry in known if entry is not None]
+    if len(listed) < len(known) or not listed:
+        return None
+    if all(entry.pseudo_speaker for entry in listed):
+        return _codes([str(entry.pseudo_speaker) for entry in listed])
+    names = sorted(set.intersection(*(set(entry.parameters) for entry in listed)))
+    varying = [name for name in names if len({str(entry.parameters[name]) for entry in listed}) > 1]
+    if len(varying) == 1 and all(_is_number(entry.parameters[varying[0]]) for entry in listed):
+        values = np.array([float(entry.parameters[varying[0]]) for entry in listed])
+        edges = np.quantile(values, np.linspace(0, 1, BINS + 1)[1:-1])
+        return np.searchsorted(edges, values).astype(np.int64)
+    return _codes([str([entry.parameters[name] for name in varying]) for entry in listed]) if varying else None
+
+
+def _manifests(folders: Sequence[Path]) -> dict[str, Entry]:
+    entries: dict[str, Entry] = {}
+    for place in map(manifest_path, folders):
+        with suppress(InputError):
+            entries |= read_manifest(place) if place.is_file() else {}
+    return entries
+
+
+def _codes(names: list[str]) -> NDArray[np.int64]:
+    return np.unique(names, return_inverse=True)[1].astype(np.int64)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def write_tables(
+    folder: Path, results: Results, jobs: Mapping[str, Job], done: Mapping[str, tuple[TaskResult, Arrays]]
+) -> set[str]:
+    """Every table of a run; the names of the files."""
+    genders = {person.speaker: person.gender for person in results.people.persons}
+    write_speakers(folder / "speakers.parquet", results.attackers.values(), genders)
+    written = {"speakers.parquet"}
+    for name, job in jobs.items():
+        _, arrays = done[f"{ATTACKER}{name}"]
+        if "scores" in arrays and write_scores(folder / f"scores-{name}.parquet", job, arrays["scores"]):
+            written.add(f"scores-{name}.parquet")
+    if "similarity" in done and not done["similarity"][0].not_possible:
+        measured, arrays = done["similarity"]
+        write_matrices(folder / "matrices.parquet", measured.names, arrays)
+        written.add("matrices.parquet")
+    return written
+
+
+def write_scores(path: Path, job: Job, scores: NDArray[np.float64]) -> bool:
+    """One row per trial of one utterance: enrolled speaker, utterance, target, score. Nothing is written where
+    utterances were drawn, or the shortest conversation is longer than one."""
+    import pyarrow as pa
+
+    enrolled, tested = list(job.scoring.names), list(job.test.names)
+
+    def coded(names: list[str], codes: NDArray[np.integer]) -> Any:
+        return pa.DictionaryArray.from_arrays(codes, pa.array(names, pa.string()))
+
+    if scores.shape != (len(enrolled), len(job.test)):
+        return False
+    # The columns of a table of scores are conversations in the order of speakers; those of length 1 are utterances.
+    order = np.argsort(job.test.codes, kind="stable")
+    rows, columns = np.divmod(np.arange(scores.size, dtype=np.int32), np.int32(len(order)))
+    values = np.ravel(scores)
+    if job.mask is not None:
+        kept = np.flatnonzero(job.mask[:, order])
+        rows, columns, values = rows[kept], columns[kept], values[kept]
+    place = {name: code for code, name in enumerate(tested)}
+    own = np.array([place.get(name, -1) for name in enrolled], np.int32)[rows]
+    spoken = job.test.codes[order].astype(np.int32)[columns]
+    write_table(
+        path,
+        {
+            "enrolment_speaker": coded(enrolled, rows),
+            "utterance": coded(job.test.utterances[order].tolist(), columns),
+            "trial_speaker": coded(tested, spoken),
+            "target": own == spoken,
+            "score": values,
+        },
+    )
+    return True
+
+
+def write_speakers(path: Path, attackers: Iterable[AttackerResult], genders: Mapping[str, str]) -> None:
+    """One row per speaker, attacker and conversation length: how often they are linked among all enrolled."""
+    from veilmeter.core.intervals import wilson
+
+    rows = []
+    for attacker in attackers:
+        for person in attacker.people:
+            low, high = wilson(person.linked * person.conversations, person.conversations)
+            mark = (person.speaker, genders.get(person.speaker, ""), attacker.name, person.length)
+            rows.append((*mark, person.linked, low, high, person.conversations, person.among))
+    names = ("speaker", "gender", "attacker", "length", "linked", "low", "high", "conversations", "among")
+    write_table(path, {name: [row[i] for row in rows] for i, name in enumerate(names)})
+
+
+def write_matrices(path: Path, names: Sequence[str], matrices: Mapping[str, Any]) -> None:
+    """The similarity matrices in long form: quadrant, row, column, similarity; one row group per quadrant.
+
+    Ids stand once, in a dictionary: of 5,000 speakers there are 25 million pairs.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    n = len(names)
+    people, kinds = pa.array(list(names), pa.string()), pa.array(sorted(matrices), pa.string())
+    codes = np.arange(n, dtype=np.int32)
+    rows, columns = (
+        pa.DictionaryArray.from_arrays(index, people) for index in (np.repeat(codes, n), np.tile(codes, n))
+    )
+    with whole_file(path) as temporary:
+        writer = None
+        for number, kind in enumerate(sorted(matrices)):
+            quadrant = pa.DictionaryArray.from_arrays(np.full(n * n, number, np.int32), kinds)
+            values = np.asarray(matrices[kind], float).ravel()
+            table = pa.table({"quadrant": quadrant, "row": rows, "column": columns, "similarity": values})
+            packed = {name: "none" if name == "similarity" else "zstd" for name in table.column_names}
+            writer = writer or pq.ParquetWriter(
+                temporary,
+                table.schema,
+                compression=packed,
+                use_dictionary=["quadrant", "row", "column"],
+                write_statistics=False,
+            )
+            writer.write_table(table, row_group_size=max(1, n * n))
+        if writer is not None:
+            writer.close()
