@@ -18,6 +18,7 @@ FLOORS = (
     {"data"},
     {"metrics", "speech"},
     {"anonymizers", "attacks"},
+    {"wording"},
     {"results"},
     {"assessment"},
     {"report"},

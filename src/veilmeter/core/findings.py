@@ -1,0 +1,115 @@
+"""Findings: what an assessment has to say, as data. `wording` turns them into sentences.
+
+A finding is a code, the values that its sentences are made of, the people it is about, and how serious it is:
+
+>>> finding = Finding("recordings_unchanged", {"unchanged": 3, "compared": 40}, severity="problem")
+>>> finding.values["unchanged"]
+3
+
+**To add one**
+
+1. Declare its code and the types of its values in `wording/codes.py`.
+2. Make it where the fact is known: `Finding("my_code", {...})`.
+3. Write its sentences under the same code in `wording/english/`, in the module of its subject.
+
+Nothing else: results.json stores it, and terminal, page and annex print it by `wording.sentence`. Tests render every
+declared code for every audience and check that every code used in the source is declared.
+
+**Privacy rests on the type.** Whatever comes from the user's data is a `Reference` or, for the speakers a finding is
+about, listed in `people`; a plain str is always a word of ours, such as an attacker's or a measure's name. Results are
+published by replacing or dropping references by their kind (`map_references`); no sentence is ever searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from veilmeter.core.estimate import Estimate
+
+Severity = Literal["information", "warning", "problem"]
+SEVERITIES: tuple[Severity, ...] = ("information", "warning", "problem")
+
+# value: of an attribute. run: the name of a run or a system. text: untrusted text, such as another library's message.
+ReferenceKind = Literal["speaker", "recording", "file", "attribute", "value", "run", "text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A name that comes from the user's data; `attribute` is the one that a value belongs to. An empty id is one that
+    was left out for publication."""
+
+    kind: ReferenceKind
+    id: str
+    attribute: str = ""
+
+
+# In this order a JSON value is read: a whole number stays one, and an estimate has fields that no reference has.
+Item = bool | int | float | str | Reference | Estimate
+Value = Item | tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`values` are numbers, words of ours, estimates and references; `people` the ids of the speakers it is about."""
+
+    code: str
+    values: Mapping[str, Value] = field(default_factory=dict)
+    people: tuple[str, ...] = ()
+    severity: Severity = "information"
+
+
+def unclassified(text: str, severity: Severity = "warning") -> Finding:
+    """A sentence that has no code, such as one by another package: all of it is untrusted text."""
+    return Finding("unclassified", {"text": Reference("text", text)}, severity=severity)
+
+
+def group_references(group: Mapping[str, str]) -> tuple[Reference, ...]:
+    """The values of attributes that define a group, such as {"gender": "f"}."""
+    return tuple(Reference("value", value, attribute) for attribute, value in group.items())
+
+
+def map_references(
+    finding: Finding,
+    reference: Callable[[Reference], Reference],
+    estimate: Callable[[Estimate], Estimate] = lambda point: point,
+) -> Finding:
+    """The finding with every reference, and every estimate (whose point may name a value), replaced. People are
+    replaced as references to speakers.
+
+    >>> hidden = map_references(unclassified("no such file: x.wav"), lambda reference: replace(reference, id=""))
+    >>> hidden.values["text"].id
+    ''
+    """
+
+    def item(value: Item) -> Item:
+        if isinstance(value, Reference):
+            return reference(value)
+        return estimate(value) if isinstance(value, Estimate) else value
+
+    def mapped(value: Value) -> Value:
+        return tuple(map(item, value)) if isinstance(value, tuple) else item(value)
+
+    return replace(
+        finding,
+        values={name: mapped(value) for name, value in finding.values.items()},
+        people=tuple(reference(Reference("speaker", speaker)).id for speaker in finding.people),
+    )
+
+
+def references(finding: Finding) -> tuple[Reference, ...]:
+    """Every reference of a finding, without its people."""
+    items = [
+        item for value in finding.values.values() for item in (value if isinstance(value, tuple) else (value,))
+    ]  # fmt: skip
+    return tuple(item for item in items if isinstance(item, Reference))
+
+
+def distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Each finding once, in the order in which they first come up."""
+    kept: list[Finding] = []
+    for finding in findings:
+        if finding not in kept:
+            kept.append(finding)
+    return tuple(kept)

@@ -1,0 +1,108 @@
+"""A catalog: the sentences of one language, by code and audience. See `wording.english` for how they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from string import Formatter
+from typing import Any, Literal, get_args
+
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.findings import Finding, Reference, Value
+from veilmeter.core.text import clean
+from veilmeter.wording.numbers import count, full, listing
+
+Audience = Literal["terminal", "lay", "technical", "annex"]
+AUDIENCES: tuple[Audience, ...] = get_args(Audience)
+# Where a code has no sentence for an audience, that of the next one.
+_FALLBACK: dict[Audience, tuple[Audience, ...]] = {
+    "terminal": ("terminal",),
+    "lay": ("lay", "technical", "terminal"),
+    "technical": ("technical", "terminal"),
+    "annex": ("annex", "technical", "terminal"),
+}
+Words = Callable[..., str]  # called with the values of a finding, and its people where it takes `people`
+
+
+class Catalog:
+    """Sentences by code and audience. Every code has one for the terminal; the others are written where they differ."""
+
+    def __init__(self) -> None:
+        self._words: dict[tuple[str, Audience], str | Words] = {}
+
+    def say(self, code: str, template: str, **others: str) -> None:
+        """A template per audience, such as `"{unchanged} of {compared:recording} did not change."`; the first is for
+        the terminal and for every audience without another one (`lay=`, `technical=`, `annex=`)."""
+        self._add(code, "terminal", template)
+        for audience, text in others.items():
+            self._add(code, audience, text)
+
+    def words(self, code: str, audience: Audience = "terminal") -> Callable[[Words], Words]:
+        """Registers a function that makes the sentence from the finding's values, which it takes by name."""
+
+        def register(function: Words) -> Words:
+            self._add(code, audience, function)
+            return function
+
+        return register
+
+    def _add(self, code: str, audience: str, words: str | Words) -> None:
+        if audience not in AUDIENCES:
+            raise ValueError(f"{code}: no audience is called {audience!r}")
+        if (code, audience) in self._words:
+            raise ValueError(f"{code} has two sentences for the {audience}")
+        self._words[code, audience] = words
+
+    def codes(self) -> Iterator[str]:
+        return iter(dict.fromkeys(code for code, _ in self._words))
+
+    def sentence(self, finding: Finding, audience: Audience) -> str | None:
+        """None where the catalog does not know the code."""
+        for level in _FALLBACK[audience]:
+            words = self._words.get((finding.code, level))
+            if words is not None:
+                values = dict(finding.values) | ({"people": finding.people} if finding.people else {})
+                return _TEMPLATES.vformat(words, (), values) if isinstance(words, str) else words(**values)
+        return None
+
+    def __or__(self, other: Catalog) -> Catalog:
+        both = Catalog()
+        for part in (self, other):
+            for (code, audience), words in part._words.items():
+                both._add(code, audience, words)
+        return both
+
+
+class _Templates(Formatter):
+    """Templates whose format specs are nouns: `{people:person/people}` is `1 person` or `3 people`. Specs that begin
+    with a point or a comma are Python's own."""
+
+    def format_field(self, value: Any, spec: str) -> str:
+        if not spec:
+            return shown(value)
+        if spec[0] in ".,":
+            return format(value, spec)
+        singular, _, plural = spec.partition("/")
+        return count(value, singular, plural)
+
+
+_TEMPLATES = _Templates()
+
+LEFT_OUT = "…"  # what stands for a reference that was left out for publication
+
+
+def shown(value: Value) -> str:
+    """A value as text, whatever its type.
+
+    >>> shown(1200), shown(("a", Reference("value", "f", "gender"))), shown(Reference("file", ""))
+    ('1,200', 'a and gender f', '…')
+    """
+    if isinstance(value, tuple):
+        return listing([shown(item) for item in value])
+    if isinstance(value, Estimate):
+        return full(value)
+    if isinstance(value, Reference):
+        name = clean(value.id) or LEFT_OUT
+        return f"{clean(value.attribute)} {name}" if value.attribute else name
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}" if isinstance(value, float) else clean(value)

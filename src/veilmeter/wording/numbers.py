@@ -1,0 +1,95 @@
+"""How numbers are written, once for terminal, page and annex: `71 [64, 78]`, `2.5`, `3 speakers`, `a, b and c`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from veilmeter.core.estimate import Estimate, format_number
+
+
+def count(number: float, singular: str, plural: str = "") -> str:
+    """
+    >>> count(1, "speaker"), count(1200, "speaker"), count(2, "person", "people")
+    ('1 speaker', '1,200 speakers', '2 people')
+    """
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def span(value: float, interval: tuple[float, float] | None, digits: int = 0) -> str:
+    """A value and its 95 % interval, in the one notation that there is.
+
+    >>> span(71.2, (64.4, 78.0)), span(3.25, None, 1)
+    ('71 [64, 78]', '3.2')
+    """
+    shown = f"{_rounded(value, digits)}"
+    return shown if interval is None else f"{shown} [{', '.join(_rounded(end, digits) for end in interval)}]"
+
+
+def _rounded(value: float, digits: int) -> str:
+    return f"{value:,.{digits}f}" if math.isfinite(value) else format_number(value)
+
+
+def of_hundred(estimate: Estimate) -> str:
+    """A share, of 100, with its interval; where figures are small, with as many digits as they need.
+
+    >>> of_hundred(Estimate(name="x", value=0.71, unit="probability", interval=(0.64, 0.78)))
+    '71 [64, 78]'
+    >>> of_hundred(Estimate(name="x", value=0.9, unit="percent", interval=(0.4, 1.7)))
+    '0.90 [0.40, 1.70]'
+    """
+    factor = 1.0 if estimate.unit == "percent" else 100.0
+    value, *interval = (factor * end for end in (estimate.value, *(estimate.interval or ())))
+    largest = max(map(abs, (value, *interval)))
+    digits = 0 if largest >= 10 else 1 if largest >= 3 else 2
+    return span(value, (interval[0], interval[1]) if interval else None, digits)
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """
+    >>> percent(0.124), percent(0.0061, 1)
+    ('12 %', '0.6 %')
+    """
+    return f"{100 * share:.{digits}f} %"
+
+
+def chance(share: float) -> str:
+    """What chance gives, of 100; small figures must not vanish.
+
+    >>> chance(1 / 40), chance(1 / 400), chance(1 / 8), chance(0.0)
+    ('2.5', '0.25', '12.5', '0')
+    """
+    return f"{100 * share:.{2 if share < 0.1 else 3}g}"
+
+
+def expected(number: float) -> str:
+    """An expected count: one digit where it is small.
+
+    >>> expected(0.42), expected(12.4)
+    ('0.4', '12')
+    """
+    return f"{number:,.0f}" if number >= 2 else f"{number:.1f}"
+
+
+def full(estimate: Estimate) -> str:
+    """An estimate with its unit and interval.
+
+    >>> full(Estimate(name="eer", value=30.94, unit="percent", interval=(28.4, 33.6)))
+    '30.9 % [28.4, 33.6]'
+    """
+    return f"{estimate.format_value()} {estimate.format_interval()}".strip()
+
+
+def listing(words: Sequence[str], last: str = "and") -> str:
+    """
+    >>> listing(["a"]), listing(["a", "b", "c"]), listing(["a", "b"], "or")
+    ('a', 'a, b and c', 'a or b')
+    """
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} {last} {words[-1]}"
+
+
+def capitalize(sentence: str) -> str:
+    """With a capital letter; the rest stays as it is."""
+    return sentence[:1].upper() + sentence[1:]

@@ -1,0 +1,55 @@
+"""Findings of every declared code, made from the types of its values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Literal, get_args, get_origin
+
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.findings import Finding, Reference, Value
+from veilmeter.wording.codes import CODES, Declaration
+
+_POINT = {"speakers": 20, "length": 1}
+SAMPLES: dict[Any, tuple[Value, ...]] = {
+    int: (3, 1, 0, 12_345),
+    float: (0.25, 0.0, 12.5),
+    bool: (True, False),
+    str: ("informed", "ignorant"),
+    Reference: (Reference("value", "f", "gender"), Reference("speaker", "p1"), Reference("text", "")),
+    Estimate: (
+        Estimate(name="linkability", value=0.71, unit="probability", interval=(0.6, 0.8), null=0.05, at=_POINT),
+        Estimate(name="linkability", value=0.004, unit="probability", at={"speakers": 1000, "length": 3}),
+        Estimate(name="linkability", value=math.nan, unit="probability", at=_POINT),
+    ),
+}
+
+
+def values_of(wanted: Any) -> tuple[Value | None, ...]:
+    """Some values of a type; None stands for a value that is missing."""
+    if wanted in SAMPLES:
+        return SAMPLES[wanted]
+    members = get_args(wanted)
+    if get_origin(wanted) is Literal:
+        return members
+    if get_origin(wanted) is tuple:
+        items = [item for item in values_of(members[0]) if item is not None]
+        return (tuple(items[:2]), (), tuple(items[:1]))  # type: ignore[return-value]
+    return tuple(None if member is type(None) else value for member in members for value in _member(member))
+
+
+def _member(member: Any) -> tuple[Value | None, ...]:
+    return (None,) if member is type(None) else values_of(member)
+
+
+def findings_of(declared: Declaration) -> Iterator[Finding]:
+    """One finding with the first values of all types, and one for every other value of each."""
+    choices = {name: values_of(wanted) for name, wanted in declared.values.items()}
+    first = {name: values[0] for name, values in choices.items()}
+    rows = [first] + [first | {name: value} for name, values in choices.items() for value in values[1:]]
+    for row in rows:
+        yield Finding(declared.code, {name: value for name, value in row.items() if value is not None}, ("p1",))
+
+
+def every_finding() -> list[Finding]:
+    return [finding for declared in CODES.values() for finding in findings_of(declared)]
