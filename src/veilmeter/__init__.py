@@ -6,6 +6,8 @@ used, so that `import veilmeter` stays light.
 
 from __future__ import annotations
 
+import os as _os
+import sys as _sys
 from typing import TYPE_CHECKING, Any
 
 from veilmeter._version import __version__
@@ -37,6 +39,20 @@ if TYPE_CHECKING:
     from veilmeter.results.run_folder import read_results
     from veilmeter.results.system_table import system_table
     from veilmeter.speech.transcribe_corpus import transcribe_corpus
+
+# ONNX Runtime's official builds send usage data to their maker unless this is set before they are loaded. It is set for
+# this process and all that it starts, whatever they import first.
+_RUNTIME_CAME_FIRST = "onnxruntime" in _sys.modules and _os.environ.get("ORT_DISABLE_TELEMETRY") != "1"
+_os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+if _RUNTIME_CAME_FIRST:
+    import warnings as _warnings
+
+    _sys.modules["onnxruntime"].disable_telemetry_events()
+    _warnings.warn(
+        "onnxruntime was imported before veilmeter and may have sent usage data to its maker; import veilmeter first, "
+        "or set ORT_DISABLE_TELEMETRY=1",
+        stacklevel=2,
+    )
 
 __all__ = [
     "Assessment",
