@@ -44,7 +44,7 @@ from veilmeter.speech.extractors.base import load_extractor
 
 PIECES = 3
 PIECE_SECONDS = 3.0
-ENROLMENT_SEED, TEST_SEED, TRAINING_SEED = 1, 2, 100
+ENROLLMENT_SEED, TEST_SEED, TRAINING_SEED = 1, 2, 100
 MOS_SAMPLES = int(9.01 * world.RATE)
 
 
@@ -160,10 +160,10 @@ def predicted_mos(samples: Samples) -> float:
     return float(np.mean(np.polyval([-0.06766283, 1.11546468, 0.04602535], raw)))
 
 
-def eer(enrolment: NDArray[Any], test: NDArray[Any], speakers: NDArray[Any]) -> str:
+def eer(enrollment: NDArray[Any], test: NDArray[Any], speakers: NDArray[Any]) -> str:
     """With its speaker-clustered interval."""
     apart = ~np.eye(len(speakers), dtype=bool)
-    scores = Scores.from_matrix(enrolment @ test.T, speakers, speakers, mask=apart)
+    scores = Scores.from_matrix(enrollment @ test.T, speakers, speakers, mask=apart)
     found: Any = measure_scores(scores, resamples=400, seed=0)["eer"]
     low, high = found.interval or (float("nan"),) * 2
     return f"{found.value:.1f} [{low:.0f}, {high:.0f}]"
@@ -232,8 +232,8 @@ def measured(
     if row is None:
         cells = [[eer(originals[name], originals[name], speakers), "", "", ""] for name in args.extractor]
         return [*itertools.chain(*cells), "", rating(originals)]
-    made = {seed: row.make(seed, test, listener.engine, args.model) for seed in (TEST_SEED, ENROLMENT_SEED)}
-    tested, enrolment = (
+    made = {seed: row.make(seed, test, listener.engine, args.model) for seed in (TEST_SEED, ENROLLMENT_SEED)}
+    tested, enrollment = (
         # A system without chance gives the same for every seed: heard once.
         listener.hear(
             f"{key}-{seed if row.random else 0}",
@@ -251,13 +251,13 @@ def measured(
             jobs += [Job(u, system, start, start + PIECE_SECONDS) for u in training if _lasts(u, start + PIECE_SECONDS)]
         heard = listener.hear(f"{key}-training", jobs, (attacker,))[attacker]
         backend = LDA.fit(heard, [job.utterance.speaker for job in jobs])
-        projected = backend.project(enrolment[attacker]), backend.project(tested[attacker])
+        projected = backend.project(enrollment[attacker]), backend.project(tested[attacker])
     found: list[str] = []
     for name in args.extractor:
         informed = eer(*projected, speakers) if projected is not None and name == attacker else ""
         found += [
             eer(originals[name], tested[name], speakers),
-            eer(enrolment[name], tested[name], speakers),
+            eer(enrollment[name], tested[name], speakers),
             informed,
             eer(tested[name], tested[name], speakers),
         ]

@@ -3,7 +3,7 @@
     python examples/papers_001_004.py DATA
 
 DATA holds PLDA scores and x-vectors of LibriSpeech test-clean, original and anonymized with baseline B1, in
-`extractor-original/` and `extractor-retrained/`, each with `results/ASV-<enrolment>-<trials>/scores` and
+`extractor-original/` and `extractor-retrained/`, each with `results/ASV-<enrollment>-<trials>/scores` and
 `xvect_libri_test_{enrolls,trials_f,trials_m}[_anon]/`. Prints Markdown; takes a few seconds.
 """
 

@@ -121,7 +121,7 @@ def test_tables(whole: tuple[Path, Results]) -> None:
 
     values = np.array(scores["score"])
     assert eer(values[target], values[~target]) == estimate_of(results, "informed").value
-    for speaker, utterance, same in zip(scores["enrolment_speaker"], scores["utterance"], target, strict=True):
+    for speaker, utterance, same in zip(scores["enrollment_speaker"], scores["utterance"], target, strict=True):
         assert utterance.startswith(speaker + "-") == same
     people = pq.read_table(out / "tables" / "speakers.parquet").to_pylist()
     assert {row["speaker"] for row in people} == set(ORIGINAL.names)

@@ -134,7 +134,7 @@ def test_silence_is_lost_speech_and_no_speech_is_doubted(tmp_path: Path, setting
     assert "In 3 of 4 anonymized recordings (3 are silent)" in check.sentence
 
 
-def test_an_original_without_words_is_no_yardstick(tmp_path: Path, settings: UtilitySettings) -> None:
+def test_an_original_without_words_is_no_baseline(tmp_path: Path, settings: UtilitySettings) -> None:
     original = write(tmp_path / "original", dict.fromkeys(SAID, "- - - -"), texts=True)
     anonymized = write(tmp_path / "anonymized", SAID)
     part = measure_utility(read_corpus(original), read_corpus(anonymized), settings)

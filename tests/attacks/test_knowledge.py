@@ -9,7 +9,7 @@ from veilmeter.core.errors import InputError
 
 
 def test_the_table_of_the_methods() -> None:
-    """Enrolment, adaptation, and the names of the challenges and of Vauquier et al."""
+    """Enrollment, adaptation, and the names of the challenges and of Vauquier et al."""
     table = {
         "ignorant": ("original", "none", "ignorant", "ignorant"),
         "lazy-informed": ("anonymized", "none", "lazy-informed", ""),
@@ -18,9 +18,9 @@ def test_the_table_of_the_methods() -> None:
     }
     for name, row in table.items():
         one = ATTACKERS[name]
-        assert (one.enrolment, one.adaptation, one.voiceprivacy, one.vauquier2025) == row
+        assert (one.enrollment, one.adaptation, one.voiceprivacy, one.vauquier2025) == row
         assert one.trials == "anonymized"
-    assert (ORIGINAL.enrolment, ORIGINAL.trials) == ("original", "original")
+    assert (ORIGINAL.enrollment, ORIGINAL.trials) == ("original", "original")
 
 
 def test_names_lead_to_one_attacker_each() -> None:

@@ -32,8 +32,8 @@ class Constant:
     def project(self, vectors: np.ndarray) -> np.ndarray:
         return np.asarray(vectors, float)
 
-    def compare(self, enrolment: object, test: object) -> np.ndarray:
-        return np.full((len(enrolment), len(test)), self.number)  # type: ignore[arg-type]
+    def compare(self, enrollment: object, test: object) -> np.ndarray:
+        return np.full((len(enrollment), len(test)), self.number)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("folds", [3, 4, 5])

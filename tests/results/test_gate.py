@@ -50,7 +50,7 @@ def check(limit: str, side: Side = "max", results: Results | None = None) -> Lim
 
 
 def test_the_bad_end_of_the_worst_attacker_and_group_decides() -> None:
-    # ignorant 30 +- 3, within gender f 20 +- 3; lazy-informed 25 +- 3; the yardstick's 2 % does not count.
+    # ignorant 30 +- 3, within gender f 20 +- 3; lazy-informed 25 +- 3; the baseline's 2 % does not count.
     above, below = check("eer=17.001", "min"), check("eer=16.999", "min")
     assert (above.holds, below.holds) == (False, True)
     assert above.candidate.group == {"gender": "f"}

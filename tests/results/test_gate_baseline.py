@@ -133,8 +133,8 @@ def systems(folder: Path, change: float, reach: float = 1.0, **fields: Any) -> t
 
     def results(by: float) -> Results:
         words = estimate_of("wer", 20.0 + by, interval=(20 + by - reach, 20 + by + reach))
-        yardstick = estimate_of("wer_original", 15.0 + by, interval=(15.0 + by, 15.0 + by))
-        part = Part(name="utility", estimates=Estimates([words, yardstick]))
+        baseline = estimate_of("wer_original", 15.0 + by, interval=(15.0 + by, 15.0 + by))
+        part = Part(name="utility", estimates=Estimates([words, baseline]))
         attackers = {"ignorant": attacker("ignorant", eer(30.0 + by, reach))}
         return replace(sample(), attackers=attackers, parts={"utility": part}, criteria={})
 

@@ -186,7 +186,7 @@ def test_attackers_who_enroll_from_the_released_run_share_its_draws(
     attacker_name: str, level: Level, shared: bool
 ) -> None:
     speech = {"ignorant": "original speech", "lazy-informed": "speech anonymized by the same system"}
-    attackers = {name: attacker(name, link(0.9), has={"enrolment": words}) for name, words in speech.items()}
+    attackers = {name: attacker(name, link(0.9), has={"enrollment": words}) for name, words in speech.items()}
     linking = Criterion(name="linking", level=level, sentence="", estimate=link(0.9), attacker=attacker_name)
     results = replace(sample(), attackers=attackers, criteria={"linking": linking})
     check = made(results, replace(FINE, own_runs=0))[trust.OWN_RUNS]

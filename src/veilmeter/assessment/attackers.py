@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from veilmeter.assessment.case import AssessmentCase, NotPossibleError
+from veilmeter.assessment.experiment import Experiment, NotPossibleError
 from veilmeter.assessment.measuring import Asked, Job
 from veilmeter.assessment.scoring import AttackScoring, Scoring, Undo, VectorComparison
 from veilmeter.assessment.settings import AttackerSettings, Settings
@@ -64,7 +64,7 @@ class Used:
 class AttackerPlanner:
     """Makes the jobs of one assessment, and notes what they use; `further` make those of further extractors."""
 
-    case: AssessmentCase
+    case: Experiment
     settings: Settings
     asked: Asked
     further: Mapping[str, AttackerPlanner] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class AttackerPlanner:
 
     def _enrollment(self, known: Attacker) -> tuple[Embeddings, list[str]]:
         sides = self.case.sides_of(known.name)
-        if known.enrolment == "original":
+        if known.enrollment == "original":
             return self.case.enrolled(sides.original), []
         copies = self.case.copies(known.name)
         if len(copies.vectors.names) < 2:

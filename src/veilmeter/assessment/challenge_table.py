@@ -10,14 +10,14 @@ from pathlib import Path
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import whole_file
 from veilmeter.data.formats.vpc_sets import ChallengeSet
-from veilmeter.results.model import YARDSTICK, AttackerResult
+from veilmeter.results.model import BASELINE, AttackerResult
 
 # The challenge's block and columns "enrollment" and "trial", by attacker; the others have no place in its table.
 PRETRAINED = "ASV_eval"
 ADAPTED = "ASV_eval^anon"
-BLOCKS = {YARDSTICK: PRETRAINED, "ignorant": PRETRAINED, "lazy-informed": PRETRAINED, "informed": ADAPTED}
+BLOCKS = {BASELINE: PRETRAINED, "ignorant": PRETRAINED, "lazy-informed": PRETRAINED, "informed": ADAPTED}
 SPEECH = {"original": "original", "anonymized": "anon"}
-SIDES = {YARDSTICK: ("original", "original"), "ignorant": ("original", "anon")}
+SIDES = {BASELINE: ("original", "original"), "ignorant": ("original", "anon")}
 HEAD = "EER in percent by the rule of the challenge (SpeechBrain); veilmeter's attackers, or scores found in exp/"
 SER_HEAD = "UAR in percent: emotions told from the extractor's vectors of speakers the classifier never heard"
 COLUMNS = ("dataset", "split", "gender", "enrollment", "trial", "EER")

@@ -16,9 +16,9 @@ from veilmeter._version import __version__
 from veilmeter.anonymizers.anonymize_corpus import manifest_path
 from veilmeter.anonymizers.base import Draw
 from veilmeter.anonymizers.manifest import Entry, read_manifest
-from veilmeter.assessment.case import OWN_RUN, RELEASED_RUN, AssessmentCase, NotPossibleError
 from veilmeter.assessment.drawing import compared_trials, trial_conversations
 from veilmeter.assessment.effects import Effects
+from veilmeter.assessment.experiment import OWN_RUN, RELEASED_RUN, Experiment, NotPossibleError
 from veilmeter.assessment.given_scores import combined
 from veilmeter.assessment.measuring import Job
 from veilmeter.assessment.plan import CONTROL, NEEDED_BY_CHECKS, SHUFFLED, AssessmentPlan, heard_channels
@@ -56,7 +56,7 @@ SCORES, CURVE = "scores-", "inversion-curve"
 class FinishedRun:
     """A run that has measured everything."""
 
-    case: AssessmentCase
+    case: Experiment
     plan: AssessmentPlan
     done: Mapping[str, tuple[TaskResult, Arrays]]
     speech: Mapping[str, Speech]
@@ -237,7 +237,7 @@ def _evidence(outcome: FinishedRun, seed: int) -> TrustFacts:
     )
 
 
-def _length_p(case: AssessmentCase) -> float | None:
+def _length_p(case: Experiment) -> float | None:
     """How often chance would relate the lengths of vectors as closely as in the closer of two comparisons: of original
     and of anonymized enrollment with the trials. Twice the smaller probability, as two are looked at."""
     tried = case.tried(case.anonymized)
@@ -303,7 +303,7 @@ class DuplicateAudio:
     repeated: frozenset[str] = frozenset()
 
 
-def find_duplicate_audio(case: AssessmentCase, speech: Mapping[str, Speech], engine: Engine) -> DuplicateAudio | None:
+def find_duplicate_audio(case: Experiment, speech: Mapping[str, Speech], engine: Engine) -> DuplicateAudio | None:
     """None where one of the sides is not audio. The cache keeps the result as long as the files stay the same."""
     sides = [speech[role].corpora for role in ("original", "anonymized") if role in speech]
     if len(sides) != 2 or not all(sides):
@@ -350,7 +350,7 @@ BINS = 5  # of a number that was drawn, such as a coefficient
 
 
 def target_voices(
-    case: AssessmentCase, jobs: Mapping[str, Job], arrays: Mapping[str, Arrays], folders: Sequence[Path], *, seed: int
+    case: Experiment, jobs: Mapping[str, Job], arrays: Mapping[str, Arrays], folders: Sequence[Path], *, seed: int
 ) -> TargetVoices | None:
     """How much of the attackers' error is due to the target voices of the release: from a list, from the manifest, or
     clustered. `arrays` are those of the attackers' tasks, `folders` where the release was read from. None where nothing
@@ -483,7 +483,7 @@ def write_scores(path: Path, job: Job, scores: NDArray[np.float64]) -> bool:
     write_table(
         path,
         {
-            "enrolment_speaker": coded(enrolled, rows),
+            "enrollment_speaker": coded(enrolled, rows),
             "utterance": coded(job.test.utterances[order].tolist(), columns),
             "trial_speaker": coded(tested, spoken),
             "target": own == spoken,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from veilmeter.assessment.case import AssessmentCase, attacker_runs
+from veilmeter.assessment.experiment import Experiment, attacker_runs
 from veilmeter.assessment.reading import HeardRun, Reader, covering
 from veilmeter.assessment.settings import Settings
 from veilmeter.core.errors import InputError
@@ -19,15 +19,13 @@ SIDES = ("original", "anonymized", "train_original", "train_anonymized", "train_
 
 
 def further_hearings(
-    settings: Settings, reader: Reader, base: AssessmentCase, runs: Sequence[HeardRun]
-) -> dict[str, AssessmentCase]:
+    settings: Settings, reader: Reader, base: Experiment, runs: Sequence[HeardRun]
+) -> dict[str, Experiment]:
     """The case as each extractor after the first hears it, by the extractor's short name."""
     return {extractor_label(spec): heard_by(spec, settings, reader, base, runs) for spec in settings.extractor[1:]}
 
 
-def heard_by(
-    spec: str, settings: Settings, reader: Reader, base: AssessmentCase, runs: Sequence[HeardRun]
-) -> AssessmentCase:
+def heard_by(spec: str, settings: Settings, reader: Reader, base: Experiment, runs: Sequence[HeardRun]) -> Experiment:
     """The case `base` with the vectors of this extractor, from the recordings that were read before."""
     roles = [role for role in SIDES if role in reader.speech]
     unheard = [role for role in roles if not reader.speech[role].corpora]

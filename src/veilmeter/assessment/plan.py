@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from veilmeter.assessment.attackers import LEAST_PAIRS, AttackerPlanner, Used, described
-from veilmeter.assessment.case import NOT_OF_A_PERSON, AssessmentCase, NotPossibleError
 from veilmeter.assessment.channel_controls import on_original, with_shuffled_people
+from veilmeter.assessment.experiment import NOT_OF_A_PERSON, Experiment, NotPossibleError
 from veilmeter.assessment.given_scores import ScoreFiles, measure_given
 from veilmeter.assessment.inverting import Known, curve_part, inversion_part
 from veilmeter.assessment.measuring import Asked, Job, measure_attack
@@ -34,7 +34,7 @@ from veilmeter.speech.extractors.base import extractor_label
 # Without these no trust check could be made: they are measured whatever else is asked for, the scores of original
 # speech only.
 NEEDED_BY_CHECKS = ("linkability",)
-NEEDED_OF_YARDSTICK = ("scores",)
+NEEDED_OF_BASELINE = ("scores",)
 CONTROL, SHUFFLED = "control-", "shuffled-"  # tasks: a channel on original speech, and with people shuffled
 
 
@@ -56,7 +56,7 @@ def heard_channels(settings: Settings) -> dict[str, str]:
 
 
 def make_plan(
-    case: AssessmentCase, settings: Settings, keys: Sequence[str], further: Mapping[str, AssessmentCase] | None = None
+    case: Experiment, settings: Settings, keys: Sequence[str], further: Mapping[str, Experiment] | None = None
 ) -> AssessmentPlan:
     """`keys` are the trial keys of the protocol, for score files that name none of their own; `further` the case as
     further extractors hear it, by their names."""
@@ -65,10 +65,10 @@ def make_plan(
 
 @dataclass(eq=False)
 class _Planner:
-    case: AssessmentCase
+    case: Experiment
     settings: Settings
     keys: tuple[Path, ...]
-    further: Mapping[str, AssessmentCase] = field(default_factory=dict)
+    further: Mapping[str, Experiment] = field(default_factory=dict)
     tasks: list[Task] = field(default_factory=list)
     jobs: dict[str, Job] = field(default_factory=dict)
     not_tested: list[str] = field(default_factory=list)
@@ -127,7 +127,7 @@ class _Planner:
                 self.not_tested.append(f"{known.name} attacker: {known.family} was not asked for (--measures)")
                 continue
             try:
-                job = self.planner.job(known, NEEDED_OF_YARDSTICK if known is ORIGINAL else ())
+                job = self.planner.job(known, NEEDED_OF_BASELINE if known is ORIGINAL else ())
                 self.jobs[known.name] = job
                 self._add(f"{ATTACKER}{known.name}", measure_attack, job, needed=known is ORIGINAL)
             except NotPossibleError as reason:
@@ -169,7 +169,7 @@ class _Planner:
             self._add(f"{SHUFFLED}{name}", measure_attack, with_shuffled_people(planner, known))
 
     def _leave_out(self, known: Attacker, reason: str) -> None:
-        if known is ORIGINAL:  # the yardstick: without it nothing else says anything
+        if known is ORIGINAL:  # the baseline: without it nothing else says anything
             raise InputError(f"the assessment can't be made: {reason}")
         self.not_tested.append(f"{known.name} attacker: {reason}")
 

@@ -17,7 +17,7 @@ from veilmeter.assessment.attacker_runs import (
     joined_runs,
     split_draw,
 )
-from veilmeter.assessment.case import OwnExtractor, attacker_runs
+from veilmeter.assessment.experiment import OwnExtractor, attacker_runs
 from veilmeter.assessment.preflight import Corpora, look_ahead
 from veilmeter.assessment.settings import Settings
 from veilmeter.assessment.sources import read_source

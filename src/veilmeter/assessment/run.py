@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from veilmeter.assessment.case import AssessmentCase, group_people
 from veilmeter.assessment.conclude import DuplicateAudio, FinishedRun, build_results, find_duplicate_audio
 from veilmeter.assessment.effects import Facts, effects
+from veilmeter.assessment.experiment import Experiment, group_people
 from veilmeter.assessment.hearing import further_hearings
 from veilmeter.assessment.plan import AssessmentPlan, make_plan
 from veilmeter.assessment.preflight import refuse_missing_files
@@ -144,7 +144,7 @@ class SpeechRun(RecordedRun):
         plan = make_plan(case, self.settings, keys, further)
         return self.finish(reader, case, plan, {**self.perform(plan.tasks), **self.utility(reader, case)})
 
-    def case(self, reader: Reader, matched: Matched, protocol: Protocol, heard: Sequence[HeardRun]) -> AssessmentCase:
+    def case(self, reader: Reader, matched: Matched, protocol: Protocol, heard: Sequence[HeardRun]) -> Experiment:
         from veilmeter.assessment.tuning import to_be_tuned, tuned_extractor
 
         own = reader.own_vectors(matched)
@@ -163,7 +163,7 @@ class SpeechRun(RecordedRun):
                     self.engine,
                     progress,
                 )
-        return AssessmentCase(
+        return Experiment(
             matched=matched,
             protocol=protocol,
             training={role: speech for role, speech in reader.speech.items() if role.startswith("train_")},
@@ -172,7 +172,7 @@ class SpeechRun(RecordedRun):
             groups=group_people(matched.original, self.settings.by),
         )
 
-    def utility(self, reader: Reader, case: AssessmentCase) -> dict[str, tuple[TaskResult, Arrays]]:
+    def utility(self, reader: Reader, case: Experiment) -> dict[str, tuple[TaskResult, Arrays]]:
         """What the speech is still good for, where there are recordings of both sides."""
         sides = [reader.speech[role].corpora for role in ("original", "anonymized")]
         if not self.settings.wants("utility") or not all(sides):
@@ -201,14 +201,14 @@ class SpeechRun(RecordedRun):
         part = with_labels(part, case.matched.original, case.matched.anonymized)
         return {"utility": (TaskResult(part=part), {})}
 
-    def listen(self, reader: Reader, case: AssessmentCase) -> DuplicateAudio | None:
+    def listen(self, reader: Reader, case: Experiment) -> DuplicateAudio | None:
         """Whether recordings of both sides are copies of each other, where there are any."""
         if all(reader.speech[role].is_audio for role in ("original", "anonymized")):
             self.stage("listening for copies")
         return find_duplicate_audio(case, reader.speech, self.engine)
 
     def finish(
-        self, reader: Reader, case: AssessmentCase, plan: AssessmentPlan, done: Mapping[str, tuple[TaskResult, Arrays]]
+        self, reader: Reader, case: Experiment, plan: AssessmentPlan, done: Mapping[str, tuple[TaskResult, Arrays]]
     ) -> Assessment:
         self.stage("drawing conclusions")
         corpora = [corpus for speech in reader.speech.values() for corpus in speech.corpora]

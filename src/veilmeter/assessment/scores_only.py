@@ -53,7 +53,7 @@ class ScoreRun(RecordedRun):
         return Assessment(results, self.folder, self.timings)
 
     def _files(self) -> dict[str, ScoreFiles]:
-        """The score files of each attacker, the yardstick first."""
+        """The score files of each attacker, the baseline first."""
         common = tuple(map(Path, self.settings.trials))
         order = [ORIGINAL.name, *known_attackers()]
         given = {name: options for name, options in self.settings.attackers.items() if options.scores}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from veilmeter.assessment.attacker_runs import enrollment_of
-from veilmeter.assessment.case import OwnExtractor, attacker_runs
+from veilmeter.assessment.experiment import OwnExtractor, attacker_runs
 from veilmeter.assessment.reading import HeardRun
 from veilmeter.assessment.settings import Settings, attacker_names
 from veilmeter.assessment.speech import Speech, merge

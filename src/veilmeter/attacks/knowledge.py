@@ -34,7 +34,7 @@ _ADAPTED = _COMPARING | {"adaptation"}
 class Attacker:
     """What an attacker has.
 
-    `enrolment` is the speech of known people they compare with, `trials` the speech they want to name; `adaptation` is
+    `enrollment` is the speech of known people they compare with, `trials` the speech they want to name; `adaptation` is
     the speech they trained on, by what produced it; `inversion` the map they learn to undo the anonymizer. `attack` is
     the registered attack that finds the scores, where it is more than a comparison of vectors. A `reference` is an
     attacker of the papers; one that is `apart` is a threat model of its own, beside the headline.
@@ -42,7 +42,7 @@ class Attacker:
 
     name: str
     about: str
-    enrolment: Side
+    enrollment: Side
     trials: Side = "anonymized"
     adaptation: Material = "none"
     inversion: Inversion = "none"
@@ -83,14 +83,14 @@ class Attacker:
         """For results.json."""
         if self.described:
             return dict(self.described)
-        enrolment = "original speech" if self.enrolment == "original" else "speech anonymized by the same system"
+        enrollment = "original speech" if self.enrollment == "original" else "speech anonymized by the same system"
         learned = {
             "none": "none",
             "procrustes": "a rotation learned from recordings known both clear and anonymized",
             "wasserstein": "a rotation learned from clear and anonymized recordings without knowing which are pairs",
         }[self.inversion]
         return {
-            "enrolment": enrolment,
+            "enrollment": enrollment,
             "extractor": self.extractor,
             "adaptation": self.adaptation,
             "inversion": learned,
@@ -104,12 +104,12 @@ class Attacker:
         }
 
 
-# The yardstick: the same extractor and back end where nothing was anonymized. Not an attack on anonymized speech.
+# The baseline: the same extractor and back end where nothing was anonymized. Not an attack on anonymized speech.
 ORIGINAL = Attacker(
     name="original",
     about="compares original speech with original speech: how well the extractor recognizes people where nothing was "
     "anonymized",
-    enrolment="original",
+    enrollment="original",
     trials="original",
     vauquier2025="original",
 )
@@ -120,16 +120,16 @@ ATTACKERS: dict[str, Attacker] = {
         Attacker(
             name="ignorant",
             about="does not know that the speech was anonymized and compares it with original speech of known people",
-            enrolment="original",
+            enrollment="original",
             voiceprivacy="ignorant",
             vauquier2025="ignorant",
-            aliases=("oa", "o-a", "unprotected-enrolment"),
+            aliases=("oa", "o-a", "unprotected-enrollment"),
         ),
         Attacker(
             name="lazy-informed",
             about="anonymizes the speech of known people with the same system, but keeps an extractor trained on "
             "original speech",
-            enrolment="anonymized",
+            enrollment="anonymized",
             voiceprivacy="lazy-informed",
             aliases=("aa", "a-a", "lazy"),
         ),
@@ -137,7 +137,7 @@ ATTACKERS: dict[str, Attacker] = {
             name="semi-informed",
             about="anonymizes the speech of known people with the same system, and adapts to speech anonymized by a "
             "similar system",
-            enrolment="anonymized",
+            enrollment="anonymized",
             adaptation="similar system",
             vauquier2025="semi-informed",
         ),
@@ -145,7 +145,7 @@ ATTACKERS: dict[str, Attacker] = {
             name="informed",
             about="anonymizes the speech of known people with the same system, and adapts to speech that the same "
             "system anonymized",
-            enrolment="anonymized",
+            enrollment="anonymized",
             adaptation="same system",
             voiceprivacy="semi-informed",
             vauquier2025="informed",
@@ -155,7 +155,7 @@ ATTACKERS: dict[str, Attacker] = {
             name="procrustes",
             about="runs the same system on speech of known people, learns from these pairs a rotation that undoes it, "
             "and compares the restored vectors with original speech",
-            enrolment="original",
+            enrollment="original",
             inversion="procrustes",
             aliases=("inversion", "supervised-inversion"),
         ),
@@ -163,7 +163,7 @@ ATTACKERS: dict[str, Attacker] = {
             name="wasserstein-procrustes",
             about="learns the rotation without knowing which anonymized recording belongs to which clear one, and "
             "compares the restored vectors with original speech",
-            enrolment="original",
+            enrollment="original",
             inversion="wasserstein",
             aliases=("wasserstein", "unsupervised-inversion"),
         ),
@@ -176,7 +176,7 @@ def _of_attack(attack: Attack) -> Attacker:
     return Attacker(
         name=attack.name,
         about=attack.about,
-        enrolment="original",
+        enrollment="original",
         attack=attack.name,
         reference=attack.reference,
         apart=attack.apart,
@@ -194,7 +194,7 @@ def by_extractor(attacker: str, extractor: str) -> str:
 
 
 def known_attackers() -> dict[str, Attacker]:
-    """Everybody by name: the yardstick, the attackers of the papers, and every registered attack."""
+    """Everybody by name: the baseline, the attackers of the papers, and every registered attack."""
     return {ORIGINAL.name: ORIGINAL} | ATTACKERS | {name: _of_attack(attack) for name, attack in ATTACKS.items()}
 
 

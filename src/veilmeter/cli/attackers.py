@@ -67,7 +67,7 @@ def _row(attacker: Attacker) -> tuple[str, str, str, str, str, str]:
     }
     return (
         attacker.name,
-        "original" if attacker.enrolment == "original" else "anonymized, same system",
+        "original" if attacker.enrollment == "original" else "anonymized, same system",
         adapted[attacker.adaptation],
         {"none": "-", "procrustes": "from known pairs", "wasserstein": "without pairs"}[attacker.inversion],
         attacker.voiceprivacy or "-",

@@ -185,7 +185,7 @@ def command(
         again=reader.maybe("anonymized again", anonymized_again),
         clear_train=known_clear,
         anonymized_train=reader.maybe("anonymized training", [anonymized_train] if anonymized_train else None),
-        enrolled=reader.maybe("enrolment", [enrol] if enrol else None) or known_clear,
+        enrolled=reader.maybe("enrollment", [enrol] if enrol else None) or known_clear,
         key=_key(trials, layout),
     )
     stored = None if load_map is None else read_map(load_map)

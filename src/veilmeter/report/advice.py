@@ -85,7 +85,7 @@ def other_voices(results: Results) -> Iterator[Advice]:
         return
     point = _same_point(ignorant.estimates.points("linkability"), linking.estimate)
     known = known_attackers().get(linking.attacker)
-    anonymizes = known is None or known.enrolment == "anonymized"
+    anonymizes = known is None or known.enrollment == "anonymized"
     if point is not None and anonymizes and point.value < MUCH_LESS * linking.estimate.value:
         yield Advice(
             "linking",

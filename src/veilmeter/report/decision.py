@@ -15,7 +15,7 @@ from veilmeter.report.release import Curve, Release, release_of
 from veilmeter.report.rows import recordings, where
 from veilmeter.report.texts import CHECKS, OPINION
 from veilmeter.results.levels import ORDER as LEVEL_ORDER
-from veilmeter.results.model import YARDSTICK, Check, Criterion, Results
+from veilmeter.results.model import BASELINE, Check, Criterion, Results
 from veilmeter.results.trust import meaning, open_questions
 from veilmeter.results.verdict import OPENINGS
 
@@ -211,8 +211,8 @@ def everybody(results: Results, release: Release) -> Criterion:
     """Linking by the release's attacker among everybody assessed. The worst case itself may lie within a group or a
     smaller set, where guessing gives more: only figures among the same people stand side by side."""
     point = release.curve.measured[-1]
-    yardstick = results.attackers.get(YARDSTICK)
-    same = [p for p in yardstick.estimates.points("linkability") if p.at == point.at] if yardstick is not None else []
+    baseline = results.attackers.get(BASELINE)
+    same = [p for p in baseline.estimates.points("linkability") if p.at == point.at] if baseline is not None else []
     return Criterion(
         name="linking",
         level=results.criteria["linking"].level if "linking" in results.criteria else "unknown",

@@ -199,7 +199,7 @@ def _shown(value: Any) -> str:
 
 def _shared(runs: Sequence[ComparedRun], by: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
     """The attackers and parts that all runs have, and their groups (attribute and value) by these attributes; not the
-    yardstick on original speech, which says nothing about a system."""
+    baseline on original speech, which says nothing about a system."""
     holders = [*runs[0].results.attacks, *runs[0].results.parts]
     names = [name for name in holders if all(_holder(run.results, name) is not None for run in runs)]
     shared: list[tuple[str, tuple[str, ...]]] = [(name, ()) for name in names]

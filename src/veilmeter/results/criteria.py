@@ -24,7 +24,7 @@ from veilmeter.results.levels import (
     surplus,
     with_holm,
 )
-from veilmeter.results.model import YARDSTICK, Criterion, Level, Results
+from veilmeter.results.model import BASELINE, Criterion, Level, Results
 from veilmeter.results.people import explained_by_luck, often_linked
 
 D_ECE_MAX = 1 / math.log(4)  # bits: section 2 of the methods
@@ -164,12 +164,12 @@ def _linking_level(case: Case) -> Level:
 
 def _same_point(results: Results, case: Case) -> Estimate | None:
     """The same figure on original speech."""
-    if YARDSTICK not in results.attackers:
+    if BASELINE not in results.attackers:
         return None
-    yardstick = results.attackers[YARDSTICK]
-    estimates = yardstick.estimates
+    baseline = results.attackers[BASELINE]
+    estimates = baseline.estimates
     for attribute, value in case.group.items():
-        estimates = yardstick.by.get(attribute, {}).get(value, Estimates())
+        estimates = baseline.by.get(attribute, {}).get(value, Estimates())
     same = [point for point in estimates.points(case.estimate.name) if point.at == case.estimate.at]
     return same[0] if same else None
 

@@ -19,7 +19,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.registry import measure_of, preferred
-from veilmeter.results.model import YARDSTICK, AttackerResult, Part, Results
+from veilmeter.results.model import BASELINE, AttackerResult, Part, Results
 
 Side = Literal["max", "min"]
 Group = Mapping[str, str]  # attribute and value, as in {"gender": "f"}; empty for everybody
@@ -214,7 +214,7 @@ def _gaps(places: Sequence[Place], limit: Limit) -> Iterator[str]:
 
 def _with_attacker(results: Results, limit: Limit) -> Limit:
     """The attacker by its own name, where an alias was given; one of the run may be of any name."""
-    if limit.attacker is None or limit.attacker in results.attackers or limit.attacker == YARDSTICK:
+    if limit.attacker is None or limit.attacker in results.attackers or limit.attacker == BASELINE:
         return limit
     return replace(limit, attacker=attacker(limit.attacker).name)
 
@@ -284,7 +284,7 @@ class Place:
 
 
 def _places(results: Results, named: str | None, group: Group | None) -> Iterator[Place]:
-    """Attackers and parts, of everybody and within groups, or within the one asked for. The yardstick where named."""
+    """Attackers and parts, of everybody and within groups, or within the one asked for. The baseline where named."""
     holders: list[AttackerResult | Part] = [
         holder for name, holder in results.attackers.items() if name == named or (named is None and holder.is_attack)
     ]

@@ -17,7 +17,7 @@ from veilmeter.core.estimates import Estimates, cells_of, frame
 Level = Literal["low", "raised", "high", "unknown"]
 Direction = Literal["overestimated", "underestimated", "either"]
 Source = Literal["vectors", "scores", "transcripts", "timing", "fusion"]
-YARDSTICK = "original"  # the name of the comparison of original speech with original speech, which is not an attack
+BASELINE = "original"  # the name of the comparison of original speech with original speech, which is not an attack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ class AttackerResult:
 
     @property
     def is_attack(self) -> bool:
-        return self.name != YARDSTICK
+        return self.name != BASELINE
 
     def _repr_html_(self) -> str:
         return f"<p><b>{html.escape(self.name)}</b>: {html.escape(self.about)}</p>{self.estimates._repr_html_()}"
@@ -302,7 +302,7 @@ class Results:
 
     @property
     def attacks(self) -> Mapping[str, AttackerResult]:
-        """The attackers without the yardstick on original speech."""
+        """The attackers without the baseline on original speech."""
         return {name: attacker for name, attacker in self.attackers.items() if attacker.is_attack}
 
     def part(self, name: str) -> Estimates:

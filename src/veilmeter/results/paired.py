@@ -106,7 +106,7 @@ def _scores(folder: Path, results: Results, attacker: str) -> Scores | None:
     path = table_of(folder, results, f"scores-{attacker}.parquet")
     if path is None:
         return None
-    words, numbers = ("enrolment_speaker", "trial_speaker"), ("target", "score")
+    words, numbers = ("enrollment_speaker", "trial_speaker"), ("target", "score")
     groups = list(read_table(path, words, numbers))
     enrolled, tried = (
         np.array([text for group in groups for text in texts(group.column(name), path)], object) for name in words

@@ -25,7 +25,7 @@ from veilmeter.results.levels import (
     speakers_to_rule_out,
     surplus,
 )
-from veilmeter.results.model import YARDSTICK, Check, Criterion, Direction, Results
+from veilmeter.results.model import BASELINE, Check, Criterion, Direction, Results
 from veilmeter.results.usability import still_speech
 
 MOST_SAME_SESSION = 0.10
@@ -122,14 +122,14 @@ def _place(check: Check) -> int:
 
 def strong_on_original(results: Results, limit: float) -> Check:
     """The extractor must recognize people where nothing was anonymized: by its EER, else by how many it links."""
-    yardstick = results.attackers.get(YARDSTICK)
-    eer = None if yardstick is None else yardstick.estimates.single("eer")
+    baseline = results.attackers.get(BASELINE)
+    eer = None if baseline is None else baseline.estimates.single("eer")
     if eer is not None and math.isfinite(eer.value):
         passed = eer.value <= limit
         figure = f"the attacker's EER is {eer.value:.1f} %"
         bound = f"limit {limit:g} %"
         return _strength(passed, figure, bound, eer, limit)
-    points = [] if yardstick is None else list(yardstick.estimates.points("linkability"))
+    points = [] if baseline is None else list(baseline.estimates.points("linkability"))
     if points:
         largest = max(points, key=lambda point: (float(point.at.get("speakers", 0)), point.value))
         passed = surplus(largest) >= LEAST_LINKED
@@ -378,7 +378,7 @@ def _shares_draws(results: Results) -> bool:
     if linking is None or linking.level not in ("raised", "high"):
         return False
     attacker = results.attackers.get(linking.attacker)
-    return attacker is not None and attacker.source == "vectors" and "anonymized" in attacker.has.get("enrolment", "")
+    return attacker is not None and attacker.source == "vectors" and "anonymized" in attacker.has.get("enrollment", "")
 
 
 def lengths_tell_nothing(results: Results, facts: TrustFacts) -> Check:

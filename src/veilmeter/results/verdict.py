@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from veilmeter.results.criteria import criteria
 from veilmeter.results.levels import worst_level
-from veilmeter.results.model import YARDSTICK, Criterion, Level, Results, Verdict
+from veilmeter.results.model import BASELINE, Criterion, Level, Results, Verdict
 from veilmeter.results.people import Traits, people
 from veilmeter.results.trust import TrustFacts, checks, open_questions
 from veilmeter.results.usability import use_sentence
@@ -99,7 +99,7 @@ def _pseudonyms(results: Results) -> bool:
     original."""
     eers = [
         None if name not in results.attackers else results.attackers[name].estimates.single("eer")
-        for name in (YARDSTICK, "ignorant", "lazy-informed")
+        for name in (BASELINE, "ignorant", "lazy-informed")
     ]
     if any(eer is None for eer in eers):
         return False

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from veilmeter import inversion
-from veilmeter.attacks.inversion.needs import Experiment, label_noise, learning_curve, permutation_null, shuffled
+from veilmeter.attacks.inversion.needs import InversionData, label_noise, learning_curve, permutation_null, shuffled
 from veilmeter.attacks.inversion.preprocessing import fit_preprocessing, unit_rows
 from veilmeter.attacks.inversion.procrustes import nearest_orthogonal
 from veilmeter.core.engine import open_engine
@@ -175,23 +175,23 @@ def test_the_gender_is_that_of_the_person() -> None:
     assert plain.eer() == crossed_trials.eer()
 
 
-def experiment(noise: float = 0.1) -> Experiment:
+def inversion_data(noise: float = 0.1) -> InversionData:
     clear, hidden = world(noise=noise, speakers=10, each=8)
     clear_trials, hidden_trials = world(noise=noise, speakers=10, each=8, part="trials")
-    return Experiment(clear, hidden, clear_trials, hidden_trials, inversion.InversionSettings(by="gender"))
+    return InversionData(clear, hidden, clear_trials, hidden_trials, inversion.InversionSettings(by="gender"))
 
 
 def test_more_pairs_and_cleaner_pairs_help() -> None:
-    curve = learning_curve(experiment(), sizes=[6, 80], repeats=3)["top1"]
+    curve = learning_curve(inversion_data(), sizes=[6, 80], repeats=3)["top1"]
     by_size = {(one.at["gender"], one.at["pairs"]): one.value for one in curve}
     assert all(by_size[g, 6] < by_size[g, 80] for g in "fm")
-    noisy = label_noise(experiment(), shares=[0.0, 1.0], repeats=3)["top1"]
+    noisy = label_noise(inversion_data(), shares=[0.0, 1.0], repeats=3)["top1"]
     by_share = {(one.at["gender"], one.at["wrong_pairs"]): one.value for one in noisy}
     assert all(by_share[g, 1.0] < 50 < by_share[g, 0.0] for g in "fm")
 
 
 def test_the_permutation_null_shows_wrong_pairs() -> None:
-    data = experiment()
+    data = inversion_data()
     null = permutation_null(data, shuffles=10)
     wrong = shuffled(data.anonymized_train, 1.0, "gender", np.random.default_rng(99))
     for train, inside in ((data.anonymized_train, False), (wrong, True)):
@@ -205,10 +205,10 @@ def test_the_permutation_null_shows_wrong_pairs() -> None:
 def test_results_do_not_depend_on_the_number_of_processes() -> None:
     pool = open_engine(2)
     try:
-        two = learning_curve(experiment(), sizes=[6, 20], repeats=2, engine=pool)
+        two = learning_curve(inversion_data(), sizes=[6, 20], repeats=2, engine=pool)
     finally:
         pool.close()
-    assert two == learning_curve(experiment(), sizes=[6, 20], repeats=2)
+    assert two == learning_curve(inversion_data(), sizes=[6, 20], repeats=2)
 
 
 def test_seeds_share_what_does_not_depend_on_them() -> None:

@@ -16,8 +16,8 @@ class Euclidean:
     def project(self, vectors: ArrayLike) -> Array:
         return unit64(vectors)
 
-    def compare(self, enrolment: Averages, test: Averages) -> Array:
-        return -cdist(enrolment.vectors, test.vectors)
+    def compare(self, enrollment: Averages, test: Averages) -> Array:
+        return -cdist(enrollment.vectors, test.vectors)
 
 
 class EuclideanKind:

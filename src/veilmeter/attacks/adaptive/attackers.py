@@ -53,7 +53,7 @@ class AdaptiveAttack(Attack):
         if several:
             self.knows = self.knows | {EXTRACTORS}
         self.has = {
-            "enrolment": "original speech, and the same speech anonymized by the attacker with draws of its own",
+            "enrollment": "original speech, and the same speech anonymized by the attacker with draws of its own",
             "extractor": "several, trained on original speech" if several else "trained on original speech",
             "adaptation": "same system",
             "inversion": "whatever its methods learn; chosen by cross-validation on its own recordings",

@@ -45,8 +45,8 @@ class Backend(Protocol):
         """Every utterance's vector in the back end's own space."""
         ...
 
-    def compare(self, enrolment: Averages, test: Averages) -> Array:
-        """A score for every row of `enrolment` (rows) against every row of `test` (columns)."""
+    def compare(self, enrollment: Averages, test: Averages) -> Array:
+        """A score for every row of `enrollment` (rows) against every row of `test` (columns)."""
         ...
 
 
@@ -72,9 +72,9 @@ def single(projected: Array) -> Averages:
     return Averages(projected, np.ones(len(projected), np.int64))
 
 
-def cosines(enrolment: Averages, test: Averages) -> Array:
+def cosines(enrollment: Averages, test: Averages) -> Array:
     """unit(mean) against unit(mean), as in Vauquier et al. 2025."""
-    scores: Array = unit64(enrolment.vectors) @ unit64(test.vectors).T
+    scores: Array = unit64(enrollment.vectors) @ unit64(test.vectors).T
     return scores
 
 
@@ -92,8 +92,8 @@ class Cosine:
     def project(self, vectors: ArrayLike) -> Array:
         return unit64(vectors)
 
-    def compare(self, enrolment: Averages, test: Averages) -> Array:
-        return cosines(enrolment, test)
+    def compare(self, enrollment: Averages, test: Averages) -> Array:
+        return cosines(enrollment, test)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +114,8 @@ class CentredCosine:
     def project(self, vectors: ArrayLike) -> Array:
         return unit64(unit64(vectors) - self.mean)
 
-    def compare(self, enrolment: Averages, test: Averages) -> Array:
-        return cosines(enrolment, test)
+    def compare(self, enrollment: Averages, test: Averages) -> Array:
+        return cosines(enrollment, test)
 
 
 def training_set(vectors: ArrayLike, speakers: ArrayLike, what: str) -> tuple[Array, NDArray[np.int64], int]:

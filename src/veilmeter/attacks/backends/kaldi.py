@@ -125,8 +125,8 @@ class KaldiRecipe:
                 x = x @ self.lda.T
         return self.plda.project(unit64(x) * np.sqrt(x.shape[1]))
 
-    def compare(self, enrolment: Averages, test: Averages) -> Array:
-        return self.plda.compare(enrolment, test)
+    def compare(self, enrollment: Averages, test: Averages) -> Array:
+        return self.plda.compare(enrollment, test)
 
     @staticmethod
     def _fits(part: Array, dimension: int, what: str) -> Array:

@@ -54,8 +54,8 @@ class LDA:
     def project(self, vectors: ArrayLike) -> Array:
         return unit64((unit64(vectors) - self.mean) @ self.transform.T)
 
-    def compare(self, enrolment: Averages, test: Averages) -> Array:
-        return cosines(enrolment, test)
+    def compare(self, enrollment: Averages, test: Averages) -> Array:
+        return cosines(enrollment, test)
 
 
 class _LDAKind:

@@ -81,11 +81,11 @@ class PLDA:
             raise InputError(f"this PLDA model is for {len(self.mean)}-d vectors, these have {x.shape[1]} dimensions")
         return (x - self.mean) @ self.transform.T
 
-    def compare(self, enrolment: Averages, test: Averages) -> Array:
+    def compare(self, enrollment: Averages, test: Averages) -> Array:
         """Log-likelihood ratio of "one speaker" against "two": a mean of n utterances has covariance psi + 1/n, and two
         means of one speaker have covariance psi. Natural logarithm."""
-        scores = np.empty((len(enrolment), len(test)))
-        left, right = (self._scaled(side) if self.length == "kaldi" else side for side in (enrolment, test))
+        scores = np.empty((len(enrollment), len(test)))
+        left, right = (self._scaled(side) if self.length == "kaldi" else side for side in (enrollment, test))
         for n in np.unique(left.counts):
             rows = np.flatnonzero(left.counts == n)
             for m in np.unique(right.counts):
@@ -94,16 +94,16 @@ class PLDA:
                 scores[np.ix_(rows, columns)] = block
         return scores
 
-    def _block(self, enrolment: Array, n: int, test: Array, m: int) -> Array:
+    def _block(self, enrollment: Array, n: int, test: Array, m: int) -> Array:
         psi = self.psi
         a, b = psi + 1 / n, psi + 1 / m
         determinant = a * b - psi**2
         # Per dimension: log N([e, t]; [[a, psi], [psi, b]]) - log N(e; a) - log N(t; b).
         constant = float(-0.5 * np.sum(np.log(determinant) - np.log(a) - np.log(b)))
         weight_e, weight_t, cross = b / determinant - 1 / a, a / determinant - 1 / b, psi / determinant
-        e_part = -0.5 * (enrolment**2 @ weight_e)
+        e_part = -0.5 * (enrollment**2 @ weight_e)
         t_part = -0.5 * (test**2 @ weight_t)
-        block: Array = constant + e_part[:, None] + t_part[None, :] + (enrolment * cross) @ test.T
+        block: Array = constant + e_part[:, None] + t_part[None, :] + (enrollment * cross) @ test.T
         return block
 
     def _scaled(self, side: Averages) -> Averages:

@@ -341,13 +341,13 @@ def evaluate(
         if part is None:
             continue
         models = _part(raw, within, name)
-        vectors, speakers = (np.zeros((0, 0)), ()) if models is None else enrolment_models(models)
+        vectors, speakers = (np.zeros((0, 0)), ()) if models is None else enrollment_models(models)
         sides = (part, _part(clear, within, name), _part(seen, within, name))
         groups.append(Group(name, *sides, vectors, speakers, most))
     return Evaluation(tuple(groups), within)
 
 
-def enrolment_models(projected: Embeddings) -> tuple[Floats, tuple[str, ...]]:
+def enrollment_models(projected: Embeddings) -> tuple[Floats, tuple[str, ...]]:
     """Plain means of each speaker's projected vectors, then length 1."""
     sums = np.zeros((len(projected.names), projected.dimension))
     np.add.at(sums, projected.codes, projected.vectors.astype(float))

@@ -28,7 +28,7 @@ NOISES = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Experiment:
+class InversionData:
     """What every point has in common."""
 
     clear_train: Embeddings
@@ -43,14 +43,14 @@ class Experiment:
 class Point:
     """One attack: with `pairs` known pairs, of which the share `noise` is shuffled."""
 
-    experiment: Experiment
+    data: InversionData
     pairs: int
     noise: float
     seed: tuple[int, ...]
 
 
 def learning_curve(
-    experiment: Experiment,
+    data: InversionData,
     *,
     sizes: Sequence[int] | None = None,
     repeats: int = 5,
@@ -61,12 +61,12 @@ def learning_curve(
 
     The attacker has all training vectors, but knows only for these pairs which belong together.
     """
-    known = len(_pairs(experiment).clear_train)
+    known = len(_pairs(data).clear_train)
     chosen = sorted({n for n in (sizes or SIZES) if n < known} | {known})
     if min(chosen) < 2:
         raise InputError("a learning curve starts at two pairs or more", fix="choose larger sizes")
     points = [
-        Point(experiment, size, 0.0, (seed, size, repeat))
+        Point(data, size, 0.0, (seed, size, repeat))
         for size in chosen
         for repeat in range(repeats if size < known else 1)
     ]
@@ -74,7 +74,7 @@ def learning_curve(
 
 
 def label_noise(
-    experiment: Experiment,
+    data: InversionData,
     *,
     shares: Sequence[float] = NOISES,
     repeats: int = 5,
@@ -84,9 +84,9 @@ def label_noise(
     """Top-1 when a share of the pairs is shuffled among themselves."""
     if any(not 0 <= share <= 1 for share in shares):
         raise InputError("a share of wrong pairs lies between 0 and 1")
-    known = len(_pairs(experiment).clear_train)
+    known = len(_pairs(data).clear_train)
     points = [
-        Point(experiment, known, share, (seed, round(1000 * share), repeat))
+        Point(data, known, share, (seed, round(1000 * share), repeat))
         for share in shares
         for repeat in range(repeats if share else 1)
     ]
@@ -94,15 +94,15 @@ def label_noise(
 
 
 def permutation_null(
-    experiment: Experiment, *, shuffles: int = 20, seed: int = 0, engine: Engine | None = None
+    data: InversionData, *, shuffles: int = 20, seed: int = 0, engine: Engine | None = None
 ) -> dict[str, tuple[float, tuple[float, float]]]:
     """What Top-1 gives when all pairs are shuffled: mean and 5th to 95th percentile, by measure and group.
 
     Keys are `top1` and `top1_clear`, with `@group` where there are several groups. An attack whose pairs are wrong
     (sorted differently, say) lands inside this range.
     """
-    known = len(_pairs(experiment).clear_train)
-    points = [Point(experiment, known, 1.0, (seed, 1000, number)) for number in range(shuffles)]
+    known = len(_pairs(data).clear_train)
+    points = [Point(data, known, 1.0, (seed, 1000, number)) for number in range(shuffles)]
     results = ordered(engine or Here(), top1, points)
     levels = {}
     for number, name in enumerate(("top1", "top1_clear")):
@@ -115,17 +115,17 @@ def permutation_null(
 
 def top1(point: Point) -> dict[str, tuple[float, float]]:
     """One point: learn, restore the trials, and count; both directions, by group."""
-    experiment = _pairs(point.experiment)
+    data = _pairs(point.data)
     rng = np.random.default_rng(point.seed)
-    clear, anonymized = experiment.clear_train, experiment.anonymized_train
+    clear, anonymized = data.clear_train, data.anonymized_train
     pairs = None
     if point.pairs < len(clear):
-        pairs = list(clear.utterances[_spread(clear, point.pairs, experiment.settings.by, rng)])
+        pairs = list(clear.utterances[_spread(clear, point.pairs, data.settings.by, rng)])
     if point.noise:
-        anonymized = shuffled(anonymized, point.noise, experiment.settings.by, rng)
-    learnt = learn(clear, anonymized, experiment.settings, pairs=pairs)
-    trials = experiment.anonymized_trials, experiment.clear_trials
-    return evaluate(learnt, *trials, most=experiment.most).top1()
+        anonymized = shuffled(anonymized, point.noise, data.settings.by, rng)
+    learnt = learn(clear, anonymized, data.settings, pairs=pairs)
+    trials = data.anonymized_trials, data.clear_trials
+    return evaluate(learnt, *trials, most=data.most).top1()
 
 
 def shuffled(embeddings: Embeddings, share: float, by: str, rng: np.random.Generator) -> Embeddings:
@@ -153,9 +153,9 @@ def _spread(embeddings: Embeddings, count: int, by: str, rng: np.random.Generato
     return np.sort(order[:count])
 
 
-def _pairs(experiment: Experiment) -> Experiment:
-    clear, anonymized = paired(experiment.clear_train, experiment.anonymized_train)
-    return replace(experiment, clear_train=clear, anonymized_train=anonymized)
+def _pairs(data: InversionData) -> InversionData:
+    clear, anonymized = paired(data.clear_train, data.anonymized_train)
+    return replace(data, clear_train=clear, anonymized_train=anonymized)
 
 
 def _measured(

@@ -9,7 +9,7 @@ from typing import Any
 from veilmeter.attacks.inversion.attack import InversionSettings, learn_seeds, objective
 from veilmeter.attacks.inversion.maps import InversionMap, identity_map
 from veilmeter.attacks.inversion.measures import Evaluation, evaluate
-from veilmeter.attacks.inversion.needs import Experiment, label_noise, learning_curve, permutation_null
+from veilmeter.attacks.inversion.needs import InversionData, label_noise, learning_curve, permutation_null
 from veilmeter.core.engine import Engine, ordered
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
@@ -247,18 +247,18 @@ def _needs(
         if settings.learning_curve or settings.label_noise:
             raise _no_pairs()
         return {}
-    experiment = Experiment(clear, anonymized, inputs.clear_trials, inputs.anonymized_trials, settings.inversion)
+    data = InversionData(clear, anonymized, inputs.clear_trials, inputs.anonymized_trials, settings.inversion)
     by_measure: dict[str, list[Estimate]] = {name: list(estimates[name]) for name in ("top1", "top1_clear")}
     if settings.shuffles and not settings.oracle:
-        nulls = permutation_null(experiment, shuffles=settings.shuffles, seed=settings.seed, engine=engine)
+        nulls = permutation_null(data, shuffles=settings.shuffles, seed=settings.seed, engine=engine)
         by_measure = {name: [_with_null(point, nulls) for point in points] for name, points in by_measure.items()}
     blind = {next(iter(p.at.values()), ""): p.extra.get("blind_guess", p.null) for p in by_measure["top1"]}
     drawn: dict[str, Any] = {"repeats": settings.repeats, "seed": settings.seed, "engine": engine}
     curves = {}
     if settings.learning_curve:
-        curves["learning_curve"] = learning_curve(experiment, **drawn)["top1"]
+        curves["learning_curve"] = learning_curve(data, **drawn)["top1"]
     if settings.label_noise:
-        curves["label_noise"] = label_noise(experiment, **drawn)["top1"]
+        curves["label_noise"] = label_noise(data, **drawn)["top1"]
     for name, points in curves.items():
         by_measure[name] = [point.with_(null=blind[point.at.get("gender", "")]) for point in points]
     return by_measure

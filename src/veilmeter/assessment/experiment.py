@@ -1,4 +1,4 @@
-"""The case at hand: the two sides, who is enrolled and tried, and what attackers have beside that."""
+"""The experiment: the two sides, who is enrolled and tried, and what attackers have beside that."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class EnrollmentCopies:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class AssessmentCase:
+class Experiment:
     """`runs` are the attackers' own, by the ids and speakers of the originals; `own` what attackers with an extractor
     of their own hear; `groups` the people by attribute and value, for results within groups."""
 
