@@ -14,7 +14,7 @@ from veilmeter.attacks.inversion import evaluate, identity_map, learn
 from veilmeter.attacks.inversion.attack import InversionSettings
 from veilmeter.attacks.inversion.maps import InversionMap
 from veilmeter.attacks.inversion.measures import Evaluation
-from veilmeter.attacks.inversion.needs import Experiment, learning_curve, permutation_null
+from veilmeter.attacks.inversion.needs import InversionData, learning_curve, permutation_null
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
@@ -175,7 +175,7 @@ def _baselines(known: Known, others: Mapping[str, Known]) -> list[Estimate]:
 
 def curve_part(known: Known, seed: int, repeats: int = 3, shuffles: int = 10) -> tuple[TaskResult, Arrays]:
     """How many known pairs the attack needs, and what it gives when the pairs are shuffled."""
-    experiment = Experiment(
+    experiment = InversionData(
         known.clear_enrollment,
         known.anonymized_enrollment,
         known.clear_trials,
