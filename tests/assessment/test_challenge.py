@@ -20,9 +20,12 @@ from veilmeter.assessment.challenge_emotions import measure_emotions
 from veilmeter.assessment.challenge_table import EmotionRow, rank_table, write_rows
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
+from veilmeter.core.findings import Finding
+from veilmeter.core.typed_json import decode
 from veilmeter.data.formats.vpc_sets import find_sets
 from veilmeter.data.scores import read_scores
 from veilmeter.metrics.scores.verification import eer
+from veilmeter.wording import sentences
 
 pytest.importorskip("soundfile")
 
@@ -169,7 +172,7 @@ def test_a_folder_of_2026(place: Path) -> None:
     assert name == "de_test_trials_mixed"
     assert (found["protocol"]["enrolled_speakers"], found["protocol"]["trial_utterances"]) == (6, 11)
     assert found["protocol"]["details"]["key"] == 6 * 11  # each pair once
-    said = "\n".join(found["warnings"])
+    said = "\n".join(sentences(decode(tuple[Finding, ...], found["warnings"])))
     assert "trials are listed as target and as nontarget; the last line holds" in said
     assert "1 trial utterances of the lists are not in both corpora" in said
     assert found["inputs"]["train_original"]["path"].endswith("data")
@@ -199,7 +202,7 @@ def test_vectors_that_the_tools_left_are_attackers(place: Path) -> None:
     informed = results_of("de_test_trials_mixed")["attackers"]["informed"]
     assert informed["estimates"]["eer"]["value"] == 0.0
     assert "extractor of its own" in informed["trained_on"]
-    remarks = "\n".join(results_of("de_test_trials_mixed")["remarks"])
+    remarks = "\n".join(sentences(decode(tuple[Finding, ...], results_of("de_test_trials_mixed")["remarks"])))
     assert "train_german_mcadams had no effect: no attacker that was run is trained on it" in remarks
 
 

@@ -18,6 +18,7 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal import chance
 from veilmeter.metrics.legal.conversations import conversations
 from veilmeter.metrics.legal.singling_out import singling_out_of_scores
+from veilmeter.wording import sentences
 
 SPEAKERS, EACH, DIMENSION = 60, 6, 16
 
@@ -42,7 +43,9 @@ def test_what_is_drawn_is_said_and_gives_about_the_same(monkeypatch: pytest.Monk
         "measures": ["scores", "linkability", "similarity", "singling-out", "inversion"], "resamples": 40,
     }  # fmt: skip
     everybody = assess(ORIGINAL, PROTECTED, **options).results
-    assert not [text for text in everybody.warnings if "drawn" in text or "rest on" in text or "looked up" in text]
+    assert not [
+        text for text in sentences(everybody.warnings) if "drawn" in text or "rest on" in text or "looked up" in text
+    ]
     monkeypatch.setattr(parts, "MOST_COMPARED", 90)
     monkeypatch.setattr(isolating, "MOST_SCORES", 60 * 100)
     monkeypatch.setattr(isolating, "PREDICATES", 20)
@@ -50,7 +53,7 @@ def test_what_is_drawn_is_said_and_gives_about_the_same(monkeypatch: pytest.Monk
     monkeypatch.setattr(chance, "MOST_CALIBRATED", 60 * 120)
     monkeypatch.setattr(inverting, "LOOKED_UP", 100)
     some = assess(ORIGINAL, PROTECTED, **options).results
-    said = " ".join(some.warnings)
+    said = " ".join(sentences(some.warnings))
     assert "90 of 180 recordings of 45 of 60 speakers were drawn" in said  # two each instead of three
     assert "the measures of scores rest on 120 of the 180 trials" in said
     assert "50 of 60 speakers were drawn to be singled out" in said

@@ -13,7 +13,10 @@ from tests.trying_options import Outcome, Words, complaint, declared_parameters,
 
 from veilmeter.assessment.effects import RULES
 from veilmeter.assessment.settings import Settings
+from veilmeter.core.findings import Finding
+from veilmeter.core.typed_json import decode
 from veilmeter.data.formats.vectors import write_embeddings
+from veilmeter.wording import sentences
 
 ORIGINAL = voices.original(8, 4, 6)
 TRAINING = voices.original(7, 4, 6, seed=5, prefix="t")
@@ -165,6 +168,7 @@ def run(mode: str, folder: Path, *more: str) -> Outcome:
     out = Path(more[1]) if more[:1] == ("--out",) else folder / f"run of {mode}"
     results = json.loads((out / "results.json").read_text())
     remarks, parameters = results.pop("remarks"), results.pop("parameters")
+    remarks = sentences(decode(tuple[Finding, ...], remarks))
     shown = ("notice", "release_size", "candidates", "system_name", "assessor")  # on the page
     results["page"] = [parameters[name] for name in shown]
     del results["command"]

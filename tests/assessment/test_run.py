@@ -18,6 +18,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vectors import write_embeddings
 from veilmeter.results.model import Results
+from veilmeter.wording import sentences
 
 ORIGINAL = voices.original(16, 6)
 PARTLY = voices.partly(ORIGINAL)
@@ -339,11 +340,13 @@ def test_a_population_that_can_not_be_told_is_said() -> None:
     results = assess(ORIGINAL, PARTLY, **options, population=[10, 1000]).results
     points = results.attackers["ignorant"].estimates.points("population_linkability")
     assert [point.at["speakers"] for point in points] == [1000]  # the small one does not cost the large one
-    assert any(text.startswith("10 people are fewer than the 16 enrolled") for text in results.warnings)
+    assert any(text.startswith("10 people are fewer than the 16 enrolled") for text in sentences(results.warnings))
     few = [u for u in ORIGINAL.utterances if u.split("-")[0] in {*ORIGINAL.names[:4]}]
     results = assess(ORIGINAL.of_utterances(few), PARTLY.of_utterances(few), **options, population=[1000]).results
     assert not results.attackers["ignorant"].estimates.points("population_linkability")
-    assert any(text.startswith("Linkability is not extrapolated: only 4 people") for text in results.warnings)
+    assert any(
+        text.startswith("Linkability is not extrapolated: only 4 people") for text in sentences(results.warnings)
+    )
 
 
 def test_arrays() -> None:

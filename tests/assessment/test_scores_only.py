@@ -16,6 +16,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.data.scores import read_scores
 from veilmeter.metrics.scores.summary import measure_scores
 from veilmeter.report import write_report
+from veilmeter.wording import sentences
 
 PEOPLE = [f"s{number}" for number in range(12)]
 PAIRS = [(a, f"{b}-u{n}", a == b) for a in PEOPLE for b in PEOPLE for n in range(3)]
@@ -96,7 +97,7 @@ def test_a_used_folder_equals_a_fresh_one(place: Path) -> None:
 
 def test_what_has_no_effect_is_said_and_what_is_missing_refused(place: Path) -> None:
     found = assessed(place, {"ignorant": "oa"}, lengths=[5], by=["gender"], extractor="ge2e").results
-    said = "\n".join(found.remarks)
+    said = "\n".join(sentences(found.remarks))
     for option in ("--lengths 5", "--by gender", "--extractor ge2e"):
         assert f"{option} had no effect: only scores were given, no speech" in said
     assert found.settings["lengths"] is None

@@ -15,6 +15,7 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.target_voices import TargetVoices
 from veilmeter.results.flattering_targets import TARGETS, errors_not_due_to_targets
 from veilmeter.results.model import Check
+from veilmeter.wording import sentences
 
 PEOPLE, EACH, DIMENSION = 30, 6, 32
 FAST: dict[str, Any] = {"lengths": [1], "measures": ["scores", "linkability"], "resamples": 50}
@@ -59,7 +60,7 @@ def test_it_is_found_where_trials_are_drawn(cells: int, monkeypatch: pytest.Monk
     monkeypatch.setattr(drawing, "MOST_CELLS", cells)
     attackers = ["ignorant", "lazy-informed"]
     run = assess(**sides(0.6, column=True), attackers=attackers, out=tmp_path, **FAST)  # type: ignore[arg-type]
-    assert any("60 of 90 trial recordings were drawn" in warning for warning in run.results.warnings)
+    assert any("60 of 90 trial recordings were drawn" in warning for warning in sentences(run.results.warnings))
     assert not list((tmp_path / "tables").glob("scores-*"))
     kept = [np.load(file)["scores"].shape for file in (tmp_path / "stages").glob("attacker-*.npz")]
     assert set(kept) == {(PEOPLE, 60 if cells > PEOPLE * 40 else 30)}

@@ -17,6 +17,7 @@ from tests.results.sample_results import sample
 
 from veilmeter.assessment import assess
 from veilmeter.core.estimates import Estimates
+from veilmeter.core.findings import as_findings
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.report import write_report
 from veilmeter.report.compare import write_comparison
@@ -26,6 +27,7 @@ from veilmeter.report.public_names import Names
 from veilmeter.report.source import reported
 from veilmeter.results.model import Input
 from veilmeter.results.run_folder import read_results, write_results
+from veilmeter.wording import sentences
 
 SPEAKER, NUMBER, UTTERANCE, AGE = "CANARYspeaker", "9077104", "5588123", "7741"
 CANARIES = (SPEAKER, NUMBER, UTTERANCE, "CANARYutterance", "CANARYfolder", "CANARYuser", "CANARYaccent", "CANARYfile")
@@ -59,12 +61,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         inputs={role: replace(entry, path=place, variant="CANARYfolder") for role, entry in results.inputs.items()},
         command=("veilmeter", "assess", f"{place}/a.toml", "--original", place, f"--anonymized={place}", "--seed", "1"),
         extractor={"name": f"onnx:{place}/CANARYfile.onnx", "version": "1", "path": place},
-        warnings=(
+        warnings=as_findings((
             "utterance 'CANARYutterance-u3' of CANARYspeaker03 is silent", f"{place}/CANARYfile.wav can't be read",
             "accent CANARYaccent1: too few words", f"age {AGE}1: too few words", f"{NUMBER}02 has one recording",
             f"recording {UTTERANCE}4 is clipped", "attacker has one recording", "2 recordings are short",
-        ),
-        remarks=(f"--root {place} had no effect", f"{NUMBER}03 was left out"),
+        )),
+        remarks=as_findings((f"--root {place} had no effect", f"{NUMBER}03 was left out")),
         checks=(*results.checks, replace(results.checks[0], name="own",
                 sentence=f"Speaker {NUMBER}01 and {SPEAKER}01, '{NUMBER}02', \"people\", 'attacker': age {AGE}0.")),
     )  # fmt: skip
@@ -193,7 +195,7 @@ def test_what_can_be_said_is_kept(run: Path) -> None:
     assert results.command == (
         "veilmeter", "assess", "PATH", "--original", "ORIGINAL", "--anonymized=ANONYMIZED", "--seed", "1",
     )  # fmt: skip
-    assert results.warnings == (
+    assert sentences(results.warnings) == (
         "2 recordings are short",
         "7 warnings about single files or recordings are left out here; see results.json.",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
+from veilmeter.core.findings import unclassified
 from veilmeter.results.model import (
     AttackerResult,
     Check,
@@ -98,6 +99,6 @@ def sample() -> Results:
         ),
         people=People(persons=(person,), sentence="One of 20.", expected_by_chance=0.2, stability=0.5),
         verdict=Verdict(level="raised", headline="Protection is partial.", trustworthy=True, not_tested=("much",)),
-        remarks=("nothing",),
-        warnings=("careful",),
+        remarks=(unclassified("nothing"),),
+        warnings=(unclassified("careful"),),
     )

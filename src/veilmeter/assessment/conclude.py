@@ -31,6 +31,7 @@ from veilmeter.attacks.takeover import KNOWS, Success, takeovers
 from veilmeter.core.engine import Engine
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import cache_folder, make_folder, whole_file, write_json
+from veilmeter.core.findings import as_findings
 from veilmeter.core.keys import key_of
 from veilmeter.data.corpus import Utterance
 from veilmeter.data.embeddings import Embeddings
@@ -86,8 +87,8 @@ def build_results(outcome: FinishedRun, settings: Settings, command: Sequence[st
         extractor=outcome.speech["original"].extractor,
         parts=parts_of(measured),
         channels=_channels(attackers, measured, settings),
-        remarks=(*outcome.effects.remarks, *_added_measures(settings)),
-        warnings=(*warnings_of(outcome.warnings, measured), *taken_over),
+        remarks=as_findings([*outcome.effects.remarks, *_added_measures(settings)]),
+        warnings=as_findings([*warnings_of(outcome.warnings, measured), *taken_over]),
     )
     similarity = results.parts.get("similarity", Part(name="similarity")).details
     traits = Traits(

@@ -20,6 +20,7 @@ from veilmeter.assessment.tasks import Arrays, Task, TaskResult
 from veilmeter.attacks.knowledge import ORIGINAL, default_attackers, known_attackers
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import sha256
+from veilmeter.core.findings import as_findings
 from veilmeter.results.model import AttackerResult, Input, Matching, ProtocolFacts, Results
 from veilmeter.results.trust import TrustFacts
 from veilmeter.results.verdict import conclude
@@ -109,8 +110,8 @@ class ScoreRun(RecordedRun):
             attackers=attackers,
             command=without_place(self.argv),
             parts=parts_of(measured),
-            remarks=had.remarks,
-            warnings=warnings_of((), measured),
+            remarks=as_findings(had.remarks),
+            warnings=as_findings(warnings_of((), measured)),
         )
         return conclude(results, TrustFacts(), not_tested=self._not_tested(files, done))
 

@@ -32,6 +32,7 @@ def print_verdict(results: Results, folder: Path | str, report: Path | None = No
 
     from veilmeter.core.text import clean
     from veilmeter.results.trust import doubts
+    from veilmeter.wording import sentence
 
     console = streams.console()
     verdict, protocol = results.verdict, results.protocol
@@ -69,7 +70,7 @@ def print_verdict(results: Results, folder: Path | str, report: Path | None = No
         paragraph(f"\n{line}")
     _print_open(results, paragraph)
     for warning in (*results.remarks, *results.warnings):
-        paragraph(f"! {warning}", "yellow")
+        paragraph(f"! {sentence(warning)}", "yellow")
     paragraph(LAWYERS, "dim")
     paragraph(f"\nResults: {Path(folder) / 'results.json'}" + (f"   Report: {report}" if report else ""))
 

@@ -65,6 +65,11 @@ def unclassified(text: str, severity: Severity = "warning") -> Finding:
     return Finding("unclassified", {"text": Reference("text", text)}, severity=severity)
 
 
+def as_findings(found: Iterable[Finding | str]) -> tuple[Finding, ...]:
+    """Findings, of which some are still sentences without a code; each once."""
+    return distinct(unclassified(item) if isinstance(item, str) else item for item in found)
+
+
 def group_references(group: Mapping[str, str]) -> tuple[Reference, ...]:
     """The values of attributes that define a group, such as {"gender": "f"}."""
     return tuple(Reference("value", value, attribute) for attribute, value in group.items())

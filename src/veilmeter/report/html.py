@@ -34,6 +34,7 @@ from veilmeter.report.texts import BELOW_ZERO, GLOSSARY, SECTIONS
 from veilmeter.report.use_notes import use_notes
 from veilmeter.report.vega import vega_script
 from veilmeter.results.model import Results
+from veilmeter.wording import sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +142,7 @@ def render(run: Reported, options: Options, *, alone: bool = True) -> str:
         cards=[criterion_row(results, name) for name in results.criteria],
         sentences=[text for text in results.verdict.sentences if text not in shown_on_cards],
         not_tested=(*results.verdict.not_tested, *never_tested(results)),
-        warnings=(*results.warnings, *results.remarks),
+        warnings=sentences((*results.warnings, *results.remarks), "technical"),
         technical=technical,
         facts=facts(results),
         show_ids=options.show_ids,

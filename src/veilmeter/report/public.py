@@ -13,11 +13,13 @@ from typing import Any
 from veilmeter.anonymizers.base import ANONYMIZERS
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
+from veilmeter.core.findings import Finding
 from veilmeter.metrics.registry import MEASURES
 from veilmeter.report.pseudonyms import pseudonyms
 from veilmeter.report.public_names import Names
 from veilmeter.report.source import Matrices, Reported
 from veilmeter.results.model import AttackerResult, Channels, Criterion, Input, Part, Person, Results
+from veilmeter.wording import sentence
 
 TITLE = "Assessment of anonymized speech"
 
@@ -58,7 +60,7 @@ def public_results(results: Results, names: Names) -> Results:
     warnings = _harmless(results.warnings, names)
     dropped = len(results.warnings) - len(warnings)
     if dropped:
-        warnings += (f"{_warnings(dropped)} left out here; see results.json.",)
+        warnings += (Finding("warnings_left_out", {"count": dropped}),)
     verdict = results.verdict
     return replace(
         results,
@@ -97,14 +99,13 @@ def public_results(results: Results, names: Names) -> Results:
     )
 
 
-def _harmless(texts: Iterable[str], names: Names) -> tuple[str, ...]:
+def _harmless(findings: Iterable[Finding], names: Names) -> tuple[Finding, ...]:
     """Those that name neither a file nor a recording nor a person."""
-    return tuple(text for text in texts if not _NAMES_SOMETHING.search(text) and not names.mentions(text))
 
+    def harmless(text: str) -> bool:
+        return not _NAMES_SOMETHING.search(text) and not names.mentions(text)
 
-def _warnings(count: int) -> str:
-    about = "about single files or recordings"
-    return f"1 warning {about} is" if count == 1 else f"{count} warnings {about} are"
+    return tuple(finding for finding in findings if harmless(sentence(finding)))
 
 
 def _speakers(results: Results, matrices: Matrices | None) -> list[str]:

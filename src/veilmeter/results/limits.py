@@ -20,6 +20,7 @@ from veilmeter.core.estimates import Estimates
 from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.registry import measure_of, preferred
 from veilmeter.results.model import BASELINE, AttackerResult, Part, Results
+from veilmeter.wording import sentences
 
 Side = Literal["max", "min"]
 Group = Mapping[str, str]  # attribute and value, as in {"gender": "f"}; empty for everybody
@@ -328,6 +329,6 @@ def _measured_at(results: Results, limit: Limit, points: Iterable[Estimate]) -> 
         fix += f"; assess with --lengths {limit.length}"
     elif limit.measure == "linkability" and limit.speakers not in sizes:
         fix += f"; assess with --speakers {limit.speakers} or, beyond the enrolled, --population {limit.speakers}"
-        reasons = [text for text in results.warnings if "extrapolated" in text]
+        reasons = [text for text in sentences(results.warnings) if "extrapolated" in text]
         fix += f". {reasons[0]}" if reasons else ""
     return fix

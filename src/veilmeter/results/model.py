@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates, cells_of, frame
+from veilmeter.core.findings import Finding
 
 Level = Literal["low", "raised", "high", "unknown"]
 Direction = Literal["overestimated", "underestimated", "either"]
@@ -296,8 +297,8 @@ class Results:
     checks: tuple[Check, ...] = ()
     people: People = field(default_factory=People)
     verdict: Verdict = field(default_factory=lambda: Verdict(level="unknown", headline="", trustworthy=False))
-    remarks: tuple[str, ...] = ()  # settings that had no effect, what was asked for and not done
-    warnings: tuple[str, ...] = ()
+    remarks: tuple[Finding, ...] = ()  # settings that had no effect, what was asked for and not done
+    warnings: tuple[Finding, ...] = ()
     tables: Mapping[str, str] = field(default_factory=dict)  # file name to SHA-256 of the tables of this run
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from inspect import signature
 from string import Formatter
 from typing import Any, Literal, get_args
 
@@ -60,8 +61,10 @@ class Catalog:
         for level in _FALLBACK[audience]:
             words = self._words.get((finding.code, level))
             if words is not None:
-                values = dict(finding.values) | ({"people": finding.people} if finding.people else {})
-                return _TEMPLATES.vformat(words, (), values) if isinstance(words, str) else words(**values)
+                if isinstance(words, str):
+                    return _TEMPLATES.vformat(words, (), {**finding.values, "people": finding.people})
+                names_people = "people" in signature(words).parameters
+                return words(**finding.values, **({"people": finding.people} if names_people else {}))
         return None
 
     def __or__(self, other: Catalog) -> Catalog:

@@ -61,3 +61,4 @@ def declare(code: str, *, slot: str = "", **values: Any) -> None:
 
 
 declare("unclassified", text=Reference)
+declare("warnings_left_out", count=int)
