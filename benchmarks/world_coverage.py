@@ -23,6 +23,7 @@ from veilmeter.assessment import measuring
 from veilmeter.assessment.conclude import knowledge
 from veilmeter.core.estimate import Estimate
 from veilmeter.metrics.legal.chance import Relabeled
+from veilmeter.results.model import AttackerId
 
 WITNESSES = {3: 6, 20: 6, 40: 6, 100: 6, 400: 3}  # of each world, by the number of people; none of larger ones
 FIRST_WITNESS = 1000  # seeds that no judgment has
@@ -72,7 +73,7 @@ def wanted_witnesses(judgments: Iterable[Judgment]) -> list[tuple[str, int, int,
     for judgment in judgments:
         if judgment.interval is not None and not _known(judgment) and judgment.world not in REAL:
             shown[judgment.world, judgment.people].add(judgment.attacker)
-    knows = knowledge(ATTACKERS)
+    knows = knowledge(map(AttackerId, ATTACKERS))
     return [
         (world, people, seed, tuple(name for name in ATTACKERS if any(knows[name] <= knows[one] for one in names)))
         for (world, people), names in shown.items()

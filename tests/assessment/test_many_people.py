@@ -12,7 +12,7 @@ import pytest
 from veilmeter.assessment import assess, inverting, isolating, parts
 from veilmeter.assessment.isolating import isolation_conversations
 from veilmeter.assessment.stages import Stages, StoredArrays
-from veilmeter.assessment.tasks import TaskResult
+from veilmeter.assessment.tasks import TaskId, TaskKind, TaskResult
 from veilmeter.attacks.inversion import evaluate, identity_map
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal import chance
@@ -124,8 +124,9 @@ def test_recordings_that_are_looked_up_are_found_as_before(most: int) -> None:
 
 def test_arrays_are_read_when_they_are_asked_for(tmp_path: Path) -> None:
     stages, arrays = Stages(tmp_path), {"b": np.arange(3.0), "a": np.zeros((2, 2))}
-    stages.put("task", "key", TaskResult(), arrays)
-    stored = stages.stored("task", "key", arrays)
+    task = TaskId(TaskKind.ANALYSIS, "task")
+    stages.put(task, "key", TaskResult(), arrays)
+    stored = stages.stored(task, "key", arrays)
     assert isinstance(stored, StoredArrays)
     assert list(stored) == ["a", "b"]
     assert len(stored) == 2
@@ -133,10 +134,10 @@ def test_arrays_are_read_when_they_are_asked_for(tmp_path: Path) -> None:
     assert "c" not in stored
     with pytest.raises(KeyError):
         stored["c"]
-    kept = stages.get("task", "key")
+    kept = stages.get(task, "key")
     assert kept is not None
     np.testing.assert_array_equal(kept[1]["a"], arrays["a"])
-    assert Stages(None).stored("task", "key", arrays) is arrays
+    assert Stages(None).stored(task, "key", arrays) is arrays
 
 
 def test_conversations_are_drawn_for_calibration_only_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,7 +152,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, stop_after: int | None = None) -> l
     def perform(piece: tasks.Task) -> Any:
         if stop_after is not None and len(done) >= stop_after:
             raise KeyboardInterrupt
-        done.append(piece.name)
+        done.append(str(piece.id))
         return real(piece)
 
     monkeypatch.setattr("veilmeter.assessment.recorded_run.perform", perform)

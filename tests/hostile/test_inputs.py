@@ -225,7 +225,7 @@ def broken_archives() -> list[bytes]:
 @pytest.mark.parametrize("number", range(3))
 def test_archives_that_fuzzing_found(tmp_path: Path, number: int) -> None:
     from veilmeter.assessment.stages import Stages
-    from veilmeter.assessment.tasks import TaskResult
+    from veilmeter.assessment.tasks import TaskId, TaskKind, TaskResult
     from veilmeter.data.formats.vectors import load_embeddings
 
     path = tmp_path / "x.npz"
@@ -233,11 +233,11 @@ def test_archives_that_fuzzing_found(tmp_path: Path, number: int) -> None:
     for read in (load_embeddings, load_map):
         with pytest.raises(InputError):
             read(path)
-    stages = Stages(tmp_path)
-    stages.put("a", "k", TaskResult(names=("x",)), {"x": np.arange(3)})
-    assert stages.get("a", "k") is not None
+    stages, task = Stages(tmp_path), TaskId(TaskKind.ANALYSIS, "a")
+    stages.put(task, "k", TaskResult(names=("x",)), {"x": np.arange(3)})
+    assert stages.get(task, "k") is not None
     (tmp_path / "a-k.npz").write_bytes(path.read_bytes())
-    assert stages.get("a", "k") is None
+    assert stages.get(task, "k") is None
 
 
 def test_scores_that_unpack_to_gigabytes(tmp_path: Path) -> None:

@@ -21,10 +21,10 @@ from veilmeter.assessment.effects import Effects
 from veilmeter.assessment.experiment import OWN_RUN, RELEASED_RUN, Experiment, NotPossibleError
 from veilmeter.assessment.given_scores import combined
 from veilmeter.assessment.measuring import Job
-from veilmeter.assessment.plan import CONTROL, NEEDED_BY_CHECKS, SHUFFLED, AssessmentPlan, heard_channels
+from veilmeter.assessment.plan import NEEDED_BY_CHECKS, AssessmentPlan, channels
 from veilmeter.assessment.settings import Settings
 from veilmeter.assessment.speech import Speech, joined_corpora
-from veilmeter.assessment.tasks import ATTACKER, Arrays, TaskResult
+from veilmeter.assessment.tasks import Done, TaskId, TaskKind, TaskResult
 from veilmeter.attacks.knowledge import FUSED
 from veilmeter.attacks.registry import ATTACKS
 from veilmeter.attacks.takeover import KNOWS, Success, takeovers
@@ -42,7 +42,7 @@ from veilmeter.metrics.norms import length_correlation
 from veilmeter.metrics.target_voices import TargetVoices, found_target_voices, shared, target_voice_effect
 from veilmeter.results.chance import with_chance
 from veilmeter.results.channels import channels_of
-from veilmeter.results.model import AttackerResult, Channels, Matching, Part, ProtocolFacts, Results
+from veilmeter.results.model import AttackerId, AttackerResult, Channels, Matching, Part, ProtocolFacts, Results
 from veilmeter.results.people import Traits
 from veilmeter.results.run_folder import write_table
 from veilmeter.results.trust import TrustFacts
@@ -50,7 +50,9 @@ from veilmeter.results.verdict import conclude
 from veilmeter.speech.compare_recordings import same_recordings, unchanged_speech
 
 FIRST = "the first extractor"
-SCORES, CURVE = "scores-", "inversion-curve"
+CURVE = "inversion-curve"
+SIMILARITY = TaskId(TaskKind.ANALYSIS, "similarity")
+Measured = Mapping[TaskId, TaskResult]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,15 +61,15 @@ class FinishedRun:
 
     case: Experiment
     plan: AssessmentPlan
-    done: Mapping[str, tuple[TaskResult, Arrays]]
+    done: Done
     speech: Mapping[str, Speech]
     warnings: tuple[str, ...]
     effects: Effects
     heard: DuplicateAudio | None = None
 
-    def measured(self) -> Mapping[str, TaskResult]:
-        """By task, those that were possible."""
-        return {name: measured for name, (measured, _) in self.done.items() if not measured.not_possible}
+    def measured(self) -> Measured:
+        """The tasks that were possible."""
+        return {task: measured for task, (measured, _) in self.done.items() if not measured.not_possible}
 
 
 def build_results(outcome: FinishedRun, settings: Settings, command: Sequence[str]) -> Results:
@@ -111,20 +113,21 @@ def _relabeled(outcome: FinishedRun) -> list[Relabeled]:
     ]
 
 
-def attackers_of(measured: Mapping[str, TaskResult]) -> dict[str, AttackerResult]:
+def attackers_of(measured: Measured) -> dict[str, AttackerResult]:
     """Vectors and given scores of one attacker together, in the order in which they were planned."""
-    names = dict.fromkeys(
-        name.removeprefix(prefix) for name in measured for prefix in (ATTACKER, SCORES) if name.startswith(prefix)
-    )
-    attackers: dict[str, AttackerResult] = {}
-    for name in names:
-        compared, given = (
-            measured[prefix + name].attacker if prefix + name in measured else None for prefix in (ATTACKER, SCORES)
-        )
-        attacker = compared if given is None else combined(compared, given)
-        if attacker is not None:
-            attackers[name] = attacker
-    return attackers
+    kinds = (TaskKind.ATTACKER, TaskKind.SCORES)
+    compared, given = (results_of(measured, kind) for kind in kinds)
+    names = dict.fromkeys(task.name for task in measured if task.kind in kinds)
+    return {name: combined(compared.get(name), given[name]) if name in given else compared[name] for name in names}
+
+
+def results_of(measured: Measured, kind: TaskKind) -> dict[str, AttackerResult]:
+    """The results of attackers in tasks of one kind, by the names of the tasks."""
+    return {
+        task.name: result.attacker
+        for task, result in measured.items()
+        if task.kind is kind and result.attacker is not None
+    }
 
 
 def _no_worse_for_knowing_more(
@@ -132,11 +135,12 @@ def _no_worse_for_knowing_more(
 ) -> tuple[dict[str, AttackerResult], list[str]]:
     """Who knows more and did surely worse takes over the other's method, which it could have used; and what to say."""
     successes = {}
-    for name in attackers:
-        arrays = outcome.done.get(ATTACKER + name, (None, {}))[1]
-        if "ahead" in arrays and attackers[name].source == "vectors":
+    for attacker in outcome.plan.jobs:
+        name = str(attacker)
+        arrays = outcome.done[TaskId(TaskKind.ATTACKER, name)][1]
+        if "ahead" in arrays and name in attackers and attackers[name].source == "vectors":
             successes[name] = Success(arrays["ahead"], arrays["ahead_of"])
-    knows = knowledge(successes)
+    knows = knowledge(attacker for attacker in outcome.plan.jobs if str(attacker) in successes)
     changed, sentences = dict(attackers), []
     for takeover in takeovers(successes, knows):
         loser, winner = attackers[takeover.attacker], attackers[takeover.other]
@@ -155,45 +159,37 @@ def _no_worse_for_knowing_more(
     return changed, sentences
 
 
-def knowledge(names: Iterable[str]) -> dict[str, frozenset[str]]:
-    """What each attacker knows. Whoever hears by one extractor does not know what another one hears; the fused attacker
-    knows what all of them hear.
+def knowledge(attackers: Iterable[AttackerId]) -> dict[str, frozenset[str]]:
+    """What each attacker knows, by its name. An attacker that uses one extractor does not know what another extractor
+    finds; the fused attacker knows what all of them find.
 
-    >>> known = knowledge(["adaptive", "adaptive@words", "fused"])
+    >>> known = knowledge([AttackerId("adaptive"), AttackerId("adaptive", "words"), AttackerId("fused")])
     >>> known["adaptive"] < known["adaptive@words"], known["adaptive"] < known["fused"] > known["adaptive@words"]
     (False, True)
     """
-    heard = {name: name.partition("@")[2] or FIRST for name in names}
-    extractors = frozenset(heard.values())
+    used = {attacker: attacker.extractor or FIRST for attacker in attackers}
+    extractors = frozenset(used.values())
     knows = {}
-    for name, extractor in heard.items():
-        attacker = name.partition("@")[0]
-        own = ATTACKS[attacker].knows if attacker in ATTACKS else KNOWS.get(attacker, frozenset())
-        knows[name] = own | (extractors if attacker == FUSED else {extractor}) if own else own
+    for attacker, extractor in used.items():
+        kind = attacker.kind
+        own = ATTACKS[kind].knows if kind in ATTACKS else KNOWS.get(kind, frozenset())
+        knows[str(attacker)] = own | (extractors if kind == FUSED else {extractor}) if own else own
     return knows
 
 
-def parts_of(measured: Mapping[str, TaskResult]) -> dict[str, Part]:
-    parts = {name: result.part for name, result in measured.items() if result.part is not None and name != CURVE}
-    if "inversion" in parts and CURVE in measured and (curve := measured[CURVE].part) is not None:
-        inversion = parts["inversion"]
+def parts_of(measured: Measured) -> dict[str, Part]:
+    """The analyses by name; the learning curve of inversion belongs to the part of inversion."""
+    parts = {task.name: result.part for task, result in measured.items() if result.part is not None}
+    curve, inversion = parts.pop(CURVE, None), parts.get("inversion")
+    if inversion is not None and curve is not None:
         parts["inversion"] = replace(inversion, details={**inversion.details, **curve.details})
     return parts
 
 
-def _channels(
-    attackers: Mapping[str, AttackerResult], measured: Mapping[str, TaskResult], settings: Settings
-) -> Channels | None:
+def _channels(attackers: Mapping[str, AttackerResult], measured: Measured, settings: Settings) -> Channels | None:
     """What each extractor gives away, where there are several, beside its controls."""
-
-    def controls(prefix: str) -> dict[str, AttackerResult]:
-        return {
-            name.removeprefix(prefix): result.attacker
-            for name, result in measured.items()
-            if name.startswith(prefix) and result.attacker is not None
-        }
-
-    return channels_of(attackers, heard_channels(settings), controls(CONTROL), controls(SHUFFLED))
+    controls = (results_of(measured, kind) for kind in (TaskKind.CONTROL, TaskKind.SHUFFLED))
+    return channels_of(attackers, channels(settings), *controls)
 
 
 def _protocol(outcome: FinishedRun) -> ProtocolFacts:
@@ -231,7 +227,7 @@ def _evidence(outcome: FinishedRun, seed: int) -> TrustFacts:
         targets=target_voices(
             case,
             outcome.plan.jobs,
-            {name.removeprefix(ATTACKER): arrays for name, (_, arrays) in outcome.done.items()},
+            outcome.done,
             [corpus.root for corpus in outcome.speech["anonymized"].corpora],
             seed=seed,
         ),
@@ -251,26 +247,24 @@ def _length_p(case: Experiment) -> float | None:
 
 def _not_tested(outcome: FinishedRun) -> list[str]:
     reasons = list(outcome.plan.not_tested)
-    for name, (measured, _) in outcome.done.items():
+    for task, (measured, _) in outcome.done.items():
         if measured.not_possible:
-            what = f"{name.removeprefix(ATTACKER)} attacker" if name.startswith(ATTACKER) else name
+            what = f"{task.name} attacker" if task.kind is TaskKind.ATTACKER else str(task)
             reasons.append(f"{what}: {measured.not_possible}")
         reasons += measured.not_tested
     return reasons
 
 
-def warnings_of(common: Sequence[str], measured: Mapping[str, TaskResult]) -> tuple[str, ...]:
-    """What holds for every attacker is said once; the rest with the attacker's name."""
-    by_attacker = {
-        name.removeprefix(ATTACKER): result.warnings for name, result in measured.items() if name.startswith(ATTACKER)
-    }
+def warnings_of(common: Sequence[str], measured: Measured) -> tuple[str, ...]:
+    """A warning that holds for every attacker comes once; any other begins with the attacker's name."""
+    by_attacker = {task.name: result.warnings for task, result in measured.items() if task.kind is TaskKind.ATTACKER}
     lines = list(common)
     for name, texts in by_attacker.items():
         shared = [text for text in texts if all(text in others for others in by_attacker.values())]
         lines += shared + [f"{name}: {text}" for text in texts if text not in shared]
-    for name, result in measured.items():
-        if not name.startswith((ATTACKER, CONTROL, SHUFFLED)):
-            lines += [f"{name.removeprefix(SCORES)}: {text}" for text in result.warnings]
+    for task, result in measured.items():
+        if task.kind in (TaskKind.SCORES, TaskKind.ANALYSIS):
+            lines += [f"{task.name}: {text}" for text in result.warnings]
     return tuple(dict.fromkeys(lines))
 
 
@@ -351,11 +345,11 @@ BINS = 5  # of a number that was drawn, such as a coefficient
 
 
 def target_voices(
-    case: Experiment, jobs: Mapping[str, Job], arrays: Mapping[str, Arrays], folders: Sequence[Path], *, seed: int
+    case: Experiment, jobs: Mapping[AttackerId, Job], done: Done, folders: Sequence[Path], *, seed: int
 ) -> TargetVoices | None:
     """How much of the attackers' error is due to the target voices of the release: from a list, from the manifest, or
-    clustered. `arrays` are those of the attackers' tasks, `folders` where the release was read from. None where nothing
-    is drawn, or no two people share a target voice."""
+    clustered. `folders` are where the release was read from. None where nothing is drawn, or no two people share a
+    target voice."""
     released = case.tried(case.anonymized)
     entries = _manifests(folders)
     drawn = {entry.draw for entry in entries.values()}
@@ -364,8 +358,10 @@ def target_voices(
     scores, own = {}, {}
     rows: NDArray[np.int64] | None = None
     tried_in: dict[Any, tuple[NDArray[np.int64], NDArray[np.intp]]] = {}
-    for name, job in jobs.items():
-        if name in case.own or job.attacker.apart or not job.attacker.is_attack or "scores" not in arrays.get(name, {}):
+    for attacker, job in jobs.items():
+        name = str(attacker)
+        arrays = done[TaskId(TaskKind.ATTACKER, name)][1]
+        if name in case.own or job.attacker.apart or not job.attacker.is_attack or "scores" not in arrays:
             continue
         if 1 not in job.asked.lengths:
             continue
@@ -373,7 +369,7 @@ def target_voices(
         if case_of not in tried_in:
             tried_in[case_of] = _compared(job)
         heard, kept = tried_in[case_of]
-        table = arrays[name]["scores"]
+        table = arrays["scores"]
         if table.shape[1] == len(heard):
             table = table[:, kept]
         elif table.shape[1] != len(kept):
@@ -441,19 +437,17 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def write_tables(
-    folder: Path, results: Results, jobs: Mapping[str, Job], done: Mapping[str, tuple[TaskResult, Arrays]]
-) -> set[str]:
+def write_tables(folder: Path, results: Results, jobs: Mapping[AttackerId, Job], done: Done) -> set[str]:
     """Every table of a run; the names of the files."""
     genders = {person.speaker: person.gender for person in results.people.persons}
     write_speakers(folder / "speakers.parquet", results.attackers.values(), genders)
     written = {"speakers.parquet"}
-    for name, job in jobs.items():
-        _, arrays = done[f"{ATTACKER}{name}"]
-        if "scores" in arrays and write_scores(folder / f"scores-{name}.parquet", job, arrays["scores"]):
-            written.add(f"scores-{name}.parquet")
-    if "similarity" in done and not done["similarity"][0].not_possible:
-        measured, arrays = done["similarity"]
+    for attacker, job in jobs.items():
+        _, arrays = done[TaskId(TaskKind.ATTACKER, str(attacker))]
+        if "scores" in arrays and write_scores(folder / f"scores-{attacker}.parquet", job, arrays["scores"]):
+            written.add(f"scores-{attacker}.parquet")
+    if SIMILARITY in done and not done[SIMILARITY][0].not_possible:
+        measured, arrays = done[SIMILARITY]
         write_matrices(folder / "matrices.parquet", measured.names, arrays)
         written.add("matrices.parquet")
     return written

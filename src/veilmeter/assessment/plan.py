@@ -23,19 +23,18 @@ from veilmeter.assessment.parts import (
 from veilmeter.assessment.plugins import added_measures, added_part
 from veilmeter.assessment.scoring import VectorComparison
 from veilmeter.assessment.settings import AttackerSettings, Settings, attacker_names
-from veilmeter.assessment.tasks import ATTACKER, Task
-from veilmeter.attacks.knowledge import FUSED, ORIGINAL, Attacker, by_extractor, default_attackers, known_attackers
+from veilmeter.assessment.tasks import Task, TaskId, TaskKind
+from veilmeter.attacks.knowledge import FUSED, ORIGINAL, Attacker, default_attackers, known_attackers
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.results.channels import channel_attackers
-from veilmeter.results.model import AttackerResult
+from veilmeter.results.model import AttackerId, AttackerResult
 from veilmeter.speech.extractors.base import extractor_label
 
 # Without these no trust check could be made: they are measured whatever else is asked for, the scores of original
 # speech only.
 NEEDED_BY_CHECKS = ("linkability",)
 NEEDED_OF_BASELINE = ("scores",)
-CONTROL, SHUFFLED = "control-", "shuffled-"  # tasks: a channel on original speech, and with people shuffled
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +42,13 @@ class AssessmentPlan:
     """The tasks, the jobs of the attackers among them, and what is left out and why."""
 
     tasks: Sequence[Task]
-    jobs: Mapping[str, Job]
+    jobs: Mapping[AttackerId, Job]
     not_tested: Sequence[str]
     used: Used
     attributes: tuple[str, ...] = ()
 
 
-def heard_channels(settings: Settings) -> dict[str, str]:
+def channels(settings: Settings) -> dict[str, AttackerId]:
     """The channels of several extractors, each with its attacker; none of one extractor."""
     first, *further = map(extractor_label, settings.extractor)
     return channel_attackers(first, tuple(further)) if further else {}
@@ -70,7 +69,7 @@ class _Planner:
     keys: tuple[Path, ...]
     further: Mapping[str, Experiment] = field(default_factory=dict)
     tasks: list[Task] = field(default_factory=list)
-    jobs: dict[str, Job] = field(default_factory=dict)
+    jobs: dict[AttackerId, Job] = field(default_factory=dict)
     not_tested: list[str] = field(default_factory=list)
 
     def plan(self) -> AssessmentPlan:
@@ -96,23 +95,26 @@ class _Planner:
         self._channel_controls()
         clear, protected = map(self.case.tried, (self.case.original, self.case.anonymized))
         if settings.wants("similarity"):
-            self._add(
+            self._analyze(
                 "similarity", similarity_part, clear, protected, self.case.groups, settings.intervals, settings.seed
             )
         self._inversion(clear, protected)
         self._zebra()
         attributes = self._inference(clear, protected)
         if settings.wants("linkability") and _has_sessions(self.case.original):
-            self._add(
+            self._analyze(
                 "sessions", sessions_part, self.case.original, self.case.anonymized, settings.intervals, settings.seed
             )
         self._runs()
         if added := added_measures("embeddings"):
-            self._add("added", added_part, added, clear, protected)
+            self._analyze("added", added_part, added, clear, protected)
         return AssessmentPlan(self.tasks, self.jobs, self.not_tested, self.planner.used, attributes)
 
-    def _add(self, name: str, function: object, *arguments: object, needed: bool = False) -> None:
-        self.tasks.append(Task(name, function, arguments, needed))  # type: ignore[arg-type]
+    def _add(self, kind: TaskKind, name: str, function: object, *arguments: object, needed: bool = False) -> None:
+        self.tasks.append(Task(TaskId(kind, name), function, arguments, needed))  # type: ignore[arg-type]
+
+    def _analyze(self, name: str, function: object, *arguments: object) -> None:
+        self._add(TaskKind.ANALYSIS, name, function, *arguments)
 
     # --- attackers
 
@@ -128,16 +130,15 @@ class _Planner:
                 continue
             try:
                 job = self.planner.job(known, NEEDED_OF_BASELINE if known is ORIGINAL else ())
-                self.jobs[known.name] = job
-                self._add(f"{ATTACKER}{known.name}", measure_attack, job, needed=known is ORIGINAL)
+                self.jobs[AttackerId(known.name)] = job
+                self._add(TaskKind.ATTACKER, known.name, measure_attack, job, needed=known is ORIGINAL)
             except NotPossibleError as reason:
                 if given is None:
                     self._leave_out(known, str(reason))
             if given is not None:
                 people = frozenset(self.case.original.names)
-                self._add(
-                    f"scores-{known.name}", measure_given, described(known), given, people, self.asked, needed=True
-                )
+                arguments = (described(known), given, people, self.asked)
+                self._add(TaskKind.SCORES, known.name, measure_given, *arguments, needed=True)
         self.not_tested += [f"{name} attacker: not asked for" for name in default_attackers() if name not in names]
 
     def _attackers_by(self, extractor: str, planner: AttackerPlanner) -> None:
@@ -147,26 +148,27 @@ class _Planner:
             known = everybody[name]
             if name == FUSED or (known.family and not self.settings.wants(known.family)):
                 continue
+            attacker = AttackerId(name, extractor)
             try:
                 job = planner.job(known)
             except NotPossibleError as reason:
-                self.not_tested.append(f"{by_extractor(name, extractor)} attacker: {reason}")
+                self.not_tested.append(f"{attacker} attacker: {reason}")
                 continue
             about = f"{known.about}; it hears by the extractor {extractor}"
-            job = replace(job, attacker=replace(job.attacker, name=by_extractor(name, extractor), about=about))
-            self.jobs[job.attacker.name] = job
-            self._add(f"{ATTACKER}{job.attacker.name}", measure_attack, job)
+            result = replace(job.attacker, name=str(attacker), about=about, extractor=extractor)
+            self.jobs[attacker] = job = replace(job, attacker=result)
+            self._add(TaskKind.ATTACKER, str(attacker), measure_attack, job)
 
     def _channel_controls(self) -> None:
         """What each channel finds in original speech, and with people shuffled."""
         everybody = known_attackers()
-        for name, attacker in heard_channels(self.settings).items():
+        for name, attacker in channels(self.settings).items():
             if attacker not in self.jobs:
                 continue
             planner = self.planner.further.get(name, self.planner)
-            known = everybody[attacker.partition("@")[0]]
-            self._add(f"{CONTROL}{name}", measure_attack, on_original(planner, known))
-            self._add(f"{SHUFFLED}{name}", measure_attack, with_shuffled_people(planner, known))
+            known = everybody[attacker.kind]
+            self._add(TaskKind.CONTROL, name, measure_attack, on_original(planner, known))
+            self._add(TaskKind.SHUFFLED, name, measure_attack, with_shuffled_people(planner, known))
 
     def _leave_out(self, known: Attacker, reason: str) -> None:
         if known is ORIGINAL:  # the baseline: without it nothing else says anything
@@ -184,7 +186,7 @@ class _Planner:
 
     def _inversion(self, clear: Embeddings, protected: Embeddings) -> None:
         """The variants of the procrustes attacker; they belong to it."""
-        if "procrustes" not in self.jobs or clear.dimension != protected.dimension:
+        if AttackerId("procrustes") not in self.jobs or clear.dimension != protected.dimension:
             return
         case, settings = self.case, self.settings
         try:
@@ -209,23 +211,24 @@ class _Planner:
             for name, own in case.own.items()
             if known_attackers()[name].adapted
         }
-        self._add("inversion", inversion_part, base, own, settings.intervals, settings.seed)
-        self._add("inversion-curve", curve_part, base, settings.seed)
+        self._analyze("inversion", inversion_part, base, own, settings.intervals, settings.seed)
+        self._analyze("inversion-curve", curve_part, base, settings.seed)
 
     def _zebra(self) -> None:
         if not self.settings.wants("scores"):
             return
         files = {name: given for name in ZEBRA_SETS if (given := self._score_files(name)) is not None}
         if len(files) == len(ZEBRA_SETS):
-            self._add("zebra", score_sets_part, files, self.asked)
-        elif all(name in self.jobs for name in ZEBRA_SETS):
+            self._analyze("zebra", score_sets_part, files, self.asked)
+            return
+        sets = {name: job for name in ZEBRA_SETS if (job := self.jobs.get(AttackerId(name))) is not None}
+        if len(sets) == len(ZEBRA_SETS):
             # How distinct the voices of one run are: both sides of it are the released one.
             within = self.case.enrolled(self.case.anonymized)
-            sets = {name: self.jobs[name] for name in ZEBRA_SETS}
             sets["lazy-informed"] = self._enrolled_from(sets["lazy-informed"], within)
-            self._add("zebra", score_sets_part, sets, self.asked)
+            self._analyze("zebra", score_sets_part, sets, self.asked)
         else:
-            missing = [name for name in ZEBRA_SETS if name not in self.jobs]
+            missing = [name for name in ZEBRA_SETS if name not in sets]
             self.not_tested.append(f"the share of disclosure removed: it needs the attackers {', '.join(missing)}")
 
     def _inference(self, clear: Embeddings, protected: Embeddings) -> tuple[str, ...]:
@@ -241,7 +244,7 @@ class _Planner:
         if not settings.wants("inference") or not attributes:
             return ()
         rest = (settings.resamples, settings.intervals, settings.seed)
-        self._add("inference", inference_part, clear, protected, attributes, *rest)
+        self._analyze("inference", inference_part, clear, protected, attributes, *rest)
         return attributes
 
     def _runs(self) -> None:
@@ -254,14 +257,17 @@ class _Planner:
         there = set(second.utterances)
         enrollment = [u for u in protocol.enrollment if u in there]
         trials = [u for u in protocol.trials if u in there]
-        compared = [name for name in ("ignorant", "lazy-informed") if name in self.jobs and name not in case.own]
+        compared = {
+            name: job
+            for name in ("ignorant", "lazy-informed")
+            if name not in case.own and (job := self.jobs.get(AttackerId(name))) is not None
+        }
         if not enrollment or not trials or not compared:
             return  # a run over the enrollment only, as an attacker makes it
         test = second.of_utterances(trials)
         within = case.enrolled(case.anonymized)
         first, rerun = {}, {}
-        for name in compared:
-            job = self.jobs[name]
+        for name, job in compared.items():
             first[name] = job if name == "ignorant" else self._enrolled_from(job, within)
             again = job if name == "ignorant" else self._enrolled_from(job, second.of_utterances(enrollment))
             mask = protocol.mask(again.scoring.names, list(test.utterances))
@@ -274,7 +280,7 @@ class _Planner:
             asked=plain,
             mask=protocol.mask(within.names, list(test.utterances)),
         )
-        self._add("runs", runs_part, first, rerun, across)
+        self._analyze("runs", runs_part, first, rerun, across)
 
     def _enrolled_from(self, job: Job, enroll: Embeddings) -> Job:
         """The same attacker with another enrollment."""

@@ -13,15 +13,16 @@ from veilmeter.assessment.conclude import write_tables
 from veilmeter.assessment.measuring import Job
 from veilmeter.assessment.settings import Settings
 from veilmeter.assessment.stages import Stages
-from veilmeter.assessment.tasks import ATTACKER, Arrays, Task, TaskResult, perform
+from veilmeter.assessment.tasks import Arrays, Done, Task, TaskId, TaskKind, TaskResult, perform
 from veilmeter.core.engine import Engine, Say, ShowProgress
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import make_folder, only_one, remove_leftovers, write_json
-from veilmeter.results.model import Results
+from veilmeter.results.model import AttackerId, Results
 from veilmeter.results.run_folder import RESULTS, read_results, write_results
 
 LEFT_OUT = "left_out.jsonl"
-QUICK = ("similarity", "sessions", "inference", "added")  # parts that take less than the others
+# Analyses that take less time than the others.
+QUICK = {TaskId(TaskKind.ANALYSIS, name) for name in ("similarity", "sessions", "inference", "added")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,32 +97,32 @@ class RecordedRun(ABC):
     def assessed(self) -> Assessment:
         """Measure, conclude and write."""
 
-    def perform(self, tasks: Sequence[Task]) -> dict[str, tuple[TaskResult, Arrays]]:
+    def perform(self, tasks: Sequence[Task]) -> Done:
         """Do every task that is not kept from an earlier run; wherever the engine runs them."""
-        done: dict[str, tuple[TaskResult, Arrays]] = {}
+        done: dict[TaskId, tuple[TaskResult, Arrays]] = {}
         for task in tasks:
-            kept = self.stages.get(task.name, task.key)
+            kept = self.stages.get(task.id, task.key)
             if kept is not None:
-                done[task.name] = kept
-        left = [task for task in tasks if task.name not in done]
+                done[task.id] = kept
+        left = [task for task in tasks if task.id not in done]
         if done:
             self._say(f"{len(done)} of {len(tasks)} parts are kept from an earlier run")
         if left:
-            self.stage(f"measuring {len(left)} parts: {', '.join(task.name for task in left)}")
+            self.stage(f"measuring {len(left)} parts: {', '.join(str(task.id) for task in left)}")
         left = _longest_first(left)
         for number, (measured, arrays) in self.engine.run(perform, left):
             task = left[number]
-            as_kept = self.stages.put(task.name, task.key, measured, arrays)
-            done[task.name] = as_kept, self.stages.stored(task.name, task.key, arrays)
+            as_kept = self.stages.put(task.id, task.key, measured, arrays)
+            done[task.id] = as_kept, self.stages.stored(task.id, task.key, arrays)
             del arrays
-            self._say(f"measured: {task.name} ({len(done)} of {len(tasks)})")
-        return {task.name: done[task.name] for task in tasks}  # in one order, wherever they ran
+            self._say(f"measured: {task.id} ({len(done)} of {len(tasks)})")
+        return {task.id: done[task.id] for task in tasks}  # in one order, wherever they ran
 
     def write(
         self,
         results: Results,
-        jobs: Mapping[str, Job],
-        done: Mapping[str, tuple[TaskResult, Arrays]],
+        jobs: Mapping[AttackerId, Job],
+        done: Done,
         factor: float | None = None,
     ) -> Results:
         """The tables, the results, and how long it took. The folder is this run's: what an earlier one wrote goes."""
@@ -150,9 +151,9 @@ class RecordedRun(ABC):
 def _longest_first(tasks: Sequence[Task]) -> list[Task]:
     """A long task that comes last is waited for by all workers but one. Attackers are planned from the simplest to the
     one that tries most."""
-    attacks = [task for task in tasks if task.name.startswith(ATTACKER)]
-    parts = [task for task in tasks if not task.name.startswith(ATTACKER)]
-    return [*reversed(attacks), *sorted(parts, key=lambda task: task.name in QUICK)]
+    attacks = [task for task in tasks if task.id.kind is TaskKind.ATTACKER]
+    others = [task for task in tasks if task.id.kind is not TaskKind.ATTACKER]
+    return [*reversed(attacks), *sorted(others, key=lambda task: task.id in QUICK)]
 
 
 def refuse_late_threshold(folder: Path, threshold: float | None) -> None:

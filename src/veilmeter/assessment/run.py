@@ -21,13 +21,14 @@ from veilmeter.assessment.scores_only import ScoreRun, has_scores
 from veilmeter.assessment.settings import Settings, make_settings, who_attacks
 from veilmeter.assessment.sources import folders_near, write_left_out
 from veilmeter.assessment.speech import as_list, joined_corpora, refuse_mixtures
-from veilmeter.assessment.tasks import Arrays, TaskResult
+from veilmeter.assessment.tasks import Done, TaskId, TaskKind, TaskResult
 from veilmeter.core.engine import Say, ShowProgress, open_engine
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.data.matching import Matched, match
 from veilmeter.speech.reading_options import chose_channel, leaves_home
 
 SOURCES = ("original", "anonymized", "attacker_run", "train_original", "train_anonymized", "train_similar")
+UTILITY = TaskId(TaskKind.ANALYSIS, "utility")
 
 
 def assess(
@@ -172,7 +173,7 @@ class SpeechRun(RecordedRun):
             groups=group_people(matched.original, self.settings.by),
         )
 
-    def utility(self, reader: Reader, case: Experiment) -> dict[str, tuple[TaskResult, Arrays]]:
+    def utility(self, reader: Reader, case: Experiment) -> Done:
         """What the speech is still good for, where there are recordings of both sides."""
         sides = [reader.speech[role].corpora for role in ("original", "anonymized")]
         if not self.settings.wants("utility") or not all(sides):
@@ -197,9 +198,9 @@ class SpeechRun(RecordedRun):
         except VeilmeterError as error:
             if self.settings.recognizer is not None:
                 raise
-            return {"utility": (TaskResult(not_possible=str(error)), {})}
+            return {UTILITY: (TaskResult(not_possible=str(error)), {})}
         part = with_labels(part, case.matched.original, case.matched.anonymized)
-        return {"utility": (TaskResult(part=part), {})}
+        return {UTILITY: (TaskResult(part=part), {})}
 
     def listen(self, reader: Reader, case: Experiment) -> DuplicateAudio | None:
         """Whether recordings of both sides are copies of each other, where there are any."""
@@ -207,18 +208,19 @@ class SpeechRun(RecordedRun):
             self.stage("listening for copies")
         return find_duplicate_audio(case, reader.speech, self.engine)
 
-    def finish(
-        self, reader: Reader, case: Experiment, plan: AssessmentPlan, done: Mapping[str, tuple[TaskResult, Arrays]]
-    ) -> Assessment:
+    def finish(self, reader: Reader, case: Experiment, plan: AssessmentPlan, done: Done) -> Assessment:
         self.stage("drawing conclusions")
         corpora = [corpus for speech in reader.speech.values() for corpus in speech.corpora]
         facts = Facts(
             heard=frozenset(role for role, speech in reader.speech.items() if speech.is_audio),
-            attackers=frozenset(plan.jobs) | {name for name in self.settings.attackers if f"scores-{name}" in done},
+            attackers=frozenset(
+                {attacker.kind for attacker in plan.jobs if not attacker.extractor}
+                | {task.name for task in done if task.kind is TaskKind.SCORES}
+            ),
             used=plan.used,
             enrolled=len(case.enrolled(case.original).names),
             tuned=frozenset(name for name, own in case.own.items() if own.tuned),
-            parts=frozenset(done),
+            parts=frozenset(task.name for task in done if task.kind is TaskKind.ANALYSIS),
             has_channels=any(map(chose_channel, corpora)),
             leaves_home=any(map(leaves_home, corpora)),
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from veilmeter._version import __version__
 from veilmeter.assessment.attackers import Used, described
-from veilmeter.assessment.conclude import SCORES, attackers_of, parts_of, warnings_of
+from veilmeter.assessment.conclude import attackers_of, parts_of, warnings_of
 from veilmeter.assessment.effects import Facts, effects
 from veilmeter.assessment.given_scores import ScoreFiles, measure_given
 from veilmeter.assessment.measuring import Asked
@@ -16,7 +16,7 @@ from veilmeter.assessment.parts import ZEBRA_SETS, score_sets_part
 from veilmeter.assessment.plugins import added_measures
 from veilmeter.assessment.recorded_run import LEFT_OUT, Assessment, RecordedRun, without_place
 from veilmeter.assessment.settings import Settings
-from veilmeter.assessment.tasks import Arrays, Task, TaskResult
+from veilmeter.assessment.tasks import Done, Task, TaskId, TaskKind
 from veilmeter.attacks.knowledge import ORIGINAL, default_attackers, known_attackers
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import sha256
@@ -76,16 +76,19 @@ class ScoreRun(RecordedRun):
         )
         known = {ORIGINAL.name: ORIGINAL, **known_attackers()}
         tasks = [
-            Task(f"{SCORES}{name}", measure_given, (described(known[name]), given, None, asked), needed=True)
+            Task(
+                TaskId(TaskKind.SCORES, name), measure_given, (described(known[name]), given, None, asked), needed=True
+            )
             for name, given in files.items()
         ]
         if all(name in files for name in ZEBRA_SETS):
-            tasks.append(Task("zebra", score_sets_part, ({name: files[name] for name in ZEBRA_SETS}, asked)))
+            sets = {name: files[name] for name in ZEBRA_SETS}
+            tasks.append(Task(TaskId(TaskKind.ANALYSIS, "zebra"), score_sets_part, (sets, asked)))
         return tasks
 
-    def _results(self, files: Mapping[str, ScoreFiles], done: Mapping[str, tuple[TaskResult, Arrays]]) -> Results:
+    def _results(self, files: Mapping[str, ScoreFiles], done: Done) -> Results:
         settings = self.settings
-        measured = {name: result for name, (result, _) in done.items() if not result.not_possible}
+        measured = {task: result for task, (result, _) in done.items() if not result.not_possible}
         attackers = attackers_of(measured)
         people = max(_counted(attacker, "speakers") for attacker in attackers.values())
         had = effects(
@@ -97,7 +100,9 @@ class ScoreRun(RecordedRun):
             title=settings.title or f"scores of {', '.join(attackers)}",
             seed=settings.seed,
             settings=had.used,
-            inputs={f"{SCORES}{name}": _input(name, given, attackers[name]) for name, given in files.items()},
+            inputs={
+                entry.role: entry for entry in (_input(name, given, attackers[name]) for name, given in files.items())
+            },
             matching=Matching(matched=0),
             protocol=ProtocolFacts(
                 split="the trials of the score files",
@@ -115,9 +120,9 @@ class ScoreRun(RecordedRun):
         )
         return conclude(results, TrustFacts(), not_tested=self._not_tested(files, done))
 
-    def _not_tested(self, files: Mapping[str, ScoreFiles], done: Mapping[str, tuple[TaskResult, Arrays]]) -> list[str]:
+    def _not_tested(self, files: Mapping[str, ScoreFiles], done: Done) -> list[str]:
         reasons = [f"{name} attacker: no scores were given" for name in default_attackers() if name not in files]
-        reasons += [f"{name}: {result.not_possible}" for name, (result, _) in done.items() if result.not_possible]
+        reasons += [f"{task}: {result.not_possible}" for task, (result, _) in done.items() if result.not_possible]
         return [*reasons, NEEDS_SPEECH]
 
 
@@ -135,7 +140,7 @@ def _digest(*groups: Iterable[Path]) -> str:
 def _input(name: str, given: ScoreFiles, attacker: AttackerResult) -> Input:
     counts = {what: _counted(attacker, what) for what in ("targets", "impostors")}
     return Input(
-        role=f"{SCORES}{name}",
+        role=f"scores-{name}",
         kind="scores",
         path=", ".join(map(str, given.files)),
         sha256=_digest(given.files, given.keys),

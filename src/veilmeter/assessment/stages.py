@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.assessment.tasks import Arrays, TaskResult
+from veilmeter.assessment.tasks import Arrays, TaskId, TaskResult
 from veilmeter.core.files import BROKEN_ARCHIVE, to_json, whole_file, write_text
 from veilmeter.core.typed_json import MalformedError, decode, encode
 from veilmeter.metrics.registry import label_of
@@ -42,11 +42,11 @@ class Stages:
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
 
-    def get(self, name: str, key: str) -> tuple[TaskResult, Arrays] | None:
+    def get(self, task: TaskId, key: str) -> tuple[TaskResult, Arrays] | None:
         """What was kept; a file that is damaged counts as missing and is made again."""
         if self.folder is None:
             return None
-        text, arrays = self._paths(name, key)
+        text, arrays = self._paths(task, key)
         try:
             form = json.loads(text.read_text(encoding="utf-8"))
             if not isinstance(form, dict) or form.get("key") != key:
@@ -60,11 +60,11 @@ class Stages:
         except (MalformedError, *BROKEN_ARCHIVE):
             return None
 
-    def put(self, name: str, key: str, measured: TaskResult, arrays: Arrays) -> TaskResult:
+    def put(self, task: TaskId, key: str, measured: TaskResult, arrays: Arrays) -> TaskResult:
         """Keep what was measured; gives it back as a later `get` would, so that both ways lead to the same bytes."""
         text = to_json(encode(measured, labels=label_of), indent=None)
         if self.folder is not None:
-            text_path, array_path = self._paths(name, key)
+            text_path, array_path = self._paths(task, key)
             if arrays:
                 # The arrays first: the text is what says that the task is finished.
                 with whole_file(array_path) as temporary, open(temporary, "wb") as handle:
@@ -73,15 +73,15 @@ class Stages:
             write_text(text_path, f'{head[:-1]}, "measured": {text}}}')
         return _decoded(json.loads(text))
 
-    def stored(self, name: str, key: str, arrays: Arrays) -> Arrays:
+    def stored(self, task: TaskId, key: str, arrays: Arrays) -> Arrays:
         """What `put` kept, to be read again where it is needed; the arrays themselves where nothing is kept."""
         if self.folder is None or not arrays:
             return arrays
-        return StoredArrays(self._paths(name, key)[1], sorted(arrays))
+        return StoredArrays(self._paths(task, key)[1], sorted(arrays))
 
-    def _paths(self, name: str, key: str) -> tuple[Path, Path]:
+    def _paths(self, task: TaskId, key: str) -> tuple[Path, Path]:
         assert self.folder is not None
-        stem = f"{name}-{key}"
+        stem = f"{task}-{key}"
         return self.folder / f"{stem}.json", self.folder / f"{stem}.npz"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +16,31 @@ from veilmeter.metrics.legal.chance import FigureKey
 from veilmeter.results.model import AttackerResult, Part
 
 Arrays = Mapping[str, NDArray[Any]]
-ATTACKER = "attacker-"  # what the names of attackers' tasks begin with
+
+
+class TaskKind(StrEnum):
+    """What a task measures."""
+
+    ATTACKER = "attacker"  # an attacker that compares vectors
+    SCORES = "scores"  # scores that were given for an attacker
+    CONTROL = "control"  # a channel on original speech
+    SHUFFLED = "shuffled"  # a channel with people shuffled
+    ANALYSIS = "analysis"  # anything beside the attackers
+
+
+@dataclass(frozen=True, slots=True)
+class TaskId:
+    """A task by what it measures and of what: an attacker as printed, a channel, or the name of an analysis.
+
+    >>> print(TaskId(TaskKind.ATTACKER, "ignorant"), TaskId(TaskKind.ANALYSIS, "zebra"))
+    attacker-ignorant zebra
+    """
+
+    kind: TaskKind
+    name: str
+
+    def __str__(self) -> str:
+        return self.name if self.kind is TaskKind.ANALYSIS else f"{self.kind}-{self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +69,7 @@ class Task:
     is not `needed` may turn out impossible with these voices; the run goes on and says so.
     """
 
-    name: str
+    id: TaskId
     function: Callable[..., tuple[TaskResult, Arrays]]
     arguments: tuple[Any, ...]
     needed: bool = False
@@ -52,6 +77,9 @@ class Task:
     @cached_property
     def key(self) -> str:
         return key_of(self.function, *self.arguments)
+
+
+Done = Mapping[TaskId, tuple[TaskResult, Arrays]]  # the results of tasks, in the order in which they were planned
 
 
 def perform(task: Task) -> tuple[TaskResult, Arrays]:

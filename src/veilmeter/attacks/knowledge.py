@@ -188,11 +188,6 @@ def _of_attack(attack: Attack) -> Attacker:
 FUSED = "fused"  # the attack that uses several extractors together
 
 
-def by_extractor(attacker: str, extractor: str) -> str:
-    """The name of an attacker that hears by a further extractor."""
-    return f"{attacker}@{extractor}"
-
-
 def known_attackers() -> dict[str, Attacker]:
     """Everybody by name: the baseline, the attackers of the papers, and every registered attack."""
     return {ORIGINAL.name: ORIGINAL} | ATTACKERS | {name: _of_attack(attack) for name, attack in ATTACKS.items()}

@@ -25,7 +25,7 @@ def not_tested(results: Results, *, most: int | None = MOST_UNTESTED) -> tuple[s
 
 def never_tested(results: Results) -> tuple[str, ...]:
     """What no run tests, and the habits of speech that no attacker of this run listened for."""
-    further = [name.partition("@")[2] for name in results.attacks if "@" in name]
+    further = [attacker.extractor for attacker in results.attacks.values() if attacker.extractor]
     first = extractor_label(str((results.extractor or {}).get("name", "")))
     unheard = unheard_habits([first, *further])
     habits = ", habits of speech" if unheard else ""

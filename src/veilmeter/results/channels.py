@@ -7,44 +7,45 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from veilmeter.attacks.knowledge import FUSED, by_extractor
+from veilmeter.attacks.knowledge import FUSED
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
-from veilmeter.results.model import AttackerResult, Channel, ChannelPerson, Channels
+from veilmeter.results.model import AttackerId, AttackerResult, Channel, ChannelPerson, Channels
 from veilmeter.speech.extractors.base import hears
 
 TOGETHER = "all together"
 ATTACKER = "adaptive"
 
 
-def channel_attackers(first: str, further: tuple[str, ...]) -> dict[str, str]:
+def channel_attackers(first: str, further: tuple[str, ...]) -> dict[str, AttackerId]:
     """Each channel with the attacker that uses it, all of them together last.
 
-    >>> channel_attackers("campplus", ("words",))
-    {'campplus': 'adaptive', 'words': 'adaptive@words', 'all together': 'fused'}
+    >>> [f"{channel}: {attacker}" for channel, attacker in channel_attackers("campplus", ("words",)).items()]
+    ['campplus: adaptive', 'words: adaptive@words', 'all together: fused']
     """
-    return {first: ATTACKER, **{name: by_extractor(ATTACKER, name) for name in further}, TOGETHER: FUSED}
+    alone = {name: AttackerId(ATTACKER, name) for name in further}
+    return {first: AttackerId(ATTACKER), **alone, TOGETHER: AttackerId(FUSED)}
 
 
 def channels_of(
     attackers: Mapping[str, AttackerResult],
-    named: Mapping[str, str],
+    used_by: Mapping[str, AttackerId],
     original: Mapping[str, AttackerResult],
     shuffled: Mapping[str, AttackerResult],
 ) -> Channels | None:
-    """The channels that were measured; None unless there are several. `original` and `shuffled` are the controls, by
-    channel."""
+    """The channels that were measured; None unless there are several. `used_by` are the attackers that use them,
+    `original` and `shuffled` the controls, all by channel."""
+    results = {name: attackers[str(user)] for name, user in used_by.items() if str(user) in attackers}
     channels = tuple(
         Channel(
             name=name,
             hears="everything" if name == TOGETHER else hears(name),
-            attacker=attackers[attacker].name,
-            estimates=_figures(attackers[attacker]),
+            attacker=result.name,
+            estimates=_figures(result),
             original=_figures(original.get(name)),
             shuffled=_figures(shuffled.get(name)),
         )
-        for name, attacker in named.items()
-        if attacker in attackers
+        for name, result in results.items()
     )
     if sum(channel.name != TOGETHER for channel in channels) < 2:
         return None

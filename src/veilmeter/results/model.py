@@ -76,10 +76,26 @@ class LinkedPerson:
     bits: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class AttackerId:
+    """An attacker by the name of its kind, and the further extractor that it uses, if any.
+
+    >>> print(AttackerId("adaptive"), AttackerId("adaptive", "words"))
+    adaptive adaptive@words
+    """
+
+    kind: str
+    extractor: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}@{self.extractor}" if self.extractor else self.kind
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttackerResult:
     """One attacker: what it has, how it compared, what it found.
 
+    `name` is its `AttackerId` as printed, `extractor` the further extractor that it uses, if any.
     `reference` marks the attackers of the papers, which are kept as reference points, `apart` a threat model that is
     reported beside the headline and not in it; `source` says what the estimates were computed from, and `sources` which
     ones came from elsewhere (measure name to source), so that nothing is mixed unknowingly. `by` are
@@ -88,6 +104,7 @@ class AttackerResult:
 
     name: str
     about: str
+    extractor: str = ""
     has: Mapping[str, Any] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
     backend: str = ""
