@@ -11,8 +11,7 @@ import pytest
 
 from veilmeter.assessment import assess, inverting, isolating, parts
 from veilmeter.assessment.isolating import isolation_conversations
-from veilmeter.assessment.stages import Stages, StoredArrays
-from veilmeter.assessment.tasks import TaskId, TaskKind, TaskResult
+from veilmeter.assessment.tasks import Stages, StoredArrays, TaskId, TaskKind, TaskResult
 from veilmeter.attacks.inversion import evaluate, identity_map
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal import chance

@@ -11,7 +11,7 @@ from tests.results.sample_results import sample
 
 from veilmeter.anonymizers.manifest import Entry, write_manifest
 from veilmeter.assessment.attacker_runs import anonymizer_facts
-from veilmeter.assessment.recorded_run import refuse_late_threshold
+from veilmeter.assessment.run import refuse_late_threshold
 from veilmeter.assessment.settings import make_settings
 from veilmeter.core.errors import InputError
 from veilmeter.results.run_folder import write_results

@@ -155,7 +155,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, stop_after: int | None = None) -> l
         done.append(str(piece.id))
         return real(piece)
 
-    monkeypatch.setattr("veilmeter.assessment.recorded_run.perform", perform)
+    monkeypatch.setattr("veilmeter.assessment.run.perform", perform)
     return done
 
 

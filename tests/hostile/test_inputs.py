@@ -224,8 +224,7 @@ def broken_archives() -> list[bytes]:
 
 @pytest.mark.parametrize("number", range(3))
 def test_archives_that_fuzzing_found(tmp_path: Path, number: int) -> None:
-    from veilmeter.assessment.stages import Stages
-    from veilmeter.assessment.tasks import TaskId, TaskKind, TaskResult
+    from veilmeter.assessment.tasks import Stages, TaskId, TaskKind, TaskResult
     from veilmeter.data.formats.vectors import load_embeddings
 
     path = tmp_path / "x.npz"

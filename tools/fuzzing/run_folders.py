@@ -100,11 +100,11 @@ def _scores(folder: Path) -> object:
 
 
 def _stages(folder: Path) -> object:
-    from veilmeter.assessment.stages import Stages
+    from veilmeter.assessment.tasks import Stages, TaskId, TaskKind
 
     stages = Stages(folder / "stages")
     names = [file.stem.rpartition("-") for file in sorted((folder / "stages").glob("*.json"))]
-    return [stages.get(name, key) for name, _, key in names]
+    return [stages.get(TaskId(TaskKind.ANALYSIS, name), key) for name, _, key in names]
 
 
 def _seal_tables(folder: Path) -> None:
@@ -117,12 +117,13 @@ def _seal_tables(folder: Path) -> None:
 
 
 def _seal_stages(folder: Path) -> None:
-    from veilmeter.assessment.stages import _check
+    from veilmeter.assessment.tasks import _check
+    from veilmeter.core.files import to_json
 
     for file in (folder / "stages").glob("*.json"):
         try:
             form = json.loads(file.read_bytes())
-            form["check"] = _check(form)
+            form["check"] = _check(form["arrays"], to_json(form["measured"], indent=None))
             file.write_text(json.dumps(form))
         except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
             continue

@@ -11,8 +11,7 @@ from typing import Any
 from veilmeter.assessment.challenge_emotions import Emotions, measure_emotions
 from veilmeter.assessment.challenge_table import ChallengeRow, EmotionRow, rank_table, write_rows
 from veilmeter.assessment.protocol import GivenProtocol
-from veilmeter.assessment.recorded_run import Assessment
-from veilmeter.assessment.run import assess
+from veilmeter.assessment.run import Assessment, assess
 from veilmeter.assessment.settings import AttackerSettings, Settings
 from veilmeter.attacks.knowledge import attacker_name, attackers_for
 from veilmeter.core.engine import Say, ShowProgress

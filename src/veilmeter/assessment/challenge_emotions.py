@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from veilmeter.assessment.audio import embed_whole
-from veilmeter.assessment.run import single_threaded
 from veilmeter.assessment.settings import Settings
+from veilmeter.assessment.tasks import single_threaded
 from veilmeter.core.engine import Engine, Say, ShowProgress, open_engine
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.estimate import Estimate

@@ -2,33 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import replace
+import hashlib
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from veilmeter.assessment.conclude import DuplicateAudio, FinishedRun, build_results, find_duplicate_audio
+from veilmeter._version import __version__
+from veilmeter.assessment.attackers import Used, described
+from veilmeter.assessment.conclude import (
+    DuplicateAudio,
+    FinishedRun,
+    attackers_of,
+    build_results,
+    find_duplicate_audio,
+    parts_of,
+    warnings_of,
+    write_tables,
+)
 from veilmeter.assessment.effects import Facts, effects
 from veilmeter.assessment.experiment import Experiment, group_people
+from veilmeter.assessment.given_scores import ScoreFiles, measure_given
 from veilmeter.assessment.hearing import further_hearings
+from veilmeter.assessment.measuring import Asked, Job
+from veilmeter.assessment.parts import ZEBRA_SETS, score_sets_part
 from veilmeter.assessment.plan import AssessmentPlan, make_plan
+from veilmeter.assessment.plugins import added_measures
 from veilmeter.assessment.preflight import refuse_missing_files
 from veilmeter.assessment.protocol import GivenProtocol, Protocol, lists_near, make_protocol
 from veilmeter.assessment.reading import HeardRun, Reader
-from veilmeter.assessment.recorded_run import LEFT_OUT, Assessment, RecordedRun, without_place
-from veilmeter.assessment.scores_only import ScoreRun, has_scores
 from veilmeter.assessment.settings import Settings, make_settings, who_attacks
 from veilmeter.assessment.sources import folders_near, write_left_out
 from veilmeter.assessment.speech import as_list, joined_corpora, refuse_mixtures
-from veilmeter.assessment.tasks import Done, TaskId, TaskKind, TaskResult
-from veilmeter.core.engine import Say, ShowProgress, open_engine
+from veilmeter.assessment.tasks import (
+    Arrays,
+    Done,
+    Stages,
+    Task,
+    TaskId,
+    TaskKind,
+    TaskResult,
+    perform,
+    single_threaded,
+)
+from veilmeter.attacks.knowledge import ORIGINAL, default_attackers, known_attackers
+from veilmeter.core.engine import Engine, Say, ShowProgress, open_engine
 from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.files import make_folder, only_one, remove_leftovers, sha256, write_json
+from veilmeter.core.findings import as_findings
 from veilmeter.data.matching import Matched, match
+from veilmeter.results.model import AttackerId, AttackerResult, Input, Matching, ProtocolFacts, Results
+from veilmeter.results.run_folder import RESULTS, read_results, write_results
+from veilmeter.results.trust import TrustFacts
+from veilmeter.results.verdict import conclude
 from veilmeter.speech.reading_options import chose_channel, leaves_home
 
 SOURCES = ("original", "anonymized", "attacker_run", "train_original", "train_anonymized", "train_similar")
+LEFT_OUT = "left_out.jsonl"
+NEEDS_SPEECH = "linking, singling out, similarity, inversion, inference and usability: they need speech or vectors"
 UTILITY = TaskId(TaskKind.ANALYSIS, "utility")
+# Analyses that take less time than the others.
+QUICK = {TaskId(TaskKind.ANALYSIS, name) for name in ("similarity", "sessions", "inference", "added")}
 
 
 def assess(
@@ -79,7 +116,7 @@ def assess(
     with closing(open_engine(jobs, cluster)) as engine, single_threaded():
         common = (settings, out, engine, say or _silent, progress or _no_progress, tuple(argv))
         run = ScoreRun(*common) if alone else SpeechRun(*common, sources=sources, given=protocol)
-        return run.go()
+        return run.execute()
 
 
 def _silent(text: str) -> None:
@@ -99,14 +136,174 @@ def _named(source: Any) -> list[str]:
     ]
 
 
-def single_threaded() -> Any:
-    """Linear algebra in one thread: how a product is cut up among threads changes its last digits."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """The results, and the folder that they were written to, if any. `left_out` is the number of recordings that were
+    given and could not be assessed. `timings` are the seconds of each stage and `real_time_factor` the processor
+    seconds per second of speech, where veilmeter ran the anonymizer; both differ between runs, results do not."""
 
-    return threadpool_limits(1)
+    results: Results
+    folder: Path | None = None
+    timings: dict[str, float] = field(default_factory=dict)
+    left_out: int = 0
+    real_time_factor: float | None = None
+
+    @property
+    def trustworthy(self) -> bool:
+        return self.results.verdict.trustworthy
+
+    @property
+    def headline(self) -> str:
+        return self.results.verdict.headline
+
+    def __repr__(self) -> str:
+        doubt = "" if self.trustworthy else "not trustworthy: "
+        return f"Assessment({doubt}{self.headline})"
+
+    def _repr_html_(self) -> str:
+        return self.results._repr_html_()
 
 
-class SpeechRun(RecordedRun):
+class Run(ABC):
+    """One assessment: it reports its stages, keeps finished tasks, and owns its folder."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        out: str | Path | None,
+        engine: Engine,
+        say: Say,
+        progress: ShowProgress,
+        argv: tuple[str, ...],
+    ) -> None:
+        self.settings = settings
+        self.folder = None if out is None else make_folder(out)
+        self.engine = engine
+        self.argv = argv
+        self._say = say
+        self._progress = progress
+        self.stages = Stages(None if self.folder is None else self.folder / "stages")
+        self.timings: dict[str, float] = {}
+        self.started = time.monotonic()
+        self._last = ""
+
+    def stage(self, name: str) -> None:
+        now = time.monotonic()
+        if self._last:
+            before = self.timings.get(self._last, 0.0)
+            self.timings[self._last] = round(before + now - self.started - sum(self.timings.values()), 3)
+        self._last = name
+        self._say(name)
+
+    def execute(self) -> Assessment:
+        if self.folder is None:
+            return self.assess()
+        with only_one(self.folder / ".lock", self.folder):
+            refuse_late_threshold(self.folder, self.settings.threshold)
+            for folder in (self.folder, make_folder(self.folder / "stages"), self.folder / "tables"):
+                remove_leftovers(folder)
+            return self.assess()
+
+    @abstractmethod
+    def assess(self) -> Assessment:
+        """Measure, conclude and write."""
+
+    def perform(self, tasks: Sequence[Task]) -> Done:
+        """Run every task that is not kept from an earlier run, wherever the engine runs it."""
+        done: dict[TaskId, tuple[TaskResult, Arrays]] = {}
+        for task in tasks:
+            kept = self.stages.get(task.id, task.key)
+            if kept is not None:
+                done[task.id] = kept
+        left = [task for task in tasks if task.id not in done]
+        if done:
+            self._say(f"{len(done)} of {len(tasks)} parts are kept from an earlier run")
+        if left:
+            self.stage(f"measuring {len(left)} parts: {', '.join(str(task.id) for task in left)}")
+        left = _longest_first(left)
+        for number, (measured, arrays) in self.engine.run(perform, left):
+            task = left[number]
+            as_kept = self.stages.put(task.id, task.key, measured, arrays)
+            done[task.id] = as_kept, self.stages.stored(task.id, task.key, arrays)
+            del arrays
+            self._say(f"measured: {task.id} ({len(done)} of {len(tasks)})")
+        return {task.id: done[task.id] for task in tasks}  # in one order, wherever they ran
+
+    def write(
+        self,
+        results: Results,
+        jobs: Mapping[AttackerId, Job],
+        done: Done,
+        factor: float | None = None,
+    ) -> Results:
+        """Write tables, results and timings. Tables and the report of an earlier run in this folder are removed."""
+        assert self.folder is not None
+        written = write_tables(self.folder / "tables", results, jobs, done)
+        for file in (self.folder / "tables").glob("*.parquet"):
+            if file.name not in written:
+                file.unlink()
+        (self.folder / "report.html").unlink(missing_ok=True)
+        results = write_results(self.folder, results)
+        self.stage("done")
+        write_json(
+            self.folder / "timings.json",
+            {
+                "seconds": self.timings,
+                "total": round(time.monotonic() - self.started, 3),
+                "real_time_factor": factor,
+                "command": self.argv,
+                "workers": self.engine.workers,
+                "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            },
+        )
+        return results
+
+
+def _longest_first(tasks: Sequence[Task]) -> list[Task]:
+    """Long tasks first, so that workers do not wait for one that started last. Attackers are planned from the simplest
+    to the one that tries most."""
+    attacks = [task for task in tasks if task.id.kind is TaskKind.ATTACKER]
+    others = [task for task in tasks if task.id.kind is not TaskKind.ATTACKER]
+    return [*reversed(attacks), *sorted(others, key=lambda task: task.id in QUICK)]
+
+
+def refuse_late_threshold(folder: Path, threshold: float | None) -> None:
+    """A threshold counts as chosen beforehand only if no results with another one are known."""
+    if threshold is None or not (folder / RESULTS).is_file():
+        return
+    before = None
+    with suppress(InputError):
+        before = read_results(folder).settings.get("threshold")
+    if before != threshold:
+        raise InputError(
+            f"this folder holds results already, and not with the limit {threshold:g}: it was not chosen beforehand",
+            path=folder / RESULTS,
+            fix=f"name it in the report (`report RUN --threshold {threshold:g}`), or assess into a new folder",
+        )
+
+
+# Options of the command that say where it runs and what it prints. Results must not depend on them, to the byte.
+PLACE = {"--out": 1, "--jobs": 1, "--cluster": 1, "--quiet": 0, "--json": 0, "--no-report": 0}
+
+
+def without_place(command: Sequence[str]) -> tuple[str, ...]:
+    """The command without options that can't change a result.
+
+    >>> without_place(["veilmeter", "assess", "a.toml", "--jobs", "4", "--out=run", "--seed", "1", "--quiet"])
+    ('veilmeter', 'assess', 'a.toml', '--seed', '1')
+    """
+    kept: list[str] = []
+    words = iter(command)
+    for word in words:
+        name, equals, _ = word.partition("=")
+        if name not in PLACE:
+            kept.append(word)
+        elif PLACE[name] and not equals:
+            next(words, None)
+    return tuple(kept)
+
+
+class SpeechRun(Run):
     """An assessment of speech, or of vectors of it."""
 
     def __init__(self, *common: Any, sources: Mapping[str, Any], given: GivenProtocol | None = None) -> None:
@@ -114,7 +311,7 @@ class SpeechRun(RecordedRun):
         self.sources = sources
         self.given = given
 
-    def assessed(self) -> Assessment:
+    def assess(self) -> Assessment:
         if who := who_attacks(self.settings):
             self._say(who)
         reader = Reader(self.settings, self.sources, self.engine, self.stage, self._say, self._progress, self.folder)
@@ -234,3 +431,125 @@ class SpeechRun(RecordedRun):
             results = self.write(results, plan.jobs, done, factor)
             write_left_out(self.folder / LEFT_OUT, reader.speech, case.matched)
         return Assessment(results, self.folder, self.timings, left_out, factor)
+
+
+def has_scores(settings: Settings) -> bool:
+    """Whether some attacker's scores were given."""
+    return any(options.scores for options in settings.attackers.values())
+
+
+class ScoreRun(Run):
+    """An assessment of score files: measures of scores only; the results list what was not tested."""
+
+    def assess(self) -> Assessment:
+        settings = self.settings
+        if not settings.wants("scores"):
+            raise InputError(
+                "only scores were given, and the measures of scores were left out", fix="add scores to --measures"
+            )
+        self.stage("reading scores")
+        files = self._files()
+        tasks = self._tasks(files)
+        done = self.perform(tasks)
+        self.stage("drawing conclusions")
+        results = self._results(files, done)
+        if self.folder is not None:
+            results = self.write(results, {}, done)
+            (self.folder / LEFT_OUT).unlink(missing_ok=True)
+        return Assessment(results, self.folder, self.timings)
+
+    def _files(self) -> dict[str, ScoreFiles]:
+        """The score files of each attacker, the baseline first."""
+        common = tuple(map(Path, self.settings.trials))
+        order = [ORIGINAL.name, *known_attackers()]
+        given = {name: options for name, options in self.settings.attackers.items() if options.scores}
+        return {
+            name: ScoreFiles(tuple(map(Path, given[name].scores)), tuple(map(Path, given[name].trials)) or common)
+            for name in dict.fromkeys(order)
+            if name in given
+        }
+
+    def _tasks(self, files: Mapping[str, ScoreFiles]) -> list[Task]:
+        settings = self.settings
+        asked = Asked(
+            lengths=settings.lengths,
+            measures=("scores",),
+            added=added_measures("scores"),
+            intervals=settings.intervals,
+            resamples=settings.resamples,
+            seed=settings.seed,
+        )
+        known = {ORIGINAL.name: ORIGINAL, **known_attackers()}
+        tasks = [
+            Task(
+                TaskId(TaskKind.SCORES, name), measure_given, (described(known[name]), given, None, asked), needed=True
+            )
+            for name, given in files.items()
+        ]
+        if all(name in files for name in ZEBRA_SETS):
+            sets = {name: files[name] for name in ZEBRA_SETS}
+            tasks.append(Task(TaskId(TaskKind.ANALYSIS, "zebra"), score_sets_part, (sets, asked)))
+        return tasks
+
+    def _results(self, files: Mapping[str, ScoreFiles], done: Done) -> Results:
+        settings = self.settings
+        measured = {task: result for task, (result, _) in done.items() if not result.not_possible}
+        attackers = attackers_of(measured)
+        people = max(_counted(attacker, "speakers") for attacker in attackers.values())
+        had = effects(
+            settings,
+            Facts(heard=frozenset(), attackers=frozenset(files), used=Used(), enrolled=people, scores_only=True),
+        )
+        results = Results(
+            version=__version__,
+            title=settings.title or f"scores of {', '.join(attackers)}",
+            seed=settings.seed,
+            settings=had.used,
+            inputs={
+                entry.role: entry for entry in (_input(name, given, attackers[name]) for name, given in files.items())
+            },
+            matching=Matching(matched=0),
+            protocol=ProtocolFacts(
+                split="the trials of the score files",
+                enrolled_speakers=people,
+                trial_speakers=people,
+                enrollment_utterances=0,
+                trial_utterances=0,
+                details={"speakers": people, "groups": [], "keys": _digest(*(given.keys for given in files.values()))},
+            ),
+            attackers=attackers,
+            command=without_place(self.argv),
+            parts=parts_of(measured),
+            remarks=as_findings(had.remarks),
+            warnings=as_findings(warnings_of((), measured)),
+        )
+        return conclude(results, TrustFacts(), not_tested=self._not_tested(files, done))
+
+    def _not_tested(self, files: Mapping[str, ScoreFiles], done: Done) -> list[str]:
+        reasons = [f"{name} attacker: no scores were given" for name in default_attackers() if name not in files]
+        reasons += [f"{task}: {result.not_possible}" for task, (result, _) in done.items() if result.not_possible]
+        return [*reasons, NEEDS_SPEECH]
+
+
+def _counted(attacker: AttackerResult, what: str) -> int:
+    eer = attacker.estimates.single("eer")
+    return 0 if eer is None else int(eer.n.get(what, 0))
+
+
+def _digest(*groups: Iterable[Path]) -> str:
+    """Of the contents of files; nothing where there are none."""
+    known = dict.fromkeys(sha256(file) for group in groups for file in group)
+    return hashlib.sha256("\n".join(known).encode()).hexdigest() if known else ""
+
+
+def _input(name: str, given: ScoreFiles, attacker: AttackerResult) -> Input:
+    counts = {what: _counted(attacker, what) for what in ("targets", "impostors")}
+    return Input(
+        role=f"scores-{name}",
+        kind="scores",
+        path=", ".join(map(str, given.files)),
+        sha256=_digest(given.files, given.keys),
+        speakers=_counted(attacker, "speakers"),
+        utterances=0,
+        details={**counts, "keys": [str(key) for key in given.keys]},
+    )

@@ -1,18 +1,28 @@
-"""A piece of an assessment's work, with a key that is derived from what it is given."""
+"""Tasks of an assessment: their identity, their results, and the folder in which finished ones are kept.
+
+The key of a task is derived from what it depends on, so that an interrupted run goes on where it was.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
+import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
+from veilmeter.core.files import BROKEN_ARCHIVE, to_json, whole_file, write_text
 from veilmeter.core.keys import key_of
+from veilmeter.core.typed_json import MalformedError, decode, encode
 from veilmeter.metrics.legal.chance import FigureKey
+from veilmeter.metrics.registry import label_of
 from veilmeter.results.model import AttackerResult, Part
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -45,10 +55,10 @@ class TaskId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskResult:
-    """What a task measured: an attacker, or a part of the assessment beside the attackers, with what to say about it.
+    """The result of a task: an attacker's, or a part of the results beside the attackers.
 
-    `not_possible` says why nothing was measured; `names` are the rows of the arrays that come with it, as are `figures`
-    and `enrolled` of those that say what luck alone would give.
+    `not_possible` is the reason why nothing was measured. `names` label the rows of the task's arrays; `figures` and
+    `enrolled` label those of the arrays with people relabeled at random.
     """
 
     attacker: AttackerResult | None = None
@@ -63,10 +73,10 @@ class TaskResult:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """`function(*arguments)`, which gives something measured and arrays: the engine runs it anywhere, a stage keeps it.
+    """`function(*arguments)`, which returns a result and arrays: the engine runs it anywhere.
 
-    Everything the result depends on is an argument; files are given as `Path` and count by their content. A task that
-    is not `needed` may turn out impossible with these voices; the run goes on and says so.
+    Everything the result depends on is an argument; a `Path` counts by the content of the file. A task that is not
+    `needed` may turn out impossible with these voices; the run goes on and reports it.
     """
 
     id: TaskId
@@ -82,14 +92,96 @@ class Task:
 Done = Mapping[TaskId, tuple[TaskResult, Arrays]]  # the results of tasks, in the order in which they were planned
 
 
-def perform(task: Task) -> tuple[TaskResult, Arrays]:
-    """What the engine runs. Linear algebra in one thread, as in every other process of the run."""
+def single_threaded() -> Any:
+    """Linear algebra in one thread: how a product is split among threads changes its last digits."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    with threadpool_limits(1):
+    return threadpool_limits(1)
+
+
+def perform(task: Task) -> tuple[TaskResult, Arrays]:
+    """Run a task. The engine calls this in every process."""
+    with single_threaded():
         try:
             return task.function(*task.arguments)
         except InputError as error:
             if task.needed:
                 raise
             return TaskResult(not_possible=str(error)), {}
+
+
+class StoredArrays(Mapping[str, NDArray[Any]]):
+    """A task's arrays, each read from its file when it is accessed: the scores of all attackers would fill memory."""
+
+    def __init__(self, path: Path, names: Sequence[str]) -> None:
+        self.path, self.names = path, tuple(names)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self.names:
+            raise KeyError(name)
+        with np.load(self.path, allow_pickle=False) as loaded:
+            return np.asarray(loaded[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+class Stages:
+    """A folder of finished tasks; without a folder nothing is kept."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+
+    def get(self, task: TaskId, key: str) -> tuple[TaskResult, Arrays] | None:
+        """The kept result of a task; a damaged file counts as missing."""
+        if self.folder is None:
+            return None
+        text, arrays = self._paths(task, key)
+        try:
+            form = json.loads(text.read_text(encoding="utf-8"))
+            if not isinstance(form, dict) or form.get("key") != key:
+                return None
+            if form["check"] != _check(form["arrays"], to_json(form["measured"], indent=None)):
+                return None
+            kept = StoredArrays(arrays, form["arrays"])
+            for array in kept:
+                kept[array]  # a damaged file is found here
+            return _decoded(form["measured"]), kept
+        except (MalformedError, *BROKEN_ARCHIVE):
+            return None
+
+    def put(self, task: TaskId, key: str, measured: TaskResult, arrays: Arrays) -> TaskResult:
+        """Keep a result; returns it as a later `get` would, so that both ways lead to the same bytes."""
+        text = to_json(encode(measured, labels=label_of), indent=None)
+        if self.folder is not None:
+            text_path, array_path = self._paths(task, key)
+            if arrays:
+                # The arrays first: the text is what says that the task is finished.
+                with whole_file(array_path) as temporary, open(temporary, "wb") as handle:
+                    np.savez(handle, **{array: np.asarray(value) for array, value in arrays.items()})  # type: ignore[arg-type]
+            head = to_json({"key": key, "check": _check(sorted(arrays), text), "arrays": sorted(arrays)}, indent=None)
+            write_text(text_path, f'{head[:-1]}, "measured": {text}}}')
+        return _decoded(json.loads(text))
+
+    def stored(self, task: TaskId, key: str, arrays: Arrays) -> Arrays:
+        """The arrays that `put` kept, read where they are needed; the arrays themselves where nothing is kept."""
+        if self.folder is None or not arrays:
+            return arrays
+        return StoredArrays(self._paths(task, key)[1], sorted(arrays))
+
+    def _paths(self, task: TaskId, key: str) -> tuple[Path, Path]:
+        assert self.folder is not None
+        stem = f"{task}-{key}"
+        return self.folder / f"{stem}.json", self.folder / f"{stem}.npz"
+
+
+def _decoded(form: Any) -> TaskResult:
+    return cast(TaskResult, decode(TaskResult, form, labels=label_of))
+
+
+def _check(arrays: Sequence[str], measured: str) -> str:
+    """A checksum: a disk may change a digit and leave the file valid JSON."""
+    return hashlib.sha256(f"{to_json(arrays, indent=None)} {measured}".encode()).hexdigest()
