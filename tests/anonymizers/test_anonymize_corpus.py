@@ -375,7 +375,7 @@ def test_a_broken_manifest_is_named_with_its_line(folder_corpus: Path, tmp_path:
     lines = manifest.read_text().splitlines(keepends=True)
     for broken in ('{"utterance": 3}\n', "not json\n", "[]\n", "\xff\n"):
         manifest.write_text("".join([*lines[:2], broken, *lines[3:]]))
-        with pytest.raises(InputError, match=r"manifest\.jsonl:3: this is no line of a manifest"):
+        with pytest.raises(InputError, match=r"manifest\.jsonl:3: not a line of a manifest"):
             run(folder_corpus, tmp_path / "out")
 
 

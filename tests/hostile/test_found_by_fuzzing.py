@@ -36,7 +36,7 @@ def test_a_manifest_of_other_types(tmp_path: Path, change: dict[str, object]) ->
 
     entry = Entry("u", "a", "u.wav", "0" * 64, "u.wav", "1" * 64, "mcadams", "1", {})
     (tmp_path / "m.jsonl").write_text(json.dumps({**entry.to_json(), **change}) + "\n")
-    with pytest.raises(InputError, match="no line of a manifest"):
+    with pytest.raises(InputError, match="not a line of a manifest"):
         read_manifest(tmp_path / "m.jsonl")
 
 
@@ -45,7 +45,7 @@ def test_files_that_nest_without_end(tmp_path: Path) -> None:
     from veilmeter.anonymizers.timings import read_timings
 
     (tmp_path / "m.jsonl").write_text(DEEP + "\n")
-    with pytest.raises(InputError, match="no line of a manifest"):
+    with pytest.raises(InputError, match="not a line of a manifest"):
         read_manifest(tmp_path / "m.jsonl")
     (tmp_path / "out.timings.json").write_text(DEEP)
     assert read_timings(tmp_path / "out") is None

@@ -8,33 +8,32 @@ import pickle
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from veilmeter.anonymizers.base import Anonymizer, Batches, Draw, NeedsCorpus, NeedsFolder
-from veilmeter.anonymizers.manifest import Entry, Journal, read_manifest, write_manifest
+from veilmeter.anonymizers.manifest import Entry, read_journal, read_manifest, write_manifest
 from veilmeter.anonymizers.planning import Item, check_places, check_settings, plan
 from veilmeter.anonymizers.side_files import write_side_files
 from veilmeter.anonymizers.timings import NO_EFFORT, Effort, Timings, read_timings, write_timings
 from veilmeter.anonymizers.treatment import NOT_ANONYMIZED, Treated, Treatment, file_hash, is_refused_unheard
-from veilmeter.core.engine import Engine, Here
-from veilmeter.core.errors import InputError, Problem, VeilmeterError, refuse
+from veilmeter.core.engine import Engine, Here, Progress
+from veilmeter.core.errors import InputError, Problem, VeilmeterError
 from veilmeter.core.files import make_folder, only_one
+from veilmeter.core.journal import Journal
 from veilmeter.core.processor_time import TimedEngine
 from veilmeter.core.user_code import loaded_files, version_of
 from veilmeter.data.corpus import Corpus
 from veilmeter.data.formats.locate import inside
 from veilmeter.speech.audio import LONGEST_SECONDS
+from veilmeter.speech.corpus_map import map_corpus, refusal, refuse_unusable
 
 FORMATS = ("flac", "wav")
 RATES = (4_000, 192_000)
 WORK = ".veilmeter-work"  # in the output folder while a run lasts, for systems that need files of their own
 MOST_SAME_FAILURES = 10
-
-Progress = Callable[[int, int], None]
-"""Called with the utterances done and how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +129,7 @@ def anonymize_corpus(
     check_places(corpus, folder, place)
     with only_one(place.with_name(place.name + ".lock"), folder):
         journal = Journal(place.with_name(place.name + ".part"))
-        before = (read_manifest(place) if place.exists() else {}) | journal.read()
+        before = (read_manifest(place) if place.exists() else {}) | read_journal(journal.path)
         if not (before or overwrite or journal.path.exists()):
             _check_empty(folder, place)
         timed = TimedEngine(engine or Here())
@@ -143,17 +142,17 @@ def anonymize_corpus(
         _remove_leftovers(folder, items, place)
         if isinstance(anonymizer, NeedsFolder):
             anonymizer = anonymizer.working_in(folder / WORK)
-        journal.open(before.values())
-        watch = _Watch(journal, strict, progress, len(items))
+        journal.open(entry.line() for entry in before.values())
+        watch = _Watch(journal, strict, len(items))
         try:
             treatment = Treatment(pickle.dumps(anonymizer), loaded_files(), folder, max_seconds, rate)
-            outcomes = _run(items, anonymizer, treatment, engine or Here(), watch)
+            outcomes = _run(items, anonymizer, treatment, engine or Here(), watch, progress)
             entries = [outcome.entry for outcome in outcomes]
             _write_lists(corpus, Path(source or corpus.root), folder, entries)
             removed = _remove_outdated(folder, before, entries)
             write_manifest(place, entries)
         except BaseException:
-            journal.close(remove=False)
+            journal.close()
             raise
         finally:
             shutil.rmtree(folder / WORK, ignore_errors=True)
@@ -199,10 +198,7 @@ def _check_request(corpus: Corpus, audio: str, rate: int | None, strict: bool) -
         raise InputError(f"audio is not written as {audio!r}", fix=f"choose {' or '.join(FORMATS)}")
     if rate is not None and not RATES[0] <= rate <= RATES[1]:
         raise InputError(f"a rate of {rate} Hz is not one of speech", fix=f"give {RATES[0]} to {RATES[1]}")
-    if not len(corpus):
-        raise InputError("there are no utterances in this corpus", path=corpus.root)
-    if strict:
-        refuse(corpus.problems)
+    refuse_unusable(corpus, strict=strict)
 
 
 def _check_empty(folder: Path, manifest: Path) -> None:
@@ -217,8 +213,8 @@ def _check_empty(folder: Path, manifest: Path) -> None:
 class _Watch:
     """Notes every outcome as it comes, and stops a run that can't come to anything."""
 
-    def __init__(self, journal: Journal, strict: bool, progress: Progress | None, total: int) -> None:
-        self._journal, self._strict, self._progress, self._total = journal, strict, progress, total
+    def __init__(self, journal: Journal, strict: bool, total: int) -> None:
+        self._journal, self._strict, self._total = journal, strict, total
         self._done = 0
         self._failures: list[Problem] = []
         self.effort = NO_EFFORT  # of the system, on what this run made
@@ -226,16 +222,14 @@ class _Watch:
 
     def note(self, outcome: Treated) -> None:
         if not outcome.kept:
-            self._journal.add(outcome.entry)
+            self._journal.add([outcome.entry.line()])
         self.effort += outcome.effort
         self.kept += outcome.kept
         self.speech_seconds += outcome.entry.seconds or 0.0
         self._done += 1
         if self._strict and outcome.entry.output is None:
-            raise _strict(outcome.problems[0])
+            raise refusal(outcome.problems[0])
         self._count_failures(outcome)
-        if self._progress is not None:
-            self._progress(self._done, self._total)
 
     @property
     def is_complete(self) -> bool:
@@ -256,22 +250,35 @@ class _Watch:
             raise InputError(
                 f"{MOST_SAME_FAILURES} recordings in a row failed the same way, so it was stopped: {first.what}",
                 path=first.path,
-                fix=first.fix or "mend it and run the same command again; what was done is kept",
+                fix=first.fix or "fix it and run the same command again; what was done is kept",
             )
 
 
 def _run(
-    items: Sequence[Item], anonymizer: Anonymizer, treatment: Treatment, engine: Engine, watch: _Watch
+    items: Sequence[Item],
+    anonymizer: Anonymizer,
+    treatment: Treatment,
+    engine: Engine,
+    watch: _Watch,
+    progress: Progress | None,
 ) -> list[Treated]:
     """All outcomes in the plan's order."""
-    queue = sorted(items, key=lambda item: -_size(item.utterance.path))  # long ones first: no core waits for the last
-    size = anonymizer.batch_size if isinstance(anonymizer, Batches) else 1
-    batches = [queue[start : start + size] for start in range(0, len(queue), size)]
     outcomes: dict[str, Treated] = {}
-    for _, batch in engine.run(treatment, batches):
-        for outcome in batch:
+
+    def store(treated: Sequence[Treated]) -> None:
+        for outcome in treated:
             outcomes[outcome.entry.utterance] = outcome
             watch.note(outcome)
+
+    map_corpus(
+        treatment,
+        items,
+        store,
+        engine=engine,
+        path=lambda item: item.utterance.path,
+        chunk=anonymizer.batch_size if isinstance(anonymizer, Batches) else 1,
+        progress=progress,
+    )
     return [outcomes[item.planned.utterance] for item in items]
 
 
@@ -283,17 +290,6 @@ def _note_timings(folder: Path, anonymizer: Anonymizer, preparing: float, watch:
     with suppress(VeilmeterError):  # no run should fail, or hide why it failed, because of how long it took
         timings = Timings(anonymizer.name, version_of(anonymizer), prepared, watch.effort)
         write_timings(folder, timings.after(read_timings(folder) if watch.kept else None))
-
-
-def _strict(problem: Problem) -> InputError:
-    return InputError(problem.what, path=problem.path, line=problem.line, fix="mend it, or run without --strict")
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 _LEFTOVER = re.compile(r"\..+\.\w{8}\.part")

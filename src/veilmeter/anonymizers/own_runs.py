@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from veilmeter.anonymizers.anonymize_corpus import Anonymized, Progress, anonymize_corpus
+from veilmeter.anonymizers.anonymize_corpus import Anonymized, anonymize_corpus
 from veilmeter.anonymizers.base import Draw, load_anonymizer, options_of
-from veilmeter.core.engine import Engine
+from veilmeter.core.engine import Engine, Progress
 from veilmeter.data.corpus import Corpus
 
 

@@ -137,14 +137,6 @@ def still_holds(record: Record, utterance: Utterance, max_seconds: float) -> boo
     return now == (record.size, record.mtime_ns, record.ctime_ns) and record.stretch == str(utterance.stretch)
 
 
-def file_size(utterance: Utterance) -> int:
-    """It stands for the duration where work is handed out; 0 if the file can't be seen."""
-    try:
-        return utterance.path.stat().st_size
-    except (OSError, ValueError):
-        return 0
-
-
 def _sha256(path: str) -> str:
     with open(path, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()

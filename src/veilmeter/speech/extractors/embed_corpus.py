@@ -3,28 +3,83 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.core.engine import Engine, Here
+from veilmeter.core.engine import Engine, Here, Progress
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.user_code import version_of
-from veilmeter.data.corpus import Corpus, Utterance
+from veilmeter.data.corpus import Corpus
 from veilmeter.speech.audio import LONGEST_SECONDS
-from veilmeter.speech.extractors.base import DEFAULT, Extractor, load_extractor
+from veilmeter.speech.corpus_map import map_corpus, problem_of, refusal, refuse_unusable, to_do
+from veilmeter.speech.extractors.base import DEFAULT, Extractor, load_extractor, load_same_extractor
 from veilmeter.speech.extractors.store import Kept, Plan, Store
-from veilmeter.speech.extractors.task import Extract, Outcome, use
-from veilmeter.speech.recordings import AUDIO, Record, Source, file_size, still_holds
+from veilmeter.speech.extractors.windows import embed_in_windows
+from veilmeter.speech.recordings import AUDIO, Record, Source, examine
 
 JOURNAL_SECONDS = 1.0
 JOURNAL_ROWS = 1024
-_LARGEST_CHUNK = 8
 
-Progress = Callable[[int, int], None]
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`vector` is None if the recording is not usable, or if its content is what it was (`unchanged`)."""
+
+    record: Record
+    vector: NDArray[np.float32] | None = None
+    unchanged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """The task: called with a few sources, once each, in whatever process."""
+
+    spec: str
+    version: str
+    offline: bool
+    max_seconds: float
+
+    def __call__(self, sources: tuple[Source, ...]) -> list[Outcome]:
+        extractor = self._extractor()
+        return [self._extract(extractor, source) for source in sources]
+
+    def _extractor(self) -> Extractor:
+        """Loaded once per process: a model takes seconds."""
+        if _loaded.get("task") != self:
+            use(self, load_same_extractor(self.spec, self.version, offline=self.offline))
+        extractor: Extractor = _loaded["extractor"]
+        return extractor
+
+    def _extract(self, extractor: Extractor, source: Source) -> Outcome:
+        examined = examine(
+            source,
+            lambda samples: embed_in_windows(extractor, [samples], len(samples)),
+            by_blocks=lambda blocks, length: embed_in_windows(extractor, blocks, length),
+            max_seconds=self.max_seconds,
+            failure="extractor-failed",
+        )
+        record, vector = examined.record, examined.finding
+        if vector is None:
+            return Outcome(record, unchanged=examined.unchanged)
+        norm = float(np.linalg.norm(vector)) if vector.ndim == 1 else 0.0
+        if vector.shape != (extractor.dimension,) or not np.isfinite(norm) or norm == 0:
+            what = f"the vector has {vector.size} numbers" if np.isfinite(norm) and norm else "the vector is not usable"
+            return Outcome(replace(record, seconds=0.0, kind="bad-vector", what=what))
+        return Outcome(record, vector)
+
+
+_loaded: dict[str, Any] = {}
+
+
+def use(task: Extract, extractor: Extractor) -> None:
+    """From now on this process has this extractor for this task."""
+    _loaded.update(task=task, extractor=extractor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +120,7 @@ def embed_corpus(
     extractor or its version changed. Unusable recordings are left out and listed, or with `strict` the first ends the
     run. The bytes written depend on the corpus and the extractor alone, not on the engine, the order or interruptions.
     """
-    if not len(corpus):
-        raise InputError("there are no utterances in this corpus", path=corpus.root)
-    if strict and (fatal := [p for p in corpus.problems if p.fatal]):
-        raise _strict(fatal[0])
+    refuse_unusable(corpus, strict=strict)
     model = load_extractor(extractor, offline=offline)  # here first: it may have to fetch its weights
     version = version_of(model)
     facts = {"extractor": model.name, "version": version, "dimension": model.dimension, "audio": AUDIO}
@@ -76,7 +128,7 @@ def embed_corpus(
     use(task, model)  # where the work is done in this process
     store = Store(Path(out), facts)
     try:
-        run = _EmbeddingRun(corpus, store, strict, progress or (lambda done, total: None))
+        run = _EmbeddingRun(corpus, store, strict, progress)
         run.work(engine or Here(), task)
         return run.finish(model, version)
     finally:
@@ -84,7 +136,7 @@ def embed_corpus(
 
 
 class _EmbeddingRun:
-    def __init__(self, corpus: Corpus, store: Store, strict: bool, progress: Progress) -> None:
+    def __init__(self, corpus: Corpus, store: Store, strict: bool, progress: Progress | None) -> None:
         self.corpus, self.store, self.strict, self.progress = corpus, store, strict, progress
         self.plan = Plan(corpus)
         self.kept: dict[str, Kept] = {}
@@ -92,42 +144,46 @@ class _EmbeddingRun:
         self.computed = 0
         self._fresh: list[tuple[Record, NDArray[np.float32]]] = []
         self._flushed = time.monotonic()
-        self._left: list[int] = []
 
     def work(self, engine: Engine, task: Extract) -> None:
         before = self.store.kept()
-        todo: list[tuple[Utterance, Record | None]] = []
+        sources = to_do(self.corpus, {name: kept.record for name, kept in before.items()}, task.max_seconds)
+        missing = {source.utterance for source in sources}
         for utterance in self.corpus:
-            known = before.get(utterance.id)
-            if known is not None and still_holds(known.record, utterance, task.max_seconds):
-                self.kept[utterance.id] = known
-                self.records[utterance.id] = known.record
-            else:
-                todo.append((utterance, known.record if known is not None else None))
+            if utterance.id not in missing:
+                self.kept[utterance.id] = before[utterance.id]
+                self.records[utterance.id] = before[utterance.id].record
         part_of = {u.id: number for number in range(self.plan.parts) for u in self.plan.part(number)}
-        chunks = list(_chunks(todo, part_of, engine.workers))
-        self._left = [0] * self.plan.parts
-        for utterance, _ in todo:
-            self._left[part_of[utterance.id]] += 1
-        self.progress(len(self.records), len(self.corpus))
-        for number, left in enumerate(self._left):
-            if not left:
+        left = Counter(part_of[name] for name in missing)
+        for number in range(self.plan.parts):
+            if not left[number]:
                 self._write_part(number)
+
+        def store(outcomes: Sequence[Outcome]) -> None:
+            finished = set()
+            for outcome in outcomes:
+                self._take(outcome, before)
+                number = part_of[outcome.record.utterance]
+                left[number] -= 1
+                if not left[number]:
+                    finished.add(number)
+            due = time.monotonic() - self._flushed > JOURNAL_SECONDS or len(self._fresh) >= JOURNAL_ROWS
+            if finished or due:
+                self._flush()
+            for number in finished:
+                self._write_part(number)
+
         try:
-            for _, outcomes in engine.run(task, chunks):
-                finished = set()
-                for outcome in outcomes:
-                    self._take(outcome, before)
-                    number = part_of[outcome.record.utterance]
-                    self._left[number] -= 1
-                    if not self._left[number]:
-                        finished.add(number)
-                due = time.monotonic() - self._flushed > JOURNAL_SECONDS or len(self._fresh) >= JOURNAL_ROWS
-                if finished or due:
-                    self._flush()
-                for number in finished:
-                    self._write_part(number)
-                self.progress(len(self.records), len(self.corpus))
+            map_corpus(
+                task,
+                sources,
+                store,
+                engine=engine,
+                path=lambda source: Path(source.path),
+                part=lambda source: part_of[source.utterance],
+                total=len(self.corpus),
+                progress=self.progress,
+            )
         finally:
             self._flush()  # stopped or failed: what was done is kept
 
@@ -156,7 +212,7 @@ class _EmbeddingRun:
         record = outcome.record
         self.records[record.utterance] = record
         if self.strict and not record.usable:
-            raise _strict(self._problem(record))
+            raise refusal(self._problem(record))
         if outcome.unchanged:
             known = before[record.utterance]
             self.kept[record.utterance] = Kept(record, known.file, known.row)
@@ -182,21 +238,4 @@ class _EmbeddingRun:
                 yield self._problem(record)
 
     def _problem(self, record: Record) -> Problem:
-        path = str(self.corpus.by_id[record.utterance].path)
-        return Problem(record.kind, record.what, path, fix=record.remedy, fatal=not record.usable)
-
-
-def _chunks(
-    todo: Sequence[tuple[Utterance, Record | None]], part_of: Mapping[str, int], workers: int
-) -> Iterator[tuple[Source, ...]]:
-    """A few recordings a task, part after part so that parts get finished, and in each the longest first, so that at
-    the end no process waits long for another. The size of a file stands for its duration."""
-    size = max(1, min(_LARGEST_CHUNK, len(todo) // (16 * workers)))
-    ordered = sorted(todo, key=lambda source: (part_of[source[0].id], -file_size(source[0]), source[0].id))
-    for start in range(0, len(ordered), size):
-        yield tuple(Source.of(u, known) for u, known in ordered[start : start + size])
-
-
-def _strict(problem: Problem) -> InputError:
-    return InputError(f"{problem.what} [{problem.kind}]", path=problem.path, line=problem.line,
-                      fix=problem.fix or "mend it, or run without --strict to leave it out")  # fmt: skip
+        return problem_of(self.corpus, record, fatal=not record.usable)
