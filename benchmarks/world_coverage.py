@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.world_judgments import ATTACKERS, OPTIONS, REAL, Judgment, linking_curve, quickly, simulated
 from veilmeter import assess
-from veilmeter.assessment import measuring
+from veilmeter.assessment import attack
 from veilmeter.assessment.conclude import knowledge
 from veilmeter.core.estimate import Estimate
 from veilmeter.metrics.legal.chance import Relabeled
@@ -48,21 +48,21 @@ def call_witness(world: str, people: int, seed: int, attackers: Sequence[str]) -
     with ExitStack() as patches:
         patches.enter_context(quickly())
         for name, instead in _UNUSED.items():
-            patches.enter_context(patch.object(measuring, name, instead))
+            patches.enter_context(patch.object(attack, name, instead))
         sides = patches.enter_context(simulated(world, people, seed))
         options = {**OPTIONS, "measures": measures, "intervals": False}
         results = assess(**sides, attackers=list(attackers), seed=seed, **options).results
     return Witness(world, people, seed, linking_curve(results), time.process_time() - started)
 
 
-def _no_eer(matrix: measuring.Matrix, *_: Any) -> Estimate:
+def _no_eer(matrix: attack.Matrix, *_: Any) -> Estimate:
     at = {"speakers": len(matrix.enrolled), "length": matrix.length}
     return Estimate(name="one_minus_eer", value=0.0, at=at)
 
 
 _UNUSED: dict[str, Any] = {
     "_one_minus_eer": _no_eer,
-    "relabeled_people": lambda *asked: Relabeled((), np.zeros((0, 1)), ()),
+    "relabel_people": lambda *asked: Relabeled((), np.zeros((0, 1)), ()),
 }
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.world_cases import WORLDS, voices_of
 from veilmeter import assess
-from veilmeter.assessment import measuring
+from veilmeter.assessment import attack
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimates import Estimates
 from veilmeter.data.embeddings import Embeddings
@@ -126,12 +126,12 @@ def quickly() -> Iterator[None]:
     with ExitStack() as patches:
         for module in ("summary", "score_sets"):
             patches.enter_context(patch(f"veilmeter.metrics.scores.{module}.null_levels", few))
-        patches.enter_context(patch.object(measuring, "_learning", lambda job, tried: Estimates()))
+        patches.enter_context(patch.object(attack, "_learning", lambda job, tried: Estimates()))
         for curve in ("profile_of", "det_of"):
-            patches.enter_context(patch.object(measuring, curve, lambda *_: {}))
-        plain = measuring._eer
+            patches.enter_context(patch.object(attack, curve, lambda *_: {}))
+        plain = attack._eer
         values_only = patch.object(
-            measuring, "_eer", lambda matrix, asked: plain(matrix, replace(asked, intervals=False))
+            attack, "_eer", lambda matrix, options: plain(matrix, replace(options, intervals=False))
         )
         patches.enter_context(values_only)
         yield

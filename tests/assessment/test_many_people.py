@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from veilmeter.assessment import assess, inverting, isolating, parts
-from veilmeter.assessment.isolating import isolation_conversations
+from veilmeter.assessment import assess, attack, inverting, parts
+from veilmeter.assessment.attack import isolation_conversations
 from veilmeter.assessment.tasks import Stages, StoredArrays, TaskId, TaskKind, TaskResult
 from veilmeter.attacks.inversion import evaluate, identity_map
 from veilmeter.data.embeddings import Embeddings
@@ -46,9 +46,8 @@ def test_what_is_drawn_is_said_and_gives_about_the_same(monkeypatch: pytest.Monk
         text for text in sentences(everybody.warnings) if "drawn" in text or "rest on" in text or "looked up" in text
     ]
     monkeypatch.setattr(parts, "MOST_COMPARED", 90)
-    monkeypatch.setattr(isolating, "MOST_SCORES", 60 * 100)
-    monkeypatch.setattr(isolating, "PREDICATES", 20)
-    monkeypatch.setattr("veilmeter.assessment.drawing.PREDICATES", 20)
+    monkeypatch.setattr(attack, "MOST_ISOLATION_SCORES", 60 * 100)
+    monkeypatch.setattr(attack, "PREDICATES", 20)
     monkeypatch.setattr(chance, "MOST_CALIBRATED", 60 * 120)
     monkeypatch.setattr(inverting, "LOOKED_UP", 100)
     some = assess(ORIGINAL, PROTECTED, **options).results
@@ -79,13 +78,13 @@ def test_what_is_drawn_is_said_and_gives_about_the_same(monkeypatch: pytest.Monk
 
 
 def test_drawn_speakers_keep_their_recordings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isolating, "MOST_SCORES", 60 * 40)
+    monkeypatch.setattr(attack, "MOST_ISOLATION_SCORES", 60 * 40)
     spoken = isolation_conversations(PROTECTED, 1, 0, 60)
     assert spoken is not None
     assert len(spoken.names) == 20
     for name, row in zip(np.array(spoken.names)[spoken.speakers], spoken.utterances[:, 0], strict=True):
         assert PROTECTED.speakers[row] == name
-    monkeypatch.setattr(isolating, "MOST_SCORES", 60 * 200)
+    monkeypatch.setattr(attack, "MOST_ISOLATION_SCORES", 60 * 200)
     fewer = isolation_conversations(PROTECTED, 1, 0, 60)
     assert fewer is not None
     assert len(fewer.names) == 60

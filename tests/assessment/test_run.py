@@ -258,7 +258,7 @@ def test_plda_and_centred_cosine() -> None:
 
 def test_matrix_and_vector_singling_out_agree() -> None:
     """The detour over score matrices gives what the measure gives on vectors, for the same attack."""
-    from veilmeter.assessment.isolating import isolation_conversations, isolation_curves
+    from veilmeter.assessment.attack import isolation_conversations, isolation_curves
     from veilmeter.assessment.scoring import VectorComparison
 
     spoken = isolation_conversations(PARTLY, 1, 0, len(PARTLY.names))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from veilmeter.anonymizers.manifest import Entry
-from veilmeter.assessment import assess, drawing
+from veilmeter.assessment import assess, attack
 from veilmeter.assessment.conclude import known_target_voices
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.target_voices import TargetVoices
@@ -56,8 +56,8 @@ def test_privacy_that_rests_on_target_voices_is_overestimated(column: bool) -> N
 @pytest.mark.parametrize("cells", [2_000_000, PEOPLE * 40], ids=["all", "some"])
 def test_it_is_found_where_trials_are_drawn(cells: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Then only the trials in which attackers are compared come home from the tasks, and there are no tables."""
-    monkeypatch.setattr(drawing, "MOST_SCORES", PEOPLE * 2 * PEOPLE)
-    monkeypatch.setattr(drawing, "MOST_CELLS", cells)
+    monkeypatch.setattr(attack, "MOST_SCORES", PEOPLE * 2 * PEOPLE)
+    monkeypatch.setattr(attack, "MOST_CELLS", cells)
     attackers = ["ignorant", "lazy-informed"]
     run = assess(**sides(0.6, column=True), attackers=attackers, out=tmp_path, **FAST)  # type: ignore[arg-type]
     assert any("60 of 90 trial recordings were drawn" in warning for warning in sentences(run.results.warnings))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from veilmeter.assessment.attack import Job, MeasureOptions
 from veilmeter.assessment.experiment import Experiment, NotPossibleError
-from veilmeter.assessment.measuring import Asked, Job
 from veilmeter.assessment.scoring import AttackScoring, Scoring, Undo, VectorComparison
 from veilmeter.assessment.settings import AttackerSettings, Settings
 from veilmeter.assessment.tuning import role_of, trained_people
@@ -66,7 +66,7 @@ class AttackerPlanner:
 
     case: Experiment
     settings: Settings
-    asked: Asked
+    measure_options: MeasureOptions
     further: Mapping[str, AttackerPlanner] = field(default_factory=dict)
     used: Used = field(default_factory=Used)
 
@@ -79,8 +79,12 @@ class AttackerPlanner:
         scoring, trained_on, remarks = self._scoring(known, options, test)
         result = replace(described(known), trained_on=trained_on)
         mask = self.case.protocol.mask(scoring.names, list(test.utterances))
-        asked = replace(self.asked, measures=tuple(dict.fromkeys((*self.asked.measures, *needed))))
-        return Job(attacker=result, test=test, scoring=scoring, asked=asked, mask=mask, remarks=tuple(remarks))
+        measure_options = replace(
+            self.measure_options, measures=tuple(dict.fromkeys((*self.measure_options.measures, *needed)))
+        )
+        return Job(
+            attacker=result, test=test, scoring=scoring, options=measure_options, mask=mask, remarks=tuple(remarks)
+        )
 
     def _scoring(self, known: Attacker, options: AttackerSettings, test: Embeddings) -> tuple[Scoring, str, list[str]]:
         """How the attacker scores, on what it was trained, and what to say of its runs."""

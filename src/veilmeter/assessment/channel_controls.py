@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from veilmeter.assessment.attack import Job
 from veilmeter.assessment.attackers import AttackerPlanner
-from veilmeter.assessment.measuring import Job
 from veilmeter.assessment.scoring import AttackScoring
 from veilmeter.attacks.base import AttackerRun, Material
 from veilmeter.attacks.knowledge import Attacker
@@ -50,10 +50,10 @@ def _attack(planner: AttackerPlanner, known: Attacker) -> tuple[Job, Material]:
 def _control(planner: AttackerPlanner, job: Job, material: Material, test: Embeddings, where: str) -> Job:
     assert isinstance(job.scoring, AttackScoring)
     scoring = replace(job.scoring, material=material)
-    asked = replace(planner.asked, measures=MEASURES, groups={}, added=())
+    measure_options = replace(planner.measure_options, measures=MEASURES, groups={}, added=())
     attacker = replace(job.attacker, name=f"{job.attacker.name} {where}", apart=True)
     mask = planner.case.protocol.mask(scoring.names, list(test.utterances))
-    return Job(attacker=attacker, test=test, scoring=scoring, asked=asked, mask=mask)
+    return Job(attacker=attacker, test=test, scoring=scoring, options=measure_options, mask=mask)
 
 
 def _clear(material: Material, planner: AttackerPlanner) -> Material:

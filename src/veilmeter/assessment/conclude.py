@@ -16,11 +16,10 @@ from veilmeter._version import __version__
 from veilmeter.anonymizers.anonymize_corpus import manifest_path
 from veilmeter.anonymizers.base import Draw
 from veilmeter.anonymizers.manifest import Entry, read_manifest
-from veilmeter.assessment.drawing import compared_trials, trial_conversations
+from veilmeter.assessment.attack import Job, compared_trials, trial_conversations
 from veilmeter.assessment.effects import Effects
 from veilmeter.assessment.experiment import OWN_RUN, RELEASED_RUN, Experiment, NotPossibleError
 from veilmeter.assessment.given_scores import combined
-from veilmeter.assessment.measuring import Job
 from veilmeter.assessment.plan import NEEDED_BY_CHECKS, AssessmentPlan, channels
 from veilmeter.assessment.settings import Settings
 from veilmeter.assessment.speech import Speech, joined_corpora
@@ -363,9 +362,9 @@ def target_voices(
         arrays = done[TaskId(TaskKind.ATTACKER, name)][1]
         if name in case.own or job.attacker.apart or not job.attacker.is_attack or "scores" not in arrays:
             continue
-        if 1 not in job.asked.lengths:
+        if 1 not in job.options.lengths:
             continue
-        case_of = (tuple(job.test.utterances), job.scoring.names, job.asked.seed)
+        case_of = (tuple(job.test.utterances), job.scoring.names, job.options.seed)
         if case_of not in tried_in:
             tried_in[case_of] = _compared(job)
         heard, kept = tried_in[case_of]
@@ -393,7 +392,7 @@ def target_voices(
 
 def _compared(job: Job) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
     """The recordings that were tried one by one, and the places of those in which attackers are compared."""
-    spoken = trial_conversations(job.test, 1, len(job.scoring.names), job.asked.seed)
+    spoken = trial_conversations(job.test, 1, len(job.scoring.names), job.options.seed)
     if spoken is None:
         return np.zeros(0, np.int64), np.zeros(0, np.intp)
     return spoken.utterances[:, 0], compared_trials(job.test, spoken, job.scoring.names)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from veilmeter.assessment.measuring import Asked, det_of, profile_of, tied_share
+from veilmeter.assessment.attack import MeasureOptions, det_of, profile_of, tied_share
 from veilmeter.assessment.plugins import added_estimates
 from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.core.errors import InputError
@@ -84,7 +84,7 @@ def _people(scores: Scores) -> set[str]:
 
 
 def measure_given(
-    attacker: AttackerResult, given: ScoreFiles, people: frozenset[str] | None, asked: Asked
+    attacker: AttackerResult, given: ScoreFiles, people: frozenset[str] | None, options: MeasureOptions
 ) -> tuple[TaskResult, Arrays]:
     """The measures of scores, all files together and within each group. `people` are those assessed, where speech is
     assessed too."""
@@ -97,11 +97,11 @@ def measure_given(
             path=given.files[0],
             fix="give scores of the assessed people, named alike, or measure them by themselves: veilmeter measure",
         )
-    estimates, reasons = _estimates(scores, asked)
+    estimates, reasons = _estimates(scores, options)
     ordered = scores.ordered
-    by: dict[str, dict[str, Estimates]] = {attribute: {} for attribute in asked.groups}
-    for attribute, value, part in within_groups(scores, asked.groups):
-        by[attribute][value] = _estimates(part, asked)[0]
+    by: dict[str, dict[str, Estimates]] = {attribute: {} for attribute in options.groups}
+    for attribute, value, part in within_groups(scores, options.groups):
+        by[attribute][value] = _estimates(part, options)[0]
     result = replace(
         attacker,
         backend=GIVEN,
@@ -118,10 +118,10 @@ def measure_given(
     return TaskResult(attacker=result, warnings=(*reasons, *remarks)), {}
 
 
-def _estimates(scores: Scores, asked: Asked) -> tuple[Estimates, list[str]]:
-    measured = measure_scores(scores, intervals=asked.intervals, resamples=asked.resamples, seed=asked.seed)
-    added, reasons = added_estimates(asked.added, scores)
-    return Estimates.of({**measured, **eers_by(scores, asked.eer_rules), **added}), reasons
+def _estimates(scores: Scores, options: MeasureOptions) -> tuple[Estimates, list[str]]:
+    measured = measure_scores(scores, intervals=options.intervals, resamples=options.resamples, seed=options.seed)
+    added, reasons = added_estimates(options.added, scores)
+    return Estimates.of({**measured, **eers_by(scores, options.eer_rules), **added}), reasons
 
 
 def combined(vectors: AttackerResult | None, given: AttackerResult) -> AttackerResult:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from veilmeter.assessment.attack import Job, MeasureOptions, measure_attack, single_trials
 from veilmeter.assessment.given_scores import Groups, ScoreFiles, within_groups
-from veilmeter.assessment.measuring import Asked, Job, measure_attack, single_trials
 from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
@@ -30,10 +30,10 @@ MOST_COMPARED = 2400  # recordings in similarity matrices: 6 million pairs, each
 ZEBRA_SETS = ("original", "ignorant", "lazy-informed")  # original-original, original-protected, protected-protected
 
 
-def score_sets_part(sets: Mapping[str, Job | ScoreFiles], asked: Asked) -> tuple[TaskResult, Arrays]:
+def score_sets_part(sets: Mapping[str, Job | ScoreFiles], options: MeasureOptions) -> tuple[TaskResult, Arrays]:
     """Eq. 17-20 of Noé et al. 2022 from original-original, original-protected and protected-protected scores: those of
     the jobs, or where all three were given as files, those."""
-    measured = partial(set_figures, intervals=asked.intervals, resamples=asked.resamples, seed=asked.seed)
+    measured = partial(set_figures, intervals=options.intervals, resamples=options.resamples, seed=options.seed)
     whole: dict[str, SetFigures] = {}
     within: dict[str, dict[tuple[str, str], SetFigures]] = {}
     for name in ZEBRA_SETS:  # one after the other: three sets of scores at once would fill memory
@@ -41,10 +41,10 @@ def score_sets_part(sets: Mapping[str, Job | ScoreFiles], asked: Asked) -> tuple
         scores = held.read() if isinstance(held, ScoreFiles) else single_trials(held)
         whole[name] = measured(scores)
         within[name] = {
-            (attribute, value): measured(part) for attribute, value, part in within_groups(scores, asked.groups)
+            (attribute, value): measured(part) for attribute, value, part in within_groups(scores, options.groups)
         }
         del scores
-    by: dict[str, dict[str, Estimates]] = {attribute: {} for attribute in asked.groups}
+    by: dict[str, dict[str, Estimates]] = {attribute: {} for attribute in options.groups}
     for attribute, value in sorted(set.intersection(*(set(within[name]) for name in ZEBRA_SETS))):
         figures = [within[name][attribute, value] for name in ZEBRA_SETS]
         by[attribute][value] = Estimates.of(compared_figures(*figures))
@@ -209,10 +209,10 @@ def runs_part(first: Mapping[str, Job], second: Mapping[str, Job], across: Job) 
     of one person link across the runs."""
     by_attacker: dict[str, Estimates] = {}
     for name, job in first.items():
-        asked = job.asked
+        options = job.options
         before, after = single_trials(job), single_trials(second[name])
         by_attacker[name] = Estimates.of(
-            calibrated_on(after, before, intervals=asked.intervals, resamples=asked.resamples, seed=asked.seed)
+            calibrated_on(after, before, intervals=options.intervals, resamples=options.resamples, seed=options.seed)
         )
 
     def disclosed(name: str) -> float:

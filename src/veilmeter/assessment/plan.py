@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from veilmeter.assessment.attack import Job, MeasureOptions, measure_attack
 from veilmeter.assessment.attackers import LEAST_PAIRS, AttackerPlanner, Used, described
 from veilmeter.assessment.channel_controls import on_original, with_shuffled_people
 from veilmeter.assessment.experiment import NOT_OF_A_PERSON, Experiment, NotPossibleError
 from veilmeter.assessment.given_scores import ScoreFiles, measure_given
 from veilmeter.assessment.inverting import Known, curve_part, inversion_part
-from veilmeter.assessment.measuring import Asked, Job, measure_attack
 from veilmeter.assessment.parts import (
     ZEBRA_SETS,
     inference_part,
@@ -74,7 +74,7 @@ class _Planner:
 
     def plan(self) -> AssessmentPlan:
         settings = self.settings
-        self.asked = Asked(
+        self.measure_options = MeasureOptions(
             lengths=settings.lengths,
             sizes=settings.speakers,
             population=settings.population,
@@ -87,8 +87,8 @@ class _Planner:
             seed=settings.seed,
             eer_rules=self.case.protocol.eer_rules,
         )
-        hearings = {name: AttackerPlanner(case, settings, self.asked) for name, case in self.further.items()}
-        self.planner = AttackerPlanner(self.case, settings, self.asked, hearings)
+        hearings = {name: AttackerPlanner(case, settings, self.measure_options) for name, case in self.further.items()}
+        self.planner = AttackerPlanner(self.case, settings, self.measure_options, hearings)
         self._attackers()
         for name, planner in hearings.items():
             self._attackers_by(name, planner)
@@ -137,7 +137,7 @@ class _Planner:
                     self._leave_out(known, str(reason))
             if given is not None:
                 people = frozenset(self.case.original.names)
-                arguments = (described(known), given, people, self.asked)
+                arguments = (described(known), given, people, self.measure_options)
                 self._add(TaskKind.SCORES, known.name, measure_given, *arguments, needed=True)
         self.not_tested += [f"{name} attacker: not asked for" for name in default_attackers() if name not in names]
 
@@ -219,14 +219,14 @@ class _Planner:
             return
         files = {name: given for name in ZEBRA_SETS if (given := self._score_files(name)) is not None}
         if len(files) == len(ZEBRA_SETS):
-            self._analyze("zebra", score_sets_part, files, self.asked)
+            self._analyze("zebra", score_sets_part, files, self.measure_options)
             return
         sets = {name: job for name in ZEBRA_SETS if (job := self.jobs.get(AttackerId(name))) is not None}
         if len(sets) == len(ZEBRA_SETS):
             # How distinct the voices of one run are: both sides of it are the released one.
             within = self.case.enrolled(self.case.anonymized)
             sets["lazy-informed"] = self._enrolled_from(sets["lazy-informed"], within)
-            self._analyze("zebra", score_sets_part, sets, self.asked)
+            self._analyze("zebra", score_sets_part, sets, self.measure_options)
         else:
             missing = [name for name in ZEBRA_SETS if name not in sets]
             self.not_tested.append(f"the share of disclosure removed: it needs the attackers {', '.join(missing)}")
@@ -272,12 +272,12 @@ class _Planner:
             again = job if name == "ignorant" else self._enrolled_from(job, second.of_utterances(enrollment))
             mask = protocol.mask(again.scoring.names, list(test.utterances))
             rerun[name] = replace(again, test=test, mask=mask)
-        plain = replace(self.asked, measures=("scores", "linkability"), groups={}, added=())
+        plain = replace(self.measure_options, measures=("scores", "linkability"), groups={}, added=())
         across = Job(
             attacker=AttackerResult(name="across runs", about="compares a released run with another run"),
             test=test,
             scoring=VectorComparison(within),
-            asked=plain,
+            options=plain,
             mask=protocol.mask(within.names, list(test.utterances)),
         )
         self._analyze("runs", runs_part, first, rerun, across)

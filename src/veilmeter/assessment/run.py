@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from veilmeter._version import __version__
+from veilmeter.assessment.attack import Job, MeasureOptions
 from veilmeter.assessment.attackers import Used, described
 from veilmeter.assessment.conclude import (
     DuplicateAudio,
@@ -27,7 +28,6 @@ from veilmeter.assessment.effects import Facts, effects
 from veilmeter.assessment.experiment import Experiment, group_people
 from veilmeter.assessment.given_scores import ScoreFiles, measure_given
 from veilmeter.assessment.hearing import further_hearings
-from veilmeter.assessment.measuring import Asked, Job
 from veilmeter.assessment.parts import ZEBRA_SETS, score_sets_part
 from veilmeter.assessment.plan import AssessmentPlan, make_plan
 from veilmeter.assessment.plugins import added_measures
@@ -471,7 +471,7 @@ class ScoreRun(Run):
 
     def _tasks(self, files: Mapping[str, ScoreFiles]) -> list[Task]:
         settings = self.settings
-        asked = Asked(
+        options = MeasureOptions(
             lengths=settings.lengths,
             measures=("scores",),
             added=added_measures("scores"),
@@ -482,13 +482,16 @@ class ScoreRun(Run):
         known = {ORIGINAL.name: ORIGINAL, **known_attackers()}
         tasks = [
             Task(
-                TaskId(TaskKind.SCORES, name), measure_given, (described(known[name]), given, None, asked), needed=True
+                TaskId(TaskKind.SCORES, name),
+                measure_given,
+                (described(known[name]), given, None, options),
+                needed=True,
             )
             for name, given in files.items()
         ]
         if all(name in files for name in ZEBRA_SETS):
             sets = {name: files[name] for name in ZEBRA_SETS}
-            tasks.append(Task(TaskId(TaskKind.ANALYSIS, "zebra"), score_sets_part, (sets, asked)))
+            tasks.append(Task(TaskId(TaskKind.ANALYSIS, "zebra"), score_sets_part, (sets, options)))
         return tasks
 
     def _results(self, files: Mapping[str, ScoreFiles], done: Done) -> Results:

@@ -1,6 +1,6 @@
-"""One attacker's measures: everything that follows from its scores, for conversations of every length.
+"""An attacker's measures: everything that follows from its scores, for conversations of every length.
 
-`measure_attack` is a task of the engine: it gets a picklable `Job` and gives an `AttackerResult` and arrays.
+`measure_attack` is a task of the engine: it gets a picklable `Job` and returns an `AttackerResult` and arrays.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.assessment.curve_sizes import CURVE, curve_sizes, drawn_sizes
-from veilmeter.assessment.drawing import kept_trials, trial_conversations, what_is_drawn
-from veilmeter.assessment.isolating import isolation_conversations, isolation_curves
 from veilmeter.assessment.plugins import AddedMeasure, added_estimates
-from veilmeter.assessment.scoring import AttackScoring, ScoreTables, Scoring
+from veilmeter.assessment.scoring import MOST_SCORES, AttackScoring, ScoreTables, Scoring
 from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.attacks.base import Floats, Rows
 from veilmeter.attacks.takeover import Success
@@ -27,22 +25,27 @@ from veilmeter.core.estimates import Estimates
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal.chance import Relabeled, Trials, drawn_columns, relabel
-from veilmeter.metrics.legal.conversations import Conversations
+from veilmeter.metrics.legal.conversations import Conversations, conversations
 from veilmeter.metrics.legal.linkability import Linkability, linkability_of_scores
 from veilmeter.metrics.legal.one_minus_eer import of_eer
 from veilmeter.metrics.legal.population import population_linkability
 from veilmeter.metrics.legal.ranks import rank_estimates, speaker_disclosure
+from veilmeter.metrics.legal.singling_out import CONVERSATIONS, singling_out, singling_out_of_scores
 from veilmeter.metrics.scores.summary import eer_estimate, eers_by, measure_scores
 from veilmeter.metrics.scores.zebra import ece_profile
 from veilmeter.results.model import AttackerResult, LinkedPerson
 
-POPULATIONS = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)  # unless others are asked for; more of them cost nothing
+POPULATIONS = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)  # by default; more of them cost nothing
 DET_POINTS = 300
+MOST_TRIALS, MOST_CELLS = 2000, 2_000_000  # in which attackers are compared with each other
+MOST_ISOLATION_SCORES = MOST_SCORES  # for Singling Out
+DRAWS, FOLDS = 5, 10  # of Singling Out
+PREDICATES = 500  # enrolled people whose rules are tried, as many as in Vauquier et al. 2025
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Asked:
-    """What is to be measured of every attacker. `groups` are people by attribute, for results within groups."""
+class MeasureOptions:
+    """How every attacker is measured. `groups` are people by attribute, for results within groups."""
 
     lengths: tuple[int, ...]
     sizes: tuple[int, ...] = ()
@@ -62,12 +65,12 @@ class Asked:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Job:
-    """Everything that one attacker's measures depend on; `attacker` says what is known of it before."""
+    """Everything that one attacker's measures depend on; `attacker` is its description."""
 
     attacker: AttackerResult
     test: Embeddings
     scoring: Scoring
-    asked: Asked
+    options: MeasureOptions
     mask: NDArray[np.bool_] | None = None
     remarks: tuple[str, ...] = ()
 
@@ -97,14 +100,14 @@ class Matrix:
         )
 
     def to_scores(self) -> Scores:
-        """Of all conversations; of so many people that this would be too many scores, of some that are drawn."""
+        """The scores of all conversations, or of a random subset where there are too many."""
         drawn = drawn_columns(*self.scores.shape)
         mask = None if self.mask is None else self.mask[:, drawn]
         enrolled = np.array(self.enrolled, object)
         return Scores.from_matrix(self.scores[:, drawn], enrolled, self.spoken[drawn], mask=mask)
 
     def trials(self) -> Trials | None:
-        """What relabeling people needs; None where nobody enrolled is tried."""
+        """The input of relabeling people; None where nobody enrolled is tried."""
         code = {name: number for number, name in enumerate(self.enrolled)}
         known = np.array([name in code for name in self.spoken], dtype=bool)
         if len(code) < 2 or not known.any():
@@ -123,7 +126,7 @@ class Matrix:
 
 def single_trials(job: Job) -> Scores:
     """The scores of single recordings, for measures that compare several sets of scores."""
-    spoken = trial_conversations(job.test, 1, len(job.scoring.names), job.asked.seed)
+    spoken = trial_conversations(job.test, 1, len(job.scoring.names), job.options.seed)
     if spoken is None:
         raise InputError("there are no single trials")
     tables = job.scoring.score(job.test, [spoken.utterances]).tables
@@ -138,26 +141,26 @@ def _matrix(job: Job, spoken: Conversations, scores: Floats) -> Matrix:
 
 def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
     """The attacker's result, and for the tables its scores of single recordings."""
-    asked, warnings = job.asked, list(job.remarks)
+    options, warnings = job.options, list(job.remarks)
     tried: dict[int, Conversations] = {}
-    for length in asked.lengths:
-        spoken = trial_conversations(job.test, length, len(job.scoring.names), asked.seed)
+    for length in options.lengths:
+        spoken = trial_conversations(job.test, length, len(job.scoring.names), options.seed)
         if spoken is None:
             warnings.append(f"no two speakers have {length} trial utterances: length {length} is left out")
         else:
             tried[length] = spoken
     if not tried:
         raise InputError(
-            f"no two speakers have {min(asked.lengths)} trial utterances: there is nothing to measure",
+            f"no two speakers have {min(options.lengths)} trial utterances: there is nothing to measure",
             fix="give a smaller number with --lengths, or more recordings per speaker",
         )
     isolated = {
         length: spoken
-        for length in (tried if asked.wants("singling-out") else ())
-        if (spoken := isolation_conversations(job.test, length, asked.seed, len(job.scoring.names))) is not None
+        for length in (tried if options.wants("singling-out") else ())
+        if (spoken := isolation_conversations(job.test, length, options.seed, len(job.scoring.names))) is not None
     }
-    wanted_scores = asked.wants("scores")
-    warnings += what_is_drawn(job.test, job.scoring.names, tried, isolated, calibrated=wanted_scores)
+    wanted_scores = options.wants("scores")
+    warnings += subset_warnings(job.test, job.scoring.names, tried, isolated, calibrated=wanted_scores)
     tables, isolating = ([spoken.utterances for spoken in asked_for.values()] for asked_for in (tried, isolated))
     scored = job.scoring.score(job.test, tables, isolating)
     isolation = _isolation(job, scored, isolated)
@@ -168,9 +171,9 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
     }
     first = _first(matrices)
     scores = first.to_scores()
-    everybody, remarks = estimates_of(matrices, scores, asked, whole=True)
-    grouped = _grouped(matrices, asked.groups)
-    by, more = _by_group(grouped, asked)
+    everybody, remarks = estimates_of(matrices, scores, options, whole=True)
+    grouped = _matrices_by_group(matrices, options.groups)
+    by, more = _by_group(grouped, options)
     result = replace(
         job.attacker,
         backend=scored.method,
@@ -190,23 +193,23 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
     arrays: dict[str, NDArray[Any]] = {"scores": scores_kept, "ahead": success.ahead, "ahead_of": success.codes}
     if not result.is_attack or result.apart:
         return measured, arrays
-    luck = relabeled_people(result.name, matrices, grouped, asked)
+    luck = relabel_people(result.name, matrices, grouped, options)
     arrays |= {"values": luck.values, "first": luck.first, "own": luck.own}
     return replace(measured, figures=luck.figures, enrolled=luck.enrolled), arrays
 
 
 def _learning(job: Job, tried: Mapping[int, Conversations]) -> Estimates:
-    """What more effort would bring the attacker, on single recordings."""
-    wanted = 1 in tried and job.asked.wants("linkability") and not job.attacker.apart
+    """Learning curves: the attack's success against its effort, on single recordings."""
+    wanted = 1 in tried and job.options.wants("linkability") and not job.attacker.apart
     if not isinstance(job.scoring, AttackScoring) or not wanted:
         return Estimates()
     rows = tried[1].utterances
     spoken = job.test.speakers[rows[:, 0]]
-    return job.scoring.learning(rows, list(spoken), intervals=job.asked.intervals, seed=job.asked.seed)
+    return job.scoring.learning(rows, list(spoken), intervals=job.options.intervals, seed=job.options.seed)
 
 
 def _in_order(estimates: Estimates, isolation: Estimates) -> Estimates:
-    """Singling Out stands behind the measures of scores, before the curves of linking."""
+    """Singling Out comes after the measures of scores and before the curves of linking."""
     before = [point for point in estimates if not point.at]
     behind = [point for point in estimates if point.at]
     return Estimates([*before, *isolation, *behind])
@@ -216,16 +219,16 @@ def _isolation(job: Job, scored: ScoreTables, isolated: Mapping[int, Conversatio
     curves: dict[str, list[Estimate]] = {}
     tables = scored.isolation or (None,) * len(isolated)
     for spoken, scores in zip(isolated.values(), tables, strict=True):
-        sizes = [n for n in curve_sizes(drawn_sizes(job.asked.sizes), len(spoken.names)) if n >= 2]
+        sizes = [n for n in curve_sizes(drawn_sizes(job.options.sizes), len(spoken.names)) if n >= 2]
         points = isolation_curves(
-            scored, job.scoring.names, spoken, scores, sizes, intervals=job.asked.intervals, seed=job.asked.seed
+            scored, job.scoring.names, spoken, scores, sizes, intervals=job.options.intervals, seed=job.options.seed
         )
         for name, curve in points.items():
             curves.setdefault(name, []).extend(curve)
     return Estimates.of(curves)
 
 
-def _grouped(
+def _matrices_by_group(
     matrices: Mapping[int, Matrix], groups: Mapping[str, Mapping[str, str]]
 ) -> dict[tuple[str, str], dict[int, Matrix]]:
     """The scores within each group, by attribute and value; groups with nobody to compare are left out."""
@@ -240,74 +243,77 @@ def _grouped(
 
 
 def _by_group(
-    grouped: Mapping[tuple[str, str], Mapping[int, Matrix]], asked: Asked
+    grouped: Mapping[tuple[str, str], Mapping[int, Matrix]], options: MeasureOptions
 ) -> tuple[dict[str, dict[str, Estimates]], list[str]]:
-    by: dict[str, dict[str, Estimates]] = {attribute: {} for attribute in asked.groups}
+    by: dict[str, dict[str, Estimates]] = {attribute: {} for attribute in options.groups}
     warnings: list[str] = []
     for (attribute, value), parts in grouped.items():
         try:
-            by[attribute][value] = estimates_of(parts, _first(parts).to_scores(), asked)[0]
+            by[attribute][value] = estimates_of(parts, _first(parts).to_scores(), options)[0]
         except InputError as error:
             warnings.append(f"{attribute} {value}: {error}")
     return by, warnings
 
 
-def relabeled_people(
+def relabel_people(
     attacker: str,
     matrices: Mapping[int, Matrix],
     grouped: Mapping[tuple[str, str], Mapping[int, Matrix]],
-    asked: Asked,
+    options: MeasureOptions,
 ) -> Relabeled:
-    """Everything that a verdict looks at, with people relabeled at random: of everybody and of each group."""
+    """The figures of the verdict with people relabeled at random, for everybody and for each group."""
 
     def trials(parts: Mapping[int, Matrix]) -> list[Trials]:
         # The scores are measured on single utterances where there are any, else on the first length.
         lengths = sorted(parts, key=lambda length: (length != 1, list(parts).index(length)))
         return [part_trials for length in lengths if (part_trials := parts[length].trials()) is not None]
 
-    sizes = dict.fromkeys(asked.lengths, drawn_sizes(asked.sizes) or CURVE)
+    sizes = dict.fromkeys(options.lengths, drawn_sizes(options.sizes) or CURVE)
     groups = {group: trials(parts) for group, parts in grouped.items()}
-    return relabel(attacker, trials(matrices), sizes, groups=groups, seed=asked.seed)
+    return relabel(attacker, trials(matrices), sizes, groups=groups, seed=options.seed)
 
 
 def _first(matrices: Mapping[int, Matrix]) -> Matrix:
-    """The one that scores are measured on: single recordings, where there are any."""
+    """The matrix that scores are measured on: single recordings, where there are any."""
     return matrices.get(1) or next(iter(matrices.values()))
 
 
 def estimates_of(
-    matrices: Mapping[int, Matrix], scores: Scores, asked: Asked, *, whole: bool = False
+    matrices: Mapping[int, Matrix], scores: Scores, options: MeasureOptions, *, whole: bool = False
 ) -> tuple[Estimates, list[str]]:
-    """Everything that follows from the matrices, and from the `scores` of the first; and what could not be told. What
-    is about a population, or costs much, only of the `whole`."""
+    """The estimates of the matrices, and of the `scores` of the first one; and warnings. Estimates about a population,
+    and those that take long, are made of the `whole` only."""
     measured: dict[str, Estimate | Sequence[Estimate]] = {}
     warnings: list[str] = []
     # Before the first set of scores is put in order: two of them at once take twice the room.
-    longer = {m.length: _eer(m, asked) for m in matrices.values() if m.length != 1 and asked.wants("linkability")}
-    if asked.wants("scores"):
-        measured.update(measure_scores(scores, intervals=asked.intervals, resamples=asked.resamples, seed=asked.seed))
-        measured.update(eers_by(scores, asked.eer_rules))
-        added, reasons = added_estimates(asked.added, scores)
+    longer = {m.length: _eer(m, options) for m in matrices.values() if m.length != 1 and options.wants("linkability")}
+    if options.wants("scores"):
+        measured.update(
+            measure_scores(scores, intervals=options.intervals, resamples=options.resamples, seed=options.seed)
+        )
+        measured.update(eers_by(scores, options.eer_rules))
+        added, reasons = added_estimates(options.added, scores)
         measured.update(added)
         warnings += reasons
     links = {length: link for length, m in matrices.items() if (link := m.linkability) is not None}
-    if asked.wants("linkability"):
+    if options.wants("linkability"):
         measured["linkability"] = [
             point
             for link in links.values()
-            for point in link.estimates(curve_sizes(asked.sizes, link.largest), intervals=asked.intervals)
+            for point in link.estimates(curve_sizes(options.sizes, link.largest), intervals=options.intervals)
         ]
         measured["one_minus_eer"] = [
-            _one_minus_eer(m, longer.get(m.length) or measured.get("eer") or _eer(m, asked)) for m in matrices.values()
+            _one_minus_eer(m, longer.get(m.length) or measured.get("eer") or _eer(m, options))
+            for m in matrices.values()
         ]
-    if whole and asked.wants("ranks"):
+    if whole and options.wants("ranks"):
         for link in links.values():
-            for name, points in rank_estimates(link, intervals=asked.intervals, seed=asked.seed).items():
+            for name, points in rank_estimates(link, intervals=options.intervals, seed=options.seed).items():
                 measured[name] = [*_points(measured.get(name, [])), *_points(points)]
-    if whole and asked.wants("population"):
+    if whole and options.wants("population"):
         beyond: list[Estimate] = []
         for link in links.values():
-            points, remarks = extrapolated(link, asked)
+            points, remarks = extrapolate(link, options)
             beyond += points
             warnings += [text for text in remarks if text not in warnings]
         measured["population_linkability"] = beyond
@@ -318,8 +324,8 @@ def _points(measured: Estimate | Sequence[Estimate]) -> list[Estimate]:
     return [measured] if isinstance(measured, Estimate) else list(measured)
 
 
-def _eer(matrix: Matrix, asked: Asked) -> Estimate:
-    return eer_estimate(matrix.to_scores(), intervals=asked.intervals, resamples=asked.resamples, seed=asked.seed)
+def _eer(matrix: Matrix, options: MeasureOptions) -> Estimate:
+    return eer_estimate(matrix.to_scores(), intervals=options.intervals, resamples=options.resamples, seed=options.seed)
 
 
 def _one_minus_eer(matrix: Matrix, eer: Estimate | Sequence[Estimate]) -> Estimate:
@@ -328,23 +334,23 @@ def _one_minus_eer(matrix: Matrix, eer: Estimate | Sequence[Estimate]) -> Estima
     return of_eer(eer).with_(at={"speakers": len(matrix.enrolled), "length": matrix.length})
 
 
-def extrapolated(link: Linkability, asked: Asked) -> tuple[list[Estimate], list[str]]:
-    """Linkability in the populations asked for, and what can't be said: of populations that are not larger than those
-    enrolled, and of all where too few people are enrolled for the back-test."""
-    was_asked = bool(asked.population or asked.candidates)
+def extrapolate(link: Linkability, options: MeasureOptions) -> tuple[list[Estimate], list[str]]:
+    """Linkability in the populations asked for, and warnings about populations that are not larger than the number of
+    people enrolled, and where too few people are enrolled for the back-test."""
+    was_asked = bool(options.population or options.candidates)
     usual = [people for people in POPULATIONS if people > link.largest]
-    wanted = sorted({*(asked.population or usual), *((asked.candidates,) if asked.candidates else ())})
+    wanted = sorted({*(options.population or usual), *((options.candidates,) if options.candidates else ())})
     beyond = tuple(people for people in wanted if people >= link.largest)
     remarks = [
         f"{people:,} people are fewer than the {link.largest:,} enrolled: Linkability among them is measured "
         f"(--speakers {people}), not extrapolated"
-        for people in asked.population
+        for people in options.population
         if people < link.largest
     ]
     if not beyond:
         return [], remarks
     try:
-        points = population_linkability(link, beyond, intervals=asked.intervals, seed=asked.seed)
+        points = population_linkability(link, beyond, intervals=options.intervals, seed=options.seed)
     except InputError as error:
         return [], [*remarks, f"Linkability is not extrapolated: {error}"] if was_asked else remarks
     unseen = (
@@ -398,3 +404,142 @@ def linked_people(matrices: Mapping[int, Matrix]) -> tuple[LinkedPerson, ...]:
             for code, name in enumerate(link.names)
         ]
     return tuple(rows)
+
+
+def trial_conversations(test: Embeddings, length: int, enrolled: int, seed: int) -> Conversations | None:
+    """The conversations of a length that are tried; None where fewer than two speakers have that many utterances."""
+    most = None
+    allowed = MOST_SCORES // max(1, enrolled)
+    if len(test) // length > allowed:
+        most = max(1, allowed // len(test.names))
+    try:
+        spoken = conversations(test, length, most=most, seed=seed)
+    except InputError:
+        return None
+    return spoken if len(spoken.names) >= 2 else None
+
+
+def compared_trials(test: Embeddings, spoken: Conversations, enrolled: Sequence[str]) -> NDArray[np.intp]:
+    """The indices of the trials of enrolled people in which attackers are compared: all, or every n-th."""
+    known = set(enrolled)
+    places = np.flatnonzero([speaker in known for speaker in test.speakers[spoken.utterances[:, 0]]])
+    most = max(1, min(MOST_TRIALS, MOST_CELLS // max(1, len(known))))
+    return places[:: max(1, -(-len(places) // most))]
+
+
+def kept_trials(test: Embeddings, spoken: Conversations | None, enrolled: Sequence[str]) -> NDArray[np.intp] | slice:
+    """The indices of single trials whose scores are kept: all, for the tables of a run. Where trials were drawn there
+    is no table, and only those are kept in which attackers are compared."""
+    if spoken is None or len(spoken) == len(test):
+        return slice(None)
+    return compared_trials(test, spoken, enrolled)
+
+
+def subset_warnings(
+    test: Embeddings,
+    enrolled: Sequence[str],
+    tried: Mapping[int, Conversations],
+    isolated: Mapping[int, Conversations],
+    *,
+    calibrated: bool,
+) -> list[str]:
+    """Warnings about measures that rest on a subset of the recordings or of the people; `calibrated` where measures of
+    scores are wanted."""
+    warnings = []
+    for length, spoken in tried.items():
+        possible = int((np.bincount(test.codes) // length).sum())
+        if len(spoken) < possible:
+            what = "trial recordings" if length == 1 else f"conversations of {length} recordings"
+            warnings.append(f"{len(spoken):,} of {possible:,} {what} were drawn to be tried, some of every speaker")
+        columns = drawn_columns(len(enrolled), len(spoken))
+        if calibrated and not isinstance(columns, slice):
+            warnings.append(
+                f"the measures of scores rest on {len(columns):,} of the {len(spoken):,} trials of length {length}"
+            )
+    for length, spoken in isolated.items():
+        possible = min(CONVERSATIONS, int((np.bincount(test.codes) // length).max()))
+        if (most := int(spoken.counts.max())) < possible:
+            warnings.append(f"Singling Out: at most {most} conversations of each speaker were drawn (length {length})")
+        people = int((np.bincount(test.codes) // length >= 2).sum())
+        if len(spoken.names) < people:
+            warnings.append(
+                f"Singling Out: {len(spoken.names):,} of {people:,} speakers were drawn to be singled out "
+                f"(length {length})"
+            )
+        rules = len(set(spoken.names) & set(enrolled))
+        if rules > PREDICATES:
+            warnings.append(
+                f"Singling Out: the rules of {PREDICATES:,} of {rules:,} people were tried (length {length})"
+            )
+    return warnings
+
+
+def isolation_conversations(test: Embeddings, length: int, seed: int, enrolled: int) -> Conversations | None:
+    """The conversations for Singling Out; None where fewer than two speakers have enough of them.
+
+    Where the scores would be too many, each speaker has fewer conversations, at least two, and where that is not
+    enough, speakers are drawn.
+    """
+    allowed = max(2, MOST_ISOLATION_SCORES // max(1, enrolled))
+    most = CONVERSATIONS
+    while most > 2 and int(np.minimum(np.bincount(test.codes) // length, most).sum()) > allowed:
+        most -= 1
+    try:
+        spoken = conversations(test, length, least=2, most=most, seed=seed)
+        if len(spoken) > allowed:
+            drawn = np.random.default_rng([seed, 3]).permutation(spoken.names)[: max(2, allowed // most)].tolist()
+            rows = _rows_of(test, drawn)
+            spoken = conversations(test.take(rows), length, least=2, most=most, seed=seed)
+            spoken = replace(spoken, utterances=rows[spoken.utterances])
+    except InputError:
+        return None
+    return spoken if len(spoken.names) >= 2 else None
+
+
+def _rows_of(test: Embeddings, names: Sequence[str]) -> NDArray[np.intp]:
+    wanted = set(names)
+    return np.flatnonzero([speaker in wanted for speaker in test.speakers])
+
+
+def isolation_curves(
+    scored: ScoreTables,
+    enrolled: Sequence[str],
+    spoken: Conversations,
+    scores: Floats | None,
+    sizes: Sequence[int],
+    *,
+    intervals: bool,
+    seed: int,
+) -> dict[str, list[Estimate]]:
+    """The curves `singling_out`, `control`, `residual_risk` and `hit_share` of one length; none where nobody who is
+    enrolled can be singled out."""
+    try:
+        if scored.sides is not None:
+            enroll, test = scored.sides
+            counted = singling_out(
+                enroll,
+                test.take(_rows_of(test, spoken.names)),
+                list(sizes),
+                length=spoken.length,
+                draws=DRAWS,
+                folds=FOLDS,
+                predicates=PREDICATES,
+                seed=seed,
+                most=int(spoken.counts.max()),
+            )
+        elif scores is not None:
+            counted = singling_out_of_scores(
+                scores,
+                enrolled,
+                spoken,
+                list(sizes),
+                draws=DRAWS,
+                folds=FOLDS,
+                predicates=PREDICATES,
+                seed=seed,
+            )
+        else:
+            return {}
+    except InputError:
+        return {}
+    return counted.estimates(intervals=intervals)
