@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from veilmeter.assessment import assess, attack, inverting, parts
+from veilmeter.assessment import analyses, assess, attack
 from veilmeter.assessment.attack import isolation_conversations
 from veilmeter.assessment.tasks import Stages, StoredArrays, TaskId, TaskKind, TaskResult
 from veilmeter.attacks.inversion import evaluate, identity_map
@@ -45,11 +45,11 @@ def test_what_is_drawn_is_said_and_gives_about_the_same(monkeypatch: pytest.Monk
     assert not [
         text for text in sentences(everybody.warnings) if "drawn" in text or "rest on" in text or "looked up" in text
     ]
-    monkeypatch.setattr(parts, "MOST_COMPARED", 90)
+    monkeypatch.setattr(analyses, "MOST_COMPARED", 90)
     monkeypatch.setattr(attack, "MOST_ISOLATION_SCORES", 60 * 100)
     monkeypatch.setattr(attack, "PREDICATES", 20)
     monkeypatch.setattr(chance, "MOST_CALIBRATED", 60 * 120)
-    monkeypatch.setattr(inverting, "LOOKED_UP", 100)
+    monkeypatch.setattr(analyses, "LOOKED_UP", 100)
     some = assess(ORIGINAL, PROTECTED, **options).results
     said = " ".join(sentences(some.warnings))
     assert "90 of 180 recordings of 45 of 60 speakers were drawn" in said  # two each instead of three

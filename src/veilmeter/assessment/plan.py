@@ -6,21 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from veilmeter.assessment.attack import Job, MeasureOptions, measure_attack
-from veilmeter.assessment.attackers import LEAST_PAIRS, AttackerPlanner, Used, described
-from veilmeter.assessment.channel_controls import on_original, with_shuffled_people
-from veilmeter.assessment.experiment import NOT_OF_A_PERSON, Experiment, NotPossibleError
-from veilmeter.assessment.given_scores import ScoreFiles, measure_given
-from veilmeter.assessment.inverting import Known, curve_part, inversion_part
-from veilmeter.assessment.parts import (
+from veilmeter.assessment.analyses import (
     ZEBRA_SETS,
+    KnownPairs,
+    added_part,
+    curve_part,
     inference_part,
+    inversion_part,
+    on_original,
     runs_part,
     score_sets_part,
     sessions_part,
     similarity_part,
+    with_shuffled_people,
 )
-from veilmeter.assessment.plugins import added_measures, added_part
+from veilmeter.assessment.attack import Job, MeasureOptions, measure_attack
+from veilmeter.assessment.attackers import LEAST_PAIRS, AttackerPlanner, Used, described
+from veilmeter.assessment.experiment import NOT_OF_A_PERSON, Experiment, NotPossibleError
+from veilmeter.assessment.given_scores import ScoreFiles, measure_given
+from veilmeter.assessment.plugins import added_measures
 from veilmeter.assessment.scoring import VectorComparison
 from veilmeter.assessment.settings import AttackerSettings, Settings, attacker_names
 from veilmeter.assessment.tasks import Task, TaskId, TaskKind
@@ -196,9 +200,9 @@ class _Planner:
         if len(copies) < LEAST_PAIRS:
             return
 
-        def known(enrollment: Embeddings, released: Embeddings) -> Known:
+        def known(enrollment: Embeddings, released: Embeddings) -> KnownPairs:
             wanted = list(enrollment.utterances)
-            return Known(
+            return KnownPairs(
                 case.original.of_utterances(wanted),
                 enrollment,
                 clear,

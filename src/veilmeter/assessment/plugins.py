@@ -6,15 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
 from veilmeter.core.user_code import source_version
-from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.measure import InputKind, Measure
 from veilmeter.metrics.registry import MEASURES, computed
-from veilmeter.results.model import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +41,3 @@ def added_estimates(added: Sequence[AddedMeasure], *material: Any) -> tuple[dict
         except InputError as error:
             reasons.append(f"{measure.name}: {error}")
     return measured, reasons
-
-
-def added_part(
-    added: Sequence[AddedMeasure], original: Embeddings, anonymized: Embeddings
-) -> tuple[TaskResult, Arrays]:
-    """The added measures of both sides, as one part of the results."""
-    measured, reasons = added_estimates(added, original, anonymized)
-    return TaskResult(part=Part(name="added", estimates=Estimates.of(measured)), not_tested=tuple(reasons)), {}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from veilmeter._version import __version__
+from veilmeter.assessment.analyses import ZEBRA_SETS, score_sets_part
 from veilmeter.assessment.attack import Job, MeasureOptions
 from veilmeter.assessment.attackers import Used, described
 from veilmeter.assessment.conclude import (
@@ -28,7 +29,6 @@ from veilmeter.assessment.effects import Facts, effects
 from veilmeter.assessment.experiment import Experiment, group_people
 from veilmeter.assessment.given_scores import ScoreFiles, measure_given
 from veilmeter.assessment.hearing import further_hearings
-from veilmeter.assessment.parts import ZEBRA_SETS, score_sets_part
 from veilmeter.assessment.plan import AssessmentPlan, make_plan
 from veilmeter.assessment.plugins import added_measures
 from veilmeter.assessment.preflight import refuse_missing_files
