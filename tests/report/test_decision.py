@@ -15,17 +15,15 @@ from veilmeter.core.estimates import Estimates
 from veilmeter.report.advice import advice
 from veilmeter.report.annex import annex
 from veilmeter.report.criterion_rows import criterion_row
-from veilmeter.report.decision import Dots, decide, limit_sentence, reliance
-from veilmeter.report.masthead import anonymizer_words, facts
-from veilmeter.report.method import parameters
-from veilmeter.report.plain_language import never_tested
+from veilmeter.report.decision import Dots, anonymizer_words, decide, limit_finding, masthead, reliance
+from veilmeter.report.html import parameters, use_notes
 from veilmeter.report.public import public_results
 from veilmeter.report.public_names import Names
 from veilmeter.report.release import curves_of, release_of
-from veilmeter.report.use_notes import use_notes
 from veilmeter.results import trust
 from veilmeter.results.model import Check, Criterion, Input, Part, Results
 from veilmeter.results.run_folder import read_results
+from veilmeter.wording import sentence
 
 
 @pytest.fixture
@@ -41,15 +39,15 @@ def with_checks(*checks: Check) -> Results:
 def test_passing_its_checks_is_not_said_to_be_safe() -> None:
     passed = Check(name="a", sentence="", passed=True)
     unmade = Check(name="b", sentence="Not known.", passed=None)
-    text = reliance(with_checks(passed, unmade, replace(unmade, name="c", applies=False)))
-    assert text.startswith("All 1 checks that could be made passed; 1 could not be made.")
-    assert "no word on whether the release is safe" in text
+    text = sentence(reliance(with_checks(passed, unmade, replace(unmade, name="c", applies=False))), "lay")
+    assert text.startswith("The one check that could be made passed; 1 could not be made.")
+    assert "This does not mean that the release is safe" in text
 
 
 def test_a_failed_check_is_counted_and_says_which_way_it_misleads() -> None:
     failed = Check(name=trust.ENOUGH, sentence="Too few.", passed=False)
     results = with_checks(failed, Check(name="b", sentence="", passed=None), Check(name="c", sentence="", passed=True))
-    assert reliance(results) == "Do not rely on this result yet: 1 of its own 2 checks failed."
+    assert sentence(reliance(results)) == "Do not rely on this result yet: 1 of its own 2 checks failed."
     decision = decide(results)
     assert [row.state for row in decision.checks] == ["failed", "open", "passed"]
     assert decision.checks[0].meaning == "The real risk may be lower or higher than these figures."
@@ -128,6 +126,11 @@ def test_an_attribute_is_named_beside_its_figure() -> None:
 
 def test_a_limit_is_called_chosen_beforehand_only_if_the_settings_have_it() -> None:
     results = sample()
+
+    def limit_sentence(results: Results, named: float | None) -> str:
+        found = limit_finding(results, named)
+        return "" if found is None else sentence(found, "lay")
+
     assert "that was named for this report" in limit_sentence(results, 0.09)
     chosen = replace(results, settings={**results.settings, "threshold": 0.09})
     assert "that was chosen before this assessment" in limit_sentence(chosen, 0.09)
@@ -144,16 +147,16 @@ def test_advice_follows_from_the_figures() -> None:
     results = replace(
         sample(), attackers={"ignorant": ignorant, "lazy-informed": informed}, criteria={"linking": linking}, checks=()
     )
-    texts = [item.text for item in advice(results)]
+    texts = [sentence(item.action) for item in advice(results)]
     assert "Release at most one recording per person." in texts
     assert any(text.startswith("Draw a new voice for every recording") for text in texts)
     assert not any(text.startswith("Use a stronger anonymizer") for text in texts)
     strong = replace(
         results, attackers={"ignorant": attacker("ignorant", link(0.8, length=3)), "lazy-informed": informed}
     )
-    assert any(item.text.startswith("Use a stronger anonymizer") for item in advice(strong))
+    assert any(item.action.code == "advice_stronger_anonymizer" for item in advice(strong))
     calm = replace(results, criteria={"linking": replace(linking, level="low")})
-    assert [item.text for item in advice(calm)] == [advice(calm)[-1].text]
+    assert [item.action.code for item in advice(calm)] == ["advice_assess_again"]
 
 
 def test_the_annex_has_a_line_for_every_attacker_and_criterion(results: Results) -> None:
@@ -196,8 +199,8 @@ def test_use_is_said_in_plain_words() -> None:
     before = Estimates([Estimate(name="wer", value=4.0, unit="percent")])
     part = Part(name="utility", estimates=Estimates(points), reference=before)
     assert decide(replace(sample(), parts={"utility": part})).use == (
-        "Of 100 words, a speech recognizer gets 12 [9 to 15] wrong (original speech: 4).",
-        "warmth: 2.0.",
+        "Of 100 words, a speech recognizer gets 12 [9, 15] wrong (original speech: 4).",
+        "Warmth: 2.0.",
     )
     assert decide(sample()).use == ()
 
@@ -205,7 +208,7 @@ def test_use_is_said_in_plain_words() -> None:
 def test_the_masthead_names_the_anonymizer_and_who_assessed_it() -> None:
     results = sample()
     speech = Input(role="anonymized", kind="corpus", path="", sha256="", speakers=60, utterances=480, hours=2.05)
-    assert facts(replace(results, inputs={"anonymized": speech}), "2026-11-16") == (
+    assert masthead(replace(results, inputs={"anonymized": speech}), "2026-11-16") == (
         "60 people, 480 recordings, 2 hours of speech",
         "Anonymizer: not named",
         f"Assessed on {results.protocol.trial_speakers} of them on 2026-11-16",
@@ -215,8 +218,8 @@ def test_the_masthead_names_the_anonymizer_and_who_assessed_it() -> None:
     made_here = replace(results, inputs={"anonymized": replace(speech, details=known)})
     assert anonymizer_words(made_here) == "mcadams, version 1 (alpha 0.8)"
     named = replace(made_here, settings={**results.settings, "system_name": "acme 2.4", "assessor": "the privacy team"})
-    assert "Anonymizer: acme 2.4" in facts(named)
-    assert facts(named, "2026-11-16")[2].endswith("on 2026-11-16 by the privacy team")
+    assert "Anonymizer: acme 2.4" in masthead(named)
+    assert masthead(named, "2026-11-16")[2].endswith("on 2026-11-16 by the privacy team")
 
 
 def test_what_was_not_tested_is_said_in_plain_words() -> None:
@@ -245,11 +248,10 @@ def test_what_was_not_tested_is_said_in_plain_words() -> None:
 def test_what_nobody_listened_for_depends_on_the_extractors(first: str, further: list[str], unheard: str) -> None:
     results = sample()
     name, known = next(iter(results.attacks.items()))
-    heard = {f"{name}@{extractor}": replace(known, name=f"{name}@{extractor}") for extractor in further}
+    heard = {f"{name}@{extractor}": replace(known, name=f"{name}@{extractor}", extractor=extractor) for extractor in further}
     results = replace(results, extractor={"name": first}, attackers={**results.attackers, **heard})
-    contents, _ = never_tested(results)
+    *_, contents, _ = decide(results).not_tested
     assert contents == f"What is said (names, places){', ' if unheard else ''}{unheard} and background sounds."
-    assert contents in decide(results).not_tested
 
 
 def test_a_reassurance_says_what_it_does_not_rest_on() -> None:
@@ -272,7 +274,7 @@ def test_words_that_get_lost_are_named_only_where_ids_are() -> None:
     hidden = " ".join(use_notes(public_results(results, Names({"a": "P1", "b": "P2"}, {}))))
     assert "30 of 240 recordings" in hidden
     assert "P2 80 (original 6; 2 recordings), P1 20" in hidden
-    assert "4 words were not heard" in hidden
+    assert "4 words were not recognized" in hidden
     assert "Wilma" not in hidden
     assert "“Wilma” as “will” (3 times)" in " ".join(use_notes(public_results(results, Names({}, {}, with_ids=True))))
     assert use_notes(sample()) == ()

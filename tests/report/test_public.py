@@ -21,7 +21,7 @@ from veilmeter.core.findings import as_findings
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.report import write_report
 from veilmeter.report.compare import write_comparison
-from veilmeter.report.masthead import anonymizer_words
+from veilmeter.report.decision import anonymizer_words
 from veilmeter.report.public import TITLE, public, public_results
 from veilmeter.report.public_names import Names
 from veilmeter.report.source import reported

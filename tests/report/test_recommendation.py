@@ -11,6 +11,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.report import compare
 from veilmeter.report.compare import recommendation, surely_better
 from veilmeter.results.compare import Comparison
+from veilmeter.wording import text
 
 
 def comparison(**attackers: tuple[tuple[float, ...], tuple[bool, ...]]) -> Comparison:
@@ -58,9 +59,9 @@ def test_a_doubted_run_is_named_as_the_reason_why_nothing_is_claimed_of_it(monke
     monkeypatch.setattr(compare, "release_of", lambda _: None)
     unsure = comparison(adaptive=((0.9, 0.8, 0.2), (False, False)))
     systems = [system("a", "high"), system("b", "high"), system("c", "low", reliable=False)]
-    assert recommendation(systems, unsure) == (
-        "Of those whose figures can be relied on (a, b), none surely protects better than the others. None of these is "
-        "fit for release: people can still be found. Nothing is claimed of c, whose figures can't be relied on yet."
+    assert text(recommendation(systems, unsure)) == (
+        "Of those whose figures can be relied on (a, b), none protects significantly better than the others: differences "
+        "may be chance. None of these is fit for release: people can still be found. Nothing is claimed of c, whose figures can't be relied on yet."
     )
-    assert recommendation(systems[:2], unsure).startswith("None of them surely protects better")
-    assert recommendation([system("a", "high"), system("c", "low", reliable=False)], unsure).startswith("Only the")
+    assert text(recommendation(systems[:2], unsure)).startswith("None of them protects significantly better")
+    assert text(recommendation([system("a", "high"), system("c", "low", reliable=False)], unsure)).startswith("Only the")

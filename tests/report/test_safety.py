@@ -15,7 +15,7 @@ from tests.report.conftest import Opened
 
 from veilmeter.report import write_report
 from veilmeter.report.compare import write_comparison
-from veilmeter.report.links import safe_link
+from veilmeter.report.html import safe_link
 
 SCHEMES = ("javascript", "JaVaScRiPt", "data", "vbscript", "file", "blob")
 

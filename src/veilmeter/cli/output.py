@@ -16,8 +16,8 @@ from veilmeter.cli import streams
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import plain, to_json
-from veilmeter.core.latex import latex_label, latex_number, latex_table, latex_text
 from veilmeter.core.text import clean, csv_cell, markdown_text
+from veilmeter.report.latex import latex_label, latex_number, latex_table, latex_text
 
 
 class Form(StrEnum):

@@ -1,15 +1,16 @@
-"""What to do next, derived from the results: every rule stands here, and none of them is a legal judgment."""
+"""What to do next, derived from the results by fixed rules; none of them is a legal judgment."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from veilmeter.attacks.knowledge import known_attackers, plain_words
+from veilmeter.attacks.knowledge import known_attackers
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
+from veilmeter.core.findings import Finding, Reference, unclassified
 from veilmeter.results import trust
-from veilmeter.results.model import Check, Criterion, Results
+from veilmeter.results.model import Criterion, Results
 
 WIDE_INTERVAL = 0.20  # of a share: wider, and hardly anything follows from it
 CLEARLY_LESS = 0.10  # of a share: what a measure must gain to be recommended
@@ -18,16 +19,19 @@ MUCH_LESS = 0.5  # an attacker that finds less than half of another
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """`text` says what to do, `reason` the figure behind it; `criterion` is what it is for."""
+    """`action` is what to do, `reason` the finding behind it; `criterion` is what it is for."""
 
     criterion: str
-    text: str
-    reason: str = ""
+    action: Finding
+    reason: Finding | None = None
 
 
 def advice(results: Results) -> tuple[Advice, ...]:
     """In the order in which it should be read: first what makes the figures reliable, then what lowers the risk."""
-    return tuple(dict.fromkeys(item for rule in RULES for item in rule(results)))
+    kept: list[Advice] = []
+    for rule in RULES:
+        kept += [item for item in rule(results) if item not in kept]
+    return tuple(kept)
 
 
 def _failing(results: Results, name: str) -> Criterion | None:
@@ -35,33 +39,11 @@ def _failing(results: Results, name: str) -> Criterion | None:
     return criterion if criterion is not None and criterion.level in ("raised", "high") else None
 
 
-def _of_hundred(share: float) -> str:
-    return f"{100 * share:.0f} of 100"
-
-
 def failed_checks(results: Results) -> Iterator[Advice]:
     """Also what could not be checked, where something can be done about it."""
     for check in results.checks:
         if check.failed or (check.open and check.name in (trust.OWN_RUNS, trust.ENOUGH)):
-            yield Advice("trust", _remedy(check), check.sentence)
-
-
-def _remedy(check: Check) -> str:
-    return _REMEDIES.get(check.name) or f"Mend what failed ({check.name}) and assess again."
-
-
-_REMEDIES = {
-    trust.STRONG: "Assess with a stronger recognizer: this one hardly recognizes people even without anonymization.",
-    trust.ADAPTED: "Give the attackers more training speech: their adaptation failed, and a real one may do better.",
-    trust.CHANGED: "Check the files: some anonymized recordings are the original ones.",
-    trust.COPIES: "Take copies out: some recordings stand in the enrollment and in the trials.",
-    trust.ENOUGH: "Assess more people: the figures are too uncertain for a decision.",
-    trust.OTHERS: "Train the attackers on other people than those who are assessed.",
-    trust.SESSIONS: "Assess recordings of several sessions, so that rooms and microphones are not taken for voices.",
-    trust.TIES: "Check the scores: many are equal, which points to rounding or to copies.",
-    trust.UPRIGHT: "Look at the attack: its scores tell more when they are turned round.",
-    trust.OWN_RUNS: "Run the anonymizer a second time and give that run to the attackers.",
-}
+            yield Advice("trust", Finding("advice_remedy", {"check": check.name}), unclassified(check.sentence))
 
 
 def stronger_system(results: Results) -> Iterator[Advice]:
@@ -73,13 +55,13 @@ def stronger_system(results: Results) -> Iterator[Advice]:
     if point is not None and point.value - (point.null or 0) >= 1 / 3:
         yield Advice(
             "linking",
-            "Use a stronger anonymizer or stronger settings.",
-            f"Even someone who does not know that the speech was anonymized finds {_of_hundred(point.value)}.",
+            Finding("advice_stronger_anonymizer"),
+            Finding("unaware_attacker_finds", {"estimate": point}),
         )
 
 
 def other_voices(results: Results) -> Iterator[Advice]:
-    """Who has the anonymizer finds far more than who does not: the new voice stands for the person."""
+    """Access to the anonymizer makes the attack far stronger: the new voice identifies the person."""
     linking, ignorant = _failing(results, "linking"), results.attackers.get("ignorant")
     if linking is None or ignorant is None or linking.attacker == "ignorant":
         return
@@ -87,12 +69,8 @@ def other_voices(results: Results) -> Iterator[Advice]:
     known = known_attackers().get(linking.attacker)
     anonymizes = known is None or known.enrollment == "anonymized"
     if point is not None and anonymizes and point.value < MUCH_LESS * linking.estimate.value:
-        yield Advice(
-            "linking",
-            "Draw a new voice for every recording instead of one per person, and keep the draws secret.",
-            f"Whoever has your anonymizer finds {_of_hundred(linking.estimate.value)}, "
-            f"others {_of_hundred(point.value)}.",
-        )
+        reason = Finding("anonymizer_helps_attacker", {"having": linking.estimate, "lacking": point})
+        yield Advice("linking", Finding("advice_new_voices"), reason)
 
 
 def less_speech(results: Results) -> Iterator[Advice]:
@@ -105,49 +83,35 @@ def less_speech(results: Results) -> Iterator[Advice]:
         shorter = int(point.at.get("length", 1))
         same = point.at.get("speakers") == linking.estimate.at.get("speakers")
         if same and shorter < length and linking.estimate.value - point.value >= CLEARLY_LESS:
-            amount = "one recording" if shorter == 1 else f"{shorter} recordings"
-            yield Advice(
-                "linking",
-                f"Release at most {amount} per person.",
-                f"That lowers {_of_hundred(linking.estimate.value)} to {point.value * 100:.0f}.",
-            )
+            reason = Finding("fewer_recordings_help", {"before": linking.estimate, "after": point})
+            yield Advice("linking", Finding("advice_fewer_recordings", {"length": shorter}), reason)
             return
 
 
 def reversible(results: Results) -> Iterator[Advice]:
     inversion = _failing(results, "inversion")
     if inversion is not None:
-        yield Advice(
-            "inversion",
-            "Vary the anonymizer's parameters from recording to recording: it moves all voices alike.",
-            f"{inversion.estimate.value:.0f} of 100 recordings were turned back far enough.",
-        )
+        reason = Finding("recordings_inverted", {"estimate": inversion.estimate})
+        yield Advice("inversion", Finding("advice_vary_parameters"), reason)
 
 
 def singled_out(results: Results) -> Iterator[Advice]:
     unprotected = len(results.people.unprotected)
     if unprotected and unprotected < len(results.people.persons) / 2:
-        count = "The one person" if unprotected == 1 else f"The {unprotected} people"
-        yield Advice(
-            "singling_out",
-            f"{count} who are linked more often than not need another treatment, or should be left out.",
-            "The list of people in the technical part shows who they are.",
-        )
+        action = Finding("advice_treat_people", {"number": unprotected})
+        yield Advice("singling_out", action, Finding("people_are_listed"))
     elif _failing(results, "singling_out") is not None:
-        yield Advice(
-            "singling_out",
-            "Release fewer recordings per person, or use new voices that are less like the original ones.",
-        )
+        yield Advice("singling_out", Finding("advice_less_similar_voices"))
 
 
 def attributes(results: Results) -> Iterator[Advice]:
     inference = _failing(results, "inference")
     if inference is not None:
-        attribute = inference.estimate.at.get("attribute", "an attribute")
+        attribute = Reference("attribute", str(inference.estimate.at.get("attribute", "an attribute")))
         yield Advice(
             "inference",
-            f"Decide whether {attribute} may be known; if not, choose new voices regardless of it.",
-            f"It is guessed right for {inference.estimate.value:.0f} of 100 recordings.",
+            Finding("advice_decide_attribute", {"attribute": attribute}),
+            Finding("attribute_inferred", {"estimate": inference.estimate}),
         )
 
 
@@ -157,30 +121,24 @@ def more_people(results: Results) -> Iterator[Advice]:
         return
     low, high = linking.estimate.interval
     if high - low > WIDE_INTERVAL and not any(check.name == trust.ENOUGH and check.failed for check in results.checks):
-        yield Advice(
-            "trust",
-            "Assess more people.",
-            f"The true figure lies between {100 * low:.0f} and {100 * high:.0f}; four times as many people halve that.",
-        )
+        yield Advice("trust", Finding("advice_more_people"), Finding("interval_is_wide", {"low": low, "high": high}))
 
 
 def further_attackers(results: Results) -> Iterator[Advice]:
     not_run = results.verdict.not_tested
-    missing = [name for name in known_attackers() if any(text.startswith(f"{name} attacker") for text in not_run)]
+    missing = tuple(name for name in known_attackers() if any(text.startswith(f"{name} attacker") for text in not_run))
     if missing:
-        count = "the attacker that was" if len(missing) == 1 else f"the {len(missing)} attackers that were"
-        listed = "; ".join(f"{plain_words(name, known_attackers()[name].about).who} ({name})" for name in missing[:2])
-        yield Advice("trust", f"Add {count} not run: {listed}{'; and others' if len(missing) > 2 else ''}.")
+        yield Advice("trust", Finding("advice_run_attackers", {"attackers": missing}))
 
 
 def not_usable(results: Results) -> Iterator[Advice]:
     kept = results.criteria.get("distinctiveness")
     if results.verdict.level == "low" and kept is not None and kept.level == "high" and "utility" not in results.parts:
-        yield Advice("use", "Listen to the output before trusting it: little of a voice may be left at all.")
+        yield Advice("use", Finding("advice_listen"))
 
 
 def again(results: Results) -> Iterator[Advice]:
-    yield Advice("trust", "Assess again when the anonymizer, its settings, the recordings or the recipients change.")
+    yield Advice("trust", Finding("advice_assess_again"))
 
 
 RULES: tuple[Callable[[Results], Iterator[Advice]], ...] = (

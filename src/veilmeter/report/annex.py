@@ -9,24 +9,12 @@ from dataclasses import dataclass
 
 from veilmeter.attacks.knowledge import plain_words
 from veilmeter.report.criterion_rows import criterion_row, in_percent
-from veilmeter.report.decision import Decision, same_or_largest
-from veilmeter.report.masthead import anonymizer_words, release_words
-from veilmeter.report.plain_language import not_tested
-from veilmeter.report.rows import where
-from veilmeter.report.texts import ATTACKS
+from veilmeter.report.decision import Decision, anonymizer_words, not_tested, release_words, same_or_largest
 from veilmeter.results.model import Results
+from veilmeter.wording.english import page as words
+from veilmeter.wording.numbers import capitalize, count, full
 
-_NO_LIMIT = (
-    "No limit was chosen for this assessment. A regulator's guidance may name one: the European Medicines Agency's guidance "
-    "on Policy 0070 (EMA/90915/2016) and Health Canada's on the public release of clinical information work with a "
-    "probability of 0.09 for the public release of clinical reports. Whether that figure suits recordings of voices has "
-    "to be argued."
-)
 FILL_IN = ""
-_TRAINED = {
-    "cross-validation by speaker": "Attackers that learn were trained on other people than those they looked for. ",
-    "separate corpus": "Attackers that learn were trained on separate recordings. ",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +39,13 @@ def annex(results: Results, decision: Decision, created: str = "") -> tuple[Chap
         _release(results, decision, created),
         _likelihood(results),
         _by_attacker(results),
-        Chapter("Limit for the risk", (decision.limit or _NO_LIMIT,)),
+        Chapter("Limit for the risk", (decision.limit or words.NO_LIMIT,)),
         _method(results),
         _reliance(decision),
         _residual(results, decision),
         Chapter(
             "Mitigations",
-            ("Derived from the results by fixed rules; which of them are taken is to be filled in.",),
+            (words.MITIGATIONS,),
             table=Table(
                 ("measure", "why", "taken? by when, by whom"),
                 tuple((item.text, item.reason or "–", FILL_IN) for item in decision.advice),
@@ -72,7 +60,7 @@ def _release(results: Results, decision: Decision, created: str) -> Chapter:
     rows = [
         ("What would be released", decision.title),
         ("People and recordings", release_words(results) or FILL_IN),
-        ("Assessed", f"{results.protocol.trial_speakers:,} people" + (f", {created}" if created else "")),
+        ("Assessed", count(results.protocol.trial_speakers, "person", "people") + (f", {created}" if created else "")),
         ("Anonymizer and version", anonymizer_words(results) or FILL_IN),
         ("Purpose of the release", FILL_IN),
         ("Recipients", FILL_IN),
@@ -83,13 +71,13 @@ def _release(results: Results, decision: Decision, created: str) -> Chapter:
 
 def _likelihood(results: Results) -> Chapter:
     rows = []
-    for name, words in ATTACKS.items():
+    for name, attack in words.ATTACKS.items():
         if name in results.criteria:
             row = criterion_row(results, name)
-            rows.append((row.title, words[0].upper() + words[1:], f"{row.level_text}: {row.sentence}", FILL_IN))
+            rows.append((row.title, capitalize(attack), f"{row.level_text}: {row.sentence}", FILL_IN))
     return Chapter(
         "Likelihood and severity per criterion",
-        ("The likelihood is that of the strongest attacker that was run, with its 95 % interval.",),
+        (words.LIKELIHOOD,),
         table=Table(("criterion", "attack", "likelihood", "severity for the people concerned"), tuple(rows)),
     )
 
@@ -98,16 +86,15 @@ def _by_attacker(results: Results) -> Chapter:
     linking = results.criteria.get("linking")
     rows = []
     for name, attacker in results.attacks.items():
-        words = plain_words(name, attacker.about)
+        about = plain_words(name, attacker.about)
         points = attacker.estimates.points("linkability")
         point = same_or_largest(points, linking.estimate) if linking else None
         likelihood = "not measured"
         if point is not None:
-            percent = in_percent(point)
-            likelihood = f"{percent.format_value()} {percent.format_interval()}".strip()
-        effort = "; ".join(text for text in (words.data, words.skill, words.time) if text) or "–"
-        rows.append((f"{words.who[0].upper()}{words.who[1:]} ({name})", effort, likelihood, FILL_IN))
-    note = f"Recordings linked to the right person{where(linking.estimate)}." if linking else ""
+            likelihood = full(in_percent(point))
+        effort = "; ".join(text for text in (about.data, about.skill, about.time) if text) or "–"
+        rows.append((f"{capitalize(about.who)} ({name})", effort, likelihood, FILL_IN))
+    note = words.linked_note(linking.estimate) if linking else ""
     return Chapter(
         "Likelihood and severity per attacker",
         (note,) if note else (),
@@ -119,16 +106,8 @@ def _by_attacker(results: Results) -> Chapter:
 
 def _method(results: Results) -> Chapter:
     protocol = results.protocol
-    trained = _TRAINED.get(protocol.training, "")
-    return Chapter(
-        "Method",
-        (
-            f"{protocol.trial_speakers:,} people were looked for among {protocol.enrolled_speakers:,} known ones; their "
-            f"recordings were divided into known ones and ones to name ({protocol.split}). {trained}An interval says where "
-            "the figure would lie had other people been recorded, in 95 of 100 cases. The technical part defines every "
-            "measure; results.json holds every number and what is needed to repeat the run.",
-        ),
-    )
+    text = words.method(protocol.trial_speakers, protocol.enrolled_speakers, protocol.split, protocol.training)
+    return Chapter("Method", (text,))
 
 
 def _reliance(decision: Decision) -> Chapter:
@@ -150,7 +129,7 @@ def _residual(results: Results, decision: Decision) -> Chapter:
     people = (results.people.sentence,) if results.people.sentence else ()
     return Chapter(
         "Residual risk",
-        ("What remains for the people concerned, for the attackers that were run and in view of what was not tested.",),
+        (words.RESIDUAL,),
         items=people + others + untested,
     )
 

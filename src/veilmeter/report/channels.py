@@ -10,19 +10,16 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.report.figure import WIDE, Figure
 from veilmeter.report.figures import style
-from veilmeter.report.rows import Row, recordings, row
+from veilmeter.report.rows import Row, row
 from veilmeter.results.channels import channel_title, shortest
 from veilmeter.results.model import Channel, ChannelPerson, Channels, Results
+from veilmeter.wording.english import page as words
 
 SECTION = "channels"
 MOST_PEOPLE = 100  # rows: those of whom most is told
 SPEECH = ("anonymized", "original speech", "people shuffled")
 MEASURES = {"eer": "EER", "linkability": "linked to the right person", "rank_disclosure": "disclosed"}
 _COLORS = {"anonymized": style.RED, "original speech": style.GRAY, "people shuffled": style.SKY}
-_TOPIC = (
-    "Words tell the topic as well as the person: where everybody reads a book of their own, the book gives them away, "
-    "not their way of speaking."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +61,15 @@ def channel_table(results: Results) -> ChannelTable | None:
     length = min((shortest(channel.estimates) for channel in heard.channels), default=1)
     return ChannelTable(
         sentence=heard.sentence,
-        basis=f"All figures are for {recordings(length)}.",
+        basis=words.channel_basis(length),
         measures=tuple(MEASURES.values()),
         rows=tuple((titles[channel.name], _rows(channel)) for channel in heard.channels),
         channels=tuple(titles.values()),
         people=tuple(
             (person.speaker, titles.get(person.channel, "–"), _of_person(person, titles)) for person in people
         ),
-        left_out=f"{left:,} more people are in results.json." if left > 0 else "",
-        notes=(_TOPIC,) if any(channel.hears == "words" for channel in heard.channels) else (),
+        left_out=words.channel_people_left_out(left) if left > 0 else "",
+        notes=(words.TOPIC,) if any(channel.hears == "words" for channel in heard.channels) else (),
     )
 
 
@@ -116,11 +113,8 @@ def _rows(channel: Channel) -> tuple[ChannelRow, ...]:
 
 
 def _of_person(person: ChannelPerson, titles: dict[str, str]) -> tuple[str, ...]:
-    # 0.0 is added as nobody discloses -0.0 bit.
     return tuple(
-        f"{round(person.bits[name], 1) + 0.0:.1f} bit, {100 * person.linked.get(name, 0.0):.0f} %"
-        if name in person.bits
-        else "–"
+        words.channel_person(person.bits[name], person.linked.get(name, 0.0)) if name in person.bits else "–"
         for name in titles
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -10,24 +11,24 @@ from pathlib import Path
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import write_text
-from veilmeter.core.text import few
+from veilmeter.core.findings import Finding, Reference
 from veilmeter.report.annex import FILL_IN, Chapter, Table
 from veilmeter.report.criterion_rows import CriterionRow, criterion_row
-from veilmeter.report.decision import Decision, Dots, decide, everybody
+from veilmeter.report.decision import Decision, Dots, decide, everybody, never_tested, untested
 from veilmeter.report.figures import style
 from veilmeter.report.html import Options, page, render
 from veilmeter.report.listening import player_of
-from veilmeter.report.plain_language import never_tested, untested
 from veilmeter.report.pseudonyms import run_key
 from veilmeter.report.public import public
-from veilmeter.report.release import release_of
+from veilmeter.report.release import Release, release_of
 from veilmeter.report.source import Reported, reported
 from veilmeter.report.system_figures import system_figures
-from veilmeter.report.texts import GLOSSARY
 from veilmeter.results.compare import ComparedRun, Comparison, compare
 from veilmeter.results.levels import ORDER
 from veilmeter.results.model import Results
 from veilmeter.results.trust import doubts
+from veilmeter.wording import sentence, sentences, text
+from veilmeter.wording.english import page as words
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +85,9 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
         notice=" ".join(sorted(notice for notice in notices if notice)),
         systems=systems,
         bundled={str(number): system.bundled for number, system in enumerate(systems) if system.bundled},
-        lead=lead(systems),
-        recommendation=recommendation(systems, comparison),
-        warnings=[text for text in comparison.warnings if not _is_technical(text)],
+        lead=sentence(lead(systems), "lay"),
+        recommendation=text(recommendation(systems, comparison), "lay"),
+        warnings=[warning for warning in comparison.warnings if not _is_technical(warning)],
         settings=_settings(systems, comparison),
         criteria=_criteria(systems),
         figures=figures,
@@ -97,7 +98,7 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
         ],
         not_tested=_not_tested(systems),
         annex=_annex(systems),
-        glossary=GLOSSARY,
+        glossary=words.GLOSSARY,
         sections=[
             ("decision", "Decision"),
             ("curves", "Side by side"),
@@ -156,31 +157,36 @@ def shown_names(runs: Sequence[ComparedRun]) -> list[str]:
     return names
 
 
-def lead(systems: Sequence[ComparedSystem]) -> str:
+def lead(systems: Sequence[ComparedSystem]) -> Finding:
     """Every system with how many people its strongest attacker finds."""
-    parts: list[str] = []
-    among: dict[int, list[str]] = {}
-    for system in systems:
-        release = release_of(system.results)
-        if release is None:
-            parts.append(f"an unknown number with {system.name}")
-            continue
-        share = release.share
-        value, low, high = (f"{100 * end:.0f}" for end in (share.value, share.low, share.high))
-        parts.append(f"{value} [{low}, {high}] with {system.name}")
-        among.setdefault(release.candidates, []).append(system.name)
-    people = ", ".join(
-        f"{count:,}" + (f" ({', '.join(names)})" if len(among) > 1 else "") for count, names in among.items()
+    return Finding(
+        "systems_find",
+        {
+            "systems": tuple(Reference("run", system.name) for system in systems),
+            "shares": tuple(_share(release_of(system.results)) for system in systems),
+        },
     )
-    sentence = f"Of 100 people, the strongest attacker that was run finds {', '.join(parts[:-1])} and {parts[-1]}"
-    return f"{sentence}, each among {people} people." if people else f"{sentence}."
 
 
-def recommendation(systems: Sequence[ComparedSystem], comparison: Comparison) -> str:
+def _share(release: Release | None) -> Estimate:
+    """Of people that are found; not a number where that was not measured."""
+    if release is None:
+        return Estimate(name="linkability", value=math.nan, unit="probability")
+    share = release.share
+    return Estimate(
+        name="linkability",
+        value=share.value,
+        unit="probability",
+        interval=(share.low, share.high),
+        at={"speakers": release.candidates},
+    )
+
+
+def recommendation(systems: Sequence[ComparedSystem], comparison: Comparison) -> tuple[Finding, ...]:
     """Which system protects best, and how sure that is; only systems that can be relied on are recommended."""
     reliable = [system for system in systems if system.results.verdict.trustworthy]
     if not reliable:
-        return "None of these assessments can be relied on yet, so none of the systems is recommended."
+        return (Finding("no_system_reliable"),)
 
     def risk(system: ComparedSystem) -> tuple[int, float]:
         release = release_of(system.results)
@@ -189,25 +195,24 @@ def recommendation(systems: Sequence[ComparedSystem], comparison: Comparison) ->
     best = min(reliable, key=risk)
     level = best.results.verdict.level
     rest = [system.name for system in reliable if system is not best]
-    doubted = [system.name for system in systems if not system.results.verdict.trustworthy]
-    unsafe = " That does not make it fit for release: people can still be found."
+    doubted = tuple(Reference("run", system.name) for system in systems if not system.results.verdict.trustworthy)
+    chosen = {"system": Reference("run", best.name), "level": level}
+    unfit = Finding("best_system_unfit")
     if len(reliable) == 1:
-        text = f"Only the assessment of {best.name} can be relied on; its risk is {level}."
+        found = [Finding("one_system_reliable", chosen)]
     elif surely_better(best.name, rest, [system.name for system in systems], comparison):
-        text = f"Of those whose figures can be relied on, {best.name} leaves the lowest risk ({level})."
+        found = [Finding("system_protects_best", chosen)]
     else:
-        text = "None of them surely protects better than the others: differences may be chance."
-        if doubted:
-            named = few([system.name for system in reliable])
-            text = f"Of those whose figures can be relied on ({named}), none surely protects better than the others."
-        unsafe = " None of these is fit for release: people can still be found."
+        named = tuple(Reference("run", system.name) for system in reliable)
+        found = [Finding("no_reliable_system_better", {"systems": named}) if doubted else Finding("no_system_better")]
+        unfit = Finding("no_system_fit")
     if level in ("high", "raised"):
-        text += unsafe
+        found.append(unfit)
     if doubted and len(reliable) > 1:
-        text += f" Nothing is claimed of {few(doubted)}, whose figures can't be relied on yet."
+        found.append(Finding("systems_not_judged", {"systems": doubted}))
     if any("utility" not in system.results.parts for system in systems):
-        text += " Whether its speech is still usable was not measured for all of them."
-    return text
+        found.append(Finding("use_not_compared"))
+    return tuple(found)
 
 
 def surely_better(best: str, rest: Sequence[str], names: Sequence[str], comparison: Comparison) -> bool:
@@ -260,11 +265,11 @@ def _rows(results: Results) -> list[CriterionRow]:
 def _not_tested(systems: Sequence[ComparedSystem]) -> list[str]:
     """What was not tested of all systems, or of some, which are then named; what no run tests comes last."""
     own = {system.name: list(map(untested, system.results.verdict.not_tested)) for system in systems}
-    never = {system.name: never_tested(system.results) for system in systems}
+    never = {system.name: sentences(never_tested(system.results), "lay") for system in systems}
     return [
-        text if len(names) == len(systems) else f"{text} ({', '.join(names)})"
+        reason if len(names) == len(systems) else f"{reason} ({', '.join(names)})"
         for texts in (own, never)
-        for text, names in _by_text(texts).items()
+        for reason, names in _by_text(texts).items()
     ]
 
 
@@ -272,8 +277,8 @@ def _by_text(texts: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """Every text with the names it stands under."""
     names: dict[str, list[str]] = {}
     for name, listed in texts.items():
-        for text in dict.fromkeys(listed):
-            names.setdefault(text, []).append(name)
+        for said in dict.fromkeys(listed):
+            names.setdefault(said, []).append(name)
     return names
 
 

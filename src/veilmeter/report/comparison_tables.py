@@ -7,8 +7,8 @@ import io
 from collections.abc import Iterable, Sequence
 
 from veilmeter.core.estimate import Estimate, format_number
-from veilmeter.core.latex import latex_label, latex_number, latex_table, latex_text
 from veilmeter.core.text import csv_cell, markdown_text
+from veilmeter.report.latex import latex_label, latex_number, latex_table, latex_text
 from veilmeter.results.compare import Comparison
 from veilmeter.results.system_table import SystemTable, TableCell, TableColumn
 

@@ -9,10 +9,10 @@ from veilmeter.attacks.knowledge import plain_words
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.estimate import Estimate
 from veilmeter.metrics.registry import measure
-from veilmeter.report.rows import where
-from veilmeter.report.texts import CRITERIA, DISTINCTNESS, LEVELS
 from veilmeter.results.criteria import D_ECE_MAX, guess
 from veilmeter.results.model import Criterion, Results
+from veilmeter.wording.english import page as words
+from veilmeter.wording.numbers import chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,39 +55,31 @@ def criterion_row(results: Results, name: str) -> CriterionRow:
     percent = in_percent(point)
     apart = name == "distinctiveness"
     tag = f" · tag {point.extra['tag']}" if "tag" in point.extra else ""
-    words = plain_words(criterion.attacker, about_attacker(results, criterion.attacker))
+    attacker = plain_words(criterion.attacker, about_attacker(results, criterion.attacker))
     known = criterion.attacker in results.attackers
     return CriterionRow(
         name=name,
-        title=CRITERIA.get(name, name.replace("_", " ").capitalize()).format(
-            attribute=criterion.estimate.at.get("attribute", "")
-        ),
+        title=words.criterion_title(name, str(criterion.estimate.at.get("attribute", ""))),
         level=criterion.level,
-        level_text=(DISTINCTNESS if apart else LEVELS)[criterion.level],
+        level_text=(words.DISTINCTNESS if apart else words.LEVELS)[criterion.level],
         risk=criterion.risk,
         figure=percent.format_value() + tag,
         interval=percent.format_interval(),
         guessing="" if apart else percent.format_null(),  # nobody guesses there
         bar=bar_of(point),
         sentence=_plain_sentence(results, criterion, point),
-        who=words.who if known else _LEARNER if name == "inference" else criterion.attacker,
+        who=attacker.who if known else words.LEARNER if name == "inference" else criterion.attacker,
         attacker=criterion.attacker if known else "",
-        measure=point.label + where(point) + _group(criterion),
+        measure=point.label + words.where(point) + words.in_group(criterion.group),
         of_hundred="" if apart else _of_hundred(point),
     )
 
 
-_LEARNER = "someone who learns it from other people's anonymized speech"
-
-
 def _of_hundred(point: Estimate) -> str:
-    """`93 [87 to 97] of 100, guessing 53`."""
     percent = _parts_of_all(point) if point.unit == "bit" else in_percent(point)
     if percent.unit != "percent":
         return f"{percent.format_value()} {percent.format_interval()}".strip()
-    interval = "" if percent.interval is None else " [{:.0f} to {:.0f}]".format(*percent.interval)
-    guessing = "" if percent.null is None else f", guessing {guess(percent.null / 100)}"
-    return f"{percent.value:.0f}{interval} of 100{guessing}"
+    return words.out_of_hundred(percent, "" if percent.null is None else chance(percent.null / 100))
 
 
 def _parts_of_all(point: Estimate) -> Estimate:
@@ -99,10 +91,6 @@ def _parts_of_all(point: Estimate) -> Estimate:
     interval = None if point.interval is None else (share(point.interval[0]), share(point.interval[1]))
     null = None if point.null is None else share(point.null)
     return point.with_(value=share(point.value), interval=interval, null=null, unit="percent")
-
-
-def _group(criterion: Criterion) -> str:
-    return "".join(f", {attribute} {value}" for attribute, value in criterion.group.items())
 
 
 def shown_point(results: Results, criterion: Criterion) -> Estimate:
@@ -200,7 +188,4 @@ def bar_of(point: Estimate) -> Bar | None:
         return round(100 * min(1.0, max(0.0, value / full)), 1)
 
     low, high = (None, None) if point.interval is None else (place(point.interval[0]), place(point.interval[1]))
-    alt = f"{point.label}: {point.format_value()}"
-    alt += f", interval {point.format_interval()}" if point.interval else ""
-    alt += f", guessing {point.format_null()}" if point.null is not None else ""
-    return Bar(place(point.value), low, high, None if point.null is None else place(point.null), alt)
+    return Bar(place(point.value), low, high, None if point.null is None else place(point.null), words.bar(point))

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from veilmeter.attacks.knowledge import plain_words
+from veilmeter.attacks.knowledge import known_attackers, plain_words
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
-from veilmeter.report.advice import Advice, advice
-from veilmeter.report.criterion_rows import Bar, CriterionRow, about_attacker, bar_of, criterion_row, in_percent
-from veilmeter.report.masthead import facts
-from veilmeter.report.plain_language import not_tested, use
+from veilmeter.core.findings import Finding
+from veilmeter.report.advice import advice
+from veilmeter.report.criterion_rows import Bar, CriterionRow, about_attacker, bar_of, criterion_row
 from veilmeter.report.release import Curve, Release, release_of
-from veilmeter.report.rows import recordings, where
-from veilmeter.report.texts import CHECKS, OPINION
+from veilmeter.report.rows import added, section_of
 from veilmeter.results.levels import ORDER as LEVEL_ORDER
 from veilmeter.results.model import BASELINE, Check, Criterion, Results
 from veilmeter.results.trust import meaning, open_questions
 from veilmeter.results.verdict import OPENINGS
+from veilmeter.speech.extractors.base import HABITS, extractor_label, unheard_habits
+from veilmeter.wording import sentence, sentences
+from veilmeter.wording.english import page as words
+from veilmeter.wording.english.decision import PLAIN_USE
+from veilmeter.wording.numbers import capitalize
 
+OPINION = ("linking", "singling_out", "inference")  # the three criteria of Opinion 05/2014
+MOST_UNTESTED = 2
+_OPTION = re.compile(r"\s*\(--[^)]*\)")  # of the command, which the first page does not speak of
 MOST_ADVICE = 5
 MOST_ATTACKERS = 4
 MOST_DOUBTS = 3
@@ -67,8 +75,15 @@ class CheckRow:
 
 
 @dataclass(frozen=True, slots=True)
+class AdviceRow:
+    criterion: str
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
-    """Everything that the first page says."""
+    """Everything that the first page says, in words."""
 
     title: str
     facts: tuple[str, ...]
@@ -90,7 +105,7 @@ class Decision:
     release: Release | None
     release_text: str
     release_basis: str
-    advice: tuple[Advice, ...]
+    advice: tuple[AdviceRow, ...]
     limit: str
 
 
@@ -105,81 +120,124 @@ def decide(
     """`people` and `candidates` are those of the real release; by default the people that were assessed."""
     release = release_of(results, people=people, candidates=candidates)
     linking = None if release is None else everybody(results, release)
-    headline, sentence, detail = _sentences(results, release)
+    headline, lead, detail = _opening(results, release)
     who = _who(results, linking)
+    bounds = limit_finding(results, limit)
     return Decision(
         title=results.title,
-        facts=facts(results, created),
+        facts=masthead(results, created),
         level=results.verdict.level,
         headline=headline,
-        sentence=sentence,
+        sentence=lead,
         detail=detail,
         dots=() if linking is None else _dots(linking),
-        dots_caption="" if linking is None else _dots_caption(linking),
+        dots_caption="" if linking is None else words.dots_caption(linking.estimate, linking.group),
         criteria=tuple(criterion_row(results, name) for name in _shown_first(results)),
         who=who[:MOST_ATTACKERS],
-        who_caption="" if linking is None else _who_caption(linking, len(who)),
+        who_caption=""
+        if linking is None
+        else words.attackers_caption(linking.estimate, linking.group, len(who) - MOST_ATTACKERS),
         trustworthy=results.verdict.trustworthy,
-        reliance=reliance(results),
+        reliance=sentence(reliance(results), "lay"),
         doubts=_doubts(results),
         checks=check_rows(results),
         not_tested=not_tested(results),
-        use=use(results),
+        use=sentences(use(results), "lay"),
         release=release,
-        release_text="" if release is None else _release_text(release),
+        release_text="" if release is None else sentence(_release_count(release), "lay"),
         release_basis="" if release is None else basis_words(release.curve)[release.share.basis],
-        advice=advice(results)[:MOST_ADVICE],
-        limit=limit_sentence(results, limit),
+        advice=tuple(
+            AdviceRow(item.criterion, sentence(item.action, "lay"), sentence(item.reason, "lay") if item.reason else "")
+            for item in advice(results)[:MOST_ADVICE]
+        ),
+        limit="" if bounds is None else sentence(bounds, "lay"),
     )
 
 
-# --- what was assessed, and what it means for people
+# --- what was assessed
 
 
-def _sentences(results: Results, release: Release | None) -> tuple[str, str, str]:
-    """The headline, the consequence in people, and what stands below it."""
+def masthead(results: Results, created: str = "") -> tuple[str, ...]:
+    """One line: the release, the anonymizer, the assessment, the version."""
+    entry = results.inputs.get("anonymized")
+    people = results.protocol.trial_speakers
+    assessed = words.assessed(
+        people,
+        everybody=entry is not None and entry.speakers == people,
+        created=created,
+        assessor=str(results.settings.get("assessor") or ""),
+    )
+    lines = (release_words(results), words.anonymizer_line(anonymizer_words(results)), assessed)
+    return (*(line for line in lines if line), f"veilmeter {results.version}")
+
+
+def release_words(results: Results) -> str:
+    """People, recordings and hours; empty where no speech is known."""
+    entry = results.inputs.get("anonymized") or results.inputs.get("original")
+    return "" if entry is None else words.release(entry.speakers, entry.utterances, entry.hours)
+
+
+def anonymizer_words(results: Results) -> str:
+    """What the user calls the anonymizer, else its name, version and settings as its manifest has them."""
+    named = str(results.settings.get("system_name") or "")
+    entry = results.inputs.get("anonymized")
+    if named or entry is None or not entry.details.get("anonymizer"):
+        return named
+    given = entry.details.get("anonymizer_parameters")
+    return words.anonymizer(
+        str(entry.details["anonymizer"]),
+        str(entry.details.get("anonymizer_version") or ""),
+        given if isinstance(given, Mapping) else {},
+    )
+
+
+# --- what it means for people
+
+
+def _opening(results: Results, release: Release | None) -> tuple[str, str, str]:
+    """The headline, the consequence in people, and what is said below it."""
     verdict = results.verdict
     headline = OPENINGS[verdict.level]
     worst = results.criteria.get("linking")
     if release is None or worst is None:
         return headline, verdict.headline.removeprefix(headline).strip(), ""
-    who = plain_words(release.curve.attacker, about_attacker(results, release.curve.attacker)).who
-    sentence = f"{_release_text(release)} by {who}, with a list of {release.candidates:,} candidates."
-    by_guessing = counted(release.by_guessing) if release.by_guessing >= 0.5 else "fewer than one"
-    detail = f"Guessing would find {by_guessing}."
+    details = [sentence(Finding("guessing_finds", {"size": release.by_guessing}), "lay")]
     original = everybody(results, release).original
     if original is not None:
-        detail += f" Without anonymization {100 * original.value:.0f} of 100 recordings are linked."
+        details.append(sentence(Finding("original_speech_linked", {"estimate": original}), "lay"))
     if worst.estimate.at != release.curve.measured[-1].at or worst.group:
-        detail += f" Worst case: {criterion_row(results, 'linking').sentence}"
-    serious = [c.sentence for c in _others(results) if _height(c) > _height(worst)]
+        details.append(words.worst_case(criterion_row(results, "linking").sentence))
+    serious = [criterion_row(results, c.name).sentence for c in _others(results) if _height(c) > _height(worst)]
     # A reassurance says in the same breath what it does not rest on.
     open_points = open_questions(results) if verdict.level == "low" else []
-    return headline, sentence, " ".join([detail, *serious[:1], *open_points])
+    return headline, sentence(_release_found(results, release), "lay"), " ".join([*details, *serious[:1], *open_points])
 
 
-def _release_text(release: Release) -> str:
-    value, low, high = release.expected
-    share = f"{counted(value)} [{counted(low)}, {counted(high)}]"
-    return f"In a release of {release.people:,} people, about {share} would be found"
+def _release_found(results: Results, release: Release) -> Finding:
+    attacker = release.curve.attacker
+    return Finding(
+        "release_found",
+        {
+            **_release_count(release).values,
+            "candidates": release.candidates,
+            "attacker": attacker,
+            "about": about_attacker(results, attacker),
+        },
+    )
 
 
-def counted(people: float) -> str:
-    """
-    >>> counted(0.0417), counted(3.2), counted(412.3), counted(1234.0)
-    ('0', '3', '412', '1,234')
-    """
-    return f"{people:,.0f}"
+def _release_count(release: Release) -> Finding:
+    found, low, high = release.expected
+    return Finding("release_count", {"size": release.people, "found": found, "low": low, "high": high})
 
 
 def basis_words(curve: Curve) -> dict[str, str]:
     """What a share of people rests on, by its basis."""
+    measured, most = {"size": curve.most_measured}, {"size": curve.most}
     return {
-        "measured": f"Measured among {curve.most_measured:,} people.",
-        "model": f"Beyond the {curve.most_measured:,} people who were measured this is a model, and less certain than "
-        "its interval says.",
-        "beyond": f"Beyond {curve.most:,} people neither measured nor extrapolated: the figure for {curve.most:,} "
-        "stands here, and the true one is lower.",
+        "measured": sentence(Finding("share_measured", measured), "lay"),
+        "model": sentence(Finding("share_modeled", measured), "lay"),
+        "beyond": sentence(Finding("share_beyond_model", most), "lay"),
     }
 
 
@@ -188,19 +246,18 @@ def basis_words(curve: Curve) -> dict[str, str]:
 
 def _dots(linking: Criterion) -> tuple[Dots, ...]:
     point = linking.estimate
-    dots = [_dots_of("This release", point)]
+    dots = [_dots_of(words.RELEASE_DOTS, point)]
     if linking.original is not None:
-        dots.append(_dots_of("Not anonymized", linking.original))
+        dots.append(_dots_of(words.ORIGINAL_DOTS, linking.original))
     if point.null is not None:
         share = 100 * point.null
-        dots.append(Dots("Guessing", share, share, share, f"about {share:.2g} of 100"))
+        dots.append(Dots(words.GUESSING_DOTS, share, share, share, words.guessing_dots(point.null)))
     return tuple(dots)
 
 
 def _dots_of(title: str, point: Estimate) -> Dots:
     low, high = point.interval or (point.value, point.value)
-    text = f"{100 * point.value:.0f} of 100 [{100 * low:.0f} to {100 * high:.0f}]"
-    return Dots(title, 100 * point.value, 100 * low, 100 * high, text)
+    return Dots(title, 100 * point.value, 100 * low, 100 * high, words.dots(point))
 
 
 def _height(criterion: Criterion) -> int:
@@ -223,25 +280,6 @@ def everybody(results: Results, release: Release) -> Criterion:
     )
 
 
-def _dots_caption(linking: Criterion) -> str:
-    return f"Each dot is one of 100 attempts{_setting(linking)}. Pale and dashed dots lie within the 95 % interval."
-
-
-def _who_caption(linking: Criterion, attackers: int) -> str:
-    more = attackers - MOST_ATTACKERS
-    rest = f"; {more} more in the annex" if more > 0 else ""
-    return f"In 100 attempts{_setting(linking)}{rest}."
-
-
-def _setting(linking: Criterion) -> str:
-    """What every attempt is like, in plain words."""
-    at = linking.estimate.at
-    words = f": {recordings(int(at.get('length', 1)))}"
-    if "speakers" in at:
-        words += f", {int(at['speakers']):,} candidates"
-    return words + "".join(f", {attribute} {value}" for attribute, value in linking.group.items())
-
-
 def _others(results: Results) -> list[Criterion]:
     return [criterion for name, criterion in results.criteria.items() if name not in OPINION and criterion.risk]
 
@@ -262,19 +300,17 @@ def _who(results: Results, linking: Criterion | None) -> tuple[WhoRow, ...]:
         return ()
     ranked: list[tuple[float, WhoRow]] = []
     for name, attacker in results.attacks.items():
-        point, words = (
-            same_or_largest(attacker.estimates.points("linkability"), linking.estimate),
-            plain_words(name, attacker.about),
-        )
+        point = same_or_largest(attacker.estimates.points("linkability"), linking.estimate)
         if point is None:
             continue
-        percent = in_percent(point)
+        about = plain_words(name, attacker.about)
+        found, interval = words.attacker_cells(point)
         row = WhoRow(
-            who=words.who,
+            who=about.who,
             attacker=name,
-            time=words.time,
-            of_hundred=f"{percent.value:.0f} of 100",
-            interval="" if percent.interval is None else f"{percent.interval[0]:.0f} to {percent.interval[1]:.0f}",
+            time=about.time,
+            of_hundred=found,
+            interval=interval,
             worst=name == linking.attacker,
             bar=bar_of(point),
         )
@@ -291,26 +327,24 @@ def same_or_largest(points: Estimates, like: Estimate) -> Estimate | None:
     return max(alike, key=lambda point: int(point.at.get("speakers", 0)), default=None)
 
 
-def reliance(results: Results) -> str:
-    """Whether to rely on the figures; never a word on whether the release is safe."""
-    failed = [check for check in results.checks if check.failed]
-    could = [check for check in results.checks if check.passed is not None]
-    unmade = [check for check in results.checks if check.open]
-    if failed or not results.verdict.trustworthy:
-        count = f"{len(failed)} of its own {len(could)} checks failed" if failed else "its own checks failed"
-        return f"Do not rely on this result yet: {count}."
-    text = f"All {len(could)} checks that could be made passed" if could else "No check could be made"
-    text += f"; {len(unmade)} could not be made." if unmade else "."
-    return f"{text} That is no word on whether the release is safe, and it holds only for the attackers that were run."
+def reliance(results: Results) -> Finding:
+    """Whether to rely on the figures; it never says whether the release is safe."""
+    failed = sum(check.failed for check in results.checks)
+    made = sum(check.passed is not None for check in results.checks)
+    if failed:
+        return Finding("self_checks_failed", {"failed": failed, "made": made}, severity="problem")
+    if not results.verdict.trustworthy:
+        return Finding("untrustworthy", severity="problem")
+    return Finding("self_checks_passed", {"made": made, "open": sum(check.open for check in results.checks)})
 
 
 def _doubts(results: Results) -> tuple[str, ...]:
-    """What the failed checks say, and which way that misleads."""
+    """What the failed checks found, and which way that misleads."""
     failed = [check for check in results.checks if check.failed]
-    sentences = [f"{check.sentence} {meaning(check)}".strip() for check in failed] or list(results.verdict.distrust)
-    more = len(sentences) - MOST_DOUBTS
-    rest = [f"{more} more, listed in the technical part."] if more > 0 else []
-    return (*sentences[:MOST_DOUBTS], *rest)
+    listed = [f"{check.sentence} {meaning(check)}".strip() for check in failed] or list(results.verdict.distrust)
+    more = len(listed) - MOST_DOUBTS
+    rest = [sentence(Finding("more_in_technical_part", {"number": more}), "lay")] if more > 0 else []
+    return (*listed[:MOST_DOUBTS], *rest)
 
 
 def check_rows(results: Results) -> tuple[CheckRow, ...]:
@@ -323,29 +357,77 @@ def check_rows(results: Results) -> tuple[CheckRow, ...]:
 
 def _check_row(check: Check) -> CheckRow:
     state = "open" if check.passed is None else "passed" if check.passed else "failed"
-    title = check.name.replace("-", " ").replace("_", " ")
+    title = capitalize(check.name.replace("-", " ").replace("_", " "))
     doubt = meaning(check) if check.failed or check.open else ""
-    return CheckRow(title[0].upper() + title[1:], CHECKS.get(check.name, ""), state, check.sentence, doubt)
+    return CheckRow(title, words.CHECKS.get(check.name, ""), state, check.sentence, doubt)
+
+
+# --- what was not tested, and use
+
+
+def not_tested(results: Results, *, most: int | None = MOST_UNTESTED) -> tuple[str, ...]:
+    """What was not tested: attackers in plain words with their names beside, at most so many of this run's."""
+    listed = [untested(text) for text in results.verdict.not_tested]
+    if most is not None and len(listed) > most:
+        listed = [*listed[:most], sentence(Finding("more_in_annex", {"number": len(listed) - most}), "lay")]
+    return (*listed, *sentences(never_tested(results), "lay"))
+
+
+def untested(text: str) -> str:
+    """One reason in plain words.
+
+    >>> untested("lazy-informed attacker: not asked for (--attackers)")
+    'Someone who has your anonymizer (lazy-informed): not asked for.'
+    """
+    plain = _OPTION.sub("", text)
+    name, colon, reason = plain.partition(" attacker: ")
+    if colon and name in known_attackers():
+        who = plain_words(name, known_attackers()[name].about).who
+        plain = f"{who} ({name}): {reason}"
+    return f"{plain[:1].upper()}{plain[1:].removesuffix('.')}."
+
+
+def never_tested(results: Results) -> tuple[Finding, ...]:
+    """What no run tests, and the habits of speech that no attacker of this run measured."""
+    further = [attacker.extractor for attacker in results.attacks.values() if attacker.extractor]
+    first = extractor_label(str((results.extractor or {}).get("name", "")))
+    unheard = unheard_habits([first, *further])
+    habits = Finding("contents_not_tested", {"habits": tuple(unheard), "every_habit": unheard == HABITS})
+    return habits, Finding("future_not_tested")
+
+
+def use(results: Results) -> tuple[Finding, ...]:
+    """What is left of words, quality and melody; nothing where that was not measured."""
+    part = results.parts.get("utility")
+    if part is None:
+        return ()
+    measured = []
+    for name in part.estimates.names:
+        point = part.estimates.single(name)
+        if point is None or (name not in PLAIN_USE and section_of(name) == "utility" and not added(name)):
+            continue
+        before = part.estimates.single(f"{name}_original") or part.reference.single(name)
+        original = {} if before is None else {"original": before}
+        measured.append(Finding("use_measured", {"estimate": point, **original}))
+    return tuple(measured)
 
 
 # --- a limit that somebody chose
 
 
-def limit_sentence(results: Results, named: float | None) -> str:
-    """A limit against the worst case of linking: the one that stood in the settings before the run was chosen
+def limit_finding(results: Results, named: float | None) -> Finding | None:
+    """A limit against the worst case of linking: the one that was in the settings before the run was chosen
     beforehand; one that was `named` for the report may have been chosen in view of the results."""
     chosen = results.settings.get("threshold")
     limit = chosen if named is None else named
     if not isinstance(limit, int | float):
-        return ""
+        return None
     linking = results.criteria.get("linking")
     if linking is None:
-        return f"The limit of {100 * limit:g} of 100 was given, but linking was not measured."
-    when = "that was chosen before this assessment" if limit == chosen else "that was named for this report"
-    point, percent = linking.estimate, in_percent(linking.estimate)
-    verb = "lies above" if point.value > limit else "may lie above" if point.worst > limit else "lies below"
-    low, high = percent.interval or (percent.value, percent.value)
-    return (
-        f"The limit of {100 * limit:g} in 100 {when}: the worst case, {percent.value:.0f} [{low:.0f} to {high:.0f}] of "
-        f"100 recordings linked{where(point)}, {verb} it."
+        return Finding("limit_without_linking", {"percent": 100 * limit})
+    point = linking.estimate
+    place = "above" if point.value > limit else "unclear" if point.worst > limit else "below"
+    return Finding(
+        "limit_compared",
+        {"percent": 100 * limit, "chosen_before": limit == chosen, "estimate": point, "place": place},
     )

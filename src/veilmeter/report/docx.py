@@ -10,6 +10,7 @@ from veilmeter.core.text import clean
 from veilmeter.report.annex import Chapter, Table, annex
 from veilmeter.report.html import Options, decision_of
 from veilmeter.report.source import Reported
+from veilmeter.wording.english.page import ANNEX
 
 
 def annex_docx(run: Reported, options: Options) -> bytes:
@@ -32,10 +33,7 @@ def annex_docx(run: Reported, options: Options) -> bytes:
     notice = str(results.settings.get("notice") or "")
     if notice:
         document.add_paragraph(clean(notice))
-    document.add_paragraph(
-        "What an anonymization report or a data protection impact assessment asks for, filled in from the results. It "
-        "states measurements; it gives no legal opinion."
-    )
+    document.add_paragraph(ANNEX)
     for chapter in annex(results, decision, run.created):
         _add_chapter(document, chapter)
     packed = io.BytesIO()

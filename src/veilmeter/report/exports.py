@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from veilmeter.core.latex import latex_label, latex_number, latex_table, latex_text
 from veilmeter.core.text import markdown_text
 from veilmeter.report.annex import annex
 from veilmeter.report.channels import SECTION as CHANNELS
 from veilmeter.report.channels import channel_rows
 from veilmeter.report.criterion_rows import criterion_row
-from veilmeter.report.decision import Decision, limit_sentence, reliance
+from veilmeter.report.decision import Decision, limit_finding, never_tested, reliance
 from veilmeter.report.html import Options, decision_of
-from veilmeter.report.plain_language import never_tested
+from veilmeter.report.latex import latex_label, latex_number, latex_table, latex_text
 from veilmeter.report.rows import ORDER, Row, section_rows
 from veilmeter.report.source import Reported
-from veilmeter.report.texts import SECTIONS
 from veilmeter.results.model import Results
 from veilmeter.results.trust import doubts
+from veilmeter.wording import sentence, sentences
+from veilmeter.wording.english.page import SECTIONS
 
 _SIGNS = {"passed": "passed", "failed": "**failed**", "open": "could not be checked"}
 
@@ -34,7 +34,7 @@ def markdown(run: Reported, options: Options) -> str:
         for check in decision.checks
     ]
     lines += ["", "## Not tested", ""]
-    lines += [f"- {markdown_text(text)}" for text in (*results.verdict.not_tested, *never_tested(results))]
+    lines += [f"- {markdown_text(text)}" for text in (*results.verdict.not_tested, *sentences(never_tested(results)))]
     for section in ORDER:
         rows = section_rows(results, section)
         if rows:
@@ -64,7 +64,7 @@ def _opening(run: Reported, decision: Decision) -> list[str]:
     lines += [" · ".join(markdown_text(fact) for fact in decision.facts), ""]
     lines += [markdown_text(decision.limit), ""] if decision.limit else []
     if decision.release_text:
-        lines += [markdown_text(f"{decision.release_text}. {decision.release_basis}"), ""]
+        lines += [markdown_text(f"{decision.release_text} {decision.release_basis}"), ""]
     return lines
 
 
@@ -90,9 +90,9 @@ def latex(run: Reported, options: Options) -> str:
     results = run.results
     remarks = [f"veilmeter {results.version}" + (f", {run.created}" if run.created else "")]
     remarks += [str(results.settings["notice"])] if results.settings.get("notice") else []
-    remarks += [] if results.verdict.trustworthy else [reliance(results), *doubts(results)]
-    limit = limit_sentence(results, options.limit)
-    remarks += [limit] if limit else []
+    remarks += [] if results.verdict.trustworthy else [sentence(reliance(results)), *doubts(results)]
+    limit = limit_finding(results, options.limit)
+    remarks += [sentence(limit)] if limit else []
     worst = [criterion_row(results, name) for name in results.criteria]
     cases = [
         (

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
+from urllib.parse import quote, urlsplit
 
 from veilmeter.attacks.knowledge import plain_words
 from veilmeter.core.files import plain
@@ -17,24 +18,19 @@ from veilmeter.report.annex import annex
 from veilmeter.report.channels import SECTION as CHANNELS
 from veilmeter.report.channels import channel_rows, channel_table, channels_figure
 from veilmeter.report.criterion_rows import criterion_row
-from veilmeter.report.decision import Decision, basis_words, decide
+from veilmeter.report.decision import Decision, basis_words, decide, never_tested
 from veilmeter.report.figure import Figure
 from veilmeter.report.figures import style
-from veilmeter.report.links import safe_link
-from veilmeter.report.method import facts, parameters
-from veilmeter.report.people import MOST_PEOPLE, people_table
-from veilmeter.report.people_figures import people_figures
-from veilmeter.report.plain_language import never_tested
+from veilmeter.report.people import MOST_PEOPLE, people_figures, people_table
 from veilmeter.report.release import curves_of
 from veilmeter.report.rows import ORDER, Row, attacker_rows, reaches_below_zero, section_rows, used_measures
 from veilmeter.report.section_figures import section_figures
 from veilmeter.report.sound import Recordings
 from veilmeter.report.source import Matrices, Reported
-from veilmeter.report.texts import BELOW_ZERO, GLOSSARY, SECTIONS
-from veilmeter.report.use_notes import use_notes
 from veilmeter.report.vega import vega_script
 from veilmeter.results.model import Results
 from veilmeter.wording import sentences
+from veilmeter.wording.english import page as words
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +76,17 @@ def technical_sections(results: Results, matrices: Matrices | None, limit: float
         figures += people_figures(results, matrices) if section == "similarity" else []
         rows = section_rows(results, section)
         if figures or rows:
-            words = SECTIONS[section]
+            about = words.SECTIONS[section]
             criterion = results.criteria.get(section)
-            notes = [BELOW_ZERO] if reaches_below_zero(results, section) else []
+            notes = [words.BELOW_ZERO] if reaches_below_zero(results, section) else []
             notes += use_notes(results) if section == "utility" else ()
             gist = criterion.sentence if criterion is not None else ""
             sections.append(
                 TechnicalSection(
                     section,
-                    words.title,
-                    words.short,
-                    words.introduction,
+                    about.title,
+                    about.short,
+                    about.introduction,
                     gist,
                     tuple(figures),
                     tuple(rows),
@@ -105,9 +101,9 @@ def _channel_section(results: Results) -> list[TechnicalSection]:
     rows, figure = channel_rows(results), channels_figure(results)
     if not rows:
         return []
-    words, figures = SECTIONS[CHANNELS], (figure,) if figure is not None else ()
+    about, figures = words.SECTIONS[CHANNELS], (figure,) if figure is not None else ()
     gist = results.channels.sentence if results.channels else ""
-    return [TechnicalSection(CHANNELS, words.title, words.short, words.introduction, gist, figures, tuple(rows), ())]
+    return [TechnicalSection(CHANNELS, about.title, about.short, about.introduction, gist, figures, tuple(rows), ())]
 
 
 @style.without_checks()
@@ -141,7 +137,7 @@ def render(run: Reported, options: Options, *, alone: bool = True) -> str:
         channels=channel_table(results),
         cards=[criterion_row(results, name) for name in results.criteria],
         sentences=[text for text in results.verdict.sentences if text not in shown_on_cards],
-        not_tested=(*results.verdict.not_tested, *never_tested(results)),
+        not_tested=(*results.verdict.not_tested, *sentences(never_tested(results))),
         warnings=sentences((*results.warnings, *results.remarks), "technical"),
         technical=technical,
         facts=facts(results),
@@ -151,7 +147,7 @@ def render(run: Reported, options: Options, *, alone: bool = True) -> str:
         measures=used_measures(results),
         command=shlex.join(results.command),
         parameters=parameters(results),
-        glossary=GLOSSARY,
+        glossary=words.GLOSSARY,
         vega_inside=alone,
     )
 
@@ -176,7 +172,7 @@ def render_annex(run: Reported, options: Options) -> str:
 def people_data(results: Results, recordings: Recordings) -> dict[str, Any]:
     return {
         person.speaker: {
-            "sentence": f"highest risk {person.risk.format_value()} {person.risk.format_interval()}".strip(),
+            "sentence": words.person_risk(person.risk),
             "audio": recordings.get(person.speaker, []),
         }
         for person in results.people.persons[:MOST_PEOPLE]
@@ -210,7 +206,7 @@ def page(
     chosen: Mapping[str, Any] | None = None,
     curves: Mapping[str, Any] | None = None,
     /,
-    **words: Any,
+    **content: Any,
 ) -> str:
     """A template of this package with its style, its scripts (allowed by their hashes alone), and the figures' data."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -223,9 +219,9 @@ def page(
     environment.filters["script_json"] = _script_json
     scripts = {"vega": vega_script() if drawn else "", "javascript": _page_file("report.js")}
     hashes = [_script_hash(text) for text in scripts.values() if text]
-    words.setdefault("vega_inside", True)
+    content.setdefault("vega_inside", True)
     return environment.get_template(template).render(
-        **words,
+        **content,
         **{name: Markup(text) for name, text in scripts.items()},
         css=Markup(_page_file("report.css")),
         script_hashes=Markup(" ".join(hashes)),
@@ -251,3 +247,102 @@ def _script_json(value: Any) -> Any:
 
 def _page_file(name: str) -> str:
     return resources.files("veilmeter.report").joinpath("page", name).read_text(encoding="utf-8")
+
+
+# --- what was assessed, and how to repeat it
+
+
+_NOT_SHOWN = ("seed", "title", "notice")  # which are shown elsewhere
+
+
+def facts(results: Results) -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    for role, entry in results.inputs.items():
+        rows.append((words.role(role), words.speech(entry.speakers, entry.utterances, entry.hours)))
+    rows.append(("Recordings in both forms", f"{results.matching.matched:,}"))
+    left_out = {reason: count for reason, count in results.matching.unmatched.items() if count}
+    if left_out:
+        rows.append(("Recordings left out", words.left_out(left_out)))
+    extractor = results.extractor
+    name = f"{extractor.get('name', '')} {extractor.get('version', '')}".strip() if extractor else "given vectors"
+    rows.append(("Attackers' recognizer", name))
+    protocol = results.protocol
+    rows.append(("Enrollment and trials", f"{protocol.split}; training: {protocol.training}"))
+    if protocol.anonymized_enrollment:
+        rows.append(("What attackers anonymized", protocol.anonymized_enrollment))
+    rows.append(("Attackers run", ", ".join(results.attacks)))
+    return rows
+
+
+def parameters(results: Results) -> list[tuple[str, str]]:
+    """What was given, and the digests of the inputs."""
+    rows = [("veilmeter", results.version), ("seed", str(results.seed))]
+    for name, value in results.settings.items():
+        if value in (None, "", [], (), {}) or name in _NOT_SHOWN:
+            continue
+        rows.append(
+            (name.replace("_", " "), ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
+        )
+    rows += [(f"sha256 of {role}", entry.sha256) for role, entry in results.inputs.items() if entry.sha256]
+    return rows
+
+
+# --- remarks on use
+
+
+def use_notes(results: Results) -> tuple[str, ...]:
+    """Nothing where use was not measured. Words may name people: a page that names nobody only counts them."""
+    part = results.parts.get("utility")
+    if part is None:
+        return ()
+    notes = [_recordings(part.details), _words(part.details), _suffering(part.details)]
+    return tuple(note for note in notes if note)
+
+
+def _recordings(details: Mapping[str, Any]) -> str:
+    if "recordings" not in details:
+        return ""
+    measured = int(details["recordings"])
+    return words.use_recordings(measured, int(details.get("available", measured)), int(details.get("rated") or 0))
+
+
+def _words(details: Mapping[str, Any]) -> str:
+    pairs = details.get("substitutions")
+    if pairs:
+        return words.substitutions(pairs)
+    if "deleted_words" not in details:
+        return ""
+    return words.lost_words(int(details["deleted_words"]), int(details["inserted_words"]))
+
+
+def _suffering(details: Mapping[str, Any]) -> str:
+    people = [person for person in details.get("people") or () if isinstance(person.get("wer"), int | float)]
+    worst = sorted(people, key=lambda person: -person["wer"])
+    rows = [(p["speaker"], p["wer"], p.get("wer_original", 0), p["recordings"]) for p in worst]
+    return words.suffering(rows) if rows else ""
+
+
+# --- links
+
+
+NOWHERE = "#"
+
+
+def safe_link(address: str) -> str:
+    """The address if it is harmless, else a link to nowhere.
+
+    >>> safe_link("https://example.org/a?b=c"), safe_link("runs/a b/report.html"), safe_link("#people")
+    ('https://example.org/a?b=c', 'runs/a%20b/report.html', '#people')
+    >>> safe_link("javascript:alert(1)"), safe_link("//elsewhere.example/x"), safe_link("data:text/html,x")
+    ('./javascript%3Aalert%281%29', './elsewhere.example/x', './data%3Atext/html%2Cx')
+    """
+    if address.startswith("#"):
+        return "#" + quote(address[1:])
+    parts = urlsplit(address)
+    if parts.scheme in ("http", "https") and parts.netloc:
+        return parts.geturl()
+    # Anything else is the path of a file: a folder may be called "javascript:alert(1)".
+    path = quote(address.replace("\\", "/").lstrip("/"))
+    if not path:
+        return NOWHERE
+    return path if path == address else f"./{path}" if ":" in address or address.startswith("/") else path

@@ -14,12 +14,18 @@ from veilmeter.core.errors import VeilmeterError, missing_extra
 from veilmeter.core.files import plain
 from veilmeter.report.annex import annex
 from veilmeter.report.decision import Decision
-from veilmeter.report.html import Options, TechnicalSection, decision_of, technical_sections
-from veilmeter.report.method import facts, parameters
+from veilmeter.report.html import (
+    Options,
+    TechnicalSection,
+    decision_of,
+    facts,
+    parameters,
+    technical_sections,
+)
 from veilmeter.report.rows import attacker_rows, used_measures
 from veilmeter.report.source import Reported
-from veilmeter.report.texts import GLOSSARY
 from veilmeter.results.model import Results
+from veilmeter.wording.english.page import GLOSSARY
 
 TEMPLATE = "report.typ"
 

@@ -1,10 +1,15 @@
-"""The table of people by falling risk."""
+"""People: the table by falling risk, and the figures in which a speaker can be chosen (likeness, the zoo)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from veilmeter.report.figure import WIDE, Figure
+from veilmeter.report.figures import style
+from veilmeter.report.source import Matrices
 from veilmeter.results.model import Person, Results
+from veilmeter.wording.english import page as words
 
 MOST_PEOPLE = 1000  # rows; more would only slow the page down
 
@@ -44,32 +49,21 @@ def people_table(results: Results) -> PeopleTable:
     attackers = [name for name in results.attackers if any(name in person.by_attacker for person in people)]
     genders = any(person.gender for person in people)
     deids = any(person.deid is not None for person in people)
+    hidden = {*(() if genders else ("gender",)), *(() if deids else ("deid",))}
     columns = [
-        Column("speaker", "speaker", False),
-        Column("risk", "highest risk", True),
-        Column("interval", "95 % interval", True),
-        *(Column(name, name, True) for name in attackers),
-        *((Column("gender", "gender", False),) if genders else ()),
-        *((Column("deid", "likeness gone (%)", True),) if deids else ()),
+        Column(key, title, key not in ("speaker", "gender"))
+        for key, title in words.people_columns(attackers).items()
+        if key not in hidden
     ]
     rows = tuple(_row(person, attackers, genders, deids) for person in people[:MOST_PEOPLE])
     left = len(people) - len(rows)
     return PeopleTable(
         gist=results.people.sentence,
-        intro="The table lists the speakers by their highest risk over all attackers. A figure is the share of a "
-        "speaker's anonymized recordings that an attacker linked to them: 1.00 is all of them, 0.00 none."
-        + _by_chance(results),
+        intro=words.people_introduction(results.people.expected_by_chance if results.people.unprotected else None),
         columns=tuple(columns),
         rows=rows,
-        left_out=f"{left:,} more speakers with lower risk are in tables/speakers.parquet." if left > 0 else "",
+        left_out=words.people_left_out(left) if left > 0 else "",
     )
-
-
-def _by_chance(results: Results) -> str:
-    expected = results.people.expected_by_chance
-    if expected is None or not results.people.unprotected:
-        return ""
-    return f" By chance alone about {expected:.2g} of them would be linked more often than not."
 
 
 def _row(person: Person, attackers: list[str], genders: bool, deids: bool) -> PersonRow:
@@ -85,3 +79,86 @@ def _row(person: Person, attackers: list[str], genders: bool, deids: bool) -> Pe
 
 def _number(value: float | None, decimals: int = 2) -> Cell:
     return Cell("", "") if value is None else Cell(f"{value:.{decimals}f}", value)
+
+
+def people_figures(results: Results, matrices: Matrices | None) -> list[Figure]:
+    return [figure for figure in (_matrix(results, matrices), _zoo(results)) if figure is not None]
+
+
+def _matrix(results: Results, matrices: Matrices | None) -> Figure | None:
+    """The four quadrants, in which the chosen speaker's row and column are framed."""
+    from veilmeter.report.figures.similarity import MOST_CELLS, quadrants, speaker_groups
+
+    if matrices is None or len(matrices.speakers) < 2:
+        return None
+    spec = style.styled(quadrants(matrices.quadrants, matrices.speakers)).to_dict(validate=False)
+    groups = speaker_groups(matrices.quadrants, matrices.speakers)
+    test = "datum.row === groups[chosen] || datum.column === groups[chosen]"
+    for line in spec["vconcat"]:
+        for cell in line["hconcat"]:
+            cell["encoding"]["stroke"] = {"condition": {"test": test, "value": style.RED}, "value": None}
+            cell["encoding"]["strokeWidth"] = {"condition": {"test": test, "value": 1.5}, "value": 0}
+    spec["params"] = [*spec.get("params", []), {"name": "chosen", "value": ""}, {"name": "groups", "value": groups}]
+    figures = [results.part("similarity").single(name) for name in ("deid", "g_vd")]
+    in_words = "".join(f" {figure}." for figure in figures if figure is not None)
+    many = len(matrices.speakers) > MOST_CELLS
+    return Figure(
+        "matrix",
+        "Likeness before and after",
+        "Upper left: original voices with each other. Lower right: anonymized voices with each other. The other two: original with "
+        "anonymized. A bright diagonal there means that people can be recognized, no diagonal is good; those least protected come "
+        "first." + (" Speakers are shown in groups of equal size, as there are many." if many else "") + in_words,
+        f"Similarity of {len(matrices.speakers)} speakers in four quadrants.{in_words}",
+        spec,
+    )  # fmt: skip
+
+
+def _zoo(results: Results) -> Figure | None:
+    import altair as alt
+
+    from veilmeter.report.figures.similarity import ANIMAL_COLORS
+
+    part = results.parts.get("similarity")
+    points = list(part.details.get("zoo") or []) if part else []
+    rows: list[dict[str, Any]] = [
+        {key: point.get(key) for key in ("speaker", "target", "impostor", "animal")} for point in points
+    ]
+    if not rows:
+        return None
+    chosen = "datum.speaker === chosen"
+    chart = (
+        alt.Chart(style.table(rows))
+        .mark_circle(opacity=0.9)
+        .encode(
+            x=alt.X(
+                "target:Q",
+                title="likeness to oneself, original with anonymized (mean LLR)",
+                scale=alt.Scale(zero=False),
+            ),
+            y=alt.Y("impostor:Q", title="likeness to others (mean LLR)", scale=alt.Scale(zero=False)),
+            color=alt.Color(
+                "animal:N",
+                title=None,
+                scale=alt.Scale(domain=list(ANIMAL_COLORS), range=list(ANIMAL_COLORS.values())),
+                legend=alt.Legend(orient="bottom", columns=8),
+            ),
+            size=alt.condition(chosen, alt.value(320), alt.value(80 if len(rows) <= 60 else 30)),
+            stroke=alt.condition(chosen, alt.value(style.RED), alt.value(None)),
+            strokeWidth=alt.condition(chosen, alt.value(3), alt.value(0)),
+            tooltip=["speaker:N", "animal:N", alt.Tooltip("target:Q", format=".3f"),
+                     alt.Tooltip("impostor:Q", format=".3f")],
+        )
+        .properties(width=WIDE, height=330)
+        .add_params(alt.param(name="chosen", value=""))
+    )  # fmt: skip
+    counts = {animal: sum(row["animal"] == animal for row in rows) for animal in ANIMAL_COLORS}
+    in_words = ", ".join(f"{count} {animal}" for animal, count in counts.items() if count)
+    return Figure(
+        "zoo",
+        "The zoo",
+        "One point per speaker, between original and anonymized voice. To the right are those who still resemble themselves: the "
+        "people whom the anonymizer protects least. High up are those who resemble many others. To the left is good. The "
+        "glossary explains the animals.",
+        f"Zoo plot of {len(rows)} speakers: {in_words}.",
+        chart,
+    )  # fmt: skip

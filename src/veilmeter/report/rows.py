@@ -12,15 +12,12 @@ from veilmeter.core.estimates import Estimates
 from veilmeter.metrics.measure import SECTIONS, Measure
 from veilmeter.metrics.registry import MEASURES, measure
 from veilmeter.results.model import Results
+from veilmeter.wording.english.page import COMPARED, FROM_ORIGINAL, in_group, where
 
 FURTHER = "further"
 ORDER = (*(section for section in SECTIONS if section != "verification"), FURTHER, "verification")
 GROUPED = ("linkability", "d_ece", "eer")  # shown within groups, too; see results.json for the rest
 _CURVE_ENDS = ("speakers", "k")  # along which a curve is shown by its ends, as the figure shows the rest
-
-# What figures of a part compare, where that is no attacker.
-_COMPARED = {"similarity": "all pairs", "zebra": "all comparisons", "runs": "across two runs", "inversion": "inversion",
-             "inference": "from anonymized speech", "sessions": "sessions", "utility": "all recordings"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +55,13 @@ def added(name: str) -> bool:
 def section_points(results: Results, section: str) -> Iterator[tuple[str, Estimate]]:
     """Every point of a section with who or what it is of; of curves only the ends."""
     for place, estimates in results.places():
-        who = place if place in results.attackers else _COMPARED.get(place, place)
+        who = place if place in results.attackers else COMPARED.get(place, place)
         for name in estimates.names:
             if _home(place, name) == section:
                 yield from ((who, point) for point in _ends(estimates.points(name)))
     yield from _group_points(results, section)
     if section == "inference" and section in results.parts:
-        yield from (("from original speech", point) for point in results.parts[section].reference)
+        yield from ((FROM_ORIGINAL, point) for point in results.parts[section].reference)
 
 
 def _group_points(results: Results, section: str) -> Iterator[tuple[str, Estimate]]:
@@ -75,7 +72,7 @@ def _group_points(results: Results, section: str) -> Iterator[tuple[str, Estimat
                 for measured in GROUPED:
                     if section_of(measured) == section:
                         points = _ends(estimates.points(measured))
-                        yield from ((f"{name}, {attribute} {value}", point) for point in points)
+                        yield from ((name + in_group({attribute: value}), point) for point in points)
 
 
 def _home(place: str, name: str) -> str:
@@ -104,27 +101,6 @@ def row(who: str, point: Estimate) -> Row:
     tag = f" (tag {point.extra['tag']})" if "tag" in point.extra else ""
     return Row(who, point.label + where(point), point.format_value() + tag, point.format_interval(),
                point.format_null(), point.method)  # fmt: skip
-
-
-def where(point: Estimate) -> str:
-    """`, 20 people, 3 recordings each`: the parameters of a point in words."""
-    return "".join(f", {parameter(key, value)}" for key, value in point.at.items())
-
-
-def parameter(key: str, value: float | int | str) -> str:
-    if key == "speakers":
-        return f"{int(value):,} people"
-    if key == "length":
-        return recordings(int(value))
-    return f"{key} {value}"
-
-
-def recordings(length: int) -> str:
-    """
-    >>> recordings(1), recordings(3)
-    ('1 recording each', '3 recordings each')
-    """
-    return f"{length} recording{'' if length == 1 else 's'} each"
 
 
 def reaches_below_zero(results: Results, section: str) -> bool:

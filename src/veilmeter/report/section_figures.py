@@ -11,8 +11,8 @@ from veilmeter.core.estimates import Estimates
 from veilmeter.metrics.registry import label_of
 from veilmeter.report.figure import WIDE, Figure
 from veilmeter.report.figures import legal, style
-from veilmeter.report.rows import recordings
 from veilmeter.results.model import AttackerResult, Results
+from veilmeter.wording.english.page import recordings_each
 
 LN10 = math.log(10)
 NOTHING_HEARD = "has heard nothing (perfect privacy)"
@@ -76,7 +76,7 @@ def curves_figure(
         bottom=True,
     )
     shown = [attacker for attacker in curves if any(row["attacker"] == attacker for row in measured)]
-    chart = legal.curve_panels(rows, shown, title=recordings, look=look)
+    chart = legal.curve_panels(rows, shown, title=recordings_each, look=look)
     title = label_of(name)
     if limit is not None:
         caption += f" The magenta line is the limit, {limit:g}."
@@ -101,7 +101,7 @@ def _in_words(measured: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str,
             ]
             against = f" ({own[0]['kind']} {own[0]['value']:.2f})" if own else ""
             parts.append(f"{row['attacker']} {row['value']:.2f}{against}")
-    return f"Among {people:,} people with {recordings(length)}, by {who}: " + "; ".join(parts) + "."
+    return f"Among {people:,} people with {recordings_each(length)}, by {who}: " + "; ".join(parts) + "."
 
 
 def _attacker_color(order: Sequence[str], title: str | None = None, nobody: str = "") -> Any:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
+from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Finding, Reference, Value
 
 
@@ -62,3 +63,69 @@ def declare(code: str, *, slot: str = "", **values: Any) -> None:
 
 declare("unclassified", text=Reference)
 declare("warnings_left_out", count=int)
+
+# --- the report: how many people of a release are found
+
+declare("release_count", size=int, found=float, low=float, high=float)
+declare("release_found", size=int, candidates=int, found=float, low=float, high=float, attacker=str, about=str)
+declare("guessing_finds", size=float)
+declare("original_speech_linked", estimate=Estimate)
+declare("share_measured", slot="basis of a share", size=int)
+declare("share_modeled", slot="basis of a share", size=int)
+declare("share_beyond_model", slot="basis of a share", size=int)
+
+# --- the report: whether to rely on it, what was not tested, use, a limit
+
+declare("self_checks_failed", slot="reliance", failed=int, made=int)
+declare("untrustworthy", slot="reliance")
+declare("self_checks_passed", slot="reliance", made=int, open=int)
+declare("more_in_technical_part", number=int)
+declare("more_in_annex", number=int)
+declare("contents_not_tested", habits=tuple[str, ...], every_habit=bool)
+declare("future_not_tested")
+declare("use_measured", estimate=Estimate, original=Estimate | None)
+declare("use_not_measured")
+declare("limit_without_linking", slot="limit", percent=float)
+declare(
+    "limit_compared",
+    slot="limit",
+    percent=float,
+    chosen_before=bool,
+    estimate=Estimate,
+    place=Literal["above", "unclear", "below"],
+)
+
+# --- the report: what to do next, and why
+
+declare("advice_remedy", check=str)
+declare("advice_stronger_anonymizer")
+declare("unaware_attacker_finds", estimate=Estimate)
+declare("advice_new_voices")
+declare("anonymizer_helps_attacker", having=Estimate, lacking=Estimate)
+declare("advice_fewer_recordings", length=int)
+declare("fewer_recordings_help", before=Estimate, after=Estimate)
+declare("advice_vary_parameters")
+declare("recordings_inverted", estimate=Estimate)
+declare("advice_treat_people", number=int)
+declare("people_are_listed")
+declare("advice_less_similar_voices")
+declare("advice_decide_attribute", attribute=Reference)
+declare("attribute_inferred", estimate=Estimate)
+declare("advice_more_people")
+declare("interval_is_wide", low=float, high=float)
+declare("advice_run_attackers", attackers=tuple[str, ...])
+declare("advice_listen")
+declare("advice_assess_again")
+
+# --- the comparison of systems
+
+declare("systems_find", systems=tuple[Reference, ...], shares=tuple[Estimate, ...])
+declare("no_system_reliable", slot="recommendation")
+declare("one_system_reliable", slot="recommendation", system=Reference, level=str)
+declare("system_protects_best", slot="recommendation", system=Reference, level=str)
+declare("no_system_better", slot="recommendation")
+declare("no_reliable_system_better", slot="recommendation", systems=tuple[Reference, ...])
+declare("best_system_unfit", slot="fitness")
+declare("no_system_fit", slot="fitness")
+declare("systems_not_judged", systems=tuple[Reference, ...])
+declare("use_not_compared")

@@ -38,11 +38,21 @@ def of_hundred(estimate: Estimate) -> str:
     >>> of_hundred(Estimate(name="x", value=0.9, unit="percent", interval=(0.4, 1.7)))
     '0.90 [0.40, 1.70]'
     """
+    return " ".join(filter(None, hundred_cells(estimate)))
+
+
+def hundred_cells(estimate: Estimate) -> tuple[str, str]:
+    """The same value and interval, for two cells or lines.
+
+    >>> hundred_cells(Estimate(name="x", value=0.71, unit="probability", interval=(0.64, 0.78)))
+    ('71', '[64, 78]')
+    """
     factor = 1.0 if estimate.unit == "percent" else 100.0
     value, *interval = (factor * end for end in (estimate.value, *(estimate.interval or ())))
     largest = max(map(abs, (value, *interval)))
     digits = 0 if largest >= 10 else 1 if largest >= 3 else 2
-    return span(value, (interval[0], interval[1]) if interval else None, digits)
+    shown, _, ends = span(value, (interval[0], interval[1]) if interval else None, digits).partition(" ")
+    return shown, ends
 
 
 def percent(share: float, digits: int = 0) -> str:

@@ -15,6 +15,6 @@ A sentence with conditions is a function that takes the finding's values by name
 Technical text says "chance", text for laypeople "guessing". Numbers are written by `wording.numbers`.
 """
 
-from veilmeter.wording.english import general
+from veilmeter.wording.english import decision, general
 
-ENGLISH = general.WORDS
+ENGLISH = general.WORDS | decision.WORDS

@@ -1,0 +1,282 @@
+"""The first page, its advice and the comparison of systems: what follows from other findings of a run."""
+
+from __future__ import annotations
+
+from veilmeter.attacks.knowledge import known_attackers, plain_words
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.findings import Reference
+from veilmeter.core.text import few
+from veilmeter.wording.catalog import Catalog, shown
+from veilmeter.wording.english.page import where
+from veilmeter.wording.numbers import capitalize, count, listing, of_hundred, span
+
+WORDS = Catalog()
+
+# --- how many people of a release are found
+
+
+@WORDS.words("release_count")
+def _release_count(size: int, found: float, low: float, high: float) -> str:
+    return f"In a release of {count(size, 'person', 'people')}, about {span(found, (low, high))} would be found."
+
+
+@WORDS.words("release_found")
+def _release_found(
+    size: int, candidates: int, found: float, low: float, high: float, attacker: str, about: str
+) -> str:
+    start = _release_count(size, found, low, high).removesuffix(".")
+    return f"{start} by {plain_words(attacker, about).who}, with a list of {count(candidates, 'candidate')}."
+
+
+@WORDS.words("guessing_finds")
+def _guessing_finds(size: float) -> str:
+    return f"Guessing would find {f'{size:,.0f}' if size >= 0.5 else 'fewer than one'}."
+
+
+@WORDS.words("original_speech_linked")
+def _original_speech_linked(estimate: Estimate) -> str:
+    return f"Without anonymization {of_hundred(estimate)} of 100 recordings are linked."
+
+
+WORDS.say("share_measured", "Measured among {size:person/people}.")
+WORDS.say(
+    "share_modeled",
+    "Beyond the {size:person/people} who were measured this is a model, and less certain than its interval says.",
+)
+WORDS.say(
+    "share_beyond_model",
+    "Beyond {size:person/people} neither measured nor extrapolated: this is the figure for {size:,}, and the true one "
+    "is lower.",
+)
+
+# --- whether to rely on it
+
+WORDS.say("self_checks_failed", "Do not rely on this result yet: {failed} of its own {made:check} failed.")
+WORDS.say("untrustworthy", "Do not rely on this result yet: its own checks failed.")
+
+
+@WORDS.words("self_checks_passed")
+def _self_checks_passed(made: int, open: int) -> str:
+    passed = f"All {made:,} checks that could be made passed" if made > 1 else "The one check that could be made passed"
+    passed = passed if made else "No check could be made"
+    rest = f"; {open:,} could not be made" if open else ""
+    return f"{passed}{rest}. This does not mean that the release is safe, and it holds only for the attackers that were run."
+
+
+WORDS.say("more_in_technical_part", "{number:,} more, listed in the technical part.")
+WORDS.say("more_in_annex", "{number:,} more, listed in the annex.")
+
+# --- what no run tests
+
+
+@WORDS.words("contents_not_tested")
+def _contents_not_tested(habits: tuple[str, ...], every_habit: bool) -> str:
+    """`habits` are those of speech that no attacker of this run measured."""
+    named = "" if every_habit or not habits else f" ({', '.join(habits)})"
+    return f"What is said (names, places){', habits of speech' if habits else ''}{named} and background sounds."
+
+
+WORDS.say("future_not_tested", "Other attackers, and the recognizers of the future.")
+
+# --- use
+
+_USE = {
+    "wer": ("Of 100 words, a speech recognizer gets {figure} wrong", 0),
+    "mos": ("Predicted sound quality, from 1 to 5: {figure}", 1),
+    "pitch_correlation": ("Melody kept, where 1 is all of it: {figure}", 2),
+}
+PLAIN_USE = frozenset(_USE)  # measures that the first page explains in plain words
+
+
+@WORDS.words("use_measured")
+def _use_measured(estimate: Estimate, original: Estimate | None = None) -> str:
+    words, digits = _USE.get(estimate.name, (f"{capitalize(estimate.label)}: {{figure}}", 1))
+    was = "" if original is None else f" (original speech: {span(original.value, None, digits)})"
+    return f"{words.format(figure=span(estimate.value, estimate.interval, digits))}{was}."
+
+
+WORDS.say("use_not_measured", "Not measured: whether words, quality and melody are still fit for their purpose.")
+
+# --- a limit that somebody chose
+
+WORDS.say("limit_without_linking", "The limit of {percent:.3g} of 100 was given, but linking was not measured.")
+
+
+@WORDS.words("limit_compared")
+def _limit_compared(percent: float, chosen_before: bool, estimate: Estimate, place: str) -> str:
+    when = "that was chosen before this assessment" if chosen_before else "that was named for this report"
+    verb = {"above": "lies above", "unclear": "may lie above", "below": "lies below"}[place]
+    return (
+        f"The limit of {percent:g} in 100 {when}: the worst case, {of_hundred(estimate)} of 100 recordings linked"
+        f"{where(estimate)}, {verb} it."
+    )
+
+
+# --- what to do next, and why
+
+_REMEDIES = {
+    "strong on original speech": "Assess with a stronger recognizer: this one hardly recognizes people even without "
+    "anonymization.",
+    "adaptation helps": "Give the attackers more training speech: their adaptation failed, and a real one may do better.",
+    "anonymized differs from original": "Check the files: some anonymized recordings are the original ones.",
+    "no copies in enrollment and trials": "Remove copies: some recordings are both in the enrollment and in the trials.",
+    "enough speakers": "Assess more people: the figures are too uncertain for a decision.",
+    "training speakers are others": "Train the attackers on other people than those who are assessed.",
+    "enrollment and trials of different sessions": "Assess recordings of several sessions, so that rooms and microphones "
+    "are not taken for voices.",
+    "scores without ties": "Check the scores: many are equal, which points to rounding or to copies.",
+    "scores are not inverted": "Look at the attack: its scores tell more when their sign is changed.",
+    "attackers ran the anonymizer": "Run the anonymizer a second time and give that run to the attackers.",
+}  # fmt: skip
+
+
+@WORDS.words("advice_remedy")
+def _advice_remedy(check: str) -> str:
+    return _REMEDIES.get(check) or f"Fix what failed ({check}) and assess again."
+
+
+WORDS.say("advice_stronger_anonymizer", "Use a stronger anonymizer or stronger settings.")
+
+
+@WORDS.words("unaware_attacker_finds")
+def _unaware_attacker_finds(estimate: Estimate) -> str:
+    return (
+        f"Even someone who does not know that the speech was anonymized finds {of_hundred(estimate)} of 100 recordings."
+    )
+
+
+WORDS.say(
+    "advice_new_voices", "Draw a new voice for every recording instead of one per person, and keep the draws secret."
+)
+
+
+@WORDS.words("anonymizer_helps_attacker")
+def _anonymizer_helps_attacker(having: Estimate, lacking: Estimate) -> str:
+    return (
+        f"Somebody who has your anonymizer finds {of_hundred(having)} of 100 recordings, "
+        f"somebody who does not {of_hundred(lacking)}."
+    )
+
+
+@WORDS.words("advice_fewer_recordings")
+def _advice_fewer_recordings(length: int) -> str:
+    return f"Release at most {'one recording' if length == 1 else f'{length:,} recordings'} per person."
+
+
+@WORDS.words("fewer_recordings_help")
+def _fewer_recordings_help(before: Estimate, after: Estimate) -> str:
+    return f"That lowers {of_hundred(before)} of 100 to {of_hundred(after)}."
+
+
+WORDS.say(
+    "advice_vary_parameters",
+    "Vary the anonymizer's parameters from recording to recording: it moves all voices alike.",
+)
+
+
+@WORDS.words("recordings_inverted")
+def _recordings_inverted(estimate: Estimate) -> str:
+    return f"{of_hundred(estimate)} of 100 recordings were turned back far enough."
+
+
+@WORDS.words("advice_treat_people")
+def _advice_treat_people(number: int) -> str:
+    if number == 1:
+        return "The one person who is linked more often than not needs another treatment, or should be left out."
+    return f"The {number:,} people who are linked more often than not need another treatment, or should be left out."
+
+
+WORDS.say("people_are_listed", "The list of people in the technical part shows who they are.")
+WORDS.say(
+    "advice_less_similar_voices",
+    "Release fewer recordings per person, or use new voices that are less like the original ones.",
+)
+WORDS.say(
+    "advice_decide_attribute", "Decide whether {attribute} may be known; if not, choose new voices regardless of it."
+)
+
+
+@WORDS.words("attribute_inferred")
+def _attribute_inferred(estimate: Estimate) -> str:
+    return f"It is inferred correctly for {of_hundred(estimate)} of 100 recordings."
+
+
+WORDS.say("advice_more_people", "Assess more people.")
+
+
+@WORDS.words("interval_is_wide")
+def _interval_is_wide(low: float, high: float) -> str:
+    return (
+        f"The true figure lies between {100 * low:.0f} and {100 * high:.0f} of 100; four times as many people halve that "
+        "range."
+    )
+
+
+@WORDS.words("advice_run_attackers")
+def _advice_run_attackers(attackers: tuple[str, ...]) -> str:
+    number = "the attacker that was" if len(attackers) == 1 else f"the {len(attackers)} attackers that were"
+    named = [f"{plain_words(name, _about(name)).who} ({name})" for name in attackers[:2]]
+    return f"Add {number} not run: {'; '.join(named)}{'; and others' if len(attackers) > 2 else ''}."
+
+
+def _about(attacker: str) -> str:
+    return known_attackers()[attacker].about if attacker in known_attackers() else ""
+
+
+WORDS.say("advice_listen", "Listen to the output before trusting it: little of a voice may be left at all.")
+WORDS.say(
+    "advice_assess_again", "Assess again when the anonymizer, its settings, the recordings or the recipients change."
+)
+
+# --- several systems side by side
+
+
+@WORDS.words("systems_find")
+def _systems_find(systems: tuple[Reference, ...], shares: tuple[Estimate, ...]) -> str:
+    """`shares` of people whom the strongest attacker finds, one per system; not a number where that is not known."""
+    parts = []
+    among: dict[int, list[str]] = {}
+    for system, share in zip(systems, shares, strict=False):
+        if share.value != share.value:
+            parts.append(f"an unknown number with {shown(system)}")
+            continue
+        parts.append(f"{of_hundred(share)} with {shown(system)}")
+        among.setdefault(int(share.at.get("speakers", 0)), []).append(shown(system))
+    people = ", ".join(
+        f"{number:,}" + (f" ({', '.join(names)})" if len(among) > 1 else "") for number, names in among.items()
+    )
+    sentence = f"Of 100 people, the strongest attacker that was run finds {listing(parts) or 'nobody'}"
+    return f"{sentence}, each among {people} people." if people else f"{sentence}."
+
+
+WORDS.say(
+    "no_system_reliable",
+    "None of these assessments can be relied on yet, so none of the systems is recommended.",
+)
+WORDS.say("one_system_reliable", "Only the assessment of {system} can be relied on; its risk is {level}.")
+WORDS.say("system_protects_best", "Of those whose figures can be relied on, {system} leaves the lowest risk ({level}).")
+WORDS.say(
+    "no_system_better",
+    "None of them protects significantly better than the others: differences may be chance.",
+)
+
+
+@WORDS.words("no_reliable_system_better")
+def _no_reliable_system_better(systems: tuple[Reference, ...]) -> str:
+    named = few([shown(system) for system in systems])
+    return (
+        f"Of those whose figures can be relied on ({named}), none protects significantly better than the others: "
+        "differences may be chance."
+    )
+
+
+WORDS.say("best_system_unfit", "That does not make it fit for release: people can still be found.")
+WORDS.say("no_system_fit", "None of these is fit for release: people can still be found.")
+
+
+@WORDS.words("systems_not_judged")
+def _systems_not_judged(systems: tuple[Reference, ...]) -> str:
+    return f"Nothing is claimed of {few([shown(s) for s in systems])}, whose figures can't be relied on yet."
+
+
+WORDS.say("use_not_compared", "Whether the speech is still usable was not measured for all of them.")

@@ -1,0 +1,452 @@
+"""Titles, introductions, captions and table cells of the report: what is no finding of the run, but explains them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from veilmeter.core.estimate import Estimate
+from veilmeter.wording.numbers import capitalize, count, hundred_cells, of_hundred
+
+
+@dataclass(frozen=True, slots=True)
+class SectionWords:
+    """A section of the technical part: its title, its short name in the navigation, what it asks."""
+
+    title: str
+    short: str
+    introduction: str
+
+
+# In plain words, for the first page. "attribute" is filled in.
+CRITERIA = {
+    "linking": "Linking recordings to a person",
+    "singling_out": "Singling somebody out",
+    "inference": "Inferring {attribute}",
+    "disclosure": "Information disclosed",
+    "inversion": "Undoing the anonymization",
+    "distinctiveness": "Voices kept apart",
+}
+
+LEVELS = {"low": "near guessing", "raised": "raised", "high": "high", "unknown": "not known"}
+DISTINCTNESS = {"low": "kept apart", "raised": "less distinct", "high": "lost", "unknown": "not known"}
+
+# The checks in plain words, for the first page; those without are for the technical part.
+CHECKS = {
+    "strong on original speech": "The attacker recognizes people in original speech.",
+    "adaptation helps": "Attackers who know more find more.",
+    "anonymized differs from original": "All recordings were changed.",
+    "no copies in enrollment and trials": "No recording is on both sides of the comparison.",
+    "enough speakers": "Enough people were assessed for this claim.",
+    "training speakers are others": "Attackers were not trained on the people they look for.",
+    "enrollment and trials of different sessions": "Voices were recognized, not rooms or microphones.",
+    "attackers ran the anonymizer": "The attackers could run your anonymizer themselves.",
+}
+
+ATTACKS = {
+    "linking": "the attacker compares each anonymized recording with recordings of known people and names the most similar person.",
+    "singling_out": "the attacker looks for a rule about voices that fits exactly one person in the data, even without knowing who it is.",
+    "disclosure": "the attacker compares two recordings and takes the similarity as evidence for or against their being of one person.",
+    "inversion": "the attacker learns to undo the anonymizer from recordings known in both forms, or from two unpaired sets.",
+    "inference": "the attacker guesses attributes of the speaker from the anonymized voice.",
+}  # fmt: skip
+
+SECTIONS = {
+    "channels": SectionWords(
+        "Which channel gives people away",
+        "Channels",
+        "The same attacker hears one channel of speech at a time: the voice, the words, the rhythm; then all of them together. Beside it "
+        "stands what this attacker finds in original speech, which is what there was to hide, and what it finds where known recordings "
+        "were dealt to people at random, which is chance. Of N people, log2 N bits name one of them, 0 bits are guessing; below 0 people "
+        "hide behind others.",
+    ),
+    "linking": SectionWords(
+        "Linking recordings to a person",
+        "Linking",
+        "Opinion 05/2014 asks whether records of one person can be linked. Here the attacker holds recordings of N people, "
+        "one of whom made the anonymized recording, and names the most similar one. The more people there are, the harder it "
+        "is; the more speech there is of each, the easier.",
+    ),
+    "singling_out": SectionWords(
+        "Singling somebody out",
+        "Singling out",
+        "Opinion 05/2014 asks whether one person can be isolated in the data, even without a name. Here the attacker "
+        "writes a rule from one person's voice that should fit one person in N, and succeeds if it fits exactly one. A rule "
+        "that knows nothing about anybody succeeds too, more often than one would think: that is the control, and the risk "
+        "that counts is what lies above it.",
+    ),
+    "disclosure": SectionWords(
+        "Information disclosed",
+        "Disclosure",
+        "ZEBRA measures evidence. An attacker believes something before hearing two recordings, and something else "
+        "after. The area between the two curves is the information that an average comparison gives away, over all prior "
+        "beliefs; the tag is the strongest evidence that any single comparison gave.",
+    ),
+    "similarity": SectionWords(
+        "Likeness before and after",
+        "Likeness",
+        "Every speaker is compared with every speaker, before and after. A bright diagonal between original and "
+        "anonymized voices means that people remain linked to themselves. A bright diagonal among anonymized voices means "
+        "that they stay distinct from each other, which some uses need and which also helps an attacker who hears several "
+        "recordings.",
+    ),
+    "inversion": SectionWords(
+        "Undoing the anonymization",
+        "Inversion",
+        "Some anonymizers move every voice in much the same way, and what is moved can be moved back. The attacker learns "
+        "a rotation from recordings that exist in both forms (or, unsupervised, from two unpaired sets), undoes it, and looks "
+        "for the nearest original recording.",
+    ),
+    "inference": SectionWords(
+        "Guessing attributes",
+        "Inference",
+        "Opinion 05/2014 asks whether attributes of a person can be inferred. A classifier learns the attribute from "
+        "anonymized recordings of other people and guesses it here. All values of an attribute count alike, however rare they are.",
+    ),
+    "sessions": SectionWords(
+        "Within and across sessions",
+        "Sessions",
+        "A new voice may be kept within one conversation, so that speakers can be told apart, and should change with the next. "
+        "High figures within a session are then wanted; high figures across sessions, or to the original, are not.",
+    ),
+    "utility": SectionWords(
+        "Is it still usable?",
+        "Use",
+        "Protection that destroys the speech is easy. These figures say what is left of words, quality and melody.",
+    ),
+    "verification": SectionWords(
+        "Verification (EER)",
+        "EER",
+        "The equal error rate is the figure most anonymizers are published with. It averages over everybody, looks at "
+        "one threshold, does not know how many people the attacker must choose from, and hardly moves when the risk for "
+        "individuals does. It stands last for that reason.",
+    ),
+    "further": SectionWords(
+        "Further measures",
+        "Further",
+        "Measures that other packages have added, or that have no section of their own.",
+    ),
+}  # fmt: skip
+
+BELOW_ZERO = "An interval that reaches below 0 says that the rule may have done no better, or even worse, than one that knows nobody."
+
+GLOSSARY = (
+    ("Anonymizer", "A program that changes a recording so that the voice no longer sounds like the speaker. What is said stays."),
+    ("Attacker", "Somebody who wants to know who speaks. Attackers differ in what they have: recordings of the people in question, the "
+     "anonymizer itself, and the means to train a recognizer on its output."),
+    ("Candidates", "The people whose recordings an attacker has and compares with. The more there are, the harder it is to name the right one."),
+    ("Enrollment", "The recordings of known people that an attacker compares with."),
+    ("Utterance", "One recording of somebody speaking, often a sentence. With more utterances of a person an attacker is surer."),
+    ("Embedding", "A list of a few hundred numbers that describes a voice. Recordings of one speaker lie close together. Embeddings are "
+     "biometric data."),
+    ("Linkability", "Of all anonymized recordings, the share that the attacker assigns to the right one of N people. Guessing gives 1/N."),
+    ("Singling Out", "How often a rule made from one voice fits exactly one person in the data, whoever that is."),
+    ("Control", "The same attack by somebody who knows nothing about anybody in the data. What the attack achieves beyond that is due to the "
+     "voices."),
+    ("EER (equal error rate)", "The error rate when an attacker's threshold is set so that they reject as many true pairs as they accept "
+     "false ones. 0 % is perfect recognition, 50 % is guessing."),
+    ("Bit", "A unit of information. One bit settles one yes-or-no question. A disclosure of 0.72 bit here is everything there is to know "
+     "about whether two recordings are by one person; 0.3 bit is a good part of it; 0.01 bit next to nothing."),
+    ("Tag (0, A to F)", "How many times more or less likely the most telling comparison makes it that two recordings are of one person. 0: no "
+     "more than before; A: up to 10 times; B: up to 100; C: up to 10,000; D: up to 100,000; E: up to a million; F: more than that."),
+    ("Likelihood ratio, LLR", "How many times more probable a comparison's outcome is if both recordings are of one person than if they are of "
+     "two; the LLR is its logarithm. Above 0 speaks for one person, below 0 against it."),
+    ("DeID", "How much of the likeness between a speaker's original and anonymized voice is gone. 100 % is all of it."),
+    ("G_VD", "How far the anonymized voices can still be told apart from each other, in decibels against the originals. 0 dB: as well as "
+     "before; minus 10 dB: a tenth."),
+    ("95 % interval", "Had other speakers been recorded, the figure would have come out differently. Intervals made this way contain the true "
+     "value in about 95 of 100 assessments."),
+    ("Chance, guessing", "What the measure gives when the attacker knows nothing. A figure near chance is not a proof of safety: a stronger "
+     "attacker may exist."),
+    ("The zoo", "Names from the biometric menagerie for speakers who behave unlike most, the sheep. Goats are hard to recognize, lambs easy to be "
+     "mistaken for, wolves easily mistaken for others. In the corners: doves resemble themselves and nobody else, which makes them the "
+     "easiest to recognize and the least protected; chameleons resemble themselves and everybody; phantoms nobody, not even themselves; "
+     "worms everybody but themselves."),
+    ("Residual risk", "In the legal sense: the risk that remains after everything that was done to lower it."),
+)  # fmt: skip
+
+
+# --- what is below the title
+
+
+def release(people: int, recordings: int, hours: float | None) -> str:
+    """
+    >>> release(60, 480, 2.05), release(1, 1, None)
+    ('60 people, 480 recordings, 2 hours of speech', '1 person, 1 recording')
+    """
+    amount = f", {duration(hours)} of speech" if hours else ""
+    return f"{count(people, 'person', 'people')}, {count(recordings, 'recording')}{amount}"
+
+
+def duration(hours: float) -> str:
+    """
+    >>> duration(0.1874), duration(3.26), duration(0.01)
+    ('11 minutes', '3.3 hours', '1 minute')
+    """
+    minutes = max(1, round(60 * hours))
+    if minutes < 90:
+        return count(minutes, "minute")
+    return f"{hours:.2g} hours" if hours < 100 else f"{hours:,.0f} hours"
+
+
+MOST_PARAMETERS = 3  # of the anonymizer; the technical part has all of them
+
+
+def anonymizer(name: str, version: str = "", parameters: Mapping[str, object] | None = None) -> str:
+    """
+    >>> anonymizer("mcadams", "1", {"alpha": 0.8})
+    'mcadams, version 1 (alpha 0.8)'
+    """
+    pairs = [f"{key} {value}" for key, value in (parameters or {}).items()]
+    more = ", …" if len(pairs) > MOST_PARAMETERS else ""
+    given = f" ({', '.join(pairs[:MOST_PARAMETERS])}{more})" if pairs else ""
+    return f"{name}{f', version {version}' if version else ''}{given}"
+
+
+def anonymizer_line(words: str) -> str:
+    return f"Anonymizer: {words or 'not named'}"
+
+
+def assessed(people: int, *, everybody: bool, created: str, assessor: str) -> str:
+    """
+    >>> assessed(20, everybody=False, created="2026-11-16", assessor="the privacy team")
+    'Assessed on 20 of them on 2026-11-16 by the privacy team'
+    """
+    part = "" if everybody else f" on {people:,} of them"
+    return f"Assessed{part}{f' on {created}' if created else ''}{f' by {assessor}' if assessor else ''}"
+
+
+# --- where a figure was measured
+
+
+def recordings_each(length: int) -> str:
+    """
+    >>> recordings_each(1), recordings_each(3)
+    ('1 recording each', '3 recordings each')
+    """
+    return f"{count(length, 'recording')} each"
+
+
+def parameter(key: str, value: float | int | str) -> str:
+    if key == "speakers":
+        return count(int(value), "person", "people")
+    if key == "length":
+        return recordings_each(int(value))
+    return f"{key} {value}"
+
+
+def where(point: Estimate) -> str:
+    """`, 20 people, 3 recordings each`: the parameters of a point in words."""
+    return "".join(f", {parameter(key, value)}" for key, value in point.at.items())
+
+
+def in_group(group: Mapping[str, str]) -> str:
+    """`, gender f`"""
+    return "".join(f", {attribute} {value}" for attribute, value in group.items())
+
+
+# --- the dots, the bars and the attackers of the first page
+
+RELEASE_DOTS, ORIGINAL_DOTS, GUESSING_DOTS = "This release", "Not anonymized", "Guessing"
+
+
+def dots(point: Estimate) -> str:
+    return f"{of_hundred(point)} of 100"
+
+
+def attacker_cells(point: Estimate) -> tuple[str, str]:
+    """`71 of 100` and `[64, 78]`."""
+    value, interval = hundred_cells(point)
+    return f"{value} of 100", interval
+
+
+def guessing_dots(share: float) -> str:
+    return f"about {100 * share:.2g} of 100"
+
+
+def dots_caption(point: Estimate, group: Mapping[str, str]) -> str:
+    attempts = f"Each dot is one of 100 attempts{_attempt(point, group)}."
+    return f"{attempts} Pale and dashed dots lie within the 95 % interval."
+
+
+def attackers_caption(point: Estimate, group: Mapping[str, str], more: int) -> str:
+    rest = f"; {more} more in the annex" if more > 0 else ""
+    return f"In 100 attempts{_attempt(point, group)}{rest}."
+
+
+def _attempt(point: Estimate, group: Mapping[str, str]) -> str:
+    candidates = f", {count(int(point.at['speakers']), 'candidate')}" if "speakers" in point.at else ""
+    return f": {recordings_each(int(point.at.get('length', 1)))}{candidates}{in_group(group)}"
+
+
+def worst_case(sentence: str) -> str:
+    return f"Worst case: {sentence}"
+
+
+def bar(point: Estimate) -> str:
+    """What a bar shows, for those who can't see it."""
+    interval = f", interval {point.format_interval()}" if point.interval else ""
+    guessing = f", guessing {point.format_null()}" if point.null is not None else ""
+    return f"{point.label}: {point.format_value()}{interval}{guessing}"
+
+
+def out_of_hundred(point: Estimate, guessing: str) -> str:
+    """`93 [87, 97] of 100, guessing 53`."""
+    return f"{of_hundred(point)} of 100" + (f", guessing {guessing}" if guessing else "")
+
+
+LEARNER = "someone who learns it from other people's anonymized speech"
+
+
+def criterion_title(name: str, attribute: str) -> str:
+    """
+    >>> criterion_title("inference", "age"), criterion_title("from_elsewhere", "")
+    ('Inferring age', 'From elsewhere')
+    """
+    return CRITERIA.get(name, capitalize(name.replace("_", " "))).format(attribute=attribute)
+
+
+# --- people and channels
+
+
+def people_columns(attackers: Sequence[str]) -> dict[str, str]:
+    return {
+        "speaker": "speaker", "risk": "highest risk", "interval": "95 % interval",
+        **{name: name for name in attackers}, "gender": "gender", "deid": "likeness gone (%)",
+    }  # fmt: skip
+
+
+def people_introduction(expected_by_chance: float | None) -> str:
+    text = (
+        "The table lists the speakers by their highest risk over all attackers. A figure is the share of a speaker's "
+        "anonymized recordings that an attacker linked to them: 1.00 is all of them, 0.00 none."
+    )
+    if expected_by_chance is None:
+        return text
+    return f"{text} By chance alone about {expected_by_chance:.2g} of them would be linked more often than not."
+
+
+def people_left_out(number: int) -> str:
+    return f"{count(number, 'more speaker')} with lower risk {_are(number)} in tables/speakers.parquet."
+
+
+def person_risk(risk: Estimate) -> str:
+    return f"highest risk {risk.format_value()} {risk.format_interval()}".strip()
+
+
+def channel_people_left_out(number: int) -> str:
+    return f"{count(number, 'more person', 'more people')} {_are(number)} in results.json."
+
+
+def channel_basis(length: int) -> str:
+    return f"All figures are for {recordings_each(length)}."
+
+
+def channel_person(bits: float, linked: float) -> str:
+    return f"{round(bits, 1) + 0.0:.1f} bit, {100 * linked:.0f} %"  # 0.0 is added as nobody discloses -0.0 bit
+
+
+TOPIC = (
+    "Words tell the topic as well as the person: where everybody reads a book of their own, the book gives them away, "
+    "not their way of speaking."
+)
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+# --- the technical part
+
+# What figures of a part compare, where that is no attacker.
+COMPARED = {"similarity": "all pairs", "zebra": "all comparisons", "runs": "across two runs", "inversion": "inversion",
+            "inference": "from anonymized speech", "sessions": "sessions", "utility": "all recordings"}  # fmt: skip
+FROM_ORIGINAL = "from original speech"
+
+ROLES = {
+    "original": "Original speech",
+    "anonymized": "Anonymized speech",
+    "train_original": "Training speech, original",
+    "train_anonymized": "Training speech, anonymized",
+    "train_similar": "Training speech of a similar anonymizer",
+}
+
+
+def role(name: str) -> str:
+    """
+    >>> role("train_original"), role("attacker_run_1")
+    ('Training speech, original', 'Attacker run 1')
+    """
+    return ROLES.get(name, capitalize(name.replace("_", " ")))
+
+
+def speech(speakers: int, recordings: int, hours: float | None) -> str:
+    return f"{count(speakers, 'speaker')}, {count(recordings, 'recording')}" + (f", {duration(hours)}" if hours else "")
+
+
+def left_out(reasons: Mapping[str, int]) -> str:
+    return ", ".join(f"{reason.replace('_', ' ')}: {number:,}" for reason, number in reasons.items())
+
+
+MOST_WORDS, MOST_SUFFERING = 10, 5
+
+
+def use_recordings(measured: int, available: int, rated: int) -> str:
+    quality = f"; {rated:,} of them were rated for their quality" if rated else ""
+    return f"Measured on {measured:,} of {count(available, 'recording')}{quality}."
+
+
+def substitutions(pairs: Sequence[Mapping[str, object]]) -> str:
+    listed = ", ".join(f"“{p['said']}” as “{p['heard']}” ({p['times']} times)" for p in pairs[:MOST_WORDS])
+    return f"Words most often taken for others: {listed}."
+
+
+def lost_words(deleted: int, inserted: int) -> str:
+    return (
+        f"{count(deleted, 'word')} {'was' if deleted == 1 else 'were'} not recognized at all, and "
+        f"{inserted:,} {'was' if inserted == 1 else 'were'} recognized that nobody said. "
+        "Which words are taken for others is in results.json, as words may name people."
+    )
+
+
+def suffering(people: Sequence[tuple[str, float, float, int]]) -> str:
+    """Speaker, wrong words per 100, the same on original speech, recordings: the worst first."""
+    listed = ", ".join(
+        f"{speaker} {wer:.0f} (original {before:.0f}; {count(recordings, 'recording')})"
+        for speaker, wer, before, recordings in people[:MOST_SUFFERING]
+    )
+    return f"Whose speech suffers most, in wrong words per 100: {listed}."
+
+
+# --- the annex
+
+ANNEX = (
+    "What an anonymization report or a data protection impact assessment asks for, filled in from the results. It states "
+    "measurements; it gives no legal opinion."
+)
+NO_LIMIT = (
+    "No limit was chosen for this assessment. A regulator's guidance may name one: the European Medicines Agency's guidance "
+    "on Policy 0070 (EMA/90915/2016) and Health Canada's on the public release of clinical information work with a "
+    "probability of 0.09 for the public release of clinical reports. Whether that figure suits recordings of voices has "
+    "to be argued."
+)  # fmt: skip
+MITIGATIONS = "Derived from the results by fixed rules; which of them are taken is to be filled in."
+RESIDUAL = "What remains for the people concerned, for the attackers that were run and in view of what was not tested."
+LIKELIHOOD = "The likelihood is that of the strongest attacker that was run, with its 95 % interval."
+_TRAINED = {
+    "cross-validation by speaker": "Attackers that learn were trained on other people than those they looked for. ",
+    "separate corpus": "Attackers that learn were trained on separate recordings. ",
+}
+
+
+def method(trial_speakers: int, enrolled: int, split: str, training: str) -> str:
+    return (
+        f"{count(trial_speakers, 'person was', 'people were')} looked for among {enrolled:,} known ones; their recordings "
+        f"were divided into known ones and ones to name ({split}). {_TRAINED.get(training, '')}An interval says where the "
+        "figure would lie had other people been recorded, in 95 of 100 cases. The technical part defines every measure; "
+        "results.json holds every number and what is needed to repeat the run."
+    )
+
+
+def linked_note(point: Estimate) -> str:
+    return f"Recordings linked to the right person{where(point)}."
