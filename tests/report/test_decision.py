@@ -248,7 +248,9 @@ def test_what_was_not_tested_is_said_in_plain_words() -> None:
 def test_what_nobody_listened_for_depends_on_the_extractors(first: str, further: list[str], unheard: str) -> None:
     results = sample()
     name, known = next(iter(results.attacks.items()))
-    heard = {f"{name}@{extractor}": replace(known, name=f"{name}@{extractor}", extractor=extractor) for extractor in further}
+    heard = {
+        f"{name}@{extractor}": replace(known, name=f"{name}@{extractor}", extractor=extractor) for extractor in further
+    }
     results = replace(results, extractor={"name": first}, attackers={**results.attackers, **heard})
     *_, contents, _ = decide(results).not_tested
     assert contents == f"What is said (names, places){', ' if unheard else ''}{unheard} and background sounds."

@@ -64,4 +64,6 @@ def test_a_doubted_run_is_named_as_the_reason_why_nothing_is_claimed_of_it(monke
         "may be chance. None of these is fit for release: people can still be found. Nothing is claimed of c, whose figures can't be relied on yet."
     )
     assert text(recommendation(systems[:2], unsure)).startswith("None of them protects significantly better")
-    assert text(recommendation([system("a", "high"), system("c", "low", reliable=False)], unsure)).startswith("Only the")
+    assert text(recommendation([system("a", "high"), system("c", "low", reliable=False)], unsure)).startswith(
+        "Only the"
+    )

@@ -21,9 +21,7 @@ def _release_count(size: int, found: float, low: float, high: float) -> str:
 
 
 @WORDS.words("release_found")
-def _release_found(
-    size: int, candidates: int, found: float, low: float, high: float, attacker: str, about: str
-) -> str:
+def _release_found(size: int, candidates: int, found: float, low: float, high: float, attacker: str, about: str) -> str:
     start = _release_count(size, found, low, high).removesuffix(".")
     return f"{start} by {plain_words(attacker, about).who}, with a list of {count(candidates, 'candidate')}."
 
