@@ -45,6 +45,35 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+READERS = (
+    "assessment.run.read_results",
+    "report.source._day",
+    "report.source.read_matrices",
+    "report.source.read_results",
+    "report.source.table_of",
+    "results.run_folder.read_results",
+    "results.run_folder.read_table",
+    "results.run_folder.table_of",
+)
+
+
+def test_the_page_of_an_assessment_is_made_without_reading_its_folder(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: Any, **options: Any) -> None:
+        raise AssertionError(f"read from disk: {arguments}")
+
+    with monkeypatch.context() as patch:
+        for reader in READERS:
+            patch.setattr(f"veilmeter.{reader}", fail)
+        code, _ = run("assess", folder / "partly.toml", "--threshold", "9%", "--out", tmp_path / "run", "--quiet")
+        assert code == 0
+    page = (tmp_path / "run" / "report.html").read_bytes()
+    assert (tmp_path / "run" / "tables" / "matrices.parquet").is_file()
+    assert run("report", tmp_path / "run", "--out", tmp_path / "again.html")[0] == 0
+    assert (tmp_path / "again.html").read_bytes() == page
+
+
 def test_the_verdict_is_printed(folder: Path) -> None:
     code, text = run(
         "assess", folder / "partly.toml", "--out", folder / "partly", "--jobs", 1, "--no-report", "--quiet"

@@ -172,7 +172,7 @@ def test_the_header_of_a_page_that_claims_two_gigabytes(tmp_path: Path, kind: st
     ids=["lists", "gaps", "numbers", "bytes"],
 )
 def test_a_table_of_a_run_with_other_columns(tmp_path: Path, texts: pa.Array) -> None:
-    from veilmeter.report.source import read_matrices
+    from veilmeter.results.run_folder import read_matrices
 
     words = pa.array(["OP"] * 4)
     columns = {"quadrant": words, "row": texts, "column": words, "similarity": np.ones(4)}

@@ -15,18 +15,18 @@ import pyarrow.parquet as pq
 import pytest
 from tests.results.sample_results import sample
 
-from veilmeter.assessment.conclude import write_matrices
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.metrics.registry import MEASURES
+from veilmeter.metrics.similarity.matrices import KINDS
 from veilmeter.report import write_report
 from veilmeter.report.html import Options, render, technical_sections
 from veilmeter.report.pseudonyms import run_key
 from veilmeter.report.public import public
-from veilmeter.report.source import Matrices, Reported, read_matrices, reported
+from veilmeter.report.source import Reported, reported
 from veilmeter.results.model import Results
-from veilmeter.results.run_folder import read_results
+from veilmeter.results.run_folder import Matrices, read_matrices, read_results, write_matrices
 
 
 def test_markdown_says_the_decision_first_and_names_nobody(run: Path, tmp_path: Path) -> None:
@@ -151,8 +151,8 @@ def test_no_number_of_threshold_or_paper_that_makes_no_sense(run: Path, form: st
 def test_matrices_come_back_as_they_were_written(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     names = ["b", "a", "c"]
-    written = {kind: rng.random((3, 3)) for kind in ("OO", "OP", "PP")}
-    write_matrices(tmp_path / "matrices.parquet", names, written)
+    written = {kind: rng.random((3, 3)) for kind in KINDS}
+    write_matrices(tmp_path / "matrices.parquet", Matrices(tuple(names), written))
     read = read_matrices(tmp_path / "matrices.parquet")
     assert read.speakers == tuple(names)
     for kind, matrix in written.items():

@@ -87,7 +87,7 @@ def _compare(folder: Path) -> object:
 
 
 def _matrices(folder: Path) -> object:
-    from veilmeter.report.source import read_matrices
+    from veilmeter.results.run_folder import read_matrices
 
     return read_matrices(folder / "tables" / "matrices.parquet")
 

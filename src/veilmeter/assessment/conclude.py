@@ -29,7 +29,7 @@ from veilmeter.attacks.registry import ATTACKS
 from veilmeter.attacks.takeover import KNOWS, Success, takeovers
 from veilmeter.core.engine import Engine
 from veilmeter.core.errors import InputError
-from veilmeter.core.files import cache_folder, make_folder, whole_file, write_json
+from veilmeter.core.files import cache_folder, make_folder, write_json
 from veilmeter.core.findings import as_findings
 from veilmeter.core.keys import key_of
 from veilmeter.data.corpus import Utterance
@@ -38,12 +38,13 @@ from veilmeter.data.ids import match_ids
 from veilmeter.metrics.copies import copies, unchanged
 from veilmeter.metrics.legal.chance import Relabeled, joint_chance
 from veilmeter.metrics.norms import length_correlation
+from veilmeter.metrics.similarity.matrices import KINDS
 from veilmeter.metrics.target_voices import TargetVoices, found_target_voices, shared, target_voice_effect
 from veilmeter.results.chance import with_chance
 from veilmeter.results.channels import channels_of
 from veilmeter.results.model import AttackerId, AttackerResult, Channels, Matching, Part, ProtocolFacts, Results
 from veilmeter.results.people import Traits
-from veilmeter.results.run_folder import write_table
+from veilmeter.results.run_folder import MATRICES, Matrices, write_matrices, write_table
 from veilmeter.results.trust import TrustFacts
 from veilmeter.results.verdict import conclude
 from veilmeter.speech.compare_recordings import same_recordings, unchanged_speech
@@ -436,7 +437,17 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def write_tables(folder: Path, results: Results, jobs: Mapping[AttackerId, Job], done: Done) -> set[str]:
+def matrices_of(done: Done) -> Matrices | None:
+    """The similarity matrices, where they were measured."""
+    measured, arrays = done.get(SIMILARITY, (TaskResult(), {}))
+    if not arrays:
+        return None
+    return Matrices(measured.names, {kind: np.asarray(arrays[kind], float) for kind in KINDS})
+
+
+def write_tables(
+    folder: Path, results: Results, jobs: Mapping[AttackerId, Job], done: Done, matrices: Matrices | None
+) -> set[str]:
     """Every table of a run; the names of the files."""
     genders = {person.speaker: person.gender for person in results.people.persons}
     write_speakers(folder / "speakers.parquet", results.attackers.values(), genders)
@@ -445,10 +456,9 @@ def write_tables(folder: Path, results: Results, jobs: Mapping[AttackerId, Job],
         _, arrays = done[TaskId(TaskKind.ATTACKER, str(attacker))]
         if "scores" in arrays and write_scores(folder / f"scores-{attacker}.parquet", job, arrays["scores"]):
             written.add(f"scores-{attacker}.parquet")
-    if SIMILARITY in done and not done[SIMILARITY][0].not_possible:
-        measured, arrays = done[SIMILARITY]
-        write_matrices(folder / "matrices.parquet", measured.names, arrays)
-        written.add("matrices.parquet")
+    if matrices is not None:
+        write_matrices(folder / MATRICES, matrices)
+        written.add(MATRICES)
     return written
 
 
@@ -499,36 +509,3 @@ def write_speakers(path: Path, attackers: Iterable[AttackerResult], genders: Map
             rows.append((*mark, person.linked, low, high, person.conversations, person.among))
     names = ("speaker", "gender", "attacker", "length", "linked", "low", "high", "conversations", "among")
     write_table(path, {name: [row[i] for row in rows] for i, name in enumerate(names)})
-
-
-def write_matrices(path: Path, names: Sequence[str], matrices: Mapping[str, Any]) -> None:
-    """The similarity matrices in long form: quadrant, row, column, similarity; one row group per quadrant.
-
-    Ids stand once, in a dictionary: of 5,000 speakers there are 25 million pairs.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    n = len(names)
-    people, kinds = pa.array(list(names), pa.string()), pa.array(sorted(matrices), pa.string())
-    codes = np.arange(n, dtype=np.int32)
-    rows, columns = (
-        pa.DictionaryArray.from_arrays(index, people) for index in (np.repeat(codes, n), np.tile(codes, n))
-    )
-    with whole_file(path) as temporary:
-        writer = None
-        for number, kind in enumerate(sorted(matrices)):
-            quadrant = pa.DictionaryArray.from_arrays(np.full(n * n, number, np.int32), kinds)
-            values = np.asarray(matrices[kind], float).ravel()
-            table = pa.table({"quadrant": quadrant, "row": rows, "column": columns, "similarity": values})
-            packed = {name: "none" if name == "similarity" else "zstd" for name in table.column_names}
-            writer = writer or pq.ParquetWriter(
-                temporary,
-                table.schema,
-                compression=packed,
-                use_dictionary=["quadrant", "row", "column"],
-                write_statistics=False,
-            )
-            writer.write_table(table, row_group_size=max(1, n * n))
-        if writer is not None:
-            writer.close()

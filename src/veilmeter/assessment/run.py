@@ -21,6 +21,7 @@ from veilmeter.assessment.conclude import (
     attackers_of,
     build_results,
     find_duplicate_audio,
+    matrices_of,
     parts_of,
     warnings_of,
     write_tables,
@@ -55,7 +56,7 @@ from veilmeter.core.files import make_folder, only_one, remove_leftovers, sha256
 from veilmeter.core.findings import as_findings
 from veilmeter.data.matching import Matched, match
 from veilmeter.results.model import AttackerId, AttackerResult, Input, Matching, ProtocolFacts, Results
-from veilmeter.results.run_folder import RESULTS, read_results, write_results
+from veilmeter.results.run_folder import RESULTS, Matrices, read_results, write_results
 from veilmeter.results.trust import TrustFacts
 from veilmeter.results.verdict import conclude
 from veilmeter.speech.reading_options import chose_channel, leaves_home
@@ -140,13 +141,16 @@ def _named(source: Any) -> list[str]:
 class Assessment:
     """The results, and the folder that they were written to, if any. `left_out` is the number of recordings that were
     given and could not be assessed. `timings` are the seconds of each stage and `real_time_factor` the processor
-    seconds per second of speech, where veilmeter ran the anonymizer; both differ between runs, results do not."""
+    seconds per second of speech, where veilmeter ran the anonymizer; both differ between runs, results do not. With
+    the similarity `matrices` and the time when it was `created` a report needs nothing of the folder."""
 
     results: Results
     folder: Path | None = None
     timings: dict[str, float] = field(default_factory=dict)
     left_out: int = 0
     real_time_factor: float | None = None
+    matrices: Matrices | None = None
+    created: str = ""
 
     @property
     def trustworthy(self) -> bool:
@@ -229,34 +233,36 @@ class Run(ABC):
             self._say(f"measured: {task.id} ({len(done)} of {len(tasks)})")
         return {task.id: done[task.id] for task in tasks}  # in one order, wherever they ran
 
-    def write(
+    def record(
         self,
         results: Results,
-        jobs: Mapping[AttackerId, Job],
         done: Done,
+        jobs: Mapping[AttackerId, Job],
+        left_out: int = 0,
         factor: float | None = None,
-    ) -> Results:
-        """Write tables, results and timings. Tables and the report of an earlier run in this folder are removed."""
-        assert self.folder is not None
-        written = write_tables(self.folder / "tables", results, jobs, done)
-        for file in (self.folder / "tables").glob("*.parquet"):
-            if file.name not in written:
-                file.unlink()
-        (self.folder / "report.html").unlink(missing_ok=True)
-        results = write_results(self.folder, results)
-        self.stage("done")
-        write_json(
-            self.folder / "timings.json",
-            {
+    ) -> Assessment:
+        """The finished assessment, written to the folder of the run, if it has one. Tables and the report of an earlier
+        run in this folder are removed."""
+        matrices = matrices_of(done)
+        created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        if self.folder is not None:
+            written = write_tables(self.folder / "tables", results, jobs, done, matrices)
+            for file in (self.folder / "tables").glob("*.parquet"):
+                if file.name not in written:
+                    file.unlink()
+            (self.folder / "report.html").unlink(missing_ok=True)
+            results = write_results(self.folder, results)
+            self.stage("done")
+            timings = {
                 "seconds": self.timings,
                 "total": round(time.monotonic() - self.started, 3),
                 "real_time_factor": factor,
                 "command": self.argv,
                 "workers": self.engine.workers,
-                "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            },
-        )
-        return results
+                "created": created,
+            }
+            write_json(self.folder / "timings.json", timings)
+        return Assessment(results, self.folder, self.timings, left_out, factor, matrices, created)
 
 
 def _longest_first(tasks: Sequence[Task]) -> list[Task]:
@@ -426,11 +432,10 @@ class SpeechRun(Run):
         outcome = FinishedRun(case, plan, done, reader.speech, tuple(reader.warnings), had, heard)
         results = build_results(outcome, self.settings, without_place(self.argv))
         left_out = sum(len(speech.left_out) for speech in reader.speech.values()) + len(case.matched.left_out)
-        factor = reader.real_time_factor()
+        assessment = self.record(results, done, plan.jobs, left_out, reader.real_time_factor())
         if self.folder is not None:
-            results = self.write(results, plan.jobs, done, factor)
             write_left_out(self.folder / LEFT_OUT, reader.speech, case.matched)
-        return Assessment(results, self.folder, self.timings, left_out, factor)
+        return assessment
 
 
 def has_scores(settings: Settings) -> bool:
@@ -452,11 +457,10 @@ class ScoreRun(Run):
         tasks = self._tasks(files)
         done = self.perform(tasks)
         self.stage("drawing conclusions")
-        results = self._results(files, done)
+        assessment = self.record(self._results(files, done), done, jobs={})
         if self.folder is not None:
-            results = self.write(results, {}, done)
             (self.folder / LEFT_OUT).unlink(missing_ok=True)
-        return Assessment(results, self.folder, self.timings)
+        return assessment
 
     def _files(self) -> dict[str, ScoreFiles]:
         """The score files of each attacker, the baseline first."""

@@ -385,4 +385,4 @@ def _report(assessment: Assessment) -> Path | None:
         return None
     from veilmeter.report import write_report
 
-    return Path(write_report(assessment.folder))
+    return Path(write_report(assessment))

@@ -97,7 +97,7 @@ def tell(out: str | Path, *, fast: bool = False, jobs: int = 2, seed: int = 0, o
             **quick,
         )
         say(attack_cost(assessment))
-        write_report(folder, with_audio=True)
+        write_report(assessment, with_audio=True)
         runs[system.name] = folder
         headlines[system.title] = assessment.headline
     if len(runs) == 1:

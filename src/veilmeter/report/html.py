@@ -26,9 +26,10 @@ from veilmeter.report.release import curves_of
 from veilmeter.report.rows import ORDER, Row, attacker_rows, reaches_below_zero, section_rows, used_measures
 from veilmeter.report.section_figures import section_figures
 from veilmeter.report.sound import Recordings
-from veilmeter.report.source import Matrices, Reported
+from veilmeter.report.source import Reported
 from veilmeter.report.vega import vega_script
 from veilmeter.results.model import Results
+from veilmeter.results.run_folder import Matrices
 from veilmeter.wording import sentences
 from veilmeter.wording.english import page as words
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from veilmeter.report.figure import WIDE, Figure
 from veilmeter.report.figures import style
-from veilmeter.report.source import Matrices
 from veilmeter.results.model import Person, Results
+from veilmeter.results.run_folder import Matrices
 from veilmeter.wording.english import page as words
 
 MOST_PEOPLE = 1000  # rows; more would only slow the page down

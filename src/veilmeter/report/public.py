@@ -17,8 +17,9 @@ from veilmeter.core.findings import Finding
 from veilmeter.metrics.registry import MEASURES
 from veilmeter.report.pseudonyms import pseudonyms
 from veilmeter.report.public_names import Names
-from veilmeter.report.source import Matrices, Reported
+from veilmeter.report.source import Reported
 from veilmeter.results.model import AttackerResult, Channels, Criterion, Input, Part, Person, Results
+from veilmeter.results.run_folder import Matrices
 from veilmeter.wording import sentence
 
 TITLE = "Assessment of anonymized speech"

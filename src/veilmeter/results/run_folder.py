@@ -6,14 +6,20 @@ import dataclasses
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import sha256, to_json, whole_file, write_text
+from veilmeter.core.parquet_bounds import read_table
 from veilmeter.core.typed_json import MalformedError, decode, encode
 from veilmeter.metrics.registry import label_of, measure_of
+from veilmeter.metrics.similarity.matrices import KINDS, Kind
 from veilmeter.results.levels import ORDER
 from veilmeter.results.model import Criterion, Results
 
@@ -21,7 +27,16 @@ SCHEMA = 2
 RESULTS = "results.json"
 TABLES = "tables"
 ESTIMATES = "estimates.parquet"
+MATRICES = "matrices.parquet"
 RENAMED = {"settings": "parameters"}  # what a field is called in the file
+
+
+@dataclass(frozen=True, eq=False)
+class Matrices:
+    """The similarity matrices, all with the same speakers in the same order."""
+
+    speakers: tuple[str, ...]
+    quadrants: Mapping[Kind, NDArray[np.float64]]
 
 
 def results_to_json(results: Results) -> dict[str, Any]:
@@ -108,6 +123,63 @@ def write_table(path: Path, columns: Mapping[str, Any]) -> None:
         # The least and the greatest id of every page tell nobody anything and take longer than all the rest.
         bounded = [field.name for field in table.schema if not pa.types.is_dictionary(field.type)]
         pq.write_table(table, temporary, compression=packed, use_dictionary=words, write_statistics=bounded)
+
+
+def write_matrices(path: Path, matrices: Matrices) -> None:
+    """The similarity matrices in long form: quadrant, row, column, similarity; one row group per quadrant.
+
+    Ids are written once, in a dictionary: 5,000 speakers make 25 million pairs.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    n, kinds = len(matrices.speakers), sorted(matrices.quadrants)
+    people, words = pa.array(list(matrices.speakers), pa.string()), pa.array(kinds, pa.string())
+    codes = np.arange(n, dtype=np.int32)
+    rows, columns = (
+        pa.DictionaryArray.from_arrays(index, people) for index in (np.repeat(codes, n), np.tile(codes, n))
+    )
+    with whole_file(path) as temporary:
+        writer = None
+        for number, kind in enumerate(kinds):
+            quadrant = pa.DictionaryArray.from_arrays(np.full(n * n, number, np.int32), words)
+            values = np.asarray(matrices.quadrants[kind], float).ravel()
+            table = pa.table({"quadrant": quadrant, "row": rows, "column": columns, "similarity": values})
+            packed = {name: "none" if name == "similarity" else "zstd" for name in table.column_names}
+            writer = writer or pq.ParquetWriter(
+                temporary,
+                table.schema,
+                compression=packed,
+                use_dictionary=["quadrant", "row", "column"],
+                write_statistics=False,
+            )
+            writer.write_table(table, row_group_size=max(1, n * n))
+        if writer is not None:
+            writer.close()
+
+
+def read_matrices(path: Path) -> Matrices:
+    """The table that the assessment wrote, one row group per quadrant."""
+    names: dict[str, int] = {}
+    cells = []
+    for table in read_table(path, ("quadrant", "row", "column"), ("similarity",)):
+        kind, row, column = (table.column(name).combine_chunks() for name in ("quadrant", "row", "column"))
+        # Arrow's own way to numpy would import pandas, which takes longer than reading the table.
+        labels = [
+            np.array([names.setdefault(speaker, len(names)) for speaker in side.dictionary.to_pylist()], np.int64)
+            for side in (row, column)
+        ]
+        places = [label[np.from_dlpack(side.indices)] for label, side in zip(labels, (row, column), strict=True)]
+        kinds = np.array(kind.dictionary.to_pylist(), object)[np.from_dlpack(kind.indices)]
+        cells.append((kinds, *places, np.from_dlpack(table.column("similarity").combine_chunks())))
+    if sum(len(kinds) for kinds, *_ in cells) < len(names) ** 2:
+        raise InputError("it names more people than it compares", path=path, fix="run the assessment again")
+    quadrants = {name: np.full((len(names), len(names)), np.nan) for name in KINDS}
+    for kinds, rows, columns, values in cells:
+        for name, matrix in quadrants.items():
+            of_this_kind = kinds == name
+            matrix[rows[of_this_kind], columns[of_this_kind]] = values[of_this_kind]
+    return Matrices(tuple(names), quadrants)
 
 
 def _refuse_contradictions(results: Results) -> None:
