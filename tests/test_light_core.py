@@ -71,8 +71,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "line",
     [
         "measure scores.txt --trials trials.txt --no-intervals",
-        "linkability --enrol original.npz --test hidden.npz --no-intervals",
-        "singling-out --enrol original.npz --test hidden.npz --no-intervals",
+        "linkability --enroll original.npz --test hidden.npz --no-intervals",
+        "singling-out --enroll original.npz --test hidden.npz --no-intervals",
         "similarity --original original.parquet --anonymized hidden.npz --no-intervals",
         "check scores.txt",
         "attackers",
@@ -102,7 +102,7 @@ for package in {packages!r}:
     [
         ("measure scores.txt --trials trials.txt --no-intervals --figures drawn", "report"),
         ("check vectors.h5", "h5"),
-        ("linkability --enrol vectors.h5 --test hidden.npz", "h5"),
+        ("linkability --enroll vectors.h5 --test hidden.npz", "h5"),
         ("embed speech out.npz --jobs 1 --offline", "audio"),
         ("anonymize speech out --jobs 1", "audio"),
         ("anonymize speech out --jobs 1 --system xvector-pool --offline", "audio"),

@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 from veilmeter.cli.exit_codes import Exit
 from veilmeter.cli.main import app
 from veilmeter.core.errors import VeilmeterError
+from veilmeter.core.options import Option, place
 
 Words = Callable[[Path], list[str]]
 OUT = "out"  # where a command under trial writes: removed, or put back as it was, before each run
@@ -31,6 +32,18 @@ TIMES = re.compile(r"\[\d+:\d\d\]|^\w+( \(.*\))?: \d+ of \d+ .*$|\d+(\.\d+)? (mi
 def words(*given: object) -> Words:
     """The words of a command, with HERE for the folder of the inputs."""
     return lambda folder: [str(word).replace("HERE", str(folder)) for word in given]
+
+
+def words_for(declared: Option) -> Words:
+    """The words that give an option the example of its declaration, with paths in the folder of the inputs."""
+
+    def words_in(folder: Path) -> list[str]:
+        example = place(declared.example, declared.path, folder) if declared.path else declared.example
+        values = example if isinstance(example, tuple | list) else (example,)
+        flags = [] if declared.argument else [declared.all_flags[0]]
+        return flags if declared.is_flag else [*flags, *map(str, values)]
+
+    return words_in
 
 
 def declared_parameters() -> dict[str, list[click.Parameter]]:

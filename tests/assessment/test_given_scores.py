@@ -10,7 +10,7 @@ import pytest
 import synthetic_voices as voices
 
 from veilmeter.assessment import assess, make_settings
-from veilmeter.assessment.settings import with_attackers
+from veilmeter.cli.assess import with_attackers
 from veilmeter.core.errors import InputError
 from veilmeter.wording import sentences
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import synthetic_voices as voices
-from tests.trying_options import Outcome, Words, complaint, declared_parameters, run_command, words
+from tests.trying_options import Outcome, complaint, declared_parameters, run_command, words_for
 
-from veilmeter.assessment.effects import RULES
 from veilmeter.assessment.settings import Settings
+from veilmeter.cli import assess
 from veilmeter.core.findings import Finding
+from veilmeter.core.options import all_options, options_of
 from veilmeter.core.typed_json import decode
 from veilmeter.data.formats.vectors import write_embeddings
 from veilmeter.wording import sentences
@@ -29,76 +30,15 @@ def embed(samples):
 
 DECLARED = {parameter.name: parameter for parameter in declared_parameters()["assess"]}
 
-# For every option a value that is not its default; `None` where an option has no value.
-VALUES: dict[str, Words] = {
-    "config": words("HERE/other.toml"),
-    "original": words("--original", "HERE/moved.npz"),
-    "anonymized": words("--anonymized", "HERE/again.npz"),
-    "vpc": words("--vpc", "HERE"),
-    "sets": words("--sets", "libri_test"),
-    "attacker_run": words("--attacker-run", "HERE/again.npz"),
-    "system": words("--system", "mcadams"),
-    "option": words("--option", "alpha=0.7"),
-    "command_line": words("--command", "cp {input} {output}"),
-    "attacker_runs": words("--attacker-runs", 3),
-    "train_original": words("--train-original", "HERE/train_original.npz"),
-    "train_anonymized": words("--train-anonymized", "HERE/train_other.npz"),
-    "train_similar": words("--train-similar", "HERE/train_anonymized.npz"),
-    "enroll": words("--enroll", "HERE/enroll"),
-    "trials": words("--trials", "HERE/other-key"),
-    "attackers": words("--attackers", "lazy-informed"),
-    "scores": words("--scores", "ignorant=HERE/other-scores"),
-    "measures": words("--measures", "similarity"),
-    "lengths": words("--lengths", 2),
-    "speakers": words("--speakers", 500),
-    "population": words("--population", 1000),
-    "release_size": words("--release-size", 5000),
-    "candidates": words("--candidates", 700),
-    "by": words("--by", "session"),
-    "attributes": words("--attributes", "gender"),
-    "extractor": words("--extractor", "HERE/other.py:embed"),
-    "recognizer": words("--recognizer", "nobody"),
-    "utility_recordings": words("--utility-recordings", 5),
-    "utility_rated": words("--utility-rated", 5),
-    "no_utility": words("--no-utility"),
-    "layout": words("--layout", "vctk"),
-    "part": words("--part", "nonsense"),
-    "suffix": words("--suffix", "_anon"),
-    "root": words("--root", "HERE"),
-    "columns": words("--columns", "path=clip"),
-    "channel": words("--channel", 1),
-    "segments": words("--segments", 0.6),
-    "backend": words("--backend", "centred-cosine"),
-    "adaptation": words("--adaptation", "finetune"),
-    "adapted_backend": words("--adapted-backend", "plda"),
-    "network": words("--network", "campplus"),
-    "epochs": words("--epochs", 2),
-    "folds": words("--folds", 3),
-    "weak_attacker": words("--weak-attacker", 1),
-    "precision": words("--precision", 0.9),
-    "title": words("--title", "another"),
-    "system_name": words("--system-name", "acme 2.4"),
-    "assessor": words("--assessor", "the privacy team"),
-    "notice": words("--notice", "DRAFT"),
-    "threshold": words("--threshold", "9%"),
-    "out": words("--out", "HERE/elsewhere"),
-    "seed": words("--seed", 3),
-    "resamples": words("--resamples", 7),
-    "no_intervals": words("--no-intervals"),
-    "offline": words("--offline"),
-    "strict": words("--strict"),
-    "cluster": words("--cluster", "nonsense"),
-    "json": words("--json"),
-}
-# Where the work runs and what is drawn besides: results must not depend on it, to the byte.
-WITHOUT_EFFECT_ON_RESULTS = {"jobs", "no_report", "quiet"}
+OPTIONS = all_options(assess.OPTIONS)
+# Options without an example say where the work runs and what is drawn besides: results must not depend on them.
+TRIED = [name for name, declared in OPTIONS.items() if declared.example is not None]
 # Guards: they act where there is something to refuse or to fetch, or a rate near guessing to be doubted.
 GUARDS = {"strict", "offline", "precision"}
 
 
-def test_every_option_is_tried_and_every_setting_has_a_rule() -> None:
-    assert set(DECLARED) | {"config"} == set(VALUES) | WITHOUT_EFFECT_ON_RESULTS  # the file is an argument, no option
-    assert set(RULES) == {field.name for field in fields(Settings)}
+def test_every_option_is_tried() -> None:
+    assert set(OPTIONS) - set(TRIED) == {"jobs", "report", "quiet"}
 
 
 def write_inputs(folder: Path) -> None:
@@ -198,17 +138,21 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Bases:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("option", VALUES)
+@pytest.mark.parametrize("option", TRIED)
 def test_an_option_acts_is_refused_or_is_said(
     used: Bases, mode: str, option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, base = used[mode]
     monkeypatch.setenv("VEILMETER_CACHE", str(folder / "cache"))
-    given = VALUES[option](folder)
+    given = words_for(OPTIONS[option])(folder)
     tried = run(mode, folder, *given)
     if option == "config":
         assert tried.refusal or tried.shows_more_than(base)
     elif option not in GUARDS:
         assert complaint(base, tried, DECLARED[option], given) == ""
-        if option in RULES and not tried.refusal and not any(given[0] in remark for remark in tried.remarks):
+        if (
+            option in options_of(Settings)
+            and not tried.refusal
+            and not any(given[0] in remark for remark in tried.remarks)
+        ):
             assert tried.record[option] != base.record[option], "what was used is not recorded"

@@ -70,14 +70,14 @@ def run(folder: Path, out: Path, **options: Any) -> bytes:
     assess(
         folder / "original.npz",
         folder / "anonymized.npz",
-        anonymized_again=folder / "again.npz",
+        attacker_run=folder / "again.npz",
         train_original=folder / "train_original.npz",
         train_anonymized=folder / "train_anonymized.npz",
         train_similar=folder / "train_similar.npz",
         out=out,
         attackers={name: {"scores": str(folder / f"{name}.scores")} for name in SCORED}
         | {"informed": {"plda": str(folder / "plda")}, "semi-informed": {}, "procrustes": {}},
-        enrol=str(folder / "enrol"),
+        enroll=str(folder / "enrol"),
         trials=str(folder / "key"),
         **OPTIONS | options,
     )

@@ -90,14 +90,6 @@ def test_percentages_where_fractions_are_meant() -> None:
         fraction("a fifth")
 
 
-def test_the_old_spelling_is_understood(tmp_path: Path) -> None:
-    vectors(tmp_path)
-    for spelling in ("--enroll", "--enrol"):
-        assert "Linkability" in shown("linkability", spelling, str(tmp_path / "a.npz"), "--test",
-                                      str(tmp_path / "a.npz"), "--no-intervals")  # fmt: skip
-    assert "--enrol " not in shown("linkability", "--help")
-
-
 def test_exit_codes_are_documented() -> None:
     text = (ROOT / "docs" / "exit-codes.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d+) \| (.+) \|$", text, re.MULTILINE)

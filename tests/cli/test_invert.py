@@ -86,7 +86,7 @@ def test_everything_at_once(sets: dict[str, str], tmp_path: Path) -> None:
     ]
     kept = run(
         ["invert", "--load-map", str(tmp_path / "m.npz"), "--clear-trials", sets["clear_trials"],
-         "--anonymized-trials", sets["hidden_trials"], "--enrol", sets["clear_train"], "--jobs", "1"]
+         "--anonymized-trials", sets["hidden_trials"], "--enroll", sets["clear_train"], "--jobs", "1"]
     )  # fmt: skip
     again = kept["estimates"]
     assert isinstance(again, dict)

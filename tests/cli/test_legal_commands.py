@@ -56,7 +56,7 @@ def test_the_references_linkability(folder, reference):
     wanted = reference["legal"]["linkability"]
     for length in (1, 2):
         page = found(
-            "linkability", "--enrol", folder / "enrol.npz", "--test", folder / f"test{length}.npz",
+            "linkability", "--enroll", folder / "enrol.npz", "--test", folder / f"test{length}.npz",
             "--speakers", "2,5", "--speakers", "10", "20", "40,60", "--length", length,
         )  # fmt: skip
         curve = page["estimates"]["linkability"]
@@ -71,7 +71,7 @@ def test_the_references_linkability(folder, reference):
 
 def test_the_references_singling_out(folder):
     page = found(
-        "singling-out", "--enrol", folder / "predicates.npz", "--test", folder / "said.npz", "--speakers", "20,60"
+        "singling-out", "--enroll", folder / "predicates.npz", "--test", folder / "said.npz", "--speakers", "20,60"
     )
     names = {"singling_out", "control", "residual_risk", "hit_share", "one_minus_eer"}
     assert names <= set(page["estimates"])
@@ -86,7 +86,7 @@ def test_the_references_singling_out(folder):
 
 def test_lengths_attributes_population_ranks_people_and_figures(folder, tmp_path):
     page = found(
-        "linkability", "--enrol", folder / "enrol.npz", "--test", folder / "test2.npz", "--length", "1,2",
+        "linkability", "--enroll", folder / "enrol.npz", "--test", folder / "test2.npz", "--length", "1,2",
         "--population", "1e6,1e8", "--ranks", "--attribute", "gender", "--per-speaker", "--figures", tmp_path,
     )  # fmt: skip
     e = page["estimates"]
@@ -108,7 +108,7 @@ def test_lengths_attributes_population_ranks_people_and_figures(folder, tmp_path
 
 
 def test_singling_out_with_more_knowledge_beside_another_attacker(folder, tmp_path):
-    words = ["singling-out", "--enrol", folder / "predicates.npz", "--test", folder / "said.npz", "--speakers", "20"]
+    words = ["singling-out", "--enroll", folder / "predicates.npz", "--test", folder / "said.npz", "--speakers", "20"]
     earlier = tmp_path / "ignorant.json"
     earlier.write_text(run(*words, "--json", "--no-intervals").stdout)
     page = found(
@@ -124,7 +124,7 @@ def test_singling_out_with_more_knowledge_beside_another_attacker(folder, tmp_pa
 
 
 def test_the_table_shows_its_numbers_on_a_narrow_terminal(folder):
-    done = run("linkability", "--enrol", folder / "enrol.npz", "--test", folder / "test1.npz", "--population", "1e6")
+    done = run("linkability", "--enroll", folder / "enrol.npz", "--test", folder / "test1.npz", "--population", "1e6")
     assert done.returncode == 0
     assert "…" not in done.stdout
     assert "back-test" in done.stdout.replace("\n", " ")
@@ -134,7 +134,7 @@ def test_the_table_shows_its_numbers_on_a_narrow_terminal(folder):
 def test_voiceprivacy_folders(vpc2020):
     root = vpc2020 / "extractor-original"
     page = found(
-        "singling-out", "--enrol", root / "xvect_libri_test_enrolls_anon", "--test",
+        "singling-out", "--enroll", root / "xvect_libri_test_enrolls_anon", "--test",
         root / "xvect_libri_test_trials_f_anon", "--speakers", "10,20", "--length", "1,3,30",
     )  # fmt: skip
     assert [(one["speakers"], one["length"]) for one in page["estimates"]["singling_out"]] == [
@@ -145,7 +145,7 @@ def test_voiceprivacy_folders(vpc2020):
 
 
 def test_the_same_recordings_on_both_sides_are_a_trap(folder):
-    page = found("linkability", "--enrol", folder / "enrol.npz", "--test", folder / "said.npz", "--speakers", "10")
+    page = found("linkability", "--enroll", folder / "enrol.npz", "--test", folder / "said.npz", "--speakers", "10")
     assert any("600 utterances are the same recording" in said for said in page["warnings"])
 
 
@@ -168,7 +168,7 @@ def test_the_same_recordings_on_both_sides_are_a_trap(folder):
     ],
 )
 def test_mistakes_are_one_line_and_exit_code_2(folder, words, said):
-    done = run(words[0], "--enrol", folder / "enrol.npz", "--test", folder / "said.npz", *words[1:])
+    done = run(words[0], "--enroll", folder / "enrol.npz", "--test", folder / "said.npz", *words[1:])
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
@@ -176,7 +176,7 @@ def test_mistakes_are_one_line_and_exit_code_2(folder, words, said):
 
 def test_each_person_and_the_population_say_how(folder):
     """Every estimate names its method; an extrapolation from few people is doubted, with the sizes of its back-test."""
-    people = ["--enrol", folder / "enrol.npz", "--test", folder / "test2.npz", "--per-speaker", "--no-intervals"]
+    people = ["--enroll", folder / "enrol.npz", "--test", folder / "test2.npz", "--per-speaker", "--no-intervals"]
     page = found("linkability", *people, "--speakers", "20", "--population", "1e6", "--ranks")
     for curve in page["estimates"].values():
         assert all(point["method"] for point in curve)

@@ -15,8 +15,8 @@ from veilmeter.core.errors import InputError
 
 SPEAKERS, UTTERANCES = 8, 6
 ROLES = {
-    "linkability": ("--enrol", "--test"),
-    "singling-out": ("--enrol", "--test"),
+    "linkability": ("--enroll", "--test"),
+    "singling-out": ("--enroll", "--test"),
     "similarity": ("--original", "--anonymized"),
     "invert": ("--clear-train", "--anonymized-train"),
 }

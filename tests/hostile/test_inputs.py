@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from tests.results.sample_results import sample
 
-from veilmeter.assessment import make_settings, read_results, read_toml
+from veilmeter.assessment import make_settings, read_results, read_settings
 from veilmeter.attacks.inversion.maps import load_map
 from veilmeter.core.engine import open_engine
 from veilmeter.core.errors import InputError, VeilmeterError
@@ -148,7 +148,7 @@ def test_toml_that_nests_or_never_ends(tmp_path: Path, text: str) -> None:
     file.write_bytes(text.encode("latin-1"))
     started = time.monotonic()
     with pytest.raises(VeilmeterError):
-        make_settings(read_toml(file), where=file)
+        make_settings(read_settings(file), where=file)
     assert time.monotonic() - started < 10
 
 

@@ -1,10 +1,18 @@
-"""An assessment: attackers x measures, the worst case first, and what it could not trust."""
+"""An assessment: attackers x measures, the worst case first, and what it could not trust.
 
-from veilmeter.assessment.challenge import ChallengeAssessment, assess_challenge
-from veilmeter.assessment.run import Assessment, assess
-from veilmeter.assessment.settings import MEASURES, AttackerSettings, Settings, make_settings
-from veilmeter.assessment.settings_file import read_toml
-from veilmeter.results.run_folder import SCHEMA, read_results
+Its names are imported when they are first used, so that its settings can be read without its machinery.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from veilmeter.assessment.settings import MEASURES, AttackerSettings, Settings, make_settings, read_settings
+
+if TYPE_CHECKING:
+    from veilmeter.assessment.challenge import ChallengeAssessment, assess_challenge
+    from veilmeter.assessment.run import Assessment, assess
+    from veilmeter.results.run_folder import SCHEMA, read_results
 
 __all__ = [
     "MEASURES",
@@ -17,5 +25,22 @@ __all__ = [
     "assess_challenge",
     "make_settings",
     "read_results",
-    "read_toml",
+    "read_settings",
 ]
+
+_HOMES = {
+    "Assessment": "assessment.run",
+    "ChallengeAssessment": "assessment.challenge",
+    "SCHEMA": "results.run_folder",
+    "assess": "assessment.run",
+    "assess_challenge": "assessment.challenge",
+    "read_results": "results.run_folder",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(f"veilmeter.{_HOMES[name]}"), name)

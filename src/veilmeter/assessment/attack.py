@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.assessment.curve_sizes import CURVE, curve_sizes, drawn_sizes
 from veilmeter.assessment.plugins import AddedMeasure, added_estimates
 from veilmeter.assessment.scoring import MOST_SCORES, AttackScoring, ScoreTables, Scoring
+from veilmeter.assessment.settings import CURVE, curve_sizes, drawn_sizes
 from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.attacks.base import Floats, Rows
 from veilmeter.attacks.takeover import Success

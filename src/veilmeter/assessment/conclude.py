@@ -17,13 +17,13 @@ from veilmeter.anonymizers.anonymize_corpus import manifest_path
 from veilmeter.anonymizers.base import Draw
 from veilmeter.anonymizers.manifest import Entry, read_manifest
 from veilmeter.assessment.attack import Job, compared_trials, trial_conversations
-from veilmeter.assessment.effects import Effects
 from veilmeter.assessment.experiment import OWN_RUN, RELEASED_RUN, Experiment, NotPossibleError
 from veilmeter.assessment.given_scores import combined
 from veilmeter.assessment.plan import NEEDED_BY_CHECKS, AssessmentPlan, channels
 from veilmeter.assessment.settings import Settings
 from veilmeter.assessment.speech import Speech, joined_corpora
 from veilmeter.assessment.tasks import Done, TaskId, TaskKind, TaskResult
+from veilmeter.assessment.unused_options import OptionUse
 from veilmeter.attacks.knowledge import FUSED
 from veilmeter.attacks.registry import ATTACKS
 from veilmeter.attacks.takeover import KNOWS, Success, takeovers
@@ -64,7 +64,7 @@ class FinishedRun:
     done: Done
     speech: Mapping[str, Speech]
     warnings: tuple[str, ...]
-    effects: Effects
+    options: OptionUse
     heard: DuplicateAudio | None = None
 
     def measured(self) -> Measured:
@@ -80,7 +80,8 @@ def build_results(outcome: FinishedRun, settings: Settings, command: Sequence[st
         version=__version__,
         title=settings.title or _title(outcome.speech),
         seed=settings.seed,
-        settings=outcome.effects.used,
+        settings=outcome.options.used,
+        incidental=outcome.options.incidental,
         inputs={role: speech.facts for role, speech in outcome.speech.items()},
         matching=Matching(matched=len(case.matched), unmatched=case.matched.unmatched),
         protocol=_protocol(outcome),
@@ -89,7 +90,7 @@ def build_results(outcome: FinishedRun, settings: Settings, command: Sequence[st
         extractor=outcome.speech["original"].extractor,
         parts=parts_of(measured),
         channels=_channels(attackers, measured, settings),
-        remarks=as_findings([*outcome.effects.remarks, *_added_measures(settings)]),
+        remarks=as_findings([*outcome.options.remarks, *_added_measures(settings)]),
         warnings=as_findings([*warnings_of(outcome.warnings, measured), *taken_over]),
     )
     similarity = results.parts.get("similarity", Part(name="similarity")).details

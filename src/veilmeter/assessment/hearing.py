@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from veilmeter.assessment.experiment import Experiment, attacker_runs
 from veilmeter.assessment.reading import HeardRun, Reader, covering
-from veilmeter.assessment.settings import Settings
+from veilmeter.assessment.settings import TRAINING, Settings
 from veilmeter.core.errors import InputError
 from veilmeter.data.matching import match
 from veilmeter.speech.extractors.base import extractor_label
 
-SIDES = ("original", "anonymized", "train_original", "train_anonymized", "train_similar")
+SIDES = ("original", "anonymized", *TRAINING)
 
 
 def further_hearings(

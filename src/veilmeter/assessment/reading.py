@@ -19,7 +19,7 @@ from veilmeter.assessment.attacker_runs import (
 )
 from veilmeter.assessment.experiment import OwnExtractor, attacker_runs
 from veilmeter.assessment.preflight import Corpora, look_ahead
-from veilmeter.assessment.settings import Settings
+from veilmeter.assessment.settings import TRAINING, Settings
 from veilmeter.assessment.sources import read_source
 from veilmeter.assessment.speech import Speech, as_list, load, merge
 from veilmeter.attacks.base import AttackerRun
@@ -30,8 +30,6 @@ from veilmeter.data.matching import Matched, match
 
 if TYPE_CHECKING:
     from veilmeter.data.corpus import Corpus
-
-TRAINING = ("train_original", "train_anonymized", "train_similar")
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,6 @@ from veilmeter.assessment.conclude import (
     warnings_of,
     write_tables,
 )
-from veilmeter.assessment.effects import Facts, effects
 from veilmeter.assessment.experiment import Experiment, group_people
 from veilmeter.assessment.given_scores import ScoreFiles, measure_given
 from veilmeter.assessment.hearing import further_hearings
@@ -35,7 +34,7 @@ from veilmeter.assessment.plugins import added_measures
 from veilmeter.assessment.preflight import refuse_missing_files
 from veilmeter.assessment.protocol import GivenProtocol, Protocol, lists_near, make_protocol
 from veilmeter.assessment.reading import HeardRun, Reader
-from veilmeter.assessment.settings import Settings, make_settings, who_attacks
+from veilmeter.assessment.settings import SOURCES, Facts, RunOptions, Settings, make_settings, who_attacks
 from veilmeter.assessment.sources import folders_near, write_left_out
 from veilmeter.assessment.speech import as_list, joined_corpora, refuse_mixtures
 from veilmeter.assessment.tasks import (
@@ -49,11 +48,13 @@ from veilmeter.assessment.tasks import (
     perform,
     single_threaded,
 )
+from veilmeter.assessment.unused_options import option_use
 from veilmeter.attacks.knowledge import ORIGINAL, default_attackers, known_attackers
 from veilmeter.core.engine import Engine, Say, ShowProgress, open_engine
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import make_folder, only_one, remove_leftovers, sha256, write_json
 from veilmeter.core.findings import as_findings
+from veilmeter.core.options import options_of
 from veilmeter.data.matching import Matched, match
 from veilmeter.results.model import AttackerId, AttackerResult, Input, Matching, ProtocolFacts, Results
 from veilmeter.results.run_folder import RESULTS, Matrices, read_results, write_results
@@ -61,7 +62,6 @@ from veilmeter.results.trust import TrustFacts
 from veilmeter.results.verdict import conclude
 from veilmeter.speech.reading_options import chose_channel, leaves_home
 
-SOURCES = ("original", "anonymized", "attacker_run", "train_original", "train_anonymized", "train_similar")
 LEFT_OUT = "left_out.jsonl"
 NEEDS_SPEECH = "linking, singling out, similarity, inversion, inference and usability: they need speech or vectors"
 UTILITY = TaskId(TaskKind.ANALYSIS, "utility")
@@ -92,10 +92,6 @@ def assess(
     A source that is given beside `settings` takes the place of the one they name. `protocol` says who is enrolled and
     tried where no list does. Without any speech, the scores that `attackers` are given are assessed by themselves.
     """
-    if "anonymized_again" in options:
-        if "attacker_run" in options:
-            raise InputError("attacker_run is given twice, under two names")
-        options["attacker_run"] = options.pop("anonymized_again")
     given = {"original": original, "anonymized": anonymized} | {role: options.pop(role, None) for role in SOURCES[2:]}
     if settings is None:
         named = {role: _named(source) for role, source in given.items() if source is not None}
@@ -288,23 +284,20 @@ def refuse_late_threshold(folder: Path, threshold: float | None) -> None:
         )
 
 
-# Options of the command that say where it runs and what it prints. Results must not depend on them, to the byte.
-PLACE = {"--out": 1, "--jobs": 1, "--cluster": 1, "--quiet": 0, "--json": 0, "--no-report": 0}
-
-
 def without_place(command: Sequence[str]) -> tuple[str, ...]:
-    """The command without options that can't change a result.
+    """The command without what can't change a result: where it runs and what it prints.
 
     >>> without_place(["veilmeter", "assess", "a.toml", "--jobs", "4", "--out=run", "--seed", "1", "--quiet"])
     ('veilmeter', 'assess', 'a.toml', '--seed', '1')
     """
+    place = {flag: declared for declared in options_of(RunOptions).values() for flag in declared.all_flags}
     kept: list[str] = []
     words = iter(command)
     for word in words:
         name, equals, _ = word.partition("=")
-        if name not in PLACE:
+        if name not in place:
             kept.append(word)
-        elif PLACE[name] and not equals:
+        elif not place[name].is_flag and not equals:
             next(words, None)
     return tuple(kept)
 
@@ -427,9 +420,9 @@ class SpeechRun(Run):
             has_channels=any(map(chose_channel, corpora)),
             leaves_home=any(map(leaves_home, corpora)),
         )
-        had = effects(self.settings, facts)
+        options = option_use(self.settings, facts)
         heard = self.listen(reader, case)
-        outcome = FinishedRun(case, plan, done, reader.speech, tuple(reader.warnings), had, heard)
+        outcome = FinishedRun(case, plan, done, reader.speech, tuple(reader.warnings), options, heard)
         results = build_results(outcome, self.settings, without_place(self.argv))
         left_out = sum(len(speech.left_out) for speech in reader.speech.values()) + len(case.matched.left_out)
         assessment = self.record(results, done, plan.jobs, left_out, reader.real_time_factor())
@@ -503,7 +496,7 @@ class ScoreRun(Run):
         measured = {task: result for task, (result, _) in done.items() if not result.not_possible}
         attackers = attackers_of(measured)
         people = max(_counted(attacker, "speakers") for attacker in attackers.values())
-        had = effects(
+        options = option_use(
             settings,
             Facts(heard=frozenset(), attackers=frozenset(files), used=Used(), enrolled=people, scores_only=True),
         )
@@ -511,7 +504,8 @@ class ScoreRun(Run):
             version=__version__,
             title=settings.title or f"scores of {', '.join(attackers)}",
             seed=settings.seed,
-            settings=had.used,
+            settings=options.used,
+            incidental=options.incidental,
             inputs={
                 entry.role: entry for entry in (_input(name, given, attackers[name]) for name, given in files.items())
             },
@@ -527,7 +521,7 @@ class ScoreRun(Run):
             attackers=attackers,
             command=without_place(self.argv),
             parts=parts_of(measured),
-            remarks=as_findings(had.remarks),
+            remarks=as_findings(options.remarks),
             warnings=as_findings(warnings_of((), measured)),
         )
         return conclude(results, TrustFacts(), not_tested=self._not_tested(files, done))

@@ -1,22 +1,31 @@
-"""What an assessment is asked to do: one typed object for Python, the command line and the TOML file."""
+"""What an assessment is asked to do: every option, declared once for Python, the command line and the TOML file."""
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from veilmeter.anonymizers.options import parse_options
-from veilmeter.assessment.curve_sizes import drawn_sizes, sizes_given
-from veilmeter.assessment.plain_values import build
-from veilmeter.attacks.backends.registry import backend_kind, refuse_unknown_backends
-from veilmeter.attacks.knowledge import attacker_name, attackers_for, default_attackers, known_attackers
+from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
-from veilmeter.data.formats.table import parse_columns
-from veilmeter.speech.extractors.base import extractor_label
+from veilmeter.core.option_groups import COMPUTATION, OUTPUT, Workers
+from veilmeter.core.options import (
+    Condition,
+    OptionSet,
+    build,
+    declare,
+    options_of,
+    parse_fraction,
+    parse_percentage,
+    place_code,
+    read_options,
+)
+from veilmeter.data.corpus_options import AUDIO, SPEECH, CorpusReading, strict
+
+if TYPE_CHECKING:
+    from veilmeter.assessment.attackers import Used
 
 # Families of measures, each of which can be left out.
 MEASURES = (
@@ -38,33 +47,108 @@ OWN_OPTIONS = {
     "command": "give --command",
 }
 DRAWS = {"per-speaker": "speaker", "per-utterance": "utterance"}
-ALIASES = {"enrol": "enroll", "anonymized_again": "attacker_run", "runs": "attacker_runs"}  # other spellings
+TRANSCRIBED = {"words", "word-style"}  # extractors that need the words of a recognizer
+# The headings of the help.
+INPUT, ANONYMIZER, ATTACKERS, MEASURED, PAGE = "Speech", "Anonymizer", "Attackers", "Measures", "Report"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttackerSettings:
-    """What is special about one attacker: `[attackers.NAME]` in the TOML file.
+# --- the number of people in a curve
 
-    `original`, `anonymized`, `attacker_run`: embeddings of the same utterances by the attacker's own extractor, as when
-    it was retrained elsewhere. `scores` with `trials`: score files of another system, measured as they are. `plda`
-    (with `mean` and `lda`): Kaldi's back end.
+CURVE = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
+ALL = "all"
+EVERY_SIZE = (0,)
+"""In place of numbers of people: every one of them, where a curve is exact and costs nothing more."""
+
+
+def parse_sizes(value: Any) -> Any:
+    """Numbers of people, with `all` as `EVERY_SIZE`."""
+    return EVERY_SIZE if value in (ALL, [ALL], (ALL,)) else value
+
+
+def drawn_sizes(wanted: Sequence[int]) -> tuple[int, ...]:
+    """Those at which people are drawn, which takes its time: round numbers where all were asked for."""
+    return () if tuple(wanted) == EVERY_SIZE else tuple(wanted)
+
+
+def curve_sizes(wanted: Sequence[int], largest: int) -> list[int]:
+    """The numbers of people at which a curve is given: those asked for, or round ones, and everybody.
+
+    >>> curve_sizes((), 12), curve_sizes((3, 40), 12), curve_sizes(EVERY_SIZE, 5)
+    ([2, 5, 10, 12], [3, 12], [2, 3, 4, 5])
     """
+    asked = range(2, largest) if tuple(wanted) == EVERY_SIZE else wanted or CURVE
+    base = [n for n in asked if n < largest]
+    return [*base, largest] if largest >= 2 else base
 
-    backend: str | None = None
-    adaptation: str | None = None
-    dimension: int | None = None
-    plda: str | None = None
-    mean: str | None = None
-    lda: str | None = None
-    original: tuple[str, ...] = ()
-    anonymized: tuple[str, ...] = ()
-    attacker_run: tuple[str, ...] = ()
-    scores: tuple[str, ...] = ()
-    trials: tuple[str, ...] = ()
+
+# --- when options act
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """The facts of a run: the roles that were extracted from audio, who attacked and with what, how many were enrolled,
+    whether a channel had to be chosen, and whether recordings lie outside their corpus."""
+
+    heard: frozenset[str]
+    attackers: frozenset[str]
+    used: Used
+    enrolled: int
+    tuned: frozenset[str] = frozenset()
+    has_channels: bool = False
+    leaves_home: bool = False
+    parts: frozenset[str] = frozenset()
+    scores_only: bool = False
+
+    @property
+    def is_audio(self) -> bool:
+        return bool(self.heard)
+
+
+def _trains(role: str, reason: str = "no attacker that was run is trained on it") -> tuple[Condition, ...]:
+    return SPEECH, Condition(lambda settings, facts: role in facts.used.training, reason)
+
+
+TUNED = Condition(lambda settings, facts: bool(facts.tuned), "no attacker was fine-tuned")
+UTILITY = Condition(lambda settings, facts: "utility" in facts.parts, "utility was not measured")
+ENOUGH_PEOPLE = Condition(
+    lambda settings, facts: not settings.speakers or any(n <= facts.enrolled for n in settings.speakers),
+    lambda settings, facts: f"only {facts.enrolled} people are enrolled",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttackerSettings(OptionSet):
+    """What is special about one attacker: `[attackers.NAME]` in the TOML file."""
+
+    backend: str | None = declare(None, help="Back end with which this attacker compares embeddings.")
+    adaptation: str | None = declare(
+        None, help="How this attacker adapts to anonymized speech: backend or finetune.", choices=ADAPTATIONS
+    )
+    dimension: int | None = declare(None, help="Dimensions that its back end keeps.")
+    plda: str | None = declare(None, help="PLDA file of Kaldi, as the whole back end.", path=True)
+    mean: str | None = declare(None, help="Mean vector of Kaldi, with plda.", path=True)
+    lda: str | None = declare(None, help="LDA matrix of Kaldi, with plda.", path=True)
+    original: tuple[str, ...] = declare(
+        (), help="Embeddings of the original speech by the attacker's own extractor.", path=True, comparable=True
+    )
+    anonymized: tuple[str, ...] = declare(
+        (), help="Embeddings of the anonymized speech by the attacker's own extractor.", path=True, comparable=True
+    )
+    attacker_run: tuple[str, ...] = declare(
+        (), help="Embeddings of the attacker's own anonymizer run by its own extractor.", path=True, comparable=True
+    )
+    scores: tuple[str, ...] = declare(
+        (), help="Score files of another system, measured as they are.", path=True, comparable=True
+    )
+    trials: tuple[str, ...] = declare(
+        (), help="Trial keys of the score files: one, or one per file.", path=True, comparable=True
+    )
 
     def __post_init__(self) -> None:
+        from veilmeter.attacks.backends.registry import refuse_unknown_backends
+
+        super().__post_init__()
         refuse_unknown_backends(self.backend)
-        _one_of(self.adaptation, ADAPTATIONS, "adaptation")
         if (self.mean or self.lda) and not self.plda:
             raise InputError("mean and lda belong to a plda file of Kaldi", fix="give plda = FILE too")
         if self.plda and (self.backend or self.dimension):
@@ -84,104 +168,240 @@ class AttackerSettings:
     @property
     def given(self) -> list[str]:
         """The options that were given."""
-        return [field.name for field in dataclasses.fields(self) if getattr(self, field.name) not in (None, ())]
+        return [name for name in options_of(AttackerSettings) if getattr(self, name) not in (None, ())]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+def _read_attackers(value: Any) -> dict[str, AttackerSettings]:
+    attackers: dict[str, AttackerSettings] = {}
+    for name, table in attacker_tables(value).items():
+        try:
+            attackers[name] = table if isinstance(table, AttackerSettings) else build(AttackerSettings, table)
+        except InputError as error:
+            raise InputError(f"attackers.{name}: {error.what}", path=error.path, fix=error.fix) from None
+    return attackers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(CorpusReading):
     """Every option of an assessment, with its default. What had an effect is written to results.json."""
 
-    original: tuple[str, ...] = ()
-    anonymized: tuple[str, ...] = ()
-    vpc: str | None = None
-    sets: tuple[str, ...] = ()
-    attacker_run: tuple[str, ...] = ()
-    train_original: tuple[str, ...] = ()
-    train_anonymized: tuple[str, ...] = ()
-    train_similar: tuple[str, ...] = ()
-    system: str | None = None
-    option: tuple[str, ...] = ()
-    command: str | None = None
-    attacker_runs: int | None = None
-    enroll: tuple[str, ...] = ()
-    trials: tuple[str, ...] = ()
-    attackers: Mapping[str, AttackerSettings] = field(default_factory=dict)
-    measures: tuple[str, ...] = MEASURES
-    lengths: tuple[int, ...] = (1, 3, 30)
-    speakers: tuple[int, ...] = ()
-    population: tuple[int, ...] = ()
-    release_size: int | None = None
-    candidates: int | None = None
-    by: tuple[str, ...] | None = None
-    attributes: tuple[str, ...] | None = None
-    extractor: tuple[str, ...] = ("campplus",)
-    recognizer: str | None = None
-    layout: str | None = None
-    part: str | None = None
-    suffix: str | None = None
-    root: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    channel: str | None = None
-    segments: float = 4.0
-    backend: str = "cosine"
-    adaptation: str = "backend"
-    adapted_backend: str = "lda"
-    network: str | None = None
-    epochs: int = 5
-    folds: int = 5
-    title: str = ""
-    system_name: str = ""
-    assessor: str = ""
-    notice: str = ""
-    threshold: float | None = None
-    seed: int = 0
-    resamples: int = 1000
-    intervals: bool = True
-    weak_attacker: float = 15.0
-    precision: float = 0.10
-    utility: bool = True
-    utility_recordings: int = 100
-    utility_rated: int = 30
-    offline: bool = False
-    strict: bool = False
+    original: tuple[str, ...] = declare(
+        (), help="Original speech: audio or embeddings, one or several.", group=INPUT, role="source", path=True,
+        metavar="PATH", comparable=True, acts_when=(SPEECH,), example="moved.npz",
+    )  # fmt: skip
+    anonymized: tuple[str, ...] = declare(
+        (), help="The same utterances anonymized, one or several.", group=INPUT, role="source", path=True,
+        metavar="PATH", comparable=True, acts_when=(SPEECH,), example="again.npz",
+    )  # fmt: skip
+    attacker_run: tuple[str, ...] = declare(
+        (), help="The attacker's own run of the same anonymizer. DRAW, if no manifest tells it, is what one draw "
+        "covers: per-speaker or per-utterance.", group=INPUT, role="source", path=True,
+        metavar="DIR[:DRAW]", comparable=True, example="again.npz",
+        acts_when=(SPEECH, Condition(lambda settings, facts: bool(facts.used.copies),
+                                     "no attacker that was run anonymizes anything itself")),
+    )  # fmt: skip
+    train_original: tuple[str, ...] = declare(
+        (), help="Original speech of other people.", group=INPUT, role="source", path=True, metavar="PATH",
+        common=False, example="train_original.npz", acts_when=_trains(
+            "train_original",
+            "no back end that was used learns from it, and no attacker was given the same speech anonymized",
+        ),
+    )  # fmt: skip
+    train_anonymized: tuple[str, ...] = declare(
+        (), help="Speech of other people anonymized by the same system: trains the informed attacker.", group=INPUT,
+        role="source", path=True, metavar="PATH", acts_when=_trains("train_anonymized"), example="train_other.npz",
+    )  # fmt: skip
+    train_similar: tuple[str, ...] = declare(
+        (), help="Speech of other people anonymized by a similar system: trains the semi-informed attacker.",
+        group=INPUT, role="source", path=True, metavar="PATH", common=False, acts_when=_trains("train_similar"),
+        example="train_anonymized.npz",
+    )  # fmt: skip
+    vpc: str | None = declare(
+        None, help="Folder of VoicePrivacy data: every set and gender of the variant --suffix, with its lists, "
+        "training speech and scores.", group=INPUT, path=True, metavar="PATH", acts_when=(SPEECH,), example=".",
+    )  # fmt: skip
+    sets: tuple[str, ...] = declare(
+        (), help="Sets of --vpc, such as libri_test.", group=INPUT, default_text="all", acts_when=(SPEECH,),
+        example="libri_test",
+    )  # fmt: skip
+    suffix: str | None = declare(
+        None, help="Anonymized variant (_anon...) where a folder of VoicePrivacy data holds several.", group=INPUT,
+        acts_when=(SPEECH, AUDIO), example="_anon",
+    )  # fmt: skip
+    enroll: tuple[str, ...] = declare(
+        (), help="List of the enrollment utterances.", group=INPUT, path=True, metavar="FILE",
+        acts_when=(SPEECH,), example="enroll",
+    )  # fmt: skip
+    trials: tuple[str, ...] = declare(
+        (), help="List of the trial utterances, or a trial key.", group=INPUT, path=True, metavar="FILE",
+        example="other-key",
+    )  # fmt: skip
+    segments: float = declare(
+        4.0, help="Length in seconds of the pieces into which training speech is cut.", group=INPUT, above=0.5,
+        common=False, example=0.6, acts_when=(SPEECH, Condition(
+            lambda settings, facts: any(role.startswith("train_") for role in facts.heard),
+            "there are no recordings of training speech")),
+    )  # fmt: skip
+    system: str | None = declare(
+        None, help="Let the attackers run this anonymizer (see `anonymize`); without --anonymized it also makes the "
+        "release.", group=ANONYMIZER, metavar="NAME", path=place_code, acts_when=(SPEECH,), example="mcadams",
+    )  # fmt: skip
+    option: tuple[str, ...] = declare(
+        (), help="Option passed to the system.", group=ANONYMIZER, metavar="NAME=VALUE", acts_when=(SPEECH,),
+        example="alpha=0.7",
+    )  # fmt: skip
+    command: str | None = declare(
+        None, help="Program to run as the system, such as 'myanon {input} {output}'.", group=ANONYMIZER,
+        metavar="PROGRAM", acts_when=(SPEECH,), example="cp {input} {output}",
+    )  # fmt: skip
+    attacker_runs: int | None = declare(
+        None, help="How often the attackers run the system.", group=ANONYMIZER, least=1, default_text="2",
+        acts_when=(SPEECH,), example=3,
+    )  # fmt: skip
+    attackers: Mapping[str, AttackerSettings] = declare(
+        {}, help="Attackers to run (see `veilmeter attackers`).", group=ATTACKERS, metavar="NAME",
+        default_text="all", parse=_read_attackers, tables=AttackerSettings, example="lazy-informed",
+    )  # fmt: skip
+    extractor: tuple[str, ...] = declare(
+        ("campplus",), help="campplus, ecapa, words, rhythm, durations, onnx:FILE or module:function. Attackers use "
+        "several each alone and together.", group=ATTACKERS, metavar="NAME", path=place_code,
+        acts_when=(SPEECH, AUDIO), example="other.py:embed",
+    )  # fmt: skip
+    backend: str = declare(
+        "cosine", help="Back end of attackers that are not adapted: cosine, centred-cosine, cosine:best or "
+        "cosine:normalized.", group=ATTACKERS, metavar="NAME", publishable=True, common=False, acts_when=(SPEECH,),
+        example="centred-cosine",
+    )  # fmt: skip
+    adaptation: str = declare(
+        "backend", help="What adapted attackers train: backend (seconds) or finetune (needs audio).", group=ATTACKERS,
+        metavar="WHAT", choices=ADAPTATIONS, publishable=True, common=False, example="finetune",
+        acts_when=(SPEECH, Condition(lambda settings, facts: settings.adaptation == "backend" or bool(facts.tuned),
+                                     "no attacker that adapts its extractor was run with training speech")),
+    )  # fmt: skip
+    adapted_backend: str = declare(
+        "lda", help="Back end of adapted attackers: lda or plda.", group=ATTACKERS, metavar="NAME", publishable=True,
+        common=False, example="plda", acts_when=(SPEECH, Condition(
+            lambda settings, facts: bool(facts.used.adapted_backends), "no attacker that was run adapts a back end")),
+    )  # fmt: skip
+    network: str | None = declare(
+        None, help="Network to fine-tune: campplus or module:function (torch).", group=ATTACKERS, metavar="NAME",
+        default_text="the extractor", path=place_code, common=False, acts_when=(SPEECH, TUNED), example="campplus",
+    )  # fmt: skip
+    epochs: int = declare(
+        5, help="Epochs of fine-tuning.", group=ATTACKERS, least=1, common=False, acts_when=(SPEECH, TUNED), example=2
+    )
+    folds: int = declare(
+        5, help="Folds of the cross-validation where no training speech is given.", group=ATTACKERS, least=3,
+        common=False, example=3, acts_when=(SPEECH, Condition(
+            lambda settings, facts: facts.used.folds is not None, "no attacker was trained by cross-validation")),
+    )  # fmt: skip
+    measures: tuple[str, ...] = declare(
+        MEASURES, help="Families of measures.", group=MEASURED, metavar="FAMILY", default_text="all",
+        choices=MEASURES, publishable=True, example="similarity",
+    )  # fmt: skip
+    lengths: tuple[int, ...] = declare(
+        (1, 3, 30), help="Utterances in a conversation.", group=MEASURED, least=1, publishable=True,
+        acts_when=(SPEECH,), example=2,
+    )  # fmt: skip
+    speakers: tuple[int, ...] = declare(
+        (), help="Numbers of people for curves, or `all` for every number in exact curves.", group=MEASURED, least=2,
+        also=EVERY_SIZE, parse=parse_sizes, default_text="round numbers", publishable=True, common=False,
+        acts_when=(SPEECH, ENOUGH_PEOPLE), example=500,
+    )  # fmt: skip
+    population: tuple[int, ...] = declare(
+        (), help="Population sizes to which Linkability is extrapolated.", group=MEASURED, least=2, publishable=True,
+        common=False, example=1000, acts_when=(SPEECH, Condition(
+            lambda settings, facts: settings.wants("population"), "--measures leaves population out")),
+    )  # fmt: skip
+    by: tuple[str, ...] | None = declare(
+        None, help="Attribute within whose values to measure too.", group=MEASURED, metavar="ATTRIBUTE",
+        default_text="gender", publishable=True, acts_when=(SPEECH,), example="session",
+    )  # fmt: skip
+    attributes: tuple[str, ...] | None = declare(
+        None, help="Attributes to infer.", group=MEASURED, metavar="ATTRIBUTE", default_text="all that are known",
+        publishable=True, common=False, example="gender", acts_when=(SPEECH, Condition(
+            lambda settings, facts: settings.wants("inference"), "--measures leaves inference out")),
+    )  # fmt: skip
+    recognizer: str | None = declare(
+        None, help="Recognizer whose transcripts utility is measured by (see `transcribe`).", group=MEASURED,
+        metavar="NAME", path=place_code, example="nobody", acts_when=(SPEECH, Condition(
+            lambda settings, facts: "utility" in facts.parts or bool(TRANSCRIBED & set(settings.extractor)),
+            "utility was not measured, and no extractor needs words")),
+    )  # fmt: skip
+    utility: bool = declare(
+        True, help="Do not measure utility.", group=MEASURED, example=False, acts_when=(SPEECH, Condition(
+            lambda settings, facts: facts.is_audio and "utility" in settings.measures,
+            "utility would not have been measured without it either")),
+    )  # fmt: skip
+    utility_recordings: int = declare(
+        100, help="Recordings that utility is measured on.", group=MEASURED, least=1, common=False,
+        acts_when=(SPEECH, UTILITY), example=5,
+    )  # fmt: skip
+    utility_rated: int = declare(
+        30, help="Recordings among them that are rated for their quality.", group=MEASURED, least=0, common=False,
+        acts_when=(SPEECH, UTILITY), example=5,
+    )  # fmt: skip
+    weak_attacker: float = declare(
+        15.0, help="Highest EER on original speech, in percent, at which an attacker is trusted.", group=MEASURED,
+        least=0, most=50, parse=parse_percentage, common=False, example=1,
+    )  # fmt: skip
+    precision: float = declare(
+        0.10, help="Precision with which a rate of linking must be known to be claimed.", group=MEASURED, above=0,
+        below=1, parse=parse_fraction, common=False, example=0.9,
+    )  # fmt: skip
+    release_size: int | None = declare(
+        None, help="People in the real release.", group=PAGE, least=1, default_text="those assessed", common=False,
+        acts_when=(SPEECH,), example=5000,
+    )  # fmt: skip
+    candidates: int | None = declare(
+        None, help="People of whom an attacker has recordings; more than were assessed are extrapolated.", group=PAGE,
+        least=2, default_text="those assessed", common=False, acts_when=(SPEECH,), example=700,
+    )  # fmt: skip
+    threshold: float | None = declare(
+        None, help="Accepted risk of being linked (9%, say), chosen before the results are seen.", group=PAGE, above=0,
+        below=1, parse=parse_fraction, common=False, example="9%",
+    )  # fmt: skip
+    title: str = declare(
+        "", help="Title of the report.", group=PAGE, role="output", comparable=True, publishable=True, common=False,
+        example="another",
+    )  # fmt: skip
+    system_name: str = declare(
+        "", help="Name of the anonymizer in the report, with its version.", group=PAGE, role="output",
+        default_text="from its manifest", comparable=True, publishable=True, common=False, example="acme 2.4",
+    )  # fmt: skip
+    assessor: str = declare(
+        "", help="Who makes this assessment, for the report.", group=PAGE, role="output", comparable=True,
+        publishable=True, common=False, example="the privacy team",
+    )  # fmt: skip
+    notice: str = declare(
+        "", help="Remark at the top of the report, such as DRAFT.", group=PAGE, role="output", comparable=True,
+        publishable=True, common=False, example="DRAFT",
+    )  # fmt: skip
+    seed: int = option_groups.seed()
+    resamples: int = declare(
+        1000, help="Bootstrap resamples for the intervals.", group=COMPUTATION, role="computation", least=2,
+        common=False, example=7, acts_when=(
+            Condition(lambda settings, facts: settings.intervals, "intervals were not asked for"),),
+    )  # fmt: skip
+    intervals: bool = option_groups.intervals()
+    offline: bool = option_groups.offline(comparable=True, acts_when=(SPEECH, AUDIO))
+    strict: bool = strict()
 
     def __post_init__(self) -> None:
-        for name in self.measures:
-            _one_of(name, MEASURES, "measure")
+        from veilmeter.attacks.backends.registry import refuse_unknown_backends
+        from veilmeter.speech.extractors.base import extractor_label
+
+        super().__post_init__()
         refuse_unknown_backends(self.backend, self.adapted_backend)
-        _one_of(self.adaptation, ADAPTATIONS, "adaptation")
-        several = {"lengths": self.lengths, "speakers": drawn_sizes(self.speakers), "population": self.population}
-        for key, given in several.items():
-            least = 1 if key == "lengths" else 2
-            if bad := [n for n in given if n < least]:
-                raise InputError(f"{key} = {bad[0]} makes no sense", fix=f"give {least} or more")
-        for key, least in [
-            ("folds", 3), ("resamples", 2), ("epochs", 1), ("seed", 0),
-            ("attacker_runs", 1), ("utility_recordings", 1), ("utility_rated", 0),
-            ("release_size", 1), ("candidates", 2),
-        ]:  # fmt: skip
-            value = getattr(self, key)
-            if value is not None and value < least:
-                raise InputError(f"{key} = {value} makes no sense", fix=f"give {least} or more")
         if not self.extractor or len({extractor_label(spec) for spec in self.extractor}) < len(self.extractor):
-            raise InputError(
-                f"extractor = {', '.join(self.extractor) or 'none'} makes no sense", fix="name each extractor once"
-            )
-        if self.segments <= 0.5:
-            raise InputError(f"segments of {self.segments} s are too short to tell a voice", fix="give 2 to 10 seconds")
-        if not 0 <= self.weak_attacker <= 50:
-            raise InputError(
-                f"weak_attacker = {self.weak_attacker} makes no sense", fix="give an EER in percent, 0 to 50 (guessing)"
-            )
-        for key in ("precision", "threshold"):
-            value = getattr(self, key)
-            if value is not None and not 0 < value < 1:
-                raise InputError(f"{key} = {value} makes no sense", fix="give a probability such as 0.1")
-        parse_columns(self.columns)
+            raise InputError(f"extractor: {', '.join(self.extractor) or 'none'}", fix="name each extractor once")
         self._check_together()
 
     def _check_together(self) -> None:
         """What no single option can tell."""
+        from veilmeter.attacks.backends.registry import backend_kind
+        from veilmeter.attacks.knowledge import known_attackers
+
         if self.sets and self.vpc is None:
             raise InputError("--sets chooses among the sets of VoicePrivacy data", fix="give --vpc DATA too")
         if self.command is not None and self.system not in (None, "command"):
@@ -216,6 +436,9 @@ class Settings:
             self._check_backend(name, options)
 
     def _check_backend(self, name: str, options: AttackerSettings) -> None:
+        from veilmeter.attacks.backends.registry import backend_kind
+        from veilmeter.attacks.knowledge import known_attackers
+
         adapts = known_attackers()[name].adapted and not options.has_own_vectors
         kind = options.backend or (self.adapted_backend if adapts else self.backend)
         if adapts and not backend_kind(kind).needs_training and options.adaptation != "finetune":
@@ -248,6 +471,8 @@ def _learns_nothing(kind: str, where: str = "") -> InputError:
 
 def _refuse_useless(name: str, options: AttackerSettings) -> None:
     """Options in an attacker's table that this attacker has no use for."""
+    from veilmeter.attacks.knowledge import known_attackers
+
     useless = [option for option in options.given if option not in known_attackers()[name].understands]
     if useless:
         understood = ", ".join(sorted(known_attackers()[name].understands))
@@ -256,12 +481,21 @@ def _refuse_useless(name: str, options: AttackerSettings) -> None:
         )
 
 
-def _one_of(value: str | None, known: Sequence[str], what: str) -> None:
-    if value is not None and value not in known:
-        near = difflib.get_close_matches(str(value), known, 1)
-        raise InputError(
-            f"there is no {what} called {value!r}", fix=f"did you mean {near[0]!r}?" if near else ", ".join(known)
-        )
+SOURCES = tuple(name for name, declared in options_of(Settings).items() if declared.role == "source")
+TRAINING = tuple(role for role in SOURCES if role.startswith("train_"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(Workers):
+    """Where an assessment runs and what it prints. Its results do not depend on these, to the byte."""
+
+    out: Path | None = declare(
+        None, help="Folder for results and report; an interrupted run continues there.", metavar="PATH",
+        group=OUTPUT, role="output", path=True, example="elsewhere",
+    )  # fmt: skip
+    report: bool = declare(True, help="Do not write the HTML page.", group=OUTPUT, role="output")
+    json: bool = option_groups.json("Print results.json instead of the verdict.")
+    quiet: bool = option_groups.quiet()
 
 
 # --- from plain values
@@ -273,34 +507,18 @@ def make_settings(values: Mapping[str, Any], *, where: str | Path | None = None)
     >>> make_settings({"original": "a", "anonymized": "b", "lenghts": [1]})
     Traceback (most recent call last):
     ...
-    veilmeter.core.errors.InputError: there is no option 'lenghts' (did you mean 'lengths'?)
+    veilmeter.core.errors.InputError: unknown option 'lenghts' (did you mean 'lengths'?)
     """
     try:
-        plain = respelled(values)
-        if isinstance(plain.get("columns"), Mapping):  # a table of a TOML file, or a dict
-            plain["columns"] = [f"{meaning}={column}" for meaning, column in plain["columns"].items()]
-        if type(plain.get("channel")) is int:
-            plain["channel"] = str(plain["channel"])
-        if "speakers" in plain:
-            plain["speakers"] = sizes_given(plain["speakers"])
-        if "attackers" in plain:
-            plain["attackers"] = _attackers(plain["attackers"])
-        settings: Settings = build(Settings, plain)
+        settings: Settings = build(Settings, values)
         return settings
     except InputError as error:
         raise InputError(error.what, path=error.path or where, line=error.line, fix=error.fix) from None
 
 
-def respelled(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values under their present names; the same option under two spellings is an error."""
-    plain: dict[str, Any] = {}
-    for key, value in values.items():
-        name = key.replace("-", "_")
-        name = ALIASES.get(name, name)
-        if name in plain:
-            raise InputError(f"{name} is given twice, under two names")
-        plain[name] = value
-    return plain
+def read_settings(path: str | Path) -> dict[str, Any]:
+    """The plain values in a TOML file: settings, and where to run."""
+    return read_options(path, Settings, RunOptions)
 
 
 def attacker_tables(given: Any) -> dict[str, Any]:
@@ -309,6 +527,8 @@ def attacker_tables(given: Any) -> dict[str, Any]:
     >>> attacker_tables(["oa", "informed"]), attacker_tables({"vpc-semi-informed": {"backend": "plda"}})
     ({'ignorant': {}, 'informed': {}}, {'informed': {'backend': 'plda'}})
     """
+    from veilmeter.attacks.knowledge import attacker_name
+
     if isinstance(given, str):
         given = [given]
     if not isinstance(given, Mapping):
@@ -323,47 +543,10 @@ def attacker_tables(given: Any) -> dict[str, Any]:
     return tables
 
 
-def _attackers(given: Any) -> dict[str, AttackerSettings]:
-    attackers: dict[str, AttackerSettings] = {}
-    for name, table in attacker_tables(given).items():
-        if isinstance(table, AttackerSettings):
-            attackers[name] = table
-            continue
-        try:
-            attackers[name] = build(AttackerSettings, respelled(table))
-        except InputError as error:
-            raise InputError(f"attackers.{name}: {error.what}", path=error.path, fix=error.fix) from None
-    return attackers
-
-
-def with_attackers(
-    tables: Any, names: Sequence[str] = (), scores: Sequence[str] = (), measures: Sequence[str] = MEASURES
-) -> dict[str, Any]:
-    """The attackers of a file of settings, with what the command line says of them: only these names, whose tables
-    stay, and score files as ATTACKER=FILE, instead of those in the file.
-
-    >>> with_attackers({"ignorant": {}, "informed": {"backend": "plda"}}, ["informed"], ["informed=a", "informed=b"])
-    {'informed': {'backend': 'plda', 'scores': ['a', 'b']}}
-    """
-    chosen = attacker_tables(tables)
-    if names:
-        kept = {"original": chosen["original"]} if "original" in chosen else {}
-        chosen = kept | {name: chosen.get(name, {}) for name in attacker_tables(names)}
-    files: dict[str, list[str]] = {}
-    for text in scores:
-        name, equals, file = text.partition("=")
-        if not equals:
-            raise InputError(f"--scores {text}: which attacker?", fix="write --scores ignorant=FILE")
-        files.setdefault(attacker_name(name), []).append(file)
-    if files and not set(chosen) - {"original"}:  # scores of one attacker leave the others in
-        chosen |= {name: {} for name in attackers_for(measures)}
-    for name, of_name in files.items():
-        chosen[name] = {**chosen.get(name, {}), "scores": of_name}
-    return chosen
-
-
 def who_attacks(settings: Settings) -> str:
     """A sentence on who was asked for and who was not; nothing where all were."""
+    from veilmeter.attacks.knowledge import default_attackers
+
     names = attacker_names(settings)
     left = [name for name in default_attackers() if name not in names]
     if not left:
@@ -375,5 +558,7 @@ def who_attacks(settings: Settings) -> str:
 
 def attacker_names(settings: Settings) -> list[str]:
     """The attackers that were asked for, in the order of the table; all that run by default otherwise."""
+    from veilmeter.attacks.knowledge import default_attackers, known_attackers
+
     asked = [name for name in settings.attackers if name != "original"]
     return [name for name in known_attackers() if name in (asked or default_attackers()) and name != "original"]

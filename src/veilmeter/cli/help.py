@@ -1,6 +1,6 @@
 """Help that a person can read: what the command does, examples in one piece, options by purpose with their defaults.
 
-A command whose module names its `COMMON` options shows these with `--help` and all of them with `--help-all`.
+`--help` shows the common options of a command, `--help-all` all of them.
 """
 
 from __future__ import annotations
@@ -9,27 +9,28 @@ import re
 import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
-from veilmeter.cli.options import LATER
+from veilmeter.core.option_groups import LATER
+from veilmeter.core.options import Option
 
 WIDEST = 100
 MOST_LINES = 60
 NAMES = 27  # columns for the names of options
-_KINDS = {"int": "N", "float": "NUMBER", "path": "PATH"}
+_KINDS = {int: "N", float: "NUMBER", Path: "PATH"}
 _MARKUP = re.compile(r"\[/?(?:bold|dim|italic|cyan)\]")
 
 
-def help_text(ctx: Any, command: Any, common: Sequence[str] = (), *, everything: bool = False) -> str:
-    """The help of a command: `common` are the parameters that it shows, all where there are none."""
-    if not everything and not common:
-        common = _fitting(ctx, command)
-    return "\n".join(_lines(ctx, command, common, min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)))
+def help_text(ctx: Any, command: Any, *, everything: bool = False) -> str:
+    """The help of a command: its common parameters, or everything."""
+    names = [parameter.name for parameter in command.params] if everything else _fitting(ctx, command)
+    return "\n".join(_lines(ctx, command, names, min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)))
 
 
 def _fitting(ctx: Any, command: Any) -> list[str]:
-    """The parameters that make a help of one page: all, or without those for which there is `--help-all`."""
-    shown = list(command.params)
+    """The parameters that make a help of one page: the common ones, without those for which there is `--help-all`."""
+    shown = [p for p in command.params if p.name not in command.declared or command.declared[p.name].common]
     for title in LATER:
         if len(_lines(ctx, command, [p.name for p in shown], WIDEST)) <= MOST_LINES:
             break
@@ -41,11 +42,11 @@ def _lines(ctx: Any, command: Any, names: Sequence[str], width: int) -> list[str
     about, examples = _split(command.help or "")
     lines = [f"Usage: {ctx.command_path} {usage(command)}", ""]
     lines += _paragraphs(about, width)
-    shown = [p for p in command.params if not names or p.name in names or _is_argument(p)]
+    shown = [p for p in command.params if p.name in names or _is_argument(p)]
     for title, parameters in _by_purpose(p for p in shown if not getattr(p, "hidden", False)):
         lines += ["", f"{title}:"]
         for parameter in parameters:
-            lines += _entry(ctx, parameter, width)
+            lines += _entry(parameter, command.declared.get(parameter.name), width)
     if examples:
         lines += ["", "Examples:", *(f"  {line}" for line in examples)]
     more = len(command.params) - len(shown)
@@ -58,7 +59,7 @@ def usage(command: Any) -> str:
     """How the command is called, with the names that its arguments have below."""
     pieces = ["[OPTIONS]"]
     for argument in filter(_is_argument, command.params):
-        name = _names(argument).removesuffix("...") + ("..." if getattr(argument, "nargs", 1) == -1 else "")
+        name = _names(argument, None).removesuffix("...") + ("..." if getattr(argument, "nargs", 1) == -1 else "")
         pieces.append(name if getattr(argument, "required", True) else f"[{name}]")
     return " ".join(pieces)
 
@@ -106,11 +107,11 @@ def _by_purpose(parameters: Iterable[Any]) -> list[tuple[str, list[Any]]]:
     return [(title, rows) for title, rows in [*groups.items(), ("Output", last)] if rows]
 
 
-def _entry(ctx: Any, parameter: Any, width: int) -> list[str]:
+def _entry(parameter: Any, declared: Option | None, width: int) -> list[str]:
     text = " ".join(_MARKUP.sub("", getattr(parameter, "help", None) or "").split())
-    default = _default(ctx, parameter)
+    default = _default(None, parameter) if declared is None else default_text(declared)
     text += f" [default: {default}]" if default else ""
-    names = _names(parameter)
+    names = _names(parameter, declared)
     indent = " " * (NAMES + 2)
     if len(names) > NAMES:
         return [f"  {names}", *textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent)]
@@ -118,26 +119,41 @@ def _entry(ctx: Any, parameter: Any, width: int) -> list[str]:
     return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=indent) or [first.rstrip()]
 
 
-def _names(parameter: Any) -> str:
+def _names(parameter: Any, declared: Option | None) -> str:
     if _is_argument(parameter):
         return str(parameter.metavar or parameter.name.upper())
     names = ", ".join(parameter.opts)
     if getattr(parameter, "is_flag", False):
         return names
-    return f"{names} {parameter.metavar or _kind(parameter)}"
+    return f"{names} {parameter.metavar or _kind(parameter) if declared is None else metavar(declared)}"
+
+
+def metavar(declared: Option) -> str:
+    """What a value looks like."""
+    return declared.metavar or _KINDS.get(declared.item, "PATH" if declared.path is True else "TEXT")
+
+
+def default_text(declared: Option) -> str:
+    """The default as the help shows it; nothing where there is none."""
+    if declared.default_text or declared.is_flag:
+        return declared.default_text
+    value = declared.default
+    if value in (None, (), "", {}):
+        return ""
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _kind(parameter: Any) -> str:
     """What a value looks like; typer has told it in two ways."""
     annotation = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
     text = str(annotation or getattr(getattr(parameter, "type", None), "name", "")).lower()
-    return next((word for kind, word in _KINDS.items() if kind in text), "TEXT")
+    return next((word for kind, word in (("int", "N"), ("float", "NUMBER"), ("path", "PATH")) if kind in text), "TEXT")
 
 
 def _default(ctx: Any, parameter: Any) -> str:
     if _is_argument(parameter) or not getattr(parameter, "show_default", True) or getattr(parameter, "is_flag", False):
         return ""
-    value = parameter.get_default(ctx)
+    value = parameter.default
     if value is None or value == () or value == []:
         return ""
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

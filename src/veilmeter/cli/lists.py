@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
 from veilmeter.cli.help import help_text, usage
 from veilmeter.core.errors import InputError
-
-OLD_SPELLINGS = {"--enrol": "--enroll"}  # understood, no longer shown
+from veilmeter.core.options import Option
 
 
 def asks_for_everything(args: Sequence[str]) -> bool:
@@ -32,15 +31,15 @@ class CommandGroup(TyperGroup):
 
 
 class CommaCommand(TyperCommand):
-    """Every repeatable option takes commas too; `common` are the parameters that `--help` shows."""
+    """Every repeatable option takes commas too."""
 
-    common: tuple[str, ...] = ()
+    declared: Mapping[str, Option] = {}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if asks_for_everything(args):
             print(help_text(ctx, self, everything=True))
             ctx.exit()
-        words = separated(self._respelled(args), self._repeatable())
+        words = separated(args, self._repeatable())
         self._refuse_twice(ctx, words)
         return super().parse_args(ctx, words)
 
@@ -55,14 +54,10 @@ class CommaCommand(TyperCommand):
                 raise InputError(f"{names} is given {counts[id(option)]} times", fix="give it once")
 
     def get_help(self, ctx: Any) -> str:
-        return help_text(ctx, self, self.common)
+        return help_text(ctx, self)
 
     def get_usage(self, ctx: Any) -> str:
         return f"Usage: {ctx.command_path} {usage(self)}"
-
-    def _respelled(self, args: list[str]) -> list[str]:
-        known = {name for option in self.params for name in option.opts}
-        return [_respelled(word) if OLD_SPELLINGS.get(word.partition("=")[0]) in known else word for word in args]
 
     def _repeatable(self) -> set[str]:
         return {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
@@ -72,12 +67,7 @@ class Lists(CommaCommand):
     """Every repeatable option takes all words that follow it as well, up to the next option or `--`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, spread(self._respelled(args), self._repeatable()))
-
-
-def _respelled(word: str) -> str:
-    name, has_value, value = word.partition("=")
-    return OLD_SPELLINGS[name] + has_value + value
+        return super().parse_args(ctx, spread(args, self._repeatable()))
 
 
 def separated(args: list[str], several: set[str]) -> list[str]:

@@ -16,15 +16,17 @@ from veilmeter._version import __version__
 from veilmeter.cli.exit_codes import Exit
 from veilmeter.cli.help import group_text
 from veilmeter.cli.lists import CommaCommand, CommandGroup
+from veilmeter.cli.parameters import make_function
 from veilmeter.cli.streams import output_is_closed, prepare_streams
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.extras import explained
 from veilmeter.core.files import as_veilmeter_error
+from veilmeter.core.options import all_options
 from veilmeter.core.stopping import raised
 from veilmeter.core.text import clean
 
-# In the order in which a person meets them. Each name is a module of this package with a function `command`;
-# what is heavy is imported inside that function, so that `--help` is quick.
+# In the order in which a person meets them. Each name is a module of this package with a function `command` and the
+# classes of its OPTIONS; what is heavy is imported inside that function, so that `--help` is quick.
 SECTIONS = (
     ("Begin", ("demo", "check")),
     ("Assess", ("assess", "report", "compare", "gate")),
@@ -57,9 +59,11 @@ class Commands(CommandGroup):
         else:
             single = typer.Typer(add_completion=False, rich_markup_mode="rich")
             # A module may bring its own kind of command, such as one whose options take several values (`Lists`).
-            single.command(cmd_name, cls=getattr(module, "COMMAND_CLASS", CommaCommand))(module.command)
+            declared = all_options(getattr(module, "OPTIONS", ()))
+            function = make_function(module.command, declared) if declared else module.command
+            single.command(cmd_name, cls=getattr(module, "COMMAND_CLASS", CommaCommand))(function)
             built = typer.main.get_command(single)
-            built.common = getattr(module, "COMMON", ())
+            built.declared = declared
         built.name = cmd_name
         return built
 

@@ -26,6 +26,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from veilmeter.core.batch_systems import BATCH_SYSTEMS, batch_cluster
 from veilmeter.core.errors import InputError, VeilmeterError, missing_extra
+from veilmeter.core.option_groups import CLUSTER_HELP
 from veilmeter.core.stopping import raised
 
 Item = TypeVar("Item")
@@ -48,10 +49,6 @@ SELDOM = {
 }
 # What Dask says where a scheduler or a worker has no veilmeter, or another one.
 _OTHER_CODE = ("'veilmeter", "_on_worker", "deserialization of the task graph")
-CLUSTER_HELP = (
-    "Run on a Dask cluster: tcp://host:8786, `local`, or slurm, oar, pbs with your dask-jobqueue configuration "
-    "(slurm:FILE.yaml names one)."
-)
 
 
 class Engine(Protocol):

@@ -11,9 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 from veilmeter.anonymizers.base import ANONYMIZERS
+from veilmeter.assessment.settings import Settings
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.core.findings import Finding
+from veilmeter.core.options import options_of
 from veilmeter.metrics.registry import MEASURES
 from veilmeter.report.pseudonyms import pseudonyms
 from veilmeter.report.public_names import Names
@@ -26,11 +28,6 @@ TITLE = "Assessment of anonymized speech"
 
 # Values of attributes that many people share by nature; any other may be the only one of its kind.
 _COMMON_VALUES = {"", "f", "m", "female", "male", "all", "yes", "no"}
-# Settings whose words are veilmeter's own. Others may name a place or a person.
-_PLAIN_SETTINGS = {
-    "measures", "lengths", "speakers", "population", "backend", "adaptation", "adapted_backend", "layout", "by",
-    "attributes", "title", "notice", "language", "system_name", "assessor",
-}  # fmt: skip
 # What figures and tables need of a part's details.
 _PLAIN_DETAILS = {
     "similarity": ("form", "pairs", "zoo"),
@@ -142,9 +139,11 @@ def _rare_values(results: Results) -> dict[str, dict[str, str]]:
 
 
 def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    declared = options_of(Settings)
     public: dict[str, Any] = {}
     for name, value in settings.items():
-        if name in _PLAIN_SETTINGS or value is None or isinstance(value, bool | int | float):
+        is_publishable = name in declared and declared[name].publishable
+        if is_publishable or value is None or isinstance(value, bool | int | float):
             public[name] = value
         elif name == "attackers" and isinstance(value, Mapping):
             public[name] = sorted(value)

@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, missing_extra
+from veilmeter.core.options import options_of
 from veilmeter.data.corpus import Utterance
+from veilmeter.data.corpus_options import CorpusReading
 from veilmeter.report.source import Reported
 from veilmeter.results.model import Results
 
@@ -22,7 +24,7 @@ AUDIO_RECORDINGS = 2  # of each of them
 AUDIO_SECONDS = 6.0
 SIDES = ("original", "anonymized")
 # How the run read its recordings: several places, the variants of one folder, folders that links may lead to.
-_READING = (*SIDES, "layout", "part", "suffix", "root", "columns", "channel")
+_READING = (*SIDES, *options_of(CorpusReading))
 
 Recordings = dict[str, list[dict[str, str]]]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,13 +26,6 @@ from veilmeter.results.run_folder import read_results
 SINGLE = ("eer", "d_ece", "l_w", "min_cllr")
 CURVES = ("linkability", "residual_risk")
 OF_PARTS = {"similarity": ("deid", "g_vd"), "inversion": ("top1",)}
-# Of an attacker's table: which files it was given.
-_ATTACKER_INPUTS = ("scores", "trials", "original", "anonymized", "attacker_run")
-# Where a run lies and what it is called does not change what was measured.
-_NOT_COMPARED = (
-    "original", "anonymized", "anonymized_again", "title", "system_name", "assessor", "notice", "root", "offline",
-    "strict",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,24 +96,23 @@ def compare(
 
 def differing_settings(results: Sequence[Results]) -> dict[str, list[Any]]:
     """Every setting that is not the same in all runs, with its values."""
-    keys = dict.fromkeys(key for result in results for key in result.settings)
-    by_key = {
-        key: [_without_inputs(result.settings.get(key)) for result in results]
-        for key in keys
-        if key not in _NOT_COMPARED
-    }
+    incidental = {name for result in results for name in result.incidental}
+    keys = dict.fromkeys(key for result in results for key in result.settings if key not in incidental)
+    by_key = {key: [_comparable(key, result.settings.get(key), incidental) for result in results] for key in keys}
     return {key: values for key, values in by_key.items() if any(value != values[0] for value in values)}
 
 
-def _without_inputs(value: Any) -> Any:
-    """A setting; of tables by attacker what was chosen in them, without the files that belong to one run."""
+def _comparable(name: str, value: Any, incidental: Container[str]) -> Any:
+    """A setting, with nothing as None; of tables by attacker what was chosen in them, without the files of one run."""
     if not isinstance(value, Mapping):
-        return value
+        return None if value in ("", [], ()) else value
     return {
-        name: {key: item for key, item in table.items() if item not in (None, [], ()) and key not in _ATTACKER_INPUTS}
+        attacker: {
+            key: item for key, item in table.items() if item not in (None, [], ()) and f"{name}.{key}" not in incidental
+        }
         if isinstance(table, Mapping)
         else table
-        for name, table in value.items()
+        for attacker, table in value.items()
     }
 
 

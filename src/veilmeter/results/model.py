@@ -306,6 +306,7 @@ class Results:
     protocol: ProtocolFacts
     attackers: Mapping[str, AttackerResult]
     command: tuple[str, ...] = ()
+    incidental: tuple[str, ...] = ()  # settings in which runs may differ and still be compared
     extractor: Mapping[str, Any] | None = None
     parts: Mapping[str, Part] = field(default_factory=dict)
     channels: Channels | None = None  # where people were heard by several extractors

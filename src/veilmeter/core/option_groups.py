@@ -1,0 +1,104 @@
+"""The options that several commands share: what is printed and drawn, and how it is computed.
+
+A group is a class to inherit from; an option that a command may have alone is a function that makes its field.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from veilmeter.core.options import OptionSet, declare
+
+# The headings of the help. Where a help is longer than a page, the groups in LATER are left to `--help-all`, the first
+# of them first.
+CURVE, MORE, OUTPUT, CORPUS, COMPUTATION = "Curve", "More measures", "Output", "Corpus", "Computation"
+NEEDS, FIGURES = "What the attack needs", "Figures"
+LATER = (FIGURES, CORPUS, COMPUTATION, MORE, NEEDS)
+VECTORS = "FILE_OR_FOLDER"
+VECTOR_FORMATS = "an x-vector folder with meta/, ark/scp, npz, h5 or Parquet"
+CLUSTER_HELP = (
+    "Run on a Dask cluster: tcp://host:8786, `local`, or slurm, oar, pbs with your dask-jobqueue configuration "
+    "(slurm:FILE.yaml names one)."
+)
+
+
+# --- what is printed and drawn
+
+
+def json(help: str = "Print JSON.") -> Any:
+    return declare(False, help=help, group=OUTPUT, role="output", example=True)
+
+
+def quiet() -> Any:
+    return declare(False, help="Show no progress on standard error.", group=OUTPUT, role="output")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputForms(OptionSet):
+    """The form in which figures are printed."""
+
+    json: bool = json()
+    csv: bool = declare(False, help="Print CSV.", group=OUTPUT, role="output", example=True)
+    markdown: bool = declare(False, help="Print Markdown.", group=OUTPUT, role="output", example=True)
+    latex: bool = declare(False, help="Print a LaTeX table.", group=OUTPUT, role="output", example=True)
+
+
+def figures(what: str) -> Any:
+    """`--figures DIR`, with what is drawn."""
+    help = f"Write {what} as SVG, PNG and PDF."
+    return declare(None, help=help, metavar="DIR", group=OUTPUT, role="output", example="out-elsewhere", path=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures(OptionSet):
+    """How figures are typeset; a command declares `figures` itself, with what it draws."""
+
+    figures: Path | None = figures("the figures")
+    width: str | None = declare(
+        None, help="Figure width in cm, mm, in or pt; the font size does not change.", metavar="8.6cm", group=FIGURES,
+        role="output", example="9cm",
+    )  # fmt: skip
+    font: str | None = declare(
+        None, help="Font family in figures, such as 'Times New Roman', if it is installed.", metavar="FAMILY",
+        group=FIGURES, role="output", example="DejaVu Sans",
+    )  # fmt: skip
+    font_size: float | None = declare(
+        None, help="Font size of the labels in figures.", metavar="POINTS", default_text="11", group=FIGURES,
+        role="output", example=9,
+    )  # fmt: skip
+
+
+# --- how it is computed
+
+
+def seed(**declared: Any) -> Any:
+    return declare(0, help="Random seed.", least=0, group=COMPUTATION, role="computation", example=3, **declared)
+
+
+def intervals(**declared: Any) -> Any:
+    help = "Compute the values without intervals, which is faster."
+    return declare(True, help=help, group=COMPUTATION, role="computation", example=False, **declared)
+
+
+def offline(**declared: Any) -> Any:
+    help = "Fetch nothing, not even an extractor's weights."
+    return declare(False, help=help, group=COMPUTATION, role="computation", example=True, **declared)
+
+
+def jobs() -> Any:
+    help = "Processes on this machine. Results do not depend on it."
+    return declare(
+        None, help=help, metavar="N", least=1, default_text="one per core", group=COMPUTATION, role="computation"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workers(OptionSet):
+    """Where the work is done."""
+
+    jobs: int | None = jobs()
+    cluster: str | None = declare(
+        None, help=CLUSTER_HELP, metavar="ADDRESS", group=COMPUTATION, role="computation", example="nonsense"
+    )

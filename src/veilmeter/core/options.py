@@ -1,0 +1,372 @@
+"""Options, each declared once: a field of a dataclass carries everything that is known about it.
+
+    @dataclass(frozen=True, kw_only=True)
+    class Sampling(OptionSet):
+        folds: int = declare(5, help="Folds of the cross-validation.", least=3)
+
+The parameters of a command, its help and its page of the reference, the names in a TOML file, Python's checks, the
+remarks on options that had no effect, and the tests that try every option read the declaration.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import inspect
+import operator
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from veilmeter.core.errors import InputError
+
+Role = Literal["source", "protocol", "computation", "output"]
+LARGEST_FILE = 1_000_000  # bytes of a TOML file
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text", Path: "a path"}
+_SEVERAL = {int: "whole numbers", float: "numbers", str: "text", Path: "paths"}
+
+
+class Condition(NamedTuple):
+    """When an option acts: a test of the settings and the facts of a run, and the reason where it fails."""
+
+    holds: Callable[[Any, Any], bool]
+    reason: str | Callable[[Any, Any], str]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Option:
+    """What is declared about an option. Its name, type and default are those of its field.
+
+    `group` is its heading in the help, `common` whether `--help` shows it, or only `--help-all`. `also` are numbers
+    that are accepted though out of bounds. `parse` is applied to a value from any source before its type is checked.
+    `flags` are its names on the command line, if not `--name` (or `--no-name` for a flag that is on by default);
+    `argument` makes it positional. `default_text` describes a default that is computed. `path` is true if a relative
+    value is relative to the TOML file that holds it, or a function of the file's folder and the value. `tables` are the
+    options of the tables by name that it holds. `acts_when` are the conditions under which it has an effect. Runs that
+    differ in a `comparable` option may be compared, and the value of a `publishable` one may be shown to anyone.
+    `example` is the value with which the tests try it.
+    """
+
+    help: str
+    group: str = ""
+    role: Role = "protocol"
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    below: float | None = None
+    also: tuple[float, ...] = ()
+    choices: Sequence[str] | Callable[[], Sequence[str]] = ()
+    parse: Callable[[Any], Any] | None = None
+    flags: tuple[str, ...] = ()
+    metavar: str = ""
+    default_text: str = ""
+    common: bool = True
+    argument: bool = False
+    required: bool = False
+    path: bool | Callable[[Path, str], str] = False
+    tables: type | None = None
+    acts_when: tuple[Condition, ...] = ()
+    comparable: bool = False
+    publishable: bool = False
+    example: Any = None
+    name: str = ""
+    default: Any = None
+    item: type = str
+    is_list: bool = False
+    count: int | None = None
+
+    @property
+    def is_flag(self) -> bool:
+        return self.item is bool
+
+    @property
+    def all_flags(self) -> tuple[str, ...]:
+        """Its names on the command line."""
+        words = self.name.replace("_", "-")
+        return self.flags or (f"--no-{words}" if self.is_flag and self.default else f"--{words}",)
+
+    @property
+    def known_values(self) -> Sequence[str]:
+        return self.choices() if callable(self.choices) else self.choices
+
+    def idle_reason(self, settings: Any, facts: Any) -> str:
+        """Why it had no effect in a run; empty if it had one."""
+        for condition in self.acts_when:
+            if not condition.holds(settings, facts):
+                return condition.reason if isinstance(condition.reason, str) else condition.reason(settings, facts)
+        return ""
+
+    def spell(self, value: Any) -> str:
+        """The option as it is written on the command line."""
+        if self.is_flag:
+            return self.all_flags[0]
+        values = value if isinstance(value, list | tuple) else (value,)
+        return " ".join([self.all_flags[0], *map(str, values)]).strip()
+
+
+def declare(default: Any = dataclasses.MISSING, *, help: str, **declared: Any) -> Any:
+    """A field of an `OptionSet`; without a default the option is required."""
+    is_required = default is dataclasses.MISSING
+    metadata = {"option": Option(help=help, required=is_required, **declared)}
+    if is_required:
+        return dataclasses.field(metadata=metadata)
+    if isinstance(default, dict):
+        return dataclasses.field(default_factory=default.copy, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OptionSet:
+    """The options of a command or of a table; values that are out of bounds or unknown are refused."""
+
+    def __post_init__(self) -> None:
+        kind: type = type(self)
+        for declared in options_of(kind).values():
+            _check(declared, getattr(self, declared.name))
+
+
+@cache
+def options_of(kind: type) -> Mapping[str, Option]:
+    """The declared options of a class by name: its own first, then those of the groups it inherits."""
+    hints = get_type_hints(kind)
+    fields = {field.name: field for field in dataclasses.fields(kind) if "option" in field.metadata}
+    homes = [inspect.get_annotations(base) for base in kind.__mro__]
+    names = dict.fromkeys(name for annotations in homes for name in annotations if name in fields)
+    return {name: _bind(fields[name], hints[name]) for name in names}
+
+
+def _bind(field: dataclasses.Field[Any], hint: Any) -> Option:
+    declared: Option = field.metadata["option"]
+    default = None if field.default is dataclasses.MISSING else field.default
+    if field.default_factory is not dataclasses.MISSING:
+        default = field.default_factory()
+    if get_origin(hint) in (Union, types.UnionType):
+        (hint,) = (part for part in get_args(hint) if part is not type(None))
+    item, is_list, count = hint, False, None
+    if get_origin(hint) is tuple:
+        item, *rest = get_args(hint)
+        is_list, count = rest == [Ellipsis], None if rest == [Ellipsis] else 1 + len(rest)
+    elif get_origin(hint) is not None:
+        item = dict
+    return dataclasses.replace(declared, name=field.name, default=default, item=item, is_list=is_list, count=count)
+
+
+def all_options(kinds: Iterable[type]) -> dict[str, Option]:
+    """The options of several classes; where two have the same, the first counts."""
+    declared: dict[str, Option] = {}
+    for kind in kinds:
+        declared |= {name: declared.get(name, of_kind) for name, of_kind in options_of(kind).items()}
+    return declared
+
+
+# --- values
+
+
+def build(kind: Any, values: Mapping[str, Any]) -> Any:
+    """An instance of an `OptionSet` from plain values; an unknown name is an error that suggests the nearest."""
+    declared = options_of(kind)
+    plain = rename(values, declared)
+    for name in plain:
+        if name not in declared:
+            near = difflib.get_close_matches(name, list(declared), 1)
+            fix = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(declared)}"
+            raise InputError(f"unknown option {name!r}", fix=fix)
+    typed = {name: read_value(declared[name], value) for name, value in plain.items() if value is not None}
+    for name, missing in declared.items():
+        if missing.required and name not in typed:
+            raise InputError(f"{missing.all_flags[0]} is required")
+    return kind(**typed)
+
+
+def rename(values: Mapping[str, Any], declared: Mapping[str, Option]) -> dict[str, Any]:
+    """The values under the names of Python: with underscores, and `no_name` turned into `name`."""
+    renamed: dict[str, Any] = {}
+    for key, value in values.items():
+        name = key.replace("-", "_")
+        positive = name.removeprefix("no_")
+        if name not in declared and positive in declared and declared[positive].is_flag:
+            if not isinstance(value, bool):
+                raise InputError(f"{name} must be true or false (got {value!r})")
+            name, value = positive, not value
+        if name in renamed:
+            raise InputError(f"{name} is given twice", fix="give it once")
+        renamed[name] = value
+    return renamed
+
+
+def read_value(declared: Option, value: Any) -> Any:
+    """The value in the type of its option; a single word or number stands for a list of one."""
+    if declared.parse is not None:
+        value = declared.parse(value)
+    if declared.item is dict:
+        return value
+    if declared.is_list or declared.count is not None:
+        items = [value] if isinstance(value, str | Path | int | float) else list(value)
+        if not all(_has_type(item, declared.item) for item in items) or declared.count not in (None, len(items)):
+            many = "" if declared.count is None else f"{declared.count} "
+            raise InputError(f"{declared.name} must be {many}{_SEVERAL[declared.item]} (got {value!r})")
+        return tuple(declared.item(item) for item in items)
+    if not _has_type(value, declared.item):
+        raise InputError(f"{declared.name} must be {_WORDS[declared.item]} (got {value!r})")
+    return declared.item(value)
+
+
+def _has_type(value: Any, item: type) -> bool:
+    if item is bool:
+        return isinstance(value, bool)
+    if item in (int, float):
+        return isinstance(value, int if item is int else int | float) and not isinstance(value, bool)
+    return isinstance(value, str | Path)
+
+
+def parse_words(declared: Option, words: Any) -> Any:
+    """The plain value of what was typed on the command line."""
+    if declared.is_flag:
+        return not declared.default
+    value = words if declared.parse is None else declared.parse(words)
+    if declared.item not in (int, float):
+        return value
+    if isinstance(value, list | tuple):
+        return [parse_number(declared, item) if isinstance(item, str) else item for item in value]
+    return parse_number(declared, value) if isinstance(value, str) else value
+
+
+def parse_number(declared: Option, word: str) -> float:
+    """A number; whole ones may be written as 1e6."""
+    try:
+        if declared.item is int and word.strip().lstrip("+-").isdigit():
+            return int(word)
+        number = float(word)
+        if declared.item is float:
+            return number
+        if number == int(number) and abs(number) <= 1e15:
+            return int(number)
+    except (ValueError, OverflowError):
+        pass
+    raise InputError(f"{declared.name} must be {_WORDS[declared.item]} (got {word!r})")
+
+
+def parse_percentage(value: Any) -> Any:
+    """A number of percent, with or without its sign.
+
+    >>> parse_percentage("15%"), parse_percentage("15"), parse_percentage(15)
+    (15.0, 15.0, 15)
+    """
+    if not isinstance(value, str):
+        return value
+    try:
+        return float(value.strip().removesuffix("%"))
+    except ValueError:
+        raise InputError(f"not a percentage: {value!r}", fix="as in 15%") from None
+
+
+def parse_fraction(value: Any) -> Any:
+    """A number between 0 and 1, also as a percentage.
+
+    >>> parse_fraction("20%"), parse_fraction("0.2"), parse_fraction(0.2)
+    (0.2, 0.2, 0.2)
+    """
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    try:
+        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        raise InputError(f"not a fraction: {value!r}", fix="as in 0.2 or 20%") from None
+
+
+def _check(declared: Option, value: Any) -> None:
+    if value is None or declared.item is dict:
+        return
+    items = value if isinstance(value, tuple) else (value,)
+    for item in items:
+        if isinstance(item, int | float) and not isinstance(item, bool):
+            _check_bounds(declared, item)
+        elif known := declared.known_values:
+            refuse_unknown(declared.name, str(item), known)
+
+
+def _check_bounds(declared: Option, value: float) -> None:
+    tests = (
+        ("at least", declared.least, operator.ge),
+        ("at most", declared.most, operator.le),
+        ("above", declared.above, operator.gt),
+        ("below", declared.below, operator.lt),
+    )
+    bounds = [(f"{words} {bound:g}", holds(value, bound)) for words, bound, holds in tests if bound is not None]
+    if value not in declared.also and not all(holds for _, holds in bounds):
+        raise InputError(f"{declared.name} must be {' and '.join(text for text, _ in bounds)} (got {value:g})")
+
+
+def refuse_unknown(name: str, value: str, known: Sequence[str]) -> None:
+    """An error that suggests the nearest of the known values."""
+    if value not in known:
+        near = difflib.get_close_matches(value, known, 1)
+        fix = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(known)}"
+        raise InputError(f"{name}: unknown value {value!r}", fix=fix)
+
+
+# --- files
+
+
+def read_options(path: str | Path, *kinds: type) -> dict[str, Any]:
+    """The plain values in a TOML file, under the names of the options; relative paths are relative to the file."""
+    import tomllib
+
+    file = Path(path)
+    try:
+        if file.stat().st_size > LARGEST_FILE:
+            raise InputError("too large for a configuration file", path=path)
+        values = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(error.strerror or str(error), path=path) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"invalid TOML: {error}", path=path) from None
+    return _read_table(values, all_options(kinds), file, "")
+
+
+def _read_table(values: Mapping[str, Any], declared: Mapping[str, Option], file: Path, where: str) -> dict[str, Any]:
+    try:
+        plain = rename(values, declared)
+    except InputError as error:
+        raise InputError(where + error.what, path=file, fix=error.fix) from None
+    for name, value in plain.items():
+        if name not in declared:
+            continue
+        if declared[name].path:
+            plain[name] = place(value, declared[name].path, file.parent)
+        tables = declared[name].tables
+        if tables is not None and isinstance(value, dict):
+            plain[name] = {
+                key: _read_table(table, options_of(tables), file, f"{name}.{key}: ")
+                if isinstance(table, dict)
+                else table
+                for key, table in value.items()
+            }
+    return plain
+
+
+def place(value: Any, rule: bool | Callable[[Path, str], str], folder: Path) -> Any:
+    """Paths that are relative to a folder, by the rule of their option."""
+    if isinstance(value, str):
+        return rule(folder, value) if callable(rule) else str(folder / value)
+    return [place(item, rule, folder) for item in value] if isinstance(value, list | tuple) else value
+
+
+def place_code(folder: Path, spec: str) -> str:
+    """A path in the name of code or a model; any other name stays as it is.
+
+    >>> place_code(Path("a"), "onnx:b.onnx"), place_code(Path("a"), "b.py:embed"), place_code(Path("a"), "ecapa")
+    ('onnx:a/b.onnx', 'a/b.py:embed', 'ecapa')
+    """
+    if spec.startswith("onnx:"):
+        return "onnx:" + str(folder / spec.removeprefix("onnx:"))
+    return str(folder / spec) if spec.partition(":")[0].endswith(".py") else spec
+
+
+def place_named(folder: Path, text: str) -> str:
+    """The path in NAME=FILE."""
+    name, equals, file = text.partition("=")
+    return f"{name}={folder / file}" if equals else text
