@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from inspect import signature
 from string import Formatter
 from typing import Any, Literal, get_args
 
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.findings import Finding, Reference, Value
+from veilmeter.core.findings import Finding, Item, Reference, ReferenceKind, Value
 from veilmeter.core.text import clean
 from veilmeter.wording.numbers import count, full, listing
 
@@ -90,22 +91,49 @@ class _Templates(Formatter):
 
 _TEMPLATES = _Templates()
 
-LEFT_OUT = "…"  # what stands for a reference that was left out for publication
+# What stands for one reference, and for several, that were left out for publication.
+_LEFT_OUT: dict[ReferenceKind, tuple[str, str]] = {
+    "speaker": ("a speaker", "speakers"),
+    "recording": ("a recording", "recordings"),
+    "file": ("a file", "files"),
+    "attribute": ("an attribute", "attributes"),
+    "value": ("a value", "values"),
+    "run": ("a run", "runs"),
+    "text": ("…", "texts"),
+}
 
 
 def shown(value: Value) -> str:
     """A value as text, whatever its type.
 
     >>> shown(1200), shown(("a", Reference("value", "f", "gender"))), shown(Reference("file", ""))
-    ('1,200', 'a and gender f', '…')
+    ('1,200', 'a and gender f', 'a file')
+    >>> shown((Reference("recording", ""), Reference("recording", "")))
+    '2 recordings'
     """
     if isinstance(value, tuple):
-        return listing([shown(item) for item in value])
+        return listing(_shown_items(value))
     if isinstance(value, Estimate):
         return full(value)
     if isinstance(value, Reference):
-        name = clean(value.id) or LEFT_OUT
+        if not value.id:
+            return _LEFT_OUT[value.kind][0]
+        name = clean(value.id)
         return f"{clean(value.attribute)} {name}" if value.attribute else name
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int) else f"{value:.3g}" if isinstance(value, float) else clean(value)
+
+
+def _shown_items(items: tuple[Item, ...]) -> list[str]:
+    """Each by itself, but those that were left out together."""
+    texts, left_out = [], Counter[ReferenceKind]()
+    for item in items:
+        if isinstance(item, Reference) and not item.id:
+            left_out[item.kind] += 1
+        else:
+            texts.append(shown(item))
+    counted = [
+        _LEFT_OUT[kind][0] if number == 1 else f"{number:,} {_LEFT_OUT[kind][1]}" for kind, number in left_out.items()
+    ]
+    return texts + counted

@@ -63,6 +63,8 @@ def declare(code: str, *, slot: str = "", **values: Any) -> None:
 
 declare("unclassified", text=Reference)
 declare("warnings_left_out", count=int)
+declare("remarks_left_out", count=int)
+declare("reasons_left_out", count=int)
 
 # --- the report: how many people of a release are found
 

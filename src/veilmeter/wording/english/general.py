@@ -12,3 +12,15 @@ WORDS.say("unclassified", "{text}")
 def _warnings_left_out(count: int) -> str:
     verb = "is" if count == 1 else "are"
     return f"{numbers.count(count, 'warning')} about single files or recordings {verb} left out here; see results.json."
+
+
+@WORDS.words("remarks_left_out")
+def _remarks_left_out(count: int) -> str:
+    verb = "is" if count == 1 else "are"
+    return f"{numbers.count(count, 'remark')} {verb} left out here; see results.json."
+
+
+@WORDS.words("reasons_left_out")
+def _reasons_left_out(count: int) -> str:
+    verb = "is" if count == 1 else "are"
+    return f"{count:,} more {verb} listed in results.json."
