@@ -135,7 +135,7 @@ def assess_vectors(speakers: int, each: int, jobs: int = 1) -> dict[str, object]
 
     def say(text: str) -> None:
         nonlocal last
-        if text.startswith(("measuring ", "measured: ")):
+        if text.startswith(("measuring: ", "measured: ")):
             before, last = last, time.process_time()
             print(f"  {last - before:7.1f} CPU-s  {_task(text)}", flush=True)
 

@@ -126,7 +126,7 @@ def test_a_run_says_first_whom_it_leaves_out(folder: Path) -> None:
         "attackers: ignorant; not asked for: lazy-informed, semi-informed, informed, procrustes, "
         "wasserstein-procrustes, adaptive (where there are tables [attackers.NAME], only those attackers are run)"
     )
-    assert "looking at what was given" in second
+    assert "checking the inputs" in second
     results = read_results(folder / "tables")
     assert set(results.attackers) == {"original", "ignorant"}
     assert "informed attacker: not asked for" in results.verdict.not_tested

@@ -22,6 +22,7 @@ from veilmeter.assessment.preflight import Corpora, look_ahead
 from veilmeter.assessment.settings import TRAINING, Settings
 from veilmeter.assessment.sources import read_source
 from veilmeter.assessment.speech import Speech, as_list, load, merge
+from veilmeter.assessment.tasks import EnterStage, Stage
 from veilmeter.attacks.base import AttackerRun
 from veilmeter.core.engine import Engine, Say, ShowProgress
 from veilmeter.core.errors import InputError, refuse
@@ -30,6 +31,8 @@ from veilmeter.data.matching import Matched, match
 
 if TYPE_CHECKING:
     from veilmeter.data.corpus import Corpus
+
+ATTACKER_RUN = "attacker_run"  # the role of an attacker's run; where there are several, a number follows
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +50,7 @@ class Reader:
     settings: Settings
     sources: Mapping[str, Any]
     engine: Engine
-    stage: Say
+    stage: EnterStage
     say: Say
     progress: ShowProgress
     folder: Path | None = None
@@ -59,12 +62,12 @@ class Reader:
 
     def read_sides(self) -> None:
         """Both sides; the anonymized one is made where only the anonymizer was given."""
-        self.stage("looking at what was given")
+        self.stage(Stage.INPUTS)
         self.corpora = look_ahead(self.sources, self.settings, self.say)
         self.read("original", self.sources["original"])
         released = self.sources.get("anonymized")
         if released is None:
-            self.stage("anonymizing what is released")
+            self.stage(Stage.RELEASE)
             corpora = self._audio("original", "an anonymizer (--system, --command) is run on recordings")
             with self.progress("anonymizing the release") as progress:
                 released = [self.system().release(corpus, progress) for corpus in corpora]
@@ -80,7 +83,7 @@ class Reader:
             self.settings.runs_system and "train_original" in self.speech and "train_anonymized" not in self.speech
         )
         if copied_here and self.speech["train_original"].is_audio:
-            self.stage("anonymizing training speech as the attackers do")
+            self.stage(Stage.TRAINING)
             runs = []
             for number in self._numbers():
                 for corpus in self.speech["train_original"].corpora:
@@ -91,14 +94,14 @@ class Reader:
     def read(self, role: str, source: Any) -> Speech | None:
         if source is None:
             return None
-        self.stage(f"reading {role.replace('_', ' ')}")
+        self.stage(Stage.READING_RUNS if _is_attacker_run(role) else Stage.READING, role.replace("_", " "))
         speech = self._load(role, source)
         if speech is not None:
             self.speech[role] = speech
         return speech
 
     def _load(self, role: str, source: Any) -> Speech | None:
-        kind = "attacker_run" if role.startswith("attacker_run") else role
+        kind = ATTACKER_RUN if _is_attacker_run(role) else role
 
         def read(path: Path) -> Corpus:
             return self.corpora.get((kind, str(path))) or read_source(path, role=role, settings=self.settings)
@@ -197,7 +200,7 @@ class Reader:
         ]
         heard = []
         for number in self._numbers():
-            self.stage(f"anonymizing the enrollment as the attackers do, run {number}")
+            self.stage(Stage.ATTACKER_RUNS, f"run {number}")
             copies, draws = [], []
             for corpus in corpora:
                 with self.progress(f"attackers' run {number}") as progress:
@@ -227,7 +230,7 @@ class Reader:
 
     def real_time_factor(self) -> float | None:
         """Of the release, where veilmeter made it, else of the attackers' runs."""
-        roles = [role for role in self.speech if role.startswith("attacker_run")]
+        roles = [role for role in self.speech if _is_attacker_run(role)]
         for chosen in (["anonymized"], roles):
             roots = {corpus.root for role in chosen for corpus in self.speech[role].corpora}
             if (factor := real_time_factor(sorted(roots))) is not None:
@@ -242,7 +245,7 @@ class Reader:
         for name, options in self.settings.attackers.items():
             if not options.has_own_vectors:
                 continue
-            self.stage(f"reading the vectors of the {name} attacker")
+            self.stage(Stage.READING, f"the vectors of the {name} attacker")
             sides = {
                 side: self._load(side, getattr(options, side)) if getattr(options, side) else None
                 for side in ("original", "anonymized")
@@ -271,6 +274,10 @@ def covering(base: Matched, own: Matched, whose: str) -> Matched:
             fix="give vectors of all assessed recordings",
         )
     return own
+
+
+def _is_attacker_run(role: str) -> bool:
+    return role.startswith(ATTACKER_RUN)
 
 
 def _resolved(source: Any) -> Path | None:

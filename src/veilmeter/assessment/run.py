@@ -40,6 +40,7 @@ from veilmeter.assessment.speech import as_list, joined_corpora, refuse_mixtures
 from veilmeter.assessment.tasks import (
     Arrays,
     Done,
+    Stage,
     Stages,
     Task,
     TaskId,
@@ -142,7 +143,7 @@ class Assessment:
 
     results: Results
     folder: Path | None = None
-    timings: dict[str, float] = field(default_factory=dict)
+    timings: dict[Stage, float] = field(default_factory=dict)
     left_out: int = 0
     real_time_factor: float | None = None
     matrices: Matrices | None = None
@@ -183,17 +184,18 @@ class Run(ABC):
         self._say = say
         self._progress = progress
         self.stages = Stages(None if self.folder is None else self.folder / "stages")
-        self.timings: dict[str, float] = {}
+        self.timings: dict[Stage, float] = {}
         self.started = time.monotonic()
-        self._last = ""
+        self._last: Stage | None = None
 
-    def stage(self, name: str) -> None:
+    def stage(self, stage: Stage, details: str = "") -> None:
+        """Begin a stage, and record the time of the one before."""
         now = time.monotonic()
-        if self._last:
+        if self._last is not None:
             before = self.timings.get(self._last, 0.0)
             self.timings[self._last] = round(before + now - self.started - sum(self.timings.values()), 3)
-        self._last = name
-        self._say(name)
+        self._last = stage
+        self._say(f"{stage}: {details}" if details else stage)
 
     def execute(self) -> Assessment:
         if self.folder is None:
@@ -217,9 +219,9 @@ class Run(ABC):
                 done[task.id] = kept
         left = [task for task in tasks if task.id not in done]
         if done:
-            self._say(f"{len(done)} of {len(tasks)} parts are kept from an earlier run")
+            self._say(f"{len(done)} of {len(tasks)} tasks are kept from an earlier run")
         if left:
-            self.stage(f"measuring {len(left)} parts: {', '.join(str(task.id) for task in left)}")
+            self.stage(Stage.MEASURING, ", ".join(str(task.id) for task in left))
         left = _longest_first(left)
         for number, (measured, arrays) in self.engine.run(perform, left):
             task = left[number]
@@ -248,7 +250,7 @@ class Run(ABC):
                     file.unlink()
             (self.folder / "report.html").unlink(missing_ok=True)
             results = write_results(self.folder, results)
-            self.stage("done")
+            self.stage(Stage.DONE)
             timings = {
                 "seconds": self.timings,
                 "total": round(time.monotonic() - self.started, 3),
@@ -322,7 +324,7 @@ class SpeechRun(Run):
             raise InputError(
                 "; ".join(matched.warnings()), fix="give both sides of every recording, or leave out --strict"
             )
-        self.stage("choosing enrollment and trials")
+        self.stage(Stage.PROTOCOL)
         near = folders_near(self.sources["original"], self.settings)
         protocol = make_protocol(
             matched.original,
@@ -346,7 +348,7 @@ class SpeechRun(Run):
 
         own = reader.own_vectors(matched)
         for name in to_be_tuned(self.settings):
-            self.stage(f"fine-tuning the extractor of the {name} attacker")
+            self.stage(Stage.FINE_TUNING, f"the extractor of the {name} attacker")
             folder = None if self.folder is None else self.folder / "finetuned" / name
             with self._progress(f"fine-tuning for the {name} attacker") as progress:
                 own[name] = tuned_extractor(
@@ -370,13 +372,13 @@ class SpeechRun(Run):
         )
 
     def utility(self, reader: Reader, case: Experiment) -> Done:
-        """What the speech is still good for, where there are recordings of both sides."""
+        """The utility of the speech, where there are recordings of both sides."""
         sides = [reader.speech[role].corpora for role in ("original", "anonymized")]
         if not self.settings.wants("utility") or not all(sides):
             return {}
         from veilmeter.assessment.utility import UtilitySettings, measure_utility, with_labels
 
-        self.stage("listening for what the speech is still good for")
+        self.stage(Stage.UTILITY)
         chosen = UtilitySettings(
             recordings=self.settings.utility_recordings,
             rated=self.settings.utility_rated,
@@ -387,7 +389,7 @@ class SpeechRun(Run):
             chosen = replace(chosen, recognizer=self.settings.recognizer)
         original, anonymized = map(joined_corpora, sides)
         try:
-            with self._progress("what the speech is still good for") as progress:
+            with self._progress("utility") as progress:
                 part = measure_utility(
                     original, anonymized, chosen, engine=self.engine, say=self._say, progress=progress
                 )
@@ -401,11 +403,11 @@ class SpeechRun(Run):
     def listen(self, reader: Reader, case: Experiment) -> DuplicateAudio | None:
         """Whether recordings of both sides are copies of each other, where there are any."""
         if all(reader.speech[role].is_audio for role in ("original", "anonymized")):
-            self.stage("listening for copies")
+            self.stage(Stage.DUPLICATES)
         return find_duplicate_audio(case, reader.speech, self.engine)
 
     def finish(self, reader: Reader, case: Experiment, plan: AssessmentPlan, done: Done) -> Assessment:
-        self.stage("drawing conclusions")
+        self.stage(Stage.CONCLUDING)
         corpora = [corpus for speech in reader.speech.values() for corpus in speech.corpora]
         facts = Facts(
             heard=frozenset(role for role, speech in reader.speech.items() if speech.is_audio),
@@ -445,11 +447,11 @@ class ScoreRun(Run):
             raise InputError(
                 "only scores were given, and the measures of scores were left out", fix="add scores to --measures"
             )
-        self.stage("reading scores")
+        self.stage(Stage.READING, "scores")
         files = self._files()
         tasks = self._tasks(files)
         done = self.perform(tasks)
-        self.stage("drawing conclusions")
+        self.stage(Stage.CONCLUDING)
         assessment = self.record(self._results(files, done), done, jobs={})
         if self.folder is not None:
             (self.folder / LEFT_OUT).unlink(missing_ok=True)

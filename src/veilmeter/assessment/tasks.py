@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,32 @@ from veilmeter.results.model import AttackerResult, Part
 Arrays = Mapping[str, NDArray[Any]]
 
 
+class Stage(StrEnum):
+    """The stages of an assessment, by which its time is recorded; the values are what the user sees."""
+
+    INPUTS = "checking the inputs"
+    RELEASE = "anonymizing the release"
+    TRAINING = "anonymizing training speech as the attackers do"
+    READING = "reading"
+    PROTOCOL = "choosing enrollment and trials"
+    ATTACKER_RUNS = "anonymizing the enrollment as the attackers do"
+    READING_RUNS = "reading the attackers' runs"
+    FINE_TUNING = "fine-tuning"
+    MEASURING = "measuring"
+    UTILITY = "measuring utility"
+    DUPLICATES = "looking for duplicate recordings"
+    CONCLUDING = "drawing conclusions"
+    DONE = "done"
+
+
+class EnterStage(Protocol):
+    """Begins a stage; `details` are shown to the user."""
+
+    def __call__(self, stage: Stage, details: str = "") -> None: ...
+
+
 class TaskKind(StrEnum):
-    """What a task measures."""
+    """The kinds of task, by what they measure."""
 
     ATTACKER = "attacker"  # an attacker that compares vectors
     SCORES = "scores"  # scores that were given for an attacker

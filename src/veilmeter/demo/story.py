@@ -110,13 +110,14 @@ def tell(out: str | Path, *, fast: bool = False, jobs: int = 2, seed: int = 0, o
 
 
 def attack_cost(assessment: Assessment) -> str:
-    """What the attackers' own runs of the anonymizer took, in a sentence."""
-    stages = assessment.timings
-    anonymizing = sum(seconds for stage, seconds in stages.items() if stage.startswith("anonymizing the enrollment"))
-    listening = sum(seconds for stage, seconds in stages.items() if stage.startswith("reading attacker run"))
-    attacking = sum(seconds for stage, seconds in stages.items() if stage.startswith("measuring"))
+    """The time of the attackers' own runs of the anonymizer, in a sentence."""
+    from veilmeter.assessment.tasks import Stage
+
+    anonymizing, reading, attacking = (
+        assessment.timings.get(stage, 0.0) for stage in (Stage.ATTACKER_RUNS, Stage.READING_RUNS, Stage.MEASURING)
+    )
     return (
-        f"the attackers' own runs took {anonymizing:.0f} s to anonymize and {listening:.0f} s to listen to, "
+        f"the attackers' own runs took {anonymizing:.0f} s to anonymize and {reading:.0f} s to read, "
         f"all attacks and measures on them {attacking:.0f} s"
     )
 
