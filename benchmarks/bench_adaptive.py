@@ -22,7 +22,7 @@ EACH, RUNS, TRIALS = 4, 2, 1
 
 def world(people: int, dimension: int, others: int, seed: int = 0):  # type: ignore[no-untyped-def]
     """Gaussian voices; the anonymizer keeps a quarter of a voice and adds a draw per utterance."""
-    from veilmeter.attacks.base import AttackerRun, Material, OtherPeople
+    from veilmeter.attacks.material import AttackerRun, Material, OtherPeople
     from veilmeter.data.embeddings import Embeddings
 
     rng = np.random.default_rng(seed)
@@ -56,13 +56,13 @@ def world(people: int, dimension: int, others: int, seed: int = 0):  # type: ign
 
 
 def measure(people: int, dimension: int, others: int) -> dict[str, float]:
-    from veilmeter.attacks.base import perform
-    from veilmeter.attacks.registry import ATTACKS
+    from veilmeter.attacks.attacker import perform
+    from veilmeter.attacks.registry import ATTACKERS
 
     material = world(people, dimension, others)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
-    outcome = perform(ATTACKS["adaptive"], material)
+    outcome = perform(ATTACKERS["adaptive"], material)
     seconds = time.process_time() - start
     linked = float(np.mean(outcome.scores.argmax(axis=0) == np.arange(people)))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

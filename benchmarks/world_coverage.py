@@ -20,10 +20,10 @@ import numpy as np
 from benchmarks.world_judgments import ATTACKERS, OPTIONS, REAL, Judgment, linking_curve, quickly, simulated
 from veilmeter import assess
 from veilmeter.assessment import attack
-from veilmeter.assessment.conclude import knowledge
+from veilmeter.attacks.attacker import AttackerId
+from veilmeter.attacks.takeover import knowledge
 from veilmeter.core.estimate import Estimate
 from veilmeter.metrics.legal.chance import Relabeled
-from veilmeter.results.model import AttackerId
 
 WITNESSES = {3: 6, 20: 6, 40: 6, 100: 6, 400: 3}  # of each world, by the number of people; none of larger ones
 FIRST_WITNESS = 1000  # seeds that no judgment has
@@ -73,7 +73,7 @@ def wanted_witnesses(judgments: Iterable[Judgment]) -> list[tuple[str, int, int,
     for judgment in judgments:
         if judgment.interval is not None and not _known(judgment) and judgment.world not in REAL:
             shown[judgment.world, judgment.people].add(judgment.attacker)
-    knows = knowledge(map(AttackerId, ATTACKERS))
+    knows = {str(name): known for name, known in knowledge(map(AttackerId, ATTACKERS)).items()}
     return [
         (world, people, seed, tuple(name for name in ATTACKERS if any(knows[name] <= knows[one] for one in names)))
         for (world, people), names in shown.items()

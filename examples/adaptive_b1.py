@@ -23,14 +23,15 @@ from statistics import fmean, stdev
 import numpy as np
 
 from veilmeter.attacks.adaptive.learning import measured
-from veilmeter.attacks.base import AttackerRun, Material, perform
-from veilmeter.attacks.registry import ATTACKS
+from veilmeter.attacks.attacker import perform
+from veilmeter.attacks.material import AttackerRun, Material
+from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.estimate import Estimate
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vectors import read_embeddings
 
-ATTACKERS = (
+COMPARED = (
     "adaptive", "two-view-lda", "softmax", "ridge", "ridge-to-mean", "centered-lazy", "adaptive-unlabeled",
     "adaptive-pseudonyms",
 )  # fmt: skip
@@ -59,7 +60,7 @@ def load(data: Path, extractor: str, gender: str) -> tuple[Material, Embeddings]
 
 
 def attack(name: str, material: Material, spoken: np.ndarray, *, intervals: bool = True) -> list[Estimate]:
-    scores = perform(ATTACKS[name], material).scores
+    scores = perform(ATTACKERS[name], material).scores
     return measured(scores, material.names, spoken, {}, intervals=intervals, seed=0)
 
 
@@ -67,7 +68,7 @@ def real(data: Path) -> Iterator[dict[str, object]]:
     for extractor in ("original", "retrained"):
         for gender in "fm":
             material, trials = load(data, extractor, gender)
-            for name in ATTACKERS:
+            for name in COMPARED:
                 eer, linked = attack(name, material, trials.speakers)
                 yield {
                     "extractor": extractor, "gender": gender, "attacker": name, "people": len(material.names),
@@ -92,7 +93,7 @@ def perfect(data: Path, draws: int) -> Iterator[dict[str, object]]:
                 else:
                     vectors = others[rng.integers(0, len(others), len(trials))]
                 false = replace(material, trials=vectors.astype(np.float32))
-                scores = perform(ATTACKS["adaptive"], false).scores
+                scores = perform(ATTACKERS["adaptive"], false).scores
                 eer, linked = measured(scores, material.names, trials.speakers, {}, intervals=False, seed=0)
                 values.append((eer.value, 100 * linked.value, 100 * guessing(scores, material.names, trials)))
             eers, links, guesses = zip(*values, strict=True)

@@ -13,7 +13,7 @@ import synthetic_voices as voices
 from veilmeter.assessment import assess
 from veilmeter.assessment.attacker_runs import joined_runs, split_draw
 from veilmeter.assessment.speech import merge
-from veilmeter.attacks.base import AttackerRun
+from veilmeter.attacks.material import AttackerRun
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vectors import write_embeddings

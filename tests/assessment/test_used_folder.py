@@ -15,7 +15,7 @@ import synthetic_voices as voices
 
 from veilmeter.assessment import assess
 from veilmeter.attacks.backends.registry import BACKENDS
-from veilmeter.attacks.registry import ATTACKS
+from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vectors import write_embeddings
 
@@ -243,7 +243,7 @@ def test_changed_extractor(named: str, tmp_path: Path, monkeypatch: pytest.Monke
 
 PLUGIN = """
 import numpy as np
-from veilmeter.attacks.base import Attack
+from veilmeter.attacks.attacker import ScoringAttacker
 
 class Mine:
     name = "mine"
@@ -260,7 +260,7 @@ class Kind:
     def untrained(self, enrollment, trials):
         return Mine(), None
 
-class Guess(Attack):
+class Guess(ScoringAttacker):
     name, about = "plugged", "guesses"
 
     def scores(self, material):
@@ -282,7 +282,7 @@ def test_changed_code_of_a_plugin(options: dict[str, Any], tmp_path: Path, monke
         (tmp_path / "veilmeter_test_plugged.py").write_text(PLUGIN.format(sign=f"{sign:+d}"))
         sys.modules.pop("veilmeter_test_plugged", None)
         plugin = importlib.import_module("veilmeter_test_plugged")
-        monkeypatch.setitem(ATTACKS._loaded, "plugged", plugin.GUESS)
+        monkeypatch.setitem(ATTACKERS._loaded, "plugged", plugin.GUESS)
         monkeypatch.setitem(BACKENDS._loaded, "plugged", plugin.KIND)
         asked = {**OPTIONS, "measures": ["scores", "linkability"], **options}
         used = assess(*sides, out=tmp_path / "used", **asked)

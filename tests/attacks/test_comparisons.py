@@ -12,11 +12,12 @@ from tests.attacks.adaptive.worlds import World, linked
 from veilmeter.attacks.adaptive.families import FAMILIES
 from veilmeter.attacks.adaptive.own_data import own_data
 from veilmeter.attacks.adaptive.training import make_training
+from veilmeter.attacks.attacker import perform
 from veilmeter.attacks.backends.best_and_normalized import NEAREST
 from veilmeter.attacks.backends.registry import refuse_unknown_backends
 from veilmeter.attacks.backends.scoring import Recipe
-from veilmeter.attacks.base import AttackerRun, Material, perform
-from veilmeter.attacks.registry import ATTACKS
+from veilmeter.attacks.material import AttackerRun, Material
+from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
 
@@ -103,9 +104,9 @@ def two_sessions() -> tuple[Material, np.ndarray]:
 
 def test_the_adaptive_attacker_chooses_the_best_recording_where_it_helps() -> None:
     material, truth = two_sessions()
-    shares = {name: linked(perform(ATTACKS[name], material).scores, truth) for name in (*NAMES, "centered-lazy")}
+    shares = {name: linked(perform(ATTACKERS[name], material).scores, truth) for name in (*NAMES, "centered-lazy")}
     assert shares["best-recording"] > shares["centered-lazy"] + 0.1
-    adaptive = perform(ATTACKS["adaptive"], material)
+    adaptive = perform(ATTACKERS["adaptive"], material)
     assert adaptive.details["weights"]["best-recording"] > 0.3
     assert linked(adaptive.scores, truth) > shares["best-recording"] - 0.03
 
@@ -115,9 +116,9 @@ def test_chance_and_awkward_cases(name: str) -> None:
     shares = []
     for seed in range(6):
         material, truth = World(people=10, kept=0.0, seed=seed).material()
-        shares.append(linked(perform(ATTACKS[name], material).scores, truth))
+        shares.append(linked(perform(ATTACKERS[name], material).scores, truth))
     assert float(np.mean(shares)) == pytest.approx(0.1, abs=0.07)
     lacking = replace(material.runs[0], vectors=material.runs[0].vectors.take(np.arange(40) >= 8))
-    assert perform(ATTACKS[name], replace(material, runs=(lacking,))).scores.shape == (10, 40)
+    assert perform(ATTACKERS[name], replace(material, runs=(lacking,))).scores.shape == (10, 40)
     one = material.candidates.take(material.candidates.codes == 0)
-    assert "one candidate" in ATTACKS[name].missing(replace(material, candidates=one))
+    assert "one candidate" in ATTACKERS[name].missing(replace(material, candidates=one))

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from veilmeter.attacks.adaptive.attackers import AdaptiveAttack
-from veilmeter.attacks.base import AttackerRun, Material, perform
-from veilmeter.attacks.registry import ATTACKS
+
+from veilmeter.attacks.attacker import perform
+from veilmeter.attacks.material import AttackerRun, Material
+from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.linkability import linkability_of_scores
 from veilmeter.speech.extractors.durations import (
@@ -46,7 +47,7 @@ def linked(speak: Speak, seed: int = 0) -> float:
         conversations=(np.arange(len(names))[:, None],),
         runs=(AttackerRun(vectors=copies, draw="utterance", certain=True),),
     )
-    found = linkability_of_scores(perform(ATTACKS["ridge"], material).scores, material.names, np.array(names, object))
+    found = linkability_of_scores(perform(ATTACKERS["ridge"], material).scores, material.names, np.array(names, object))
     assert found is not None
     return float(found.estimate(found.largest, intervals=False).value)
 

@@ -16,15 +16,14 @@ from veilmeter.assessment.attack import Job, MeasureOptions, measure_attack, sin
 from veilmeter.assessment.attackers import AttackerPlanner
 from veilmeter.assessment.given_scores import Groups, ScoreFiles, within_groups
 from veilmeter.assessment.plugins import AddedMeasure, added_estimates
-from veilmeter.assessment.scoring import AttackScoring
 from veilmeter.assessment.tasks import Arrays, TaskResult
-from veilmeter.attacks.base import AttackerRun, Material
+from veilmeter.attacks.attacker import Attacker, AttackScoring
 from veilmeter.attacks.inversion import evaluate, identity_map, learn
 from veilmeter.attacks.inversion.attack import InversionSettings
 from veilmeter.attacks.inversion.maps import InversionMap
 from veilmeter.attacks.inversion.measures import Evaluation
 from veilmeter.attacks.inversion.needs import InversionData, learning_curve, permutation_null
-from veilmeter.attacks.knowledge import Attacker
+from veilmeter.attacks.material import AttackerRun, Material
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates

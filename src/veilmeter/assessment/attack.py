@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.assessment.plugins import AddedMeasure, added_estimates
-from veilmeter.assessment.scoring import MOST_SCORES, AttackScoring, ScoreTables, Scoring
 from veilmeter.assessment.settings import CURVE, curve_sizes, drawn_sizes
 from veilmeter.assessment.tasks import Arrays, TaskResult
-from veilmeter.attacks.base import Floats, Rows
+from veilmeter.attacks.attacker import AttackScoring
+from veilmeter.attacks.material import Floats, Rows
+from veilmeter.attacks.scoring import ScoreTables, Scoring
 from veilmeter.attacks.takeover import Success
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
@@ -38,6 +39,7 @@ from veilmeter.results.model import AttackerResult, LinkedPerson
 POPULATIONS = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)  # by default; more of them cost nothing
 DET_POINTS = 300
 MOST_TRIALS, MOST_CELLS = 2000, 2_000_000  # in which attackers are compared with each other
+MOST_SCORES = 20_000_000  # in one table; beyond, conversations are drawn, one per speaker at least
 MOST_ISOLATION_SCORES = MOST_SCORES  # for Singling Out
 DRAWS, FOLDS = 5, 10  # of Singling Out
 PREDICATES = 500  # enrolled people whose rules are tried, as many as in Vauquier et al. 2025

@@ -18,7 +18,7 @@ from veilmeter.anonymizers.manifest import Entry, read_manifest
 from veilmeter.anonymizers.options import parse_options
 from veilmeter.anonymizers.own_runs import own_seeds, run_again
 from veilmeter.assessment.settings import DRAWS, Settings
-from veilmeter.attacks.base import AttackerRun, DrawLevel
+from veilmeter.attacks.material import AttackerRun, DrawLevel
 from veilmeter.core.engine import Engine, Progress
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.embeddings import Embeddings

@@ -13,7 +13,7 @@ from veilmeter.assessment.challenge_table import ChallengeRow, EmotionRow, rank_
 from veilmeter.assessment.protocol import GivenProtocol
 from veilmeter.assessment.run import Assessment, assess
 from veilmeter.assessment.settings import AttackerSettings, Settings
-from veilmeter.attacks.knowledge import attacker_name, attackers_for
+from veilmeter.attacks.registry import attacker_name, attackers_for
 from veilmeter.core.engine import Say, ShowProgress
 from veilmeter.core.errors import InputError, Problem, refuse
 from veilmeter.core.files import make_folder, to_json, write_text

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from veilmeter.attacks.attacker import BASELINE
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import whole_file
 from veilmeter.data.formats.vpc_sets import ChallengeSet
-from veilmeter.results.model import BASELINE, AttackerResult
+from veilmeter.results.model import AttackerResult
 
 # The challenge's block and columns "enrollment" and "trial", by attacker; the others have no place in its table.
 PRETRAINED = "ASV_eval"

@@ -17,16 +17,16 @@ from veilmeter.anonymizers.anonymize_corpus import manifest_path
 from veilmeter.anonymizers.base import Draw
 from veilmeter.anonymizers.manifest import Entry, read_manifest
 from veilmeter.assessment.attack import Job, compared_trials, trial_conversations
-from veilmeter.assessment.experiment import OWN_RUN, RELEASED_RUN, Experiment, NotPossibleError
+from veilmeter.assessment.experiment import OWN_RUN, RELEASED_RUN, Experiment
 from veilmeter.assessment.given_scores import combined
 from veilmeter.assessment.plan import NEEDED_BY_CHECKS, AssessmentPlan, channels
 from veilmeter.assessment.settings import Settings
 from veilmeter.assessment.speech import Speech, joined_corpora
 from veilmeter.assessment.tasks import Done, TaskId, TaskKind, TaskResult
 from veilmeter.assessment.unused_options import OptionUse
-from veilmeter.attacks.knowledge import FUSED
-from veilmeter.attacks.registry import ATTACKS
-from veilmeter.attacks.takeover import KNOWS, Success, takeovers
+from veilmeter.attacks.attacker import AttackerId
+from veilmeter.attacks.desk import NotPossibleError
+from veilmeter.attacks.takeover import Success, takeovers
 from veilmeter.core.engine import Engine
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import cache_folder, make_folder, write_json
@@ -42,14 +42,13 @@ from veilmeter.metrics.similarity.matrices import KINDS
 from veilmeter.metrics.target_voices import TargetVoices, found_target_voices, shared, target_voice_effect
 from veilmeter.results.chance import with_chance
 from veilmeter.results.channels import channels_of
-from veilmeter.results.model import AttackerId, AttackerResult, Channels, Matching, Part, ProtocolFacts, Results
+from veilmeter.results.model import AttackerResult, Channels, Matching, Part, ProtocolFacts, Results
 from veilmeter.results.people import Traits
 from veilmeter.results.run_folder import MATRICES, Matrices, write_matrices, write_table
 from veilmeter.results.trust import TrustFacts
 from veilmeter.results.verdict import conclude
 from veilmeter.speech.compare_recordings import same_recordings, unchanged_speech
 
-FIRST = "the first extractor"
 CURVE = "inversion-curve"
 SIMILARITY = TaskId(TaskKind.ANALYSIS, "similarity")
 Measured = Mapping[TaskId, TaskResult]
@@ -140,10 +139,9 @@ def _no_worse_for_knowing_more(
         name = str(attacker)
         arrays = outcome.done[TaskId(TaskKind.ATTACKER, name)][1]
         if "ahead" in arrays and name in attackers and attackers[name].source == "vectors":
-            successes[name] = Success(arrays["ahead"], arrays["ahead_of"])
-    knows = knowledge(attacker for attacker in outcome.plan.jobs if str(attacker) in successes)
+            successes[attacker] = Success(arrays["ahead"], arrays["ahead_of"])
     changed, sentences = dict(attackers), []
-    for takeover in takeovers(successes, knows):
+    for takeover in takeovers(successes):
         loser, winner = attackers[takeover.attacker], attackers[takeover.other]
         changed[loser.name] = replace(
             loser,
@@ -158,24 +156,6 @@ def _no_worse_for_knowing_more(
         )
         sentences.append(takeover.sentence)
     return changed, sentences
-
-
-def knowledge(attackers: Iterable[AttackerId]) -> dict[str, frozenset[str]]:
-    """What each attacker knows, by its name. An attacker that uses one extractor does not know what another extractor
-    finds; the fused attacker knows what all of them find.
-
-    >>> known = knowledge([AttackerId("adaptive"), AttackerId("adaptive", "words"), AttackerId("fused")])
-    >>> known["adaptive"] < known["adaptive@words"], known["adaptive"] < known["fused"] > known["adaptive@words"]
-    (False, True)
-    """
-    used = {attacker: attacker.extractor or FIRST for attacker in attackers}
-    extractors = frozenset(used.values())
-    knows = {}
-    for attacker, extractor in used.items():
-        kind = attacker.kind
-        own = ATTACKS[kind].knows if kind in ATTACKS else KNOWS.get(kind, frozenset())
-        knows[str(attacker)] = own | (extractors if kind == FUSED else {extractor}) if own else own
-    return knows
 
 
 def parts_of(measured: Measured) -> dict[str, Part]:

@@ -9,7 +9,8 @@ import numpy as np
 
 from veilmeter.assessment.protocol import Protocol
 from veilmeter.assessment.speech import Speech
-from veilmeter.attacks.base import AttackerRun
+from veilmeter.attacks.desk import EnrollmentCopies, NotPossibleError
+from veilmeter.attacks.material import AttackerRun
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.matching import Matched, match
@@ -22,10 +23,6 @@ RELEASED_RUN = (
 )
 
 
-class NotPossibleError(Exception):
-    """An attacker or a part lacks what it needs; the reason is for the reader of the report."""
-
-
 @dataclass(frozen=True, eq=False)
 class OwnExtractor:
     """What an attacker hears by an extractor of its own: both sides, its runs, and what that extractor is."""
@@ -35,24 +32,6 @@ class OwnExtractor:
     about: str = "an extractor of its own, whose vectors were given"
     tuned: bool = False
     tuned_on_copies: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class EnrollmentCopies:
-    """The enrollment as an attacker anonymized it, and how many people that leaves out."""
-
-    vectors: Embeddings
-    own: bool
-    people_without: int = 0
-    utterances_without: int = 0
-
-    def remarks(self) -> list[str]:
-        if not self.utterances_without:
-            return []
-        lost = f"the attacker's runs lack {self.utterances_without} enrollment recordings"
-        if self.people_without:
-            return [f"{lost}: {self.people_without} people, who have none there, are not enrolled"]
-        return [f"{lost}; everybody has others there"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -102,7 +81,12 @@ class Experiment:
         wanted = self.protocol.enrollment
         runs = self.runs_of(attacker)
         if not runs:
-            return EnrollmentCopies(self.enrolled(self.sides_of(attacker).anonymized), own=False)
+            shared = (
+                "it enrolls from the released run, whose draws its trials share: the vectors of the attacker's run by "
+                f"its own extractor were not given ([attackers.{attacker}] attacker_run =)"
+            )
+            copies = self.enrolled(self.sides_of(attacker).anonymized)
+            return EnrollmentCopies(copies, (shared,) if self.runs else ())
         there = {u: run.vectors for run in reversed(runs) for u in run.vectors.utterances}
         kept = [u for u in wanted if u in there]
         if not kept:
@@ -110,12 +94,14 @@ class Experiment:
         vectors = np.stack([there[u].vectors[there[u].utterance_rows[u]] for u in kept])
         known = self.enrolled(self.sides_of(attacker).original)
         enrolled = known.of_utterances(kept).with_vectors(vectors)
-        return EnrollmentCopies(
-            enrolled,
-            own=True,
-            people_without=len(known.names) - len(enrolled.names),
-            utterances_without=len(wanted) - len(kept),
+        if len(kept) == len(wanted):
+            return EnrollmentCopies(enrolled)
+        lost = f"the attacker's runs lack {len(wanted) - len(kept)} enrollment recordings"
+        people = len(known.names) - len(enrolled.names)
+        whose = (
+            f": {people} people, who have none there, are not enrolled" if people else "; everybody has others there"
         )
+        return EnrollmentCopies(enrolled, (lost + whose,))
 
 
 def attacker_runs(

@@ -21,18 +21,21 @@ from veilmeter.assessment.analyses import (
     with_shuffled_people,
 )
 from veilmeter.assessment.attack import Job, MeasureOptions, measure_attack
-from veilmeter.assessment.attackers import LEAST_PAIRS, AttackerPlanner, Used, described
-from veilmeter.assessment.experiment import NOT_OF_A_PERSON, Experiment, NotPossibleError
+from veilmeter.assessment.attackers import AttackerPlanner, describe
+from veilmeter.assessment.experiment import NOT_OF_A_PERSON, Experiment
 from veilmeter.assessment.given_scores import ScoreFiles, measure_given
 from veilmeter.assessment.plugins import added_measures
-from veilmeter.assessment.scoring import VectorComparison
 from veilmeter.assessment.settings import AttackerSettings, Settings, attacker_names
 from veilmeter.assessment.tasks import Task, TaskId, TaskKind
-from veilmeter.attacks.knowledge import FUSED, ORIGINAL, Attacker, default_attackers, known_attackers
+from veilmeter.attacks.attacker import BASELINE, Attacker, AttackerId
+from veilmeter.attacks.desk import NotPossibleError, Used
+from veilmeter.attacks.inversion.attacker import LEAST_PAIRS
+from veilmeter.attacks.registry import ADAPTIVE, ATTACKERS, FUSED, default_attackers
+from veilmeter.attacks.scoring import VectorComparison
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.results.channels import channel_attackers
-from veilmeter.results.model import AttackerId, AttackerResult
+from veilmeter.results.model import AttackerResult
 from veilmeter.speech.extractors.base import extractor_label
 
 # Without these no trust check could be made: they are measured whatever else is asked for, the scores of original
@@ -124,33 +127,31 @@ class _Planner:
 
     def _attackers(self) -> None:
         names = attacker_names(self.settings)
-        if self.further and "adaptive" in names and FUSED not in names:
+        if self.further and ADAPTIVE in names and FUSED not in names:
             names.append(FUSED)
-        everybody = known_attackers()
-        for known in [ORIGINAL, *(everybody[name] for name in names)]:
+        for known in (ATTACKERS[name] for name in (BASELINE, *names)):
             given = self._score_files(known.name)
             if known.family and not self.settings.wants(known.family) and given is None:
                 self.not_tested.append(f"{known.name} attacker: {known.family} was not asked for (--measures)")
                 continue
             try:
-                job = self.planner.job(known, NEEDED_OF_BASELINE if known is ORIGINAL else ())
+                job = self.planner.job(known, NEEDED_OF_BASELINE if known.name == BASELINE else ())
                 self.jobs[AttackerId(known.name)] = job
-                self._add(TaskKind.ATTACKER, known.name, measure_attack, job, needed=known is ORIGINAL)
+                self._add(TaskKind.ATTACKER, known.name, measure_attack, job, needed=known.name == BASELINE)
             except NotPossibleError as reason:
                 if given is None:
                     self._leave_out(known, str(reason))
             if given is not None:
                 people = frozenset(self.case.original.names)
-                arguments = (described(known), given, people, self.measure_options)
+                arguments = (describe(known), given, people, self.measure_options)
                 self._add(TaskKind.SCORES, known.name, measure_given, *arguments, needed=True)
         self.not_tested += [f"{name} attacker: not asked for" for name in default_attackers() if name not in names]
 
     def _attackers_by(self, extractor: str, planner: AttackerPlanner) -> None:
         """Every attacker once more by a further extractor."""
-        everybody = known_attackers()
         for name in attacker_names(self.settings):
-            known = everybody[name]
-            if name == FUSED or (known.family and not self.settings.wants(known.family)):
+            known = ATTACKERS[name]
+            if known.several or (known.family and not self.settings.wants(known.family)):
                 continue
             attacker = AttackerId(name, extractor)
             try:
@@ -165,17 +166,16 @@ class _Planner:
 
     def _channel_controls(self) -> None:
         """What each channel finds in original speech, and with people shuffled."""
-        everybody = known_attackers()
         for name, attacker in channels(self.settings).items():
             if attacker not in self.jobs:
                 continue
             planner = self.planner.further.get(name, self.planner)
-            known = everybody[attacker.kind]
+            known = ATTACKERS[attacker.kind]
             self._add(TaskKind.CONTROL, name, measure_attack, on_original(planner, known))
             self._add(TaskKind.SHUFFLED, name, measure_attack, with_shuffled_people(planner, known))
 
     def _leave_out(self, known: Attacker, reason: str) -> None:
-        if known is ORIGINAL:  # the baseline: without it nothing else says anything
+        if known.name == BASELINE:  # the baseline: without it nothing else says anything
             raise InputError(f"the assessment can't be made: {reason}")
         self.not_tested.append(f"{known.name} attacker: {reason}")
 
@@ -213,7 +213,7 @@ class _Planner:
         own = {
             name: known(case.copies(name).vectors, own.matched.anonymized)
             for name, own in case.own.items()
-            if known_attackers()[name].adapted
+            if ATTACKERS[name].adapted
         }
         self._analyze("inversion", inversion_part, base, own, settings.intervals, settings.seed)
         self._analyze("inversion-curve", curve_part, base, settings.seed)

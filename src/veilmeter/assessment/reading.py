@@ -23,7 +23,7 @@ from veilmeter.assessment.settings import TRAINING, Settings
 from veilmeter.assessment.sources import read_source
 from veilmeter.assessment.speech import Speech, as_list, load, merge
 from veilmeter.assessment.tasks import EnterStage, Stage
-from veilmeter.attacks.base import AttackerRun
+from veilmeter.attacks.material import AttackerRun
 from veilmeter.core.engine import Engine, Say, ShowProgress
 from veilmeter.core.errors import InputError, refuse
 from veilmeter.data.embeddings import Embeddings

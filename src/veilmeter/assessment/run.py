@@ -14,7 +14,7 @@ from typing import Any
 from veilmeter._version import __version__
 from veilmeter.assessment.analyses import ZEBRA_SETS, score_sets_part
 from veilmeter.assessment.attack import Job, MeasureOptions
-from veilmeter.assessment.attackers import Used, described
+from veilmeter.assessment.attackers import describe
 from veilmeter.assessment.conclude import (
     DuplicateAudio,
     FinishedRun,
@@ -50,14 +50,16 @@ from veilmeter.assessment.tasks import (
     single_threaded,
 )
 from veilmeter.assessment.unused_options import option_use
-from veilmeter.attacks.knowledge import ORIGINAL, default_attackers, known_attackers
+from veilmeter.attacks.attacker import AttackerId
+from veilmeter.attacks.desk import Used
+from veilmeter.attacks.registry import ATTACKERS, default_attackers
 from veilmeter.core.engine import Engine, Say, ShowProgress, open_engine
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import make_folder, only_one, remove_leftovers, sha256, write_json
 from veilmeter.core.findings import as_findings
 from veilmeter.core.options import options_of
 from veilmeter.data.matching import Matched, match
-from veilmeter.results.model import AttackerId, AttackerResult, Input, Matching, ProtocolFacts, Results
+from veilmeter.results.model import AttackerResult, Input, Matching, ProtocolFacts, Results
 from veilmeter.results.run_folder import RESULTS, Matrices, read_results, write_results
 from veilmeter.results.trust import TrustFacts
 from veilmeter.results.verdict import conclude
@@ -460,11 +462,10 @@ class ScoreRun(Run):
     def _files(self) -> dict[str, ScoreFiles]:
         """The score files of each attacker, the baseline first."""
         common = tuple(map(Path, self.settings.trials))
-        order = [ORIGINAL.name, *known_attackers()]
         given = {name: options for name, options in self.settings.attackers.items() if options.scores}
         return {
             name: ScoreFiles(tuple(map(Path, given[name].scores)), tuple(map(Path, given[name].trials)) or common)
-            for name in dict.fromkeys(order)
+            for name in ATTACKERS
             if name in given
         }
 
@@ -478,12 +479,11 @@ class ScoreRun(Run):
             resamples=settings.resamples,
             seed=settings.seed,
         )
-        known = {ORIGINAL.name: ORIGINAL, **known_attackers()}
         tasks = [
             Task(
                 TaskId(TaskKind.SCORES, name),
                 measure_given,
-                (described(known[name]), given, None, options),
+                (describe(ATTACKERS[name]), given, None, options),
                 needed=True,
             )
             for name, given in files.items()

@@ -25,7 +25,7 @@ from veilmeter.core.options import (
 from veilmeter.data.corpus_options import AUDIO, SPEECH, CorpusReading, strict
 
 if TYPE_CHECKING:
-    from veilmeter.assessment.attackers import Used
+    from veilmeter.attacks.desk import Used
 
 # Families of measures, each of which can be left out.
 MEASURES = (
@@ -400,7 +400,7 @@ class Settings(CorpusReading):
     def _check_together(self) -> None:
         """What no single option can tell."""
         from veilmeter.attacks.backends.registry import backend_kind
-        from veilmeter.attacks.knowledge import known_attackers
+        from veilmeter.attacks.registry import ATTACKERS
 
         if self.sets and self.vpc is None:
             raise InputError("--sets chooses among the sets of VoicePrivacy data", fix="give --vpc DATA too")
@@ -421,9 +421,9 @@ class Settings(CorpusReading):
                 fix="give --attacker-run, or --system and --command, not both",
             )
         names = attacker_names(self)
-        asked = [name for name in self.attackers if name in names and known_attackers()[name].family]
+        asked = [name for name in self.attackers if name in names and ATTACKERS[name].family]
         for name in asked:
-            family = known_attackers()[name].family
+            family = ATTACKERS[name].family
             if family not in self.measures:
                 raise InputError(
                     f"the attacker {name} was asked for, but not the measures it belongs to ({family})",
@@ -437,9 +437,9 @@ class Settings(CorpusReading):
 
     def _check_backend(self, name: str, options: AttackerSettings) -> None:
         from veilmeter.attacks.backends.registry import backend_kind
-        from veilmeter.attacks.knowledge import known_attackers
+        from veilmeter.attacks.registry import ATTACKERS
 
-        adapts = known_attackers()[name].adapted and not options.has_own_vectors
+        adapts = ATTACKERS[name].adapted and not options.has_own_vectors
         kind = options.backend or (self.adapted_backend if adapts else self.backend)
         if adapts and not backend_kind(kind).needs_training and options.adaptation != "finetune":
             raise _learns_nothing(kind, f"attackers.{name}: ")
@@ -471,11 +471,11 @@ def _learns_nothing(kind: str, where: str = "") -> InputError:
 
 def _refuse_useless(name: str, options: AttackerSettings) -> None:
     """Options in an attacker's table that this attacker has no use for."""
-    from veilmeter.attacks.knowledge import known_attackers
+    from veilmeter.attacks.registry import ATTACKERS
 
-    useless = [option for option in options.given if option not in known_attackers()[name].understands]
+    useless = [option for option in options.given if option not in ATTACKERS[name].options]
     if useless:
-        understood = ", ".join(sorted(known_attackers()[name].understands))
+        understood = ", ".join(sorted(ATTACKERS[name].options))
         raise InputError(
             f"attackers.{name}: this attacker has no use for {useless[0]}", fix=f"it understands {understood}"
         )
@@ -527,7 +527,7 @@ def attacker_tables(given: Any) -> dict[str, Any]:
     >>> attacker_tables(["oa", "informed"]), attacker_tables({"vpc-semi-informed": {"backend": "plda"}})
     ({'ignorant': {}, 'informed': {}}, {'informed': {'backend': 'plda'}})
     """
-    from veilmeter.attacks.knowledge import attacker_name
+    from veilmeter.attacks.registry import attacker_name
 
     if isinstance(given, str):
         given = [given]
@@ -545,7 +545,7 @@ def attacker_tables(given: Any) -> dict[str, Any]:
 
 def who_attacks(settings: Settings) -> str:
     """A sentence on who was asked for and who was not; nothing where all were."""
-    from veilmeter.attacks.knowledge import default_attackers
+    from veilmeter.attacks.registry import default_attackers
 
     names = attacker_names(settings)
     left = [name for name in default_attackers() if name not in names]
@@ -558,7 +558,7 @@ def who_attacks(settings: Settings) -> str:
 
 def attacker_names(settings: Settings) -> list[str]:
     """The attackers that were asked for, in the order of the table; all that run by default otherwise."""
-    from veilmeter.attacks.knowledge import default_attackers, known_attackers
+    from veilmeter.attacks.registry import ATTACKERS, default_attackers
 
     asked = [name for name in settings.attackers if name != "original"]
-    return [name for name in known_attackers() if name in (asked or default_attackers()) and name != "original"]
+    return [name for name in ATTACKERS if name in (asked or default_attackers()) and name != "original"]

@@ -12,7 +12,8 @@ from veilmeter.assessment.experiment import OwnExtractor, attacker_runs
 from veilmeter.assessment.reading import HeardRun
 from veilmeter.assessment.settings import Settings, attacker_names
 from veilmeter.assessment.speech import Speech, merge
-from veilmeter.attacks.knowledge import Attacker, known_attackers
+from veilmeter.attacks.comparing import AdaptedAttacker
+from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.core.engine import Engine
 from veilmeter.core.errors import InputError
 from veilmeter.data.corpus import Corpus
@@ -24,21 +25,17 @@ def to_be_tuned(settings: Settings) -> list[str]:
     """The adapted attackers that shall be fine-tuned and whose vectors were not given."""
     names = []
     for name in attacker_names(settings):
-        options, known = settings.of_attacker(name), known_attackers()[name]
+        options, known = settings.of_attacker(name), ATTACKERS[name]
         how = options.adaptation or settings.adaptation
-        if known.adapted and how == "finetune" and not options.anonymized and not options.plda:
-            if getattr(settings, role_of(known)) or (settings.runs_system and settings.train_original):
+        if isinstance(known, AdaptedAttacker) and how == "finetune" and not options.anonymized and not options.plda:
+            if getattr(settings, known.training) or (settings.runs_system and settings.train_original):
                 names.append(name)
-            elif name == "informed":
+            elif known.cross_validates:
                 raise InputError(
-                    "the informed attacker can't be fine-tuned: there is no training speech",
+                    f"the {name} attacker can't be fine-tuned: there is no training speech",
                     fix="give --train-anonymized CORPUS (audio), or --adaptation backend",
                 )
     return names
-
-
-def role_of(known: Attacker) -> str:
-    return "train_anonymized" if known.adaptation == "same system" else "train_similar"
 
 
 def trained_people(training: Embeddings, assessed: Embeddings) -> str:
@@ -66,7 +63,7 @@ def tuned_extractor(
     """
     from veilmeter.attacks.finetune import Training, finetune
 
-    training, heard = speech.get(role_of(known_attackers()[name])), speech["anonymized"]
+    training, heard = speech.get(ATTACKERS[name].training), speech["anonymized"]
     if training is None or not training.corpora or not heard.corpora:
         raise InputError(
             f"the {name} attacker can't be fine-tuned on vectors: it needs audio, both to assess and to train on",

@@ -1,11 +1,11 @@
 """More knowledge, never less success: an attacker who knows more could always do what one who knows less does.
 
-Where it does surely worse, its method failed it; it takes over the other's scores, and that is said.
+Where it does significantly worse, its method failed: its scores are replaced by the other's, and a warning says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
@@ -13,18 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.attacks.base import Floats
+from veilmeter.attacks.attacker import AttackerId
+from veilmeter.attacks.material import Floats
+from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.core.intervals import LEVEL, clustered_t
 
-ORIGINALS, ANONYMIZER, ADAPTATION, METHODS = "originals", "anonymizer", "adaptation", "methods"
-EXTRACTORS = "several extractors"
-# What the papers' attackers know, beside those that say it themselves (`Attack.knows`).
-KNOWS: Mapping[str, frozenset[str]] = {
-    "ignorant": frozenset({ORIGINALS}),
-    "lazy-informed": frozenset({ORIGINALS, ANONYMIZER}),
-    "procrustes": frozenset({ORIGINALS, ANONYMIZER}),
-    "informed": frozenset({ORIGINALS, ANONYMIZER, ADAPTATION}),
-}
+FIRST = "the first extractor"
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,24 +67,42 @@ class Takeover:
         )
 
 
-def takeovers(successes: Mapping[str, Success], knows: Mapping[str, frozenset[str]] = KNOWS) -> tuple[Takeover, ...]:
-    """For each attacker the best of those who know less and did surely better, if any, on the same conversations.
+def knowledge(names: Iterable[AttackerId]) -> dict[AttackerId, frozenset[str]]:
+    """What each attacker of a run knows, without those that say nothing of it or do not fall back. An attacker that
+    uses one extractor does not know what another extractor finds; one that uses several knows what all of them find.
 
-    Attackers that do not say what they know are left alone. Surely: the interval of the paired difference, clustered by
-    speaker, at 95 % for all comparisons together.
+    >>> one, words, all_of_them = AttackerId("adaptive"), AttackerId("adaptive", "words"), AttackerId("fused")
+    >>> known = knowledge([one, words, all_of_them])
+    >>> known[one] < known[words], known[one] < known[all_of_them] > known[words]
+    (False, True)
     """
+    used = {name: name.extractor or FIRST for name in names}
+    extractors = frozenset(used.values())
+    knows = {}
+    for name, extractor in used.items():
+        attacker = ATTACKERS[name.kind]
+        if attacker.knows and attacker.falls_back:
+            knows[name] = attacker.knows | (extractors if attacker.several else {extractor})
+    return knows
+
+
+def takeovers(successes: Mapping[AttackerId, Success]) -> tuple[Takeover, ...]:
+    """For each attacker the best of those who know less and did significantly better, if any, on the same
+    conversations: the interval of the paired difference, clustered by speaker, at 95 % for all comparisons together.
+    """
+    knows = knowledge(successes)
     pairs = [
         (more, less)
-        for more, less in permutations([name for name in successes if knows.get(name)], 2)
+        for more, less in permutations(knows, 2)
         if knows[less] < knows[more] and len(successes[more].ahead) == len(successes[less].ahead)
     ]
-    best: dict[str, Takeover] = {}
+    best: dict[AttackerId, Takeover] = {}
     for more, less in pairs:
         difference = successes[more].ahead - successes[less].ahead
         level = 1 - (1 - LEVEL) / len(pairs)
         low, high = clustered_t(difference, successes[more].speakers.astype(str), level=level)
         if high < 0:
-            takeover = Takeover(more, less, float(difference.mean()), (low, high))
+            takeover = Takeover(str(more), str(less), float(difference.mean()), (low, high))
             if more not in best or takeover.difference < best[more].difference:
                 best[more] = takeover
     return tuple(best.values())

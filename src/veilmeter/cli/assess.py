@@ -98,7 +98,7 @@ def with_attackers(
     >>> with_attackers({"ignorant": {}, "informed": {"backend": "plda"}}, ["informed"], ["informed=a", "informed=b"])
     {'informed': {'backend': 'plda', 'scores': ['a', 'b']}}
     """
-    from veilmeter.attacks.knowledge import attacker_name, attackers_for
+    from veilmeter.attacks.registry import attacker_name, attackers_for
 
     chosen = attacker_tables(tables)
     if names:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from veilmeter.cli import options, streams
 
-if TYPE_CHECKING:
-    from veilmeter.attacks.knowledge import Attacker
+COLUMNS = ("attacker", "enrollment speech", "extractor", "inversion", "VoicePrivacy", "Vauquier et al. 2025")
 
 
 def command(
@@ -15,36 +12,29 @@ def command(
     markdown: options.Markdown = False,
 ) -> None:
     """The attackers, what each has, and what others call them."""
-    from veilmeter.attacks.knowledge import ORIGINAL, known_attackers
+    from veilmeter.attacks.attacker import BASELINE
+    from veilmeter.attacks.registry import ATTACKERS
     from veilmeter.cli.output import chosen_form
     from veilmeter.core.files import to_json
 
     form = chosen_form(json=json, markdown=markdown)
-    everybody = [attacker for name, attacker in known_attackers().items() if name != ORIGINAL.name]
+    attackers = {name: attacker for name, attacker in ATTACKERS.items() if name != BASELINE}
     if form == "json":
-        print(
-            to_json(
-                {
-                    attacker.name: attacker.to_json() | {"other_names": attacker.aliases, "default": attacker.default}
-                    for attacker in everybody
-                }
-            )
-        )
+        print(to_json({name: attacker.to_json() for name, attacker in attackers.items()}))
         return
-    columns = ("attacker", "enrollment speech", "extractor", "inversion", "VoicePrivacy", "Vauquier et al. 2025")
-    rows = [_row(attacker) for attacker in everybody]
+    rows = [attacker.row for attacker in attackers.values()]
     if form == "markdown":
-        for row in (columns, ("---",) * len(columns), *rows):
+        for row in (COLUMNS, ("---",) * len(COLUMNS), *rows):
             print("| " + " | ".join(row) + " |")
         return
     from rich.table import Table
 
     console = streams.console()
     table = Table(box=None, pad_edge=False, show_lines=False)
-    # For 80 columns: what is learned to undo the anonymizer stands with the extractor, and no word is ever cut, as a
-    # name that others use is of no use without its end.
-    shown = [(*row[:2], row[2] if row[3] == "-" else f"{row[2]}; undoes it, {row[3]}", *row[4:]) for row in rows]
-    for number, column in enumerate((*columns[:3], *columns[4:])):
+    # For 80 columns: the inversion is written with the extractor, and no word is ever cut, as a name that others use is
+    # of no use without its end.
+    shown = [(*row[:2], row[2] if row[3] == "-" else f"{row[2]}; {row[3]}", *row[4:]) for row in rows]
+    for number, column in enumerate((*COLUMNS[:3], *COLUMNS[4:])):
         longest = max(len(word) for cell in (column, *(row[number] for row in shown)) for word in cell.split())
         table.add_column(column, header_style="dim", width=longest if number != 2 else None)
     for row in shown:
@@ -54,22 +44,4 @@ def command(
         "\nThe last two columns are what others call the same attacker: the VoicePrivacy challenges' semi-informed "
         "attacker is our informed one.",
         style="dim",
-    )
-
-
-def _row(attacker: Attacker) -> tuple[str, str, str, str, str, str]:
-    if attacker.attack:
-        return attacker.name, "original, and own copies", "as given; many methods", "-", "-", "-"
-    adapted = {
-        "none": "trained on original speech",
-        "similar system": "adapted to a similar system",
-        "same system": "adapted to the same system",
-    }
-    return (
-        attacker.name,
-        "original" if attacker.enrollment == "original" else "anonymized, same system",
-        adapted[attacker.adaptation],
-        {"none": "-", "procrustes": "from known pairs", "wasserstein": "without pairs"}[attacker.inversion],
-        attacker.voiceprivacy or "-",
-        attacker.vauquier2025 or "-",
     )

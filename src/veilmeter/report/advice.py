@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from veilmeter.attacks.knowledge import known_attackers
+from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.core.findings import Finding, Reference, unclassified
@@ -66,8 +66,8 @@ def other_voices(results: Results) -> Iterator[Advice]:
     if linking is None or ignorant is None or linking.attacker == "ignorant":
         return
     point = _same_point(ignorant.estimates.points("linkability"), linking.estimate)
-    known = known_attackers().get(linking.attacker)
-    anonymizes = known is None or known.enrollment == "anonymized"
+    attacker = linking.attacker
+    anonymizes = attacker not in ATTACKERS or ATTACKERS[attacker].enrollment == ("anonymized",)
     if point is not None and anonymizes and point.value < MUCH_LESS * linking.estimate.value:
         reason = Finding("anonymizer_helps_attacker", {"having": linking.estimate, "lacking": point})
         yield Advice("linking", Finding("advice_new_voices"), reason)
@@ -126,7 +126,7 @@ def more_people(results: Results) -> Iterator[Advice]:
 
 def further_attackers(results: Results) -> Iterator[Advice]:
     not_run = results.verdict.not_tested
-    missing = tuple(name for name in known_attackers() if any(text.startswith(f"{name} attacker") for text in not_run))
+    missing = tuple(name for name in ATTACKERS if any(text.startswith(f"{name} attacker") for text in not_run))
     if missing:
         yield Advice("trust", Finding("advice_run_attackers", {"attackers": missing}))
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from veilmeter.core.colors import GRAY, RED, SKY
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.report.figure import WIDE, Figure
@@ -19,7 +20,7 @@ SECTION = "channels"
 MOST_PEOPLE = 100  # rows: those of whom most is told
 SPEECH = ("anonymized", "original speech", "people shuffled")
 MEASURES = {"eer": "EER", "linkability": "linked to the right person", "rank_disclosure": "disclosed"}
-_COLORS = {"anonymized": style.RED, "original speech": style.GRAY, "people shuffled": style.SKY}
+_COLORS = {"anonymized": RED, "original speech": GRAY, "people shuffled": SKY}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ def channels_figure(results: Results) -> Figure | None:
     title = "disclosed by one recording, in bits (0: guessing)"
     chart = alt.layer(
         alt.Chart(style.table([{"guessing": 0}]))
-        .mark_rule(color=style.GRAY, strokeDash=[5, 3])
+        .mark_rule(color=GRAY, strokeDash=[5, 3])
         .encode(x=alt.X("guessing:Q", title=title)),
         base.mark_rule(strokeWidth=2, opacity=0.6).encode(x=alt.X("low:Q", title=title), x2="high:Q"),
         base.mark_point(filled=True, size=80, opacity=1).encode(

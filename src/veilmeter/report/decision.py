@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from veilmeter.attacks.knowledge import known_attackers, plain_words
+from veilmeter.attacks.attacker import BASELINE
+from veilmeter.attacks.registry import ATTACKERS, plain_words
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.core.findings import Finding
@@ -15,7 +16,7 @@ from veilmeter.report.criterion_rows import Bar, CriterionRow, about_attacker, b
 from veilmeter.report.release import Curve, Release, release_of
 from veilmeter.report.rows import added, section_of
 from veilmeter.results.levels import ORDER as LEVEL_ORDER
-from veilmeter.results.model import BASELINE, Check, Criterion, Results
+from veilmeter.results.model import Check, Criterion, Results
 from veilmeter.results.trust import meaning, open_questions
 from veilmeter.results.verdict import OPENINGS
 from veilmeter.speech.extractors.base import HABITS, extractor_label, unheard_habits
@@ -381,8 +382,8 @@ def untested(text: str) -> str:
     """
     plain = _OPTION.sub("", text)
     name, colon, reason = plain.partition(" attacker: ")
-    if colon and name in known_attackers():
-        who = plain_words(name, known_attackers()[name].about).who
+    if colon and name in ATTACKERS:
+        who = plain_words(name).who
         plain = f"{who} ({name}): {reason}"
     return f"{plain[:1].upper()}{plain[1:].removesuffix('.')}."
 

@@ -12,7 +12,7 @@ from importlib import resources
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from veilmeter.attacks.knowledge import plain_words
+from veilmeter.attacks.registry import plain_words
 from veilmeter.core.files import plain
 from veilmeter.report.annex import annex
 from veilmeter.report.channels import SECTION as CHANNELS

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from veilmeter.core.colors import RED
 from veilmeter.report.figure import WIDE, Figure
 from veilmeter.report.figures import style
 from veilmeter.results.model import Person, Results
@@ -96,7 +97,7 @@ def _matrix(results: Results, matrices: Matrices | None) -> Figure | None:
     test = "datum.row === groups[chosen] || datum.column === groups[chosen]"
     for line in spec["vconcat"]:
         for cell in line["hconcat"]:
-            cell["encoding"]["stroke"] = {"condition": {"test": test, "value": style.RED}, "value": None}
+            cell["encoding"]["stroke"] = {"condition": {"test": test, "value": RED}, "value": None}
             cell["encoding"]["strokeWidth"] = {"condition": {"test": test, "value": 1.5}, "value": 0}
     spec["params"] = [*spec.get("params", []), {"name": "chosen", "value": ""}, {"name": "groups", "value": groups}]
     figures = [results.part("similarity").single(name) for name in ("deid", "g_vd")]
@@ -143,7 +144,7 @@ def _zoo(results: Results) -> Figure | None:
                 legend=alt.Legend(orient="bottom", columns=8),
             ),
             size=alt.condition(chosen, alt.value(320), alt.value(80 if len(rows) <= 60 else 30)),
-            stroke=alt.condition(chosen, alt.value(style.RED), alt.value(None)),
+            stroke=alt.condition(chosen, alt.value(RED), alt.value(None)),
             strokeWidth=alt.condition(chosen, alt.value(3), alt.value(0)),
             tooltip=["speaker:N", "animal:N", alt.Tooltip("target:Q", format=".3f"),
                      alt.Tooltip("impostor:Q", format=".3f")],

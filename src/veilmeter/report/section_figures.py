@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from veilmeter.core.colors import GRAY
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.metrics.registry import label_of
@@ -113,7 +114,7 @@ def _attacker_color(order: Sequence[str], title: str | None = None, nobody: str 
         "attacker:N",
         title=title,
         sort=domain,
-        scale=alt.Scale(domain=domain, range=[*style.hues(order), style.GRAY][: len(domain)]),
+        scale=alt.Scale(domain=domain, range=[*style.hues(order), GRAY][: len(domain)]),
         legend=alt.Legend(
             orient="bottom",
             columns=2 if any("(" in name for name in order) else 6,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from veilmeter.core.colors import GRAY
 from veilmeter.core.estimate import Estimate
 from veilmeter.metrics.registry import measure_of, preferred
 from veilmeter.report.figure import Figure, save_figures
@@ -110,7 +111,7 @@ def _trade_off(systems: Mapping[str, Results]) -> Figure | None:
     )
     color = alt.Color("system:N", legend=None, scale=alt.Scale(domain=names, range=style.hues(names)))
     chart = alt.layer(
-        base.transform_filter("datum.front").mark_line(color=style.GRAY, strokeDash=[4, 3]).encode(x=x, y=y),
+        base.transform_filter("datum.front").mark_line(color=GRAY, strokeDash=[4, 3]).encode(x=x, y=y),
         base.mark_rule(opacity=0.6).encode(x="low_x:Q", x2="high_x:Q", y="linked:Q", color=color),
         base.mark_rule(opacity=0.6).encode(x="use:Q", y="low_y:Q", y2="high_y:Q", color=color),
         base.mark_point(filled=True, size=110, opacity=1).encode(

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from veilmeter.attacks.knowledge import FUSED
+from veilmeter.attacks.attacker import AttackerId
+from veilmeter.attacks.registry import ADAPTIVE, FUSED
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
-from veilmeter.results.model import AttackerId, AttackerResult, Channel, ChannelPerson, Channels
+from veilmeter.results.model import AttackerResult, Channel, ChannelPerson, Channels
 from veilmeter.speech.extractors.base import hears
 
 TOGETHER = "all together"
-ATTACKER = "adaptive"
 
 
 def channel_attackers(first: str, further: tuple[str, ...]) -> dict[str, AttackerId]:
@@ -23,8 +23,8 @@ def channel_attackers(first: str, further: tuple[str, ...]) -> dict[str, Attacke
     >>> [f"{channel}: {attacker}" for channel, attacker in channel_attackers("campplus", ("words",)).items()]
     ['campplus: adaptive', 'words: adaptive@words', 'all together: fused']
     """
-    alone = {name: AttackerId(ATTACKER, name) for name in further}
-    return {first: AttackerId(ATTACKER), **alone, TOGETHER: AttackerId(FUSED)}
+    alone = {name: AttackerId(ADAPTIVE, name) for name in further}
+    return {first: AttackerId(ADAPTIVE), **alone, TOGETHER: AttackerId(FUSED)}
 
 
 def channels_of(

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from veilmeter.attacks.attacker import BASELINE
 from veilmeter.core.estimate import Estimate, format_number
 from veilmeter.core.estimates import Estimates
 from veilmeter.results.levels import (
@@ -24,7 +25,7 @@ from veilmeter.results.levels import (
     surplus,
     with_holm,
 )
-from veilmeter.results.model import BASELINE, Criterion, Level, Results
+from veilmeter.results.model import Criterion, Level, Results
 from veilmeter.results.people import explained_by_luck, often_linked
 
 D_ECE_MAX = 1 / math.log(4)  # bits: section 2 of the methods

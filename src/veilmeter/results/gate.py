@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from veilmeter.attacks.knowledge import ATTACKERS
+from veilmeter.attacks.registry import default_attackers
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.metrics.registry import preferred
@@ -134,7 +134,7 @@ def gate(
         limits=checks,
         doubts=tuple(doubts(results) or _unexplained(results)),
         open_questions=tuple(unsettled),
-        not_run=tuple(name for name in ATTACKERS if name not in results.attackers),
+        not_run=tuple(name for name in default_attackers() if name not in results.attackers),
         trustworthy=trustworthy,
         even_if_doubted=even_if_doubted,
         scope=_scope(results),

@@ -13,13 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from veilmeter.attacks.knowledge import attacker
+from veilmeter.attacks.attacker import BASELINE
+from veilmeter.attacks.registry import attacker
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.registry import measure_of, preferred
-from veilmeter.results.model import BASELINE, AttackerResult, Part, Results
+from veilmeter.results.model import AttackerResult, Part, Results
 from veilmeter.wording import sentences
 
 Side = Literal["max", "min"]

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from veilmeter.attacks.attacker import BASELINE
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates, cells_of, frame
 from veilmeter.core.findings import Finding
@@ -18,7 +19,6 @@ from veilmeter.core.findings import Finding
 Level = Literal["low", "raised", "high", "unknown"]
 Direction = Literal["overestimated", "underestimated", "either"]
 Source = Literal["vectors", "scores", "transcripts", "timing", "fusion"]
-BASELINE = "original"  # the name of the comparison of original speech with original speech, which is not an attack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,21 +74,6 @@ class LinkedPerson:
     conversations: int
     linked: float
     bits: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AttackerId:
-    """An attacker by the name of its kind, and the further extractor that it uses, if any.
-
-    >>> print(AttackerId("adaptive"), AttackerId("adaptive", "words"))
-    adaptive adaptive@words
-    """
-
-    kind: str
-    extractor: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.kind}@{self.extractor}" if self.extractor else self.kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from veilmeter.attacks.knowledge import ATTACKERS
+from veilmeter.attacks.attacker import BASELINE
+from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.core.estimate import Estimate
 from veilmeter.metrics.target_voices import TargetVoices
 from veilmeter.results.criteria import NEEDED, cases
@@ -25,7 +26,7 @@ from veilmeter.results.levels import (
     speakers_to_rule_out,
     surplus,
 )
-from veilmeter.results.model import BASELINE, Check, Criterion, Direction, Results
+from veilmeter.results.model import Check, Criterion, Direction, Results
 from veilmeter.results.usability import still_speech
 
 MOST_SAME_SESSION = 0.10
@@ -33,7 +34,6 @@ MOST_TIED = 0.05
 MOST_COPIES = 0.005  # of the trial recordings
 SURE_LENGTHS = 0.01  # probability that chance alone relates the lengths of vectors
 LEAST_LINKED = 0.5  # of the way from guessing to certainty, on original speech
-UNADAPTED = ("ignorant", "lazy-informed")
 
 STRONG = "strong on original speech"
 ADAPTED = "adaptation helps"
@@ -162,8 +162,13 @@ def adapted_not_worse(results: Results) -> Check:
         for name, attacker in results.attacks.items()
         if (eer := attacker.estimates.single("eer")) is not None and math.isfinite(eer.value)
     }
-    adapted = [name for name in eers if name in ATTACKERS and ATTACKERS[name].adapted]
-    simple = [name for name in UNADAPTED if name in eers]
+    known = {name: ATTACKERS[name] for name in eers if name in ATTACKERS}
+    adapted = [name for name, attacker in known.items() if attacker.adapted]
+    simple = [
+        name
+        for name, attacker in known.items()
+        if not attacker.family and any(known[other].outranks(attacker) for other in adapted)
+    ]
     if not adapted or not simple:
         missing = "adapted attacker" if not adapted else "attacker to compare with (ignorant, lazy-informed)"
         # What was not run is said as such; there is nothing to compare.

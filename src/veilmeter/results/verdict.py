@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from veilmeter.attacks.attacker import BASELINE
 from veilmeter.results.criteria import criteria
 from veilmeter.results.levels import worst_level
-from veilmeter.results.model import BASELINE, Criterion, Level, Results, Verdict
+from veilmeter.results.model import Criterion, Level, Results, Verdict
 from veilmeter.results.people import Traits, people
 from veilmeter.results.trust import TrustFacts, checks, open_questions
 from veilmeter.results.usability import use_sentence

@@ -9,13 +9,14 @@ import pytest
 from tests.attacks.adaptive.worlds import World, linked
 
 from veilmeter.attacks.adaptive.families import FAMILIES
-from veilmeter.attacks.base import Attack, AttackerRun, Floats, Material, perform
-from veilmeter.attacks.registry import ATTACKS
+from veilmeter.attacks.attacker import ScoringAttacker, perform
+from veilmeter.attacks.material import AttackerRun, Floats, Material
+from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.core.errors import InputError
 from veilmeter.core.keys import key_of
 from veilmeter.data.embeddings import Embeddings
 
-ADAPTIVE = ATTACKS["adaptive"]
+ADAPTIVE = ATTACKERS["adaptive"]
 
 
 def test_it_beats_the_lazy_attacker_and_more_runs_help() -> None:
@@ -23,7 +24,7 @@ def test_it_beats_the_lazy_attacker_and_more_runs_help() -> None:
     for seed in range(2):
         material, truth = World(people=20, kept=0.5, seed=seed).material(("utterance", "utterance", "utterance"))
         one = replace(material, runs=material.runs[:1])
-        shares["lazy"].append(linked(perform(ATTACKS["centered-lazy"], one).scores, truth))
+        shares["lazy"].append(linked(perform(ATTACKERS["centered-lazy"], one).scores, truth))
         shares["one"].append(linked(perform(ADAPTIVE, one).scores, truth))
         shares["three"].append(linked(perform(ADAPTIVE, material).scores, truth))
     lazy, one_run, three = (float(np.mean(values)) for values in shares.values())
@@ -63,7 +64,7 @@ def test_a_perfect_anonymizer_gives_chance(name: str, draw: str) -> None:
     values, draws = [], 10 if name == "adaptive" else 5
     for seed in range(draws):
         material, truth = World(people=8, each=3, dimension=8, kept=0.0, seed=seed).material((draw,))  # type: ignore[arg-type]
-        values.append(linked(perform(ATTACKS[name], material).scores, truth))
+        values.append(linked(perform(ATTACKERS[name], material).scores, truth))
     # A person's recordings share a draw: there are as many independent guesses as people.
     assert abs(float(np.mean(values)) - 1 / 8) < 3.5 * np.sqrt(1 / 8 * 7 / 8 / (8 * draws))
 
@@ -169,11 +170,11 @@ def test_looking_at_the_whole_release_or_at_pseudonyms_helps() -> None:
     for seed in range(3):
         material, truth = World(people=12, kept=0.4, trials_each=6, seed=seed).material(("utterance", "utterance"))
         for name, values in shares.items():
-            values.append(linked(perform(ATTACKS[name], material).scores, truth))
+            values.append(linked(perform(ATTACKERS[name], material).scores, truth))
     alone, together, pseudonyms = (float(np.mean(values)) for values in shares.values())
     assert alone < together
     assert alone < pseudonyms
-    assert all(ATTACKS[name].apart for name in ("adaptive-unlabeled", "adaptive-pseudonyms"))
+    assert all(ATTACKERS[name].apart for name in ("adaptive-unlabeled", "adaptive-pseudonyms"))
     assert not ADAPTIVE.apart
 
 
@@ -181,7 +182,7 @@ def test_every_method_is_an_attacker() -> None:
     material, truth = World(people=10, others=40, kept=1.0).material(("utterance", "utterance"))
     names = {"lazy": "centered-lazy", "ignorant": "centered-ignorant"}
     for family in FAMILIES:
-        attack = ATTACKS[names.get(family, family)]
+        attack = ATTACKERS[names.get(family, family)]
         outcome = perform(attack, material)
         assert all(choice.startswith(family) for choice in outcome.details["weights"])
         if family != "ignorant":  # the world turns vectors, so originals and copies can't be compared as they are
@@ -256,7 +257,7 @@ def test_it_does_not_depend_on_what_else_was_released() -> None:
     np.testing.assert_allclose(perform(ADAPTIVE, few).scores, whole[:, :7], atol=1e-4)
 
 
-class Guess(Attack):
+class Guess(ScoringAttacker):
     """A plug-in attack in five lines."""
 
     name = "guess"
@@ -275,25 +276,25 @@ def test_a_strangers_attack_is_checked() -> None:
     assert perform(Guess(), material).scores.shape == (5, 20)
     with pytest.raises(InputError, match=r"shape \(2, 2\), not \(5, 20\)"):
         perform(Guess((2, 2)), material)
-    ATTACKS.register("guess", Guess())
-    assert ATTACKS["guess"].name == "guess"
+    ATTACKERS.register("guess", Guess())
+    assert ATTACKERS["guess"].name == "guess"
     with pytest.raises(InputError, match="is not an attack"):
-        ATTACKS.register("no attack", "just a word")  # type: ignore[arg-type]
+        ATTACKERS.register("no attack", "just a word")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="did you mean 'two-view-lda'"):
-        ATTACKS["two-view-lds"]
+        ATTACKERS["two-view-lds"]
 
 
 def test_what_can_not_be_done_is_said() -> None:
     material, _ = World(people=5).material()
     with pytest.raises(InputError, match="share a pseudonym"):
-        perform(ATTACKS["adaptive-pseudonyms"], replace(material, pseudonyms=None))
+        perform(ATTACKERS["adaptive-pseudonyms"], replace(material, pseudonyms=None))
     with pytest.raises(InputError, match="none of the methods pooled-ridge"):
-        perform(ATTACKS["pooled-ridge"], material)
+        perform(ATTACKERS["pooled-ridge"], material)
     short = replace(material, trials=material.trials[:, :5])
     with pytest.raises(InputError, match="copies have 16 numbers, the released vectors 5"):
         perform(ADAPTIVE, short)
 
 
 def test_attacks_have_keys() -> None:
-    keys = {key_of(perform, ATTACKS[name]) for name in ATTACKS if name != "guess"}
-    assert len(keys) == len([name for name in ATTACKS if name != "guess"])
+    keys = {key_of(perform, ATTACKERS[name]) for name in ATTACKERS if name != "guess"}
+    assert len(keys) == len([name for name in ATTACKERS if name != "guess"])

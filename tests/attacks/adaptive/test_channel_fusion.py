@@ -8,7 +8,7 @@ import pytest
 from veilmeter.attacks.adaptive import channel_fusion
 from veilmeter.attacks.adaptive.channel_fusion import fuse_channels
 from veilmeter.attacks.adaptive.fusion import Scores, fit_weights, weighted
-from veilmeter.attacks.base import Rows
+from veilmeter.attacks.material import Rows
 
 PEOPLE, EACH = 8, 5
 LABELS = np.repeat(np.arange(PEOPLE), EACH)

@@ -7,10 +7,12 @@ import pytest
 from tests.attacks.adaptive.worlds import World
 
 from veilmeter.attacks.adaptive.learning import learning_curves, portions
-from veilmeter.attacks.base import perform
-from veilmeter.attacks.registry import ATTACKS
-from veilmeter.attacks.takeover import KNOWS, Success, takeovers
+from veilmeter.attacks.attacker import AttackerId, perform
+from veilmeter.attacks.registry import ATTACKERS
+from veilmeter.attacks.takeover import Success, takeovers
 from veilmeter.core.estimates import Estimates
+
+KNOWING = ("ignorant", "lazy-informed", "procrustes", "informed")
 
 
 def test_every_effort_that_can_vary_does() -> None:
@@ -30,7 +32,7 @@ def test_every_effort_that_can_vary_does() -> None:
 
 def test_curves_end_at_the_attack_with_everything() -> None:
     material, truth = World(people=8, each=2, kept=0.6).material(("utterance", "utterance"))
-    attack = ATTACKS["two-view-lda"]
+    attack = ATTACKERS["two-view-lda"]
     names = [material.names[person] for person in truth]
     curves = learning_curves(material, names, lambda part: perform(attack, part).scores, intervals=False)
     assert curves.names == ("learning_eer", "learning_linkability")
@@ -44,13 +46,13 @@ def test_curves_end_at_the_attack_with_everything() -> None:
     assert linking.filter(runs=1).only().null == pytest.approx(1 / 8)
 
 
-def successes(**quality: float) -> dict[str, Success]:
+def successes(**quality: float) -> dict[AttackerId, Success]:
     rng = np.random.default_rng(0)
     truth = np.repeat(np.arange(20), 8)
     names = [f"s{person}" for person in range(20)]
     spoken = [names[person] for person in truth]
     return {
-        name: Success.of(rng.standard_normal((20, 160)) + signal * np.eye(20)[:, truth], names, spoken)
+        AttackerId(name): Success.of(rng.standard_normal((20, 160)) + signal * np.eye(20)[:, truth], names, spoken)
         for name, signal in quality.items()
     }
 
@@ -67,7 +69,7 @@ def test_who_knows_more_and_does_surely_worse_takes_over() -> None:
 
 
 def test_luck_is_no_reason_to_take_over() -> None:
-    assert takeovers(successes(**dict.fromkeys(KNOWS, 1.0))) == ()
+    assert takeovers(successes(**dict.fromkeys(KNOWING, 1.0))) == ()
     # Nobody takes over from somebody who knows more, or other things.
     assert takeovers(successes(**{"ignorant": 0.0, "lazy-informed": 3.0})) == ()
     assert takeovers(successes(**{"lazy-informed": 0.0, "procrustes": 3.0})) == ()
@@ -81,5 +83,5 @@ def test_success_is_the_share_of_candidates_beaten() -> None:
 
 
 def test_the_adaptive_attacker_knows_all_that_the_papers_attackers_know() -> None:
-    assert all(known < ATTACKS["adaptive"].knows for known in KNOWS.values())
-    assert ATTACKS["adaptive"].knows < ATTACKS["adaptive-unlabeled"].knows
+    assert all(ATTACKERS["adaptive"].outranks(ATTACKERS[name]) for name in KNOWING)
+    assert ATTACKERS["adaptive-unlabeled"].outranks(ATTACKERS["adaptive"])

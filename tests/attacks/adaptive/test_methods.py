@@ -18,7 +18,7 @@ from veilmeter.attacks.adaptive.fusion import cross_entropy, fit_weights, least_
 from veilmeter.attacks.adaptive.own_data import OwnData, own_data
 from veilmeter.attacks.adaptive.training import TrainingSet, make_training
 from veilmeter.attacks.adaptive.validation import folds_of, speaker_splits, splits
-from veilmeter.attacks.base import AttackerRun, OtherPeople
+from veilmeter.attacks.material import AttackerRun, OtherPeople
 
 
 def unit(x: np.ndarray) -> np.ndarray:

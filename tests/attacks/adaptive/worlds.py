@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from veilmeter.attacks.base import AttackerRun, DrawLevel, Material, OtherPeople
+from veilmeter.attacks.material import AttackerRun, DrawLevel, Material, OtherPeople
 from veilmeter.data.embeddings import Embeddings
 
 

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from tests.results.sample_results import sample
 
+from veilmeter.attacks.registry import color_of
+from veilmeter.core import colors
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.core.intervals import normal_quantile
@@ -82,7 +84,7 @@ def test_each_attacker_has_its_own_control() -> None:
     assert dashed[0]["encoding"]["color"]["field"] == "attacker"
     assert dashed[0]["encoding"]["color"]["scale"] == {
         "domain": ["ignorant", "informed"],
-        "range": [style.ATTACKER_COLORS["ignorant"], style.ATTACKER_COLORS["informed"]],
+        "range": [color_of("ignorant"), color_of("informed")],
     }
     legend = dashed[0]["encoding"]["strokeDash"]["legend"]
     assert "control of that attacker" in legend["labelExpr"]
@@ -138,7 +140,7 @@ def test_figures_of_one_and_of_all_attackers_are_files(tmp_path: Path) -> None:
     for path in made:
         text = path.read_text()
         assert "NaN" not in text
-        assert style.ATTACKER_COLORS["informed"].lower() in text.lower()
+        assert color_of("informed").lower() in text.lower()
 
 
 def test_no_intervals_no_bands() -> None:
@@ -161,9 +163,9 @@ def test_det_is_on_normal_deviates_with_a_diagonal_that_is_no_data() -> None:
 
 
 def test_names_keep_their_colors() -> None:
-    assert style.hues(["original", "mine", "informed (0.1 bit)"])[::2] == [style.GRAY, style.RED]
+    assert style.hues(["original", "mine", "informed (0.1 bit)"])[::2] == [colors.GRAY, colors.RED]
     many = style.hues([f"system {number}" for number in range(20)])
-    assert len(set(many[: len(style.PALETTE)])) == len(style.PALETTE)
+    assert len(set(many[: len(colors.PALETTE)])) == len(colors.PALETTE)
 
 
 def system(**estimates: Estimate) -> Results:

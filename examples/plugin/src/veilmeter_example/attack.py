@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from veilmeter.attacks.base import Attack, AttackScores, Material
+from veilmeter.attacks.attacker import AttackScores, ScoringAttacker
+from veilmeter.attacks.material import Material
 
 
-class NearestRecording(Attack):
+class NearestRecording(ScoringAttacker):
     name = "nearest-recording"
     about = "compares each conversation with every original recording and takes a candidate's best one"
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from veilmeter.attacks.adaptive.fusion import PENALTY, Scores, cross_entropy, fit_weights, least_loss, weighted
-from veilmeter.attacks.base import Floats, Rows
+from veilmeter.attacks.material import Floats, Rows
 
 PULLS = (np.inf, 1.0, 0.3, 0.1, 0.03, 0.01, 0.001, 0.0)  # from the best extractor alone to all weights at once
 PEOPLE = 4  # groups of people that are held out in turn

@@ -13,7 +13,7 @@ import numpy as np
 
 from veilmeter.attacks.adaptive.own_data import usable_runs
 from veilmeter.attacks.backends.base import unit64
-from veilmeter.attacks.base import DrawLevel, Floats, Material, Rows
+from veilmeter.attacks.material import DrawLevel, Floats, Material, Rows
 from veilmeter.data.embeddings import Embeddings
 
 SHARED = 0.15  # the share of what differs between two runs that a speaker's recordings have in common: a shared draw

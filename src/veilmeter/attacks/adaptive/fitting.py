@@ -20,7 +20,7 @@ from veilmeter.attacks.adaptive.fusion import least_loss, log_softmax, weighted
 from veilmeter.attacks.adaptive.own_data import OwnData
 from veilmeter.attacks.adaptive.training import Space, TrainingSet, make_training
 from veilmeter.attacks.adaptive.validation import Split, speaker_splits, splits
-from veilmeter.attacks.base import Floats, Rows
+from veilmeter.attacks.material import Floats, Rows
 from veilmeter.core.errors import InputError
 
 MOST_SCORES = 6_000_000  # held-out scores per method: beyond, recordings are drawn at random

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.attacks.base import AttackerRun, Floats, Material, OtherPeople
+from veilmeter.attacks.material import AttackerRun, Floats, Material, OtherPeople
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.attacks.base import AttackerRun, DrawLevel, Floats, Material, OtherPeople, Rows
+from veilmeter.attacks.material import AttackerRun, DrawLevel, Floats, Material, OtherPeople, Rows
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from veilmeter.attacks.adaptive.fusion import log_softmax
 from veilmeter.attacks.backends.base import unit64
-from veilmeter.attacks.base import Floats, Rows
+from veilmeter.attacks.material import Floats, Rows
 
 ROUNDS = 20
 STEP = 0.5

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from veilmeter.attacks.adaptive.own_data import OtherCopies, OwnData, View
 from veilmeter.attacks.backends.base import unit64
-from veilmeter.attacks.base import Floats, Rows
+from veilmeter.attacks.material import Floats, Rows
 
 LEAST_SPREAD = 1e-4  # of the logarithm of lengths: below, all vectors are of one length
 LEAST_SCALE = 1e-6  # of the mean one: below, a coordinate does not vary at all

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.attacks.adaptive.own_data import OwnData
-from veilmeter.attacks.base import Rows
+from veilmeter.attacks.material import Rows
 
 FOLDS = 4
 

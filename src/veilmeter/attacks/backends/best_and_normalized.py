@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.attacks.base import Rows
+from veilmeter.attacks.material import Rows
 from veilmeter.core.errors import InputError
 
 NEAREST = 20  # strangers that a score is compared with

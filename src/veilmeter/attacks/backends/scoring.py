@@ -20,7 +20,7 @@ from veilmeter.attacks.backends.best_and_normalized import (
     without_own,
 )
 from veilmeter.attacks.backends.registry import BACKENDS
-from veilmeter.attacks.base import Floats, Rows
+from veilmeter.attacks.material import Floats, Rows
 from veilmeter.core.errors import InputError
 from veilmeter.core.user_code import foreign_version
 from veilmeter.data.embeddings import Embeddings

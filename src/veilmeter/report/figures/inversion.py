@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, PURPLE, RED, save, styled, table
+from veilmeter.core.colors import BLUE, GRAY, PURPLE, RED
+from veilmeter.report.figures.style import FORMATS, save, styled, table
 from veilmeter.report.figures.typesetting import Typesetting
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veilmeter.report.figures.style import FORMATS, GRAY, LIMIT, hues, save, styled, table
+from veilmeter.core.colors import GRAY
+from veilmeter.report.figures.style import FORMATS, LIMIT, hues, save, styled, table
 from veilmeter.report.figures.typesetting import Typesetting
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from veilmeter.core.colors import BLUE, GRAY, RED
 from veilmeter.core.errors import InputError
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.scores import verification, zebra
@@ -21,7 +22,7 @@ from veilmeter.report.figures.scores import (
     ece_lines,
     spread,
 )
-from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, RED, hues, save, styled, table
+from veilmeter.report.figures.style import FORMATS, hues, save, styled, table
 from veilmeter.report.figures.typesetting import Typesetting
 
 WORDS = {

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veilmeter.core.colors import BLUE, GRAY, ORANGE, RED
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import normal_quantile
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.calibration import pav, sigmoid
 from veilmeter.metrics.scores import verification, zebra
-from veilmeter.report.figures.style import BLUE, FORMATS, GRAY, ORANGE, RED, save, styled, table
+from veilmeter.report.figures.style import FORMATS, save, styled, table
 from veilmeter.report.figures.typesetting import Typesetting
 
 Floats = NDArray[np.float64]

@@ -9,20 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.report.figures.style import (
-    BLUE,
-    FORMATS,
-    GRAY,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    RED,
-    SKY,
-    hues,
-    save,
-    styled,
-    table,
-)
+from veilmeter.core.colors import BLUE, GRAY, GREEN, ORANGE, PURPLE, RED, SKY
+from veilmeter.report.figures.style import FORMATS, hues, save, styled, table
 from veilmeter.report.figures.typesetting import Typesetting
 
 if TYPE_CHECKING:

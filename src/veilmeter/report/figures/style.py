@@ -10,6 +10,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from veilmeter.attacks.registry import color_of
+from veilmeter.core.colors import PALETTE
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import make_folder, plain, whole_file
 from veilmeter.report.figures.typesetting import PAGE, Typesetting, resized, typeset
@@ -17,27 +19,6 @@ from veilmeter.report.figures.typesetting import PAGE, Typesetting, resized, typ
 if TYPE_CHECKING:
     import altair as alt
 
-# Okabe and Ito's colors can be told apart by everybody; attackers keep theirs in every figure.
-BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, GRAY = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#D55E00",
-    "#CC79A7",
-    "#56B4E9",
-    "#F0E442",
-    "#767676",
-)
-ATTACKER_COLORS = {
-    "original": GRAY,
-    "ignorant": GREEN,
-    "lazy-informed": SKY,
-    "semi-informed": ORANGE,
-    "informed": RED,
-    "procrustes": PURPLE,
-    "wasserstein-procrustes": BLUE,
-}
-PALETTE = [BLUE, RED, GREEN, ORANGE, PURPLE, SKY, GRAY, YELLOW]
 LIMIT = "#D81B60"  # a limit that somebody chose; no attacker has this color
 FONT = "Inter, system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 FORMATS = ("svg", "png", "pdf")
@@ -137,7 +118,7 @@ def hues(names: Sequence[str]) -> list[str]:
     >>> hues(["informed", "mine"])
     ['#D55E00', '#0072B2']
     """
-    known = [ATTACKER_COLORS.get(name.split(" (")[0]) for name in names]  # a legend may add figures in parentheses
+    known = [color_of(name.split(" (")[0]) for name in names]  # a legend may add figures in parentheses
     free = [color for color in PALETTE if color not in known] or PALETTE
     spare = cycle(free)
     return [color or next(spare) for color in known]

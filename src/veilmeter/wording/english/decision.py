@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from veilmeter.attacks.knowledge import known_attackers, plain_words
+from veilmeter.attacks.registry import plain_words
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Reference
 from veilmeter.core.text import few
@@ -213,12 +213,8 @@ def _interval_is_wide(low: float, high: float) -> str:
 @WORDS.words("advice_run_attackers")
 def _advice_run_attackers(attackers: tuple[str, ...]) -> str:
     number = "the attacker that was" if len(attackers) == 1 else f"the {len(attackers)} attackers that were"
-    named = [f"{plain_words(name, _about(name)).who} ({name})" for name in attackers[:2]]
+    named = [f"{plain_words(name).who} ({name})" for name in attackers[:2]]
     return f"Add {number} not run: {'; '.join(named)}{'; and others' if len(attackers) > 2 else ''}."
-
-
-def _about(attacker: str) -> str:
-    return known_attackers()[attacker].about if attacker in known_attackers() else ""
 
 
 WORDS.say("advice_listen", "Listen to the output before trusting it: little of a voice may be left at all.")

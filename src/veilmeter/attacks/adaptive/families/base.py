@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.attacks.adaptive.training import TrainingSet
-from veilmeter.attacks.base import Floats
+from veilmeter.attacks.material import Floats
 
 Parameters = tuple[float, ...]
 PRIOR = 3.0  # how many candidates' worth the usual spread counts beside that of the candidates of a trial

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veilmeter.attacks.adaptive.attacker import SingleMethod
 from veilmeter.attacks.adaptive.families.base import FittedMethod, Parameters, scorer, standardized, toward
 from veilmeter.attacks.adaptive.training import TrainingSet, class_means
 from veilmeter.attacks.backends.base import unit64
 from veilmeter.attacks.backends.best_and_normalized import Cohort, best_of_each, nearest, normalized, without_own
-from veilmeter.attacks.base import Floats, Rows
+from veilmeter.attacks.material import Floats, Rows
 
 BLOCK = 4_000_000  # comparisons at a time
 MOST_COPIES = 60_000  # beyond, comparing with each costs more than it brings
@@ -110,3 +111,4 @@ NORMALIZED = _CopyFamily(
     "nearest strangers",
     normalizes=True,
 )
+BEST_ATTACKER, NORMALIZED_ATTACKER = SingleMethod(BEST), SingleMethod(NORMALIZED)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from veilmeter.attacks.adaptive.attacker import SingleMethod
 from veilmeter.attacks.adaptive.families.base import AffineScorer, Parameters, scorer, toward
 from veilmeter.attacks.adaptive.training import TrainingSet
 
 
-class Ignorant:
+class MeanOriginal:
     name = "ignorant"
     about = "compares a recording with the mean of each candidate's original recordings"
     grid: tuple[Parameters, ...] = ((),)
@@ -23,4 +24,5 @@ class Ignorant:
             yield parameters, scorer(training, toward(training.mu))
 
 
-FAMILY = Ignorant()
+FAMILY = MeanOriginal()
+ATTACKER = SingleMethod(FAMILY, "centered-ignorant")

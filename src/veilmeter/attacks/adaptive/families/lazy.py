@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from veilmeter.attacks.adaptive.attacker import SingleMethod
 from veilmeter.attacks.adaptive.families.base import AffineScorer, Parameters, scorer, toward
 from veilmeter.attacks.adaptive.training import TrainingSet
 
 
-class Lazy:
+class MeanCopy:
     name = "lazy"
     about = "compares a recording with the mean of each candidate's own anonymized copies"
     grid: tuple[Parameters, ...] = ((),)
@@ -23,4 +24,5 @@ class Lazy:
             yield parameters, scorer(training, toward(training.means))
 
 
-FAMILY = Lazy()
+FAMILY = MeanCopy()
+ATTACKER = SingleMethod(FAMILY, "centered-lazy")

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from veilmeter.attacks.adaptive.attacker import SingleMethod
 from veilmeter.attacks.adaptive.families.base import AffineScorer, Parameters, scorer, toward
 from veilmeter.attacks.adaptive.training import TrainingSet, class_sums, solved, spectrum
-from veilmeter.attacks.base import Floats
+from veilmeter.attacks.material import Floats
 
 
 def recovery(training: TrainingSet, weight: float, strength: float) -> Floats:
@@ -39,3 +40,4 @@ class PooledRidge:
 
 
 FAMILY = PooledRidge()
+ATTACKER = SingleMethod(FAMILY)

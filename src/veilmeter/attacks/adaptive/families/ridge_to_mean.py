@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from veilmeter.attacks.adaptive.attacker import SingleMethod
 from veilmeter.attacks.adaptive.families.base import AffineScorer, Parameters, scorer, toward
 from veilmeter.attacks.adaptive.training import TrainingSet, class_sums
 
@@ -25,3 +26,4 @@ class RidgeToMean:
 
 
 FAMILY = RidgeToMean()
+ATTACKER = SingleMethod(FAMILY)

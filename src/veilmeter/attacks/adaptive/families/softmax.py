@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from veilmeter.attacks.adaptive.attacker import SingleMethod
 from veilmeter.attacks.adaptive.families.base import AffineScorer, Parameters, scorer
 from veilmeter.attacks.adaptive.training import TrainingSet
-from veilmeter.attacks.base import Floats, Rows
+from veilmeter.attacks.material import Floats, Rows
 
 SCALE = 10.0  # vectors have length 1, and a penalty on weights should not ask for large ones
 STEPS = 60
@@ -58,3 +59,4 @@ class SoftmaxRegression:
 
 
 FAMILY = SoftmaxRegression()
+ATTACKER = SingleMethod(FAMILY)

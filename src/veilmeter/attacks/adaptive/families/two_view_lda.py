@@ -13,9 +13,10 @@ from itertools import groupby
 
 import numpy as np
 
+from veilmeter.attacks.adaptive.attacker import SingleMethod
 from veilmeter.attacks.adaptive.families.base import AffineScorer, Parameters, scorer
 from veilmeter.attacks.adaptive.training import TrainingSet, solved, spectrum
-from veilmeter.attacks.base import Floats
+from veilmeter.attacks.material import Floats
 
 FLOOR = 1e-3  # of the mean variance, added to every direction
 
@@ -87,3 +88,4 @@ class TwoViewLDA:
 
 
 FAMILY = TwoViewLDA()
+ATTACKER = SingleMethod(FAMILY)

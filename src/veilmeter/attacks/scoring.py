@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import numpy as np
-
-from veilmeter.attacks.adaptive.learning import MOST_CANDIDATES, learning_curves
 from veilmeter.attacks.backends.scoring import Fixed, Recipe
-from veilmeter.attacks.base import Attack, AttackScores, Floats, Material, Rows, perform
-from veilmeter.core.errors import InputError, VeilmeterError
-from veilmeter.core.estimates import Estimates
+from veilmeter.attacks.material import Floats, Rows
 from veilmeter.data.embeddings import Embeddings
-
-MOST_SCORES = 20_000_000  # in one table; beyond, conversations are drawn, one per speaker at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +35,15 @@ class Scoring(Protocol):
     def names(self) -> tuple[str, ...]: ...
 
     def score(self, test: Embeddings, conversations: Sequence[Rows], isolation: Sequence[Rows] = ()) -> ScoreTables: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """An attacker that has taken what it needs: how it scores, what it was trained on, what a reader must know."""
+
+    scoring: Scoring
+    trained_on: str = ""
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,53 +95,3 @@ class VectorComparison:
         tables = tuple(scorer.matrix(enroll, test, table) for table in conversations)
         others = () if sides is not None else tuple(scorer.matrix(enroll, test, table) for table in isolation)
         return ScoreTables(tables, method or scorer.name, sides=sides, isolation=others)
-
-
-@dataclass(frozen=True, eq=False)
-class AttackScoring:
-    """A registered attack on what it may know; the released recordings come without names."""
-
-    attack: Attack
-    material: Material
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.material.names
-
-    def score(self, test: Embeddings, conversations: Sequence[Rows], isolation: Sequence[Rows] = ()) -> ScoreTables:
-        asked = (*conversations, *isolation)
-        filled = tuple(table for table in asked if len(table))
-        material = replace(self.material, conversations=filled)
-        outcome = _performed(self.attack, material)
-        split = iter(material.split(outcome.scores))
-        empty = outcome.scores[:, :0]
-        tables = tuple(next(split) if len(table) else empty for table in asked)
-        count = len(conversations)
-        found = outcome.method, outcome.trained_on, outcome.remarks, outcome.details
-        return ScoreTables(tables[:count], *found, isolation=tables[count:])
-
-    def learning(self, trials: Rows, spoken: Sequence[str], *, intervals: bool, seed: int) -> Estimates:
-        """What the attack would find with less of each kind of effort; none for attackers that are run on request, for
-        threat models of their own, and where it would cost too much."""
-        if not self.attack.default or self.attack.apart or len(self.names) > MOST_CANDIDATES:
-            return Estimates()
-        material = replace(self.material, conversations=(trials,))
-        return learning_curves(
-            material, spoken, lambda part: _performed(self.attack, part).scores, intervals=intervals, seed=seed
-        )
-
-
-def _performed(attack: Attack, material: Material) -> AttackScores:
-    """The attack's scores; what goes wrong in another package's attack, or with vectors that hold nothing to compute
-    with, is the attack's own trouble and ends nothing else."""
-    ours = type(attack).__module__.startswith("veilmeter.")
-    try:
-        return perform(attack, material)
-    except VeilmeterError:
-        raise
-    except np.linalg.LinAlgError as error:
-        raise InputError(f"the vectors do not allow it ({error})") from error
-    except Exception as error:
-        if ours:
-            raise
-        raise InputError(f"the attack {attack.name} failed: {type(error).__name__}: {error}") from error

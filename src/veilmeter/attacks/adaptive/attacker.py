@@ -1,28 +1,36 @@
-"""The adaptive attacker, its two further threat models, and each of its methods as an attacker of its own."""
+"""The adaptive attacker: has the anonymizer, tries many methods on its own copies, and keeps what works best."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.attacks.adaptive.draws import resolved_draws
-from veilmeter.attacks.adaptive.families import FAMILIES
+from veilmeter.attacks.adaptive.families.base import Family
 from veilmeter.attacks.adaptive.fitting import Adaptive, fit_adaptive
 from veilmeter.attacks.adaptive.fusion import log_odds
 from veilmeter.attacks.adaptive.own_data import OwnData, own_data, usable_runs
-from veilmeter.attacks.adaptive.released import balanced, pooled, supported
-from veilmeter.attacks.adaptive.training import Space
-from veilmeter.attacks.base import Attack, AttackScores, Floats, Material, Rows
-from veilmeter.attacks.takeover import ADAPTATION, ANONYMIZER, EXTRACTORS, METHODS, ORIGINALS
+from veilmeter.attacks.attacker import (
+    ADAPTATION,
+    ANONYMIZER,
+    KNOWN_PEOPLE,
+    METHODS,
+    ORIGINALS,
+    AttackScores,
+    Equipment,
+    PlainWords,
+    ScoringAttacker,
+)
+from veilmeter.attacks.material import Floats, Material, Rows
 
-Release = Literal["nothing", "together", "pseudonyms"]
 AT_ONCE = 256  # conversations judged together
 
 
-class AdaptiveAttack(Attack):
+class AdaptiveAttacker(ScoringAttacker):
     """Scores are log-likelihood ratios of one candidate against the others: natural logarithm of the posterior odds at
     equal priors, times the number of others.
 
@@ -30,47 +38,30 @@ class AdaptiveAttack(Attack):
     this was as strong as averaging vectors, and better calibrated.
     """
 
+    name = "adaptive"
+    about = (
+        "has the anonymizer and runs it over the speech of known people with draws of its own, tries many methods on "
+        "these copies, and keeps what works best there"
+    )
+    enrollment = ("original", "anonymized")
+    has = Equipment(
+        enrollment="original, and own anonymized copies",
+        adaptation="same system",
+        inversion="by many methods",
+    )
+    words: PlainWords | None = PlainWords(
+        "someone who has your anonymizer and keeps whichever of many methods works best",
+        f"your anonymizer, {KNOWN_PEOPLE}",
+        "trains models",
+        "days",
+    )
     knows = frozenset({ORIGINALS, ANONYMIZER, ADAPTATION, METHODS})
-
-    def __init__(
-        self,
-        name: str,
-        about: str,
-        families: Sequence[str] | None = None,
-        release: Release = "nothing",
-        *,
-        several: bool = False,
-    ) -> None:
-        self.name = name
-        self.about = about
-        self.families = None if families is None else tuple(families)
-        self.release = release
-        self.apart = release != "nothing"
-        self.default = families is None and not several
-        self.several = several
-        if release != "nothing":
-            self.knows = self.knows | {f"release {release}"}
-        if several:
-            self.knows = self.knows | {EXTRACTORS}
-        self.has = {
-            "enrollment": "original speech, and the same speech anonymized by the attacker with draws of its own",
-            "extractor": "several, trained on original speech" if several else "trained on original speech",
-            "adaptation": "same system",
-            "inversion": "whatever its methods learn; chosen by cross-validation on its own recordings",
-            "released recordings": {
-                "nothing": "one at a time",
-                "together": "all of them together, without names",
-                "pseudonyms": "and which of them share a pseudonym",
-            }[release],
-        }
+    default = True
+    families: tuple[str, ...] | None = None  # the methods to choose from; None for all of them
 
     def missing(self, material: Material) -> str:
         if len(material.names) < 2:
             return "there is one candidate only"
-        if self.several and not material.views:
-            return "there is one extractor only (--extractor takes several)"
-        if self.release == "pseudonyms" and material.pseudonyms is None:
-            return "nothing says which released recordings share a pseudonym"
         runs = usable_runs(material)
         if runs and runs[0].vectors.dimension != material.trials.shape[1]:
             return (
@@ -86,33 +77,21 @@ class AdaptiveAttack(Attack):
         data = own_data(material, draws)
         fitted = fit_adaptive(data, self.families, seed=material.seed)
         return AttackScores(
-            scores=self._odds(fitted, material).T,
+            scores=self.odds(fitted, material).T,
             method="fusion of " + ", ".join(str(member.choice) for member in fitted.members),
             trained_on=trained_on(material, data),
             remarks=(*remarks, *_remarks(material, data)),
             details=self._details(fitted, material, data),
         )
 
-    def _odds(self, fitted: Adaptive, material: Material) -> Floats:
-        """The log-odds of each conversation."""
-        trials = [material.trials, *(view.trials for view in material.views.values())]
-        if self.release != "nothing":
-            return _of_conversations(self._logits(fitted, material, trials), material.conversations)
-        # Each recording is judged by itself: those in no conversation need not be.
+    def odds(self, fitted: Adaptive, material: Material) -> Floats:
+        """The log-odds of each conversation. Each recording is judged by itself: those in no conversation need not
+        be."""
         used = np.unique(np.concatenate([table.ravel() for table in material.conversations]))
         place = np.zeros(len(material.trials), np.int64)
         place[used] = np.arange(len(used))
-        logits = fitted.logits(*(vectors[used] for vectors in trials))
-        return _of_conversations(logits, [place[table] for table in material.conversations])
-
-    def _logits(self, fitted: Adaptive, material: Material, trials: Sequence[NDArray[np.floating]]) -> Floats:
-        """Of each recording, by an attacker who has heard all of the release."""
-        if self.release == "pseudonyms":
-            assert material.pseudonyms is not None
-            return pooled(fitted.logits(*trials), material.pseudonyms)
-        spaces = [Space.fit(vectors.astype(np.float64)) for vectors in trials]
-        logits = balanced(fitted.logits(*trials, spaces=spaces))
-        return supported(logits, spaces[0].apply(trials[0].astype(np.float64)))
+        logits = fitted.logits(*(vectors[used] for vectors in trial_vectors(material)))
+        return conversation_odds(logits, [place[table] for table in material.conversations])
 
     @staticmethod
     def _details(fitted: Adaptive, material: Material, data: OwnData) -> dict[str, Any]:
@@ -127,7 +106,12 @@ class AdaptiveAttack(Attack):
         }
 
 
-def _of_conversations(logits: Floats, conversations: Sequence[Rows]) -> Floats:
+def trial_vectors(material: Material) -> list[NDArray[np.floating]]:
+    """The released recordings by every extractor."""
+    return [material.trials, *(view.trials for view in material.views.values())]
+
+
+def conversation_odds(logits: Floats, conversations: Sequence[Rows]) -> Floats:
     """The log-odds of each conversation, whose logits are the sums of its recordings'. A few conversations at a time:
     those of many people fill the memory."""
     odds = np.empty((sum(map(len, conversations)), logits.shape[1]))
@@ -177,39 +161,17 @@ def _remarks(material: Material, data: OwnData) -> list[str]:
     return remarks
 
 
-def _single(family: str, name: str | None = None) -> AdaptiveAttack:
-    return AdaptiveAttack(name or family, FAMILIES[family].about, (family,))
+class SingleMethod(AdaptiveAttacker):
+    """One method of the adaptive attacker as an attacker of its own, run on request."""
+
+    has = replace(AdaptiveAttacker.has, inversion="by one method")
+    words = None
+    default = False
+
+    def __init__(self, method: Family, name: str = "") -> None:
+        self.name = name or method.name
+        self.about = method.about
+        self.families = (method.name,)
 
 
-ADAPTIVE = AdaptiveAttack(
-    "adaptive",
-    "has the anonymizer and runs it over the speech of known people with draws of its own, tries many methods on these "
-    "copies, and keeps what works best there",
-)
-UNLABELED = AdaptiveAttack(
-    "adaptive-unlabeled",
-    "does what the adaptive attacker does, and looks at all released recordings together, without knowing whose they "
-    "are",
-    release="together",
-)
-PSEUDONYMS = AdaptiveAttack(
-    "adaptive-pseudonyms",
-    "does what the adaptive attacker does, and sees which released recordings belong to one pseudonym",
-    release="pseudonyms",
-)
-FUSED = AdaptiveAttack(
-    "fused",
-    "does what the adaptive attacker does with several extractors at once, and weighs what each of them hears",
-    several=True,
-)
-CENTERED_LAZY = _single("lazy", "centered-lazy")
-CENTERED_IGNORANT = _single("ignorant", "centered-ignorant")
-BEST_RECORDING = _single("best-recording")
-NORMALIZED_LAZY = _single("normalized-lazy")
-RIDGE = _single("ridge")
-RIDGE_TO_MEAN = _single("ridge-to-mean")
-SOFTMAX = _single("softmax")
-TWO_VIEW_LDA = _single("two-view-lda")
-POOLED_RIDGE = _single("pooled-ridge")
-RECOVERED_SOFTMAX = _single("recovered-softmax")
-RECOVERED_TWO_VIEW_LDA = _single("recovered-two-view-lda")
+ATTACKER = AdaptiveAttacker()

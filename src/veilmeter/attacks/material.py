@@ -1,16 +1,14 @@
-"""What an attack is: an object that gives every candidate a score for every conversation, from what it may know.
+"""What an attacker gets: original speech of the people looked for, its own runs of the anonymizer, and the release.
 
-`Material` is all an attack gets. The released recordings come without names, so an attack can't look at the answer.
-A package adds an attack under the entry point group `veilmeter.attacks`; no change to veilmeter is needed.
+The released recordings come without names, so an attacker can't look at the answer.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +51,7 @@ class OtherPeople:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Material:
-    """What an attack gets.
+    """What an attacker gets that scores by a method of its own.
 
     `candidates` are original recordings of the people looked for; `trials` the vectors of the released recordings,
     with their ids; `conversations` tables of rows of `trials`, one row per conversation, one table per length.
@@ -76,7 +74,7 @@ class Material:
 
     def __post_init__(self) -> None:
         if self.trials.ndim != 2 or not len(self.trials):
-            raise InputError("an attack needs a table of released vectors, one row per recording")
+            raise InputError("an attacker needs a table of released vectors, one row per recording")
         for table in self.conversations:
             if table.ndim != 2 or (table.size and not 0 <= table.min() <= table.max() < len(self.trials)):
                 raise InputError("a table of conversations holds rows of the trials, one line per conversation")
@@ -103,67 +101,3 @@ class Material:
         """unit(mean of unit vectors) of every conversation, over all tables."""
         vectors = unit(self.trials)
         return unit(np.concatenate([vectors[table].mean(axis=1) for table in self.conversations]))
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class AttackScores:
-    """Scores of candidates (rows) for conversations (columns), higher for the likelier person.
-
-    `method` says in a few words how they were made, `trained_on` on what, `remarks` what a reader must know (a run that
-    was not used, say); `details` are plain values for results.json.
-    """
-
-    scores: Floats
-    method: str = ""
-    trained_on: str = ""
-    remarks: tuple[str, ...] = ()
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-
-class Attack(ABC):
-    """One attack. A subclass sets `name` and `about` and implements `scores`; an instance is registered.
-
-    `about` completes the sentence "The attacker ..."; `has` says what it has, by kind. `reference` marks the attackers
-    of the papers, which are reference points. `apart` marks a threat model of its own, which is reported beside the
-    headline and not in it. `default` says whether it runs unless others are asked for. `knows` names what it knows,
-    so that attackers who know more can be held to do no worse.
-    """
-
-    name: str
-    about: str
-    has: Mapping[str, str] = {}
-    reference: bool = False
-    apart: bool = False
-    default: bool = False
-    knows: frozenset[str] = frozenset()
-    version: str = "1"
-
-    @abstractmethod
-    def scores(self, material: Material) -> Floats | AttackScores:
-        """A score for every candidate (rows) and conversation (columns, in the order of the tables)."""
-
-    def missing(self, material: Material) -> str:
-        """Why this attack can't be made with this material; empty where it can."""
-        return ""
-
-    def key(self) -> Any:
-        """What its scores depend on beside the material, for the store of finished work."""
-        return (self.name, self.version, {name: value for name, value in vars(self).items() if name != "name"})
-
-
-def perform(attack: Attack, material: Material) -> AttackScores:
-    """The attack's scores, checked: a stranger's attack may give anything."""
-    reason = attack.missing(material)
-    if reason:
-        raise InputError(f"the attack {attack.name} can't be made: {reason}")
-    given = attack.scores(material)
-    outcome = given if isinstance(given, AttackScores) else AttackScores(scores=np.asarray(given, float))
-    wanted = (len(material.names), material.columns)
-    if outcome.scores.shape != wanted:
-        raise InputError(
-            f"the attack {attack.name} gave scores of shape {outcome.scores.shape}, not {wanted}",
-            fix="give one row per candidate and one column per conversation",
-        )
-    if not np.isfinite(outcome.scores).all():
-        raise InputError(f"the attack {attack.name} gave scores that are not finite numbers")
-    return outcome

@@ -1,0 +1,39 @@
+"""The adaptive attacker who sees which released recordings share a pseudonym: a threat model of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from veilmeter.attacks.adaptive.attacker import AdaptiveAttacker, conversation_odds, trial_vectors
+from veilmeter.attacks.adaptive.fitting import Adaptive
+from veilmeter.attacks.adaptive.released import pooled
+from veilmeter.attacks.attacker import KNOWN_PEOPLE, PlainWords
+from veilmeter.attacks.material import Floats, Material
+
+
+class AdaptivePseudonyms(AdaptiveAttacker):
+    name = "adaptive-pseudonyms"
+    about = "does what the adaptive attacker does, and sees which released recordings belong to one pseudonym"
+    has = replace(AdaptiveAttacker.has, released="one at a time, and which of them share a pseudonym")
+    words = PlainWords(
+        "the same, knowing which released recordings belong together",
+        f"your anonymizer, {KNOWN_PEOPLE}, the whole release",
+        "trains models",
+        "days",
+    )
+    knows = AdaptiveAttacker.knows | {"release pseudonyms"}
+    apart = True
+    default = False
+
+    def missing(self, material: Material) -> str:
+        if len(material.names) > 1 and material.pseudonyms is None:
+            return "nothing says which released recordings share a pseudonym"
+        return super().missing(material)
+
+    def odds(self, fitted: Adaptive, material: Material) -> Floats:
+        assert material.pseudonyms is not None
+        logits = pooled(fitted.logits(*trial_vectors(material)), material.pseudonyms)
+        return conversation_odds(logits, material.conversations)
+
+
+ATTACKER = AdaptivePseudonyms()

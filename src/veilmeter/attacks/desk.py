@@ -1,0 +1,106 @@
+"""What an experiment offers to an attacker, and what attackers took of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from veilmeter.attacks.backends.scoring import KaldiFiles
+from veilmeter.attacks.material import Material
+from veilmeter.data.embeddings import Embeddings
+
+
+class NotPossibleError(Exception):
+    """An attacker or an analysis lacks what it needs; the reason is for the reader of the report."""
+
+
+@dataclass(frozen=True, eq=False)
+class EnrollmentCopies:
+    """The enrollment as an attacker anonymized it, and what a reader must know of it: who is left out, say."""
+
+    vectors: Embeddings
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSpeech:
+    """Vectors to train a back end on, and whose they are, in words."""
+
+    vectors: Embeddings
+    people: str
+
+
+@dataclass
+class Used:
+    """What attackers made use of, so that options that had no effect can be reported."""
+
+    training: dict[str, set[str]] = field(default_factory=dict)  # role to the attackers that were trained on it
+    backends: set[str] = field(default_factory=set)
+    adapted_backends: set[str] = field(default_factory=set)
+    copies: set[str] = field(default_factory=set)  # attackers that anonymize people's speech themselves
+    folds: int | None = None
+
+    def train(self, role: str, attacker: str) -> None:
+        self.training.setdefault(role, set()).add(attacker)
+
+    @property
+    def training_words(self) -> str:
+        if self.folds is not None:
+            return "cross-validation by speaker"
+        return "separate corpus" if self.training else "none"
+
+
+class Desk(Protocol):
+    """What an experiment offers to one attacker. What the attacker takes is noted where it takes it."""
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def dimension(self) -> int | None:
+        """The dimension that a trained back end reduces vectors to, where one was asked for."""
+        ...
+
+    def trials(self) -> Embeddings:
+        """The recordings to be recognized."""
+        ...
+
+    def originals(self) -> Embeddings:
+        """Original recordings of the enrolled people."""
+        ...
+
+    def copies(self) -> EnrollmentCopies:
+        """The same recordings as the attacker anonymized them; the released ones where it has no run of its own."""
+        ...
+
+    def own_extractor(self) -> str | None:
+        """What the attacker's own extractor is, in words; None if it uses the extractor of all others."""
+        ...
+
+    def backend(self, *, adapted: bool) -> str:
+        """The name of the back end to compare vectors with."""
+        ...
+
+    def kaldi(self) -> KaldiFiles | None:
+        """A back end of Kaldi's that was given for this attacker."""
+        ...
+
+    def training(self, role: str) -> TrainingSpeech | None:
+        """Other people's speech: `train_original`, `train_anonymized` or `train_similar`."""
+        ...
+
+    def assessed(self) -> Embeddings:
+        """The released recordings of the assessed people, enrollment and trials."""
+        ...
+
+    def folds(self, speakers: int) -> int:
+        """How many folds to cross-validate so many speakers in."""
+        ...
+
+    def material(self, *, several: bool = False) -> Material:
+        """What an attacker gets that scores by a method of its own; with `several`, by further extractors too."""
+        ...
+
+    def take(self, material: Material) -> None:
+        """Note that this material is used."""
+        ...

@@ -1,0 +1,62 @@
+"""The informed attacker: adapts to speech that the same system anonymized. The challenges call it semi-informed."""
+
+from __future__ import annotations
+
+from veilmeter.attacks.attacker import (
+    ADAPTATION,
+    ANONYMIZER,
+    KNOWN_PEOPLE,
+    ORIGINALS,
+    OTHER_PEOPLE,
+    OWN_COPIES,
+    Equipment,
+    PlainWords,
+)
+from veilmeter.attacks.backends.scoring import LEAST_SPEAKERS, Recipe
+from veilmeter.attacks.comparing import AdaptedAttacker
+from veilmeter.attacks.desk import Desk, NotPossibleError
+from veilmeter.core.colors import RED
+
+
+class Informed(AdaptedAttacker):
+    name = "informed"
+    about = (
+        "anonymizes the speech of known people with the same system, "
+        "and adapts to speech that the same system anonymized"
+    )
+    aliases = ("vpc-semi-informed", "retrained")
+    voiceprivacy = "semi-informed"
+    vauquier2025 = "informed"
+    training = "train_anonymized"
+    has = Equipment(
+        enrollment=OWN_COPIES,
+        extractor="adapted to the same system",
+        adaptation="same system",
+    )
+    words = PlainWords(
+        "someone who has your anonymizer and trains a recognizer on its output",
+        f"your anonymizer, {KNOWN_PEOPLE}, {OTHER_PEOPLE}",
+        "trains a model",
+        "days",
+    )
+    color = RED
+    knows = frozenset({ORIGINALS, ANONYMIZER, ADAPTATION})
+    cross_validates = True
+
+    def train_without_speech(self, desk: Desk, kind: str) -> tuple[Recipe, str]:
+        """On everybody's protected speech, but never of the two people who are being compared."""
+        vectors = desk.assessed()
+        if len(vectors.names) < LEAST_SPEAKERS:
+            raise NotPossibleError(
+                f"no training speech was given (--train-anonymized), and {len(vectors.names)} speakers are too few to "
+                "train on some and test on others"
+            )
+        folds = desk.folds(len(vectors.names))
+        words = (
+            f"the anonymized recordings of the assessed speakers themselves, in {folds} folds: a pair of people is "
+            "compared by an attacker that heard neither"
+        )
+        return Recipe(kind, vectors, folds, desk.seed, desk.dimension), words
+
+
+ATTACKER = Informed()

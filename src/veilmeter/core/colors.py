@@ -1,0 +1,13 @@
+"""The colors of figures: Okabe and Ito's, which people with any color vision can distinguish."""
+
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, GRAY = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#D55E00",
+    "#CC79A7",
+    "#56B4E9",
+    "#F0E442",
+    "#767676",
+)
+PALETTE = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY, GRAY, YELLOW)
