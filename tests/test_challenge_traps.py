@@ -40,6 +40,7 @@ from tests import challenge_trees as trees
 from veilmeter.assessment.challenge import _LeftBeside
 from veilmeter.assessment.challenge_table import BLOCKS, SIDES
 from veilmeter.core.errors import InputError
+from veilmeter.core.findings import Reference, file_reference, warning
 from veilmeter.data.corpus import Corpus, read_corpus
 from veilmeter.data.formats.vectors import read_embeddings
 from veilmeter.data.formats.vpc import parse
@@ -79,8 +80,9 @@ def test_1_trials_without_a_score_are_counted(place: Path) -> None:
     scores = left_scores(place, "".join(f"{a} {b} {n / 10}\n" for n, (a, b) in enumerate(pairs[:-3])))
     challenge = find_sets(data, "_mcadams")
     chosen = challenge.sets[set_named(challenge, "libri_test_trials_f")]
-    remarks = "\n".join(_LeftBeside(data, challenge).remarks(chosen))
-    assert f"{scores}: {len(pairs) - 3} scores, and {len(pairs)} trials in the list" in remarks
+    findings = _LeftBeside(data, challenge).findings(chosen)
+    counts = {"scores": len(pairs) - 3, "trials": len(pairs)}
+    assert warning("scores_and_trials_differ", file=file_reference(scores), **counts) in findings
     with pytest.raises(InputError, match=r"the trial has no score: .*; 3 times"):
         read_scores(scores, data / "libri_test_trials_f" / "trials")
 
@@ -208,10 +210,10 @@ def test_11_scores_that_are_older_than_the_speech_are_said(place: Path) -> None:
     os.utime(scores, (1, 1))
     challenge = find_sets(data, "_mcadams")
     chosen = challenge.sets[set_named(challenge, "libri_test_trials_f")]
-    (remark,) = _LeftBeside(data, challenge).remarks(chosen)
-    assert remark == f"{scores}: it is older than the anonymized speech; is it of an earlier run?"
+    older = warning("scores_older_than_speech", file=file_reference(scores))
+    assert _LeftBeside(data, challenge).findings(chosen) == [older]
     os.utime(scores)
-    assert _LeftBeside(data, challenge).remarks(chosen) == []
+    assert _LeftBeside(data, challenge).findings(chosen) == []
 
 
 def test_11_a_wav_scp_of_another_machine_gives_way_to_the_recordings(place: Path) -> None:
@@ -246,7 +248,7 @@ def test_12_ids_with_an_extension_in_some_lists(place: Path) -> None:
     protocol = challenge.sets[0].protocol(original)
     assert len(protocol.key) == 3 * 8
     assert len(protocol.enrollment) == 6
-    assert any("differ in their extension or Unicode form only" in remark for remark in protocol.remarks)
+    assert ("ids_matched", "form") in [(found.code, found.values["way"]) for found in protocol.findings]
 
 
 def test_13_unicode_forms_and_names_that_several_people_share(place: Path) -> None:
@@ -275,8 +277,8 @@ def test_14_nobody_takes_the_place_of_a_speaker_who_is_not_enrolled(place: Path)
     chosen = find_sets(data, "_b2", ["de_test"]).sets[0]
     protocol = chosen.protocol(chosen.corpora()[0])
     assert {utterance.split("_")[0] for utterance in protocol.enrollment} == {"10001", "10003"}
-    assert any("1 speakers of the trials have no enrollment recording, the first: '10002'" in r
-               for r in protocol.remarks)  # fmt: skip
+    lost = {found.code: found.values for found in protocol.findings}["trial_speakers_without_enrollment"]
+    assert (lost["count"], lost["example"]) == (1, Reference("speaker", "10002"))
 
 
 def test_15_speakers_are_those_of_utt2spk(place: Path) -> None:

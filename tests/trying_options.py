@@ -103,7 +103,7 @@ def _taken_apart(text: str) -> tuple[Any, tuple[str, ...], dict[str, Any]]:
     page = json.loads(text)
     inputs = page.get("inputs", {})
     record = {name: inputs.pop(name) for name in list(inputs) if not isinstance(inputs[name], dict | list)}
-    return page, tuple(page.pop("warnings", ())), record
+    return page, tuple(warning["text"] for warning in page.pop("warnings", ())), record
 
 
 def contents(place: Path | None) -> dict[str, str]:

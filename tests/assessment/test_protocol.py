@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from veilmeter.assessment.protocol import make_protocol
 from veilmeter.core.errors import InputError
+from veilmeter.core.findings import warning
 from veilmeter.data.embeddings import Embeddings
 
 VOICES = voices.original(6, 5)
@@ -89,7 +90,7 @@ def test_wrong_lists(tmp_path: Path, enrol: str, trials: str, message: str) -> N
 def test_what_the_lists_name_and_is_not_there_is_said(tmp_path: Path) -> None:
     (tmp_path / "e").write_text("s000-0\nnobody\n")
     made = make_protocol(VOICES, enroll=[str(tmp_path / "e")])
-    assert made.warnings == (
-        "1 enrollment utterances of the lists are not in both corpora and are left out",
-        "5 speakers are tried and not enrolled: nobody can link them",
+    assert made.findings == (
+        warning("listed_utterances_missing", list="enrollment", count=1),
+        warning("people_tried_not_enrolled", count=5),
     )

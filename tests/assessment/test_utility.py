@@ -17,6 +17,7 @@ from veilmeter.assessment.utility import UtilitySettings, measure_utility, sprea
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
+from veilmeter.core.findings import warning
 from veilmeter.data.corpus import Utterance, read_corpus
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics import registry
@@ -127,7 +128,7 @@ def test_silence_is_lost_speech_and_no_speech_is_doubted(tmp_path: Path, setting
     part = measured(tmp_path, settings, {**silent, "anna/1": SAID["anna/1"]})
     assert value(part, "wer") == pytest.approx(75)
     assert part.details["speech"]["silent"] == 3
-    assert any("3 anonymized recordings are silent" in remark for remark in part.details["remarks"])
+    assert warning("recordings_silent", count=3) in part.findings
     check = still_speech(part)
     assert check.failed
     assert check.misleads == "overestimated"
@@ -145,7 +146,7 @@ def test_an_original_without_words_is_no_baseline(tmp_path: Path, settings: Util
 def test_partners_that_are_missing_are_counted(tmp_path: Path, settings: UtilitySettings) -> None:
     part = measured(tmp_path, settings, {name: SAID[name] for name in ("anna/1", "bert/1")})
     assert part.details["unmatched"] == {"only_original": 2, "only_anonymized": 0}
-    assert any("2 original recordings have no anonymized partner" in remark for remark in part.details["remarks"])
+    assert warning("originals_without_partner", count=2) in part.findings
     other = write(tmp_path / "other", {"anna/1": "ant"})
     (other / "list.csv").write_text((other / "list.csv").read_text().replace(",anna/1,", ",x,"))
     with pytest.raises(InputError, match="has a partner"):
@@ -158,7 +159,7 @@ def test_narrow_band_is_said(tmp_path: Path, settings: UtilitySettings) -> None:
     for path in anonymized.rglob("*.wav"):
         write_audio(path, speak(["ant"])[::2], rate=8_000)
     part = measure_utility(read_corpus(original), read_corpus(anonymized), settings)
-    assert any("8 kHz" in remark for remark in part.details["remarks"])
+    assert warning("recordings_narrow_band", rate=8000) in part.findings
 
 
 def test_a_measure_of_another_package_is_computed_too(
@@ -214,7 +215,7 @@ def test_labels_of_utterances_join_the_part() -> None:
     vectors = rng.normal(size=(8, 16))[who] + 2 * np.outer(mood, rng.normal(size=16)) + rng.normal(size=(80, 16)) / 2
     names, owners = [f"u{i}" for i in range(80)], [f"s{w}" for w in who]
     anonymized = Embeddings(rng.normal(size=(80, 16)), names, owners)
-    empty = Part(name="utility", details={"remarks": []})
+    empty = Part(name="utility")
     labels = [["calm", "angry"][m] for m in mood]
     part = with_labels(empty, Embeddings(vectors, names, owners, {"emotion": labels}), anonymized)
     told = {point.at["read_from"]: point.value for point in part.estimates.points("label_recall")}
@@ -222,5 +223,5 @@ def test_labels_of_utterances_join_the_part() -> None:
     assert told["anonymized"] < 75
     few = with_labels(empty, Embeddings(vectors, names, owners, {"emotion": ["calm"] * 80}), anonymized)
     assert len(few.estimates) == 0
-    assert "Emotion can't be told" in few.details["remarks"][0]
+    assert [finding.code for finding in few.findings] == ["labels_not_measured"]
     assert with_labels(empty, Embeddings(vectors, names, owners), anonymized) == empty

@@ -64,7 +64,7 @@ def test_it_says_what_it_did(corpus: Path, tmp_path: Path) -> None:
     assert again.returncode == 3
     facts = json.loads(again.stdout)["embedded"]
     assert (facts["computed"], facts["reused"], facts["left_out"]) == (0, 4, 1)
-    assert again.stderr == "warning: 1 recordings were left out\n"
+    assert again.stderr == "warning: 1 recording left out.\n"
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_jobs_do_not_change_the_results(sets: dict[str, str]) -> None:
     two = run([*arguments[: arguments.index("--jobs")], "--jobs", "2", *arguments[arguments.index("--jobs") + 2 :]])
     assert one == two
     assert len(one["seeds"]) == 3  # type: ignore[arg-type]
-    assert any("depends on chance" in text for text in one["warnings"])  # type: ignore[attr-defined]
+    assert any(warning["code"] == "inversion_spread" for warning in one["warnings"])  # type: ignore[attr-defined]
 
 
 def test_wrong_pairs_are_noticed(sets: dict[str, str], tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_wrong_pairs_are_noticed(sets: dict[str, str], tmp_path: Path) -> None:
     wrong = hidden.with_vectors(hidden.vectors[np.random.default_rng(3).permutation(len(hidden))])
     write_embeddings(wrong, tmp_path / "wrong.npz")
     found = run(attack(sets | {"hidden_train": str(tmp_path / "wrong.npz")}, "--no-intervals", "--shuffles", "20"))
-    assert any("shuffled pairs" in text for text in found["warnings"])  # type: ignore[attr-defined]
+    assert any(warning["code"] == "no_better_than_shuffled" for warning in found["warnings"])  # type: ignore[attr-defined]
 
 
 def test_oracle_and_table(sets: dict[str, str]) -> None:
@@ -155,8 +155,10 @@ def test_training_sets_that_do_not_match_and_too_few_pairs_are_said(tmp_path: Pa
              "--shuffles", "0", "--no-intervals", "--json"]  # fmt: skip
     said = run(["invert", *map(str, words)])["warnings"]
     assert isinstance(said, list)
-    assert any("14 training utterances have no anonymized version and were left out, as 'u0'" in one for one in said)
-    assert any("10 pairs for 16 dimensions" in one for one in said)
+    values = {one["code"]: one["values"] for one in said}
+    assert values["training_unpaired"]["count"] == 14
+    assert values["training_unpaired"]["example"]["id"] == "u0"
+    assert values["few_pairs"] == {"pairs": 10, "dimension": 16}
 
 
 @pytest.mark.parametrize(
@@ -197,7 +199,7 @@ def test_the_record_says_how_the_stored_map_was_learned(sets: dict[str, str], tm
     inputs = found["inputs"]
     assert isinstance(inputs, dict)
     assert (inputs["method"], inputs["pca"], inputs["by_gender"]) == ("procrustes", 4, True)
-    assert any(text.startswith("--shuffles 7 had no effect") for text in found["warnings"])  # type: ignore[attr-defined]
+    assert any(one["text"].startswith("--shuffles 7 had no effect") for one in found["warnings"])  # type: ignore[attr-defined]
 
 
 def test_seeds_of_a_method_without_chance_are_refused(sets: dict[str, str]) -> None:
@@ -211,7 +213,8 @@ def test_another_run_that_covers_some_trials(sets: dict[str, str], tmp_path: Pat
     again = read_embeddings(sets["again_trials"])
     write_embeddings(again.take(np.arange(0, 40, 4)), tmp_path / "some.npz")
     found = run(attack(sets, "--no-intervals", "--shuffles", "0", "--anonymized-again", str(tmp_path / "some.npz")))
-    assert any("the other run has 10 of the 40 attacked" in text for text in found["warnings"])  # type: ignore[attr-defined]
+    values = {one["code"]: one["values"] for one in found["warnings"]}  # type: ignore[attr-defined]
+    assert values["other_run_incomplete"] == {"common": 10, "attacked": 40}
     assert sum(one["n"]["utterances"] for one in found["estimates"]["top1_again"]) == 10  # type: ignore[index]
     with pytest.raises(VeilmeterError, match="none of the attacked utterances"):
         runner.invoke(app, attack(sets, "--anonymized-again", sets["again_train"]), catch_exceptions=False)

@@ -146,9 +146,9 @@ def test_a_flipped_sign_is_said(run, files: tuple[Path, Path], tmp_path: Path) -
     flipped.write_text("".join(f"{a} {b} {-float(c)}\n" for a, b, c in lines))
     code, out, err = run("measure", flipped, "--trials", files[1], "--json", "--no-intervals")
     assert code == 0
-    assert "inverted leakage" in err
+    assert "Inverted scores" in err
     page = json.loads(out)
-    assert any("flip" in warning for warning in page["warnings"])
+    assert "scores_inverted" in [warning["code"] for warning in page["warnings"]]
     assert page["estimates"]["d_ece"]["inverted"] is True
 
 

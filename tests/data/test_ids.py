@@ -25,7 +25,8 @@ def test_what_could_be_two_is_none() -> None:
     matched = match_ids(["a.wav", "a.flac", "b"], ["a", "b"])
     assert matched.partner == {"b": "b"}
     assert set(matched.ambiguous) == {"a.wav", "a.flac"}
-    assert any("could be several" in remark for remark in matched.remarks())
+    (lost,) = matched.findings("here", "there")
+    assert (lost.code, lost.values["count"]) == ("ids_ambiguous", 2)
 
 
 NAMES = st.text(st.sampled_from("ab/.wv1\u0301\u00e9"), min_size=1, max_size=6)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veilmeter.core.errors import InputError
+from veilmeter.core.findings import references, warning
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.matching import match, with_people_of
 
@@ -23,9 +24,7 @@ def test_in_the_order_of_the_original() -> None:
     np.testing.assert_array_equal(both.anonymized.vectors, side(["b1", "c1", "a1"], seed=1).vectors[[2, 0]])
     assert both.unmatched == {"only_original": 1, "only_anonymized": 1, "speaker_differs": 0}
     assert both.left_out == (("a2", "only_original"), ("c1", "only_anonymized"))
-    assert both.warnings() == [
-        "1 original utterances have no anonymized partner; 1 anonymized utterances have no original: they are left out"
-    ]
+    assert both.findings() == [warning("utterances_unmatched", **both.unmatched)]
 
 
 def test_disputed_recordings_are_left_out() -> None:
@@ -52,8 +51,9 @@ def test_attributes_are_those_of_the_person() -> None:
 def test_ids_written_differently() -> None:
     both = match(side(["a1", "b1"]), side(["out/b1.wav", "out/a1.wav"], ["b", "a"]))
     assert both.anonymized.utterances.tolist() == ["a1", "b1"]
-    assert "2 ids of the original side and the anonymized side differ in" in both.warnings()[0]
-    assert "a1" not in both.warnings()[0]  # ids name people, and warnings go into reports
+    found = both.findings()[0]
+    assert (found.code, found.values["count"]) == ("ids_matched", 2)
+    assert references(found) == ()  # ids name people, and warnings go into reports
     assert sum(both.unmatched.values()) == 0
 
 

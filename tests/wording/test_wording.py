@@ -9,26 +9,39 @@ from pathlib import Path
 import pytest
 from tests.wording.samples import every_finding
 
-from veilmeter.core.findings import Finding, Reference, distinct, map_references, references, unclassified
+from veilmeter.core.findings import (
+    Finding,
+    Reference,
+    about,
+    distinct,
+    map_references,
+    references,
+    unclassified,
+    warning,
+)
 from veilmeter.core.typed_json import decode, encode
 from veilmeter.wording import AUDIENCES, Audience, sentence
 from veilmeter.wording.codes import CODES
 from veilmeter.wording.english import ENGLISH
 
+MAKERS = {"Finding", "remark", "warning"}
 SOURCE = Path(__file__).parents[2] / "src" / "veilmeter"
 
 
 def made_in_source() -> list[tuple[str, str, set[str]]]:
-    """Every `Finding("code", {...})` of the source: where, its code and the names of its values."""
+    """Every `Finding("code", {...})`, `warning("code", ...)` and `remark("code", ...)` of the source: where, its code,
+    and the names of its values."""
     made = []
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding":
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in MAKERS:
                 code = node.args[0] if node.args else None
                 if isinstance(code, ast.Constant):
                     values = node.args[1] if len(node.args) > 1 else None
                     keys = values.keys if isinstance(values, ast.Dict) else []
                     names = {key.value for key in keys if isinstance(key, ast.Constant)}
+                    if node.func.id != "Finding":
+                        names = {keyword.arg for keyword in node.keywords if keyword.arg}
                     made.append((f"{path.name}:{node.lineno}", str(code.value), {str(name) for name in names}))
     return made
 
@@ -66,6 +79,13 @@ def test_a_code_that_is_not_known_is_printed_with_its_values() -> None:
         "other.kind: count 3, file a.wav"
     )
     assert sentence(Finding("unclassified", {"text": 3})) == "unclassified: text 3"
+
+
+def test_a_sentence_begins_with_the_attacker_or_part_it_is_about() -> None:
+    few = warning("few_speakers", count=3)
+    assert sentence(about(few, attacker="informed")) == f"informed attacker: {sentence(few)}"
+    assert sentence(about(few, part="similarity")) == f"similarity: {sentence(few)}"
+    assert sentence(about(few, system=Reference("run", "b1"))) == f"b1: {sentence(few)}"
 
 
 def test_references_are_replaced_and_no_text_is_searched() -> None:

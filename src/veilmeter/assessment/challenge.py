@@ -17,6 +17,7 @@ from veilmeter.attacks.registry import attacker_name, attackers_for
 from veilmeter.core.engine import Say, ShowProgress
 from veilmeter.core.errors import InputError, Problem, refuse
 from veilmeter.core.files import make_folder, to_json, write_text
+from veilmeter.core.findings import Finding, file_reference, warning
 from veilmeter.data.corpus import Corpus
 from veilmeter.data.formats.vpc import data_folders
 from veilmeter.data.formats.vpc_scores import ScoreFile, VectorFolder, find_scores, find_vectors
@@ -97,7 +98,7 @@ def assess_challenge(
             argv=argv,
             say=say,
             progress=progress,
-            protocol=_protocol(challenge_set, speech.original, place, left.remarks(challenge_set)),
+            protocol=_protocol(challenge_set, speech.original, place, left.findings(challenge_set)),
             **speech.training,
         )
     emotions, unmeasured = measure_emotions(
@@ -224,7 +225,7 @@ def training_of(challenge_set: ChallengeSet, challenge: Challenge) -> list[TwoSi
     return [pair for pair in pairs if pair.name not in by_people]
 
 
-def _protocol(challenge_set: ChallengeSet, original: Corpus, place: Path, remarks: Sequence[str]) -> GivenProtocol:
+def _protocol(challenge_set: ChallengeSet, original: Corpus, place: Path, findings: Sequence[Finding]) -> GivenProtocol:
     """Who is enrolled and tried. The trials are written down as the challenge's scorer counts them: the key of scores
     that its tools left."""
     lists = challenge_set.protocol(original)
@@ -239,7 +240,7 @@ def _protocol(challenge_set: ChallengeSet, original: Corpus, place: Path, remark
         lists.key,
         SPLIT,
         keys=(str(place / "trials"),),
-        remarks=(*lists.remarks, *remarks),
+        findings=(*lists.findings, *findings),
         eer_rules=(RULE,),
         common_trials=True,
     )
@@ -309,9 +310,9 @@ class _LeftBeside:
                 self._used |= {path for there in complete.values() for path in there}
         return found
 
-    def remarks(self, challenge_set: ChallengeSet) -> list[str]:
+    def findings(self, challenge_set: ChallengeSet) -> list[Finding]:
         """What to know of the scores that are used: trials without one, and speech that is newer than they are."""
-        remarks = []
+        findings = []
         listed = len(challenge_set.trial_list())
         anonymized = challenge_set.trials.anonymized.path
         newest = max((file.stat().st_mtime for file in anonymized.rglob("*.wav")), default=0.0)
@@ -319,10 +320,12 @@ class _LeftBeside:
             with open(file.path, "rb") as lines:
                 scored = sum(1 for line in lines if line.strip())
             if scored != listed:
-                remarks.append(f"{file.path}: {scored} scores, and {listed} trials in the list")
+                findings.append(
+                    warning("scores_and_trials_differ", file=file_reference(file.path), scores=scored, trials=listed)
+                )
             if file.trials.suffix and file.path.stat().st_mtime < newest:
-                remarks.append(f"{file.path}: it is older than the anonymized speech; is it of an earlier run?")
-        return remarks
+                findings.append(warning("scores_older_than_speech", file=file_reference(file.path)))
+        return findings
 
     def not_used(self) -> list[Problem]:
         """Scores and vectors of other sets and variants, or beside those that were used."""

@@ -30,7 +30,7 @@ from veilmeter.attacks.takeover import Success, takeovers
 from veilmeter.core.engine import Engine
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import cache_folder, make_folder, write_json
-from veilmeter.core.findings import as_findings
+from veilmeter.core.findings import Finding, about, as_findings, distinct
 from veilmeter.core.keys import key_of
 from veilmeter.data.corpus import Utterance
 from veilmeter.data.embeddings import Embeddings
@@ -62,7 +62,7 @@ class FinishedRun:
     plan: AssessmentPlan
     done: Done
     speech: Mapping[str, Speech]
-    warnings: tuple[str, ...]
+    findings: tuple[Finding, ...]
     options: OptionUse
     heard: DuplicateAudio | None = None
 
@@ -90,7 +90,7 @@ def build_results(outcome: FinishedRun, settings: Settings, command: Sequence[st
         parts=parts_of(measured),
         channels=_channels(attackers, measured, settings),
         remarks=as_findings([*outcome.options.remarks, *_added_measures(settings)]),
-        warnings=as_findings([*warnings_of(outcome.warnings, measured), *taken_over]),
+        warnings=as_findings([*warnings_of(outcome.findings, measured), *taken_over]),
     )
     similarity = results.parts.get("similarity", Part(name="similarity")).details
     traits = Traits(
@@ -236,17 +236,21 @@ def _not_tested(outcome: FinishedRun) -> list[str]:
     return reasons
 
 
-def warnings_of(common: Sequence[str], measured: Measured) -> tuple[str, ...]:
-    """A warning that holds for every attacker comes once; any other begins with the attacker's name."""
-    by_attacker = {task.name: result.warnings for task, result in measured.items() if task.kind is TaskKind.ATTACKER}
-    lines = list(common)
-    for name, texts in by_attacker.items():
-        shared = [text for text in texts if all(text in others for others in by_attacker.values())]
-        lines += shared + [f"{name}: {text}" for text in texts if text not in shared]
+def warnings_of(common: Sequence[Finding], measured: Measured) -> tuple[Finding, ...]:
+    """A warning that holds for every attacker comes once; any other names the attacker or the part."""
+    by_attacker = {
+        task.name: as_findings(result.warnings) for task, result in measured.items() if task.kind is TaskKind.ATTACKER
+    }
+    findings = list(common)
+    for name, own in by_attacker.items():
+        shared = [finding for finding in own if all(finding in others for others in by_attacker.values())]
+        findings += shared + [about(finding, attacker=name) for finding in own if finding not in shared]
     for task, result in measured.items():
-        if task.kind in (TaskKind.SCORES, TaskKind.ANALYSIS):
-            lines += [f"{task.name}: {text}" for text in result.warnings]
-    return tuple(dict.fromkeys(lines))
+        if task.kind is TaskKind.SCORES:
+            findings += [about(finding, attacker=task.name) for finding in as_findings(result.warnings)]
+        elif task.kind is TaskKind.ANALYSIS:
+            findings += [about(finding, part=task.name) for finding in as_findings(result.warnings)]
+    return distinct(findings)
 
 
 def _added_measures(settings: Settings) -> list[str]:

@@ -35,7 +35,7 @@ def heard_by(spec: str, settings: Settings, reader: Reader, base: Experiment, ru
             f"a further extractor ({spec}) needs recordings, and {what} is vectors",
             fix="give recordings everywhere, or one extractor",
         )
-    again = replace(reader, settings=replace(settings, extractor=(spec,)), warnings=[], speech={})
+    again = replace(reader, settings=replace(settings, extractor=(spec,)), findings=[], speech={})
     for role in roles:
         again.read(role, list(reader.speech[role].corpora))
     matched = covering(

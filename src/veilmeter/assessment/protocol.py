@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
+from veilmeter.core.findings import Finding, warning
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.results.model import ProtocolFacts
 
@@ -26,7 +27,7 @@ class Protocol:
     split: str
     key: frozenset[tuple[str, str]] | None = None
     same_session: float | None = None
-    warnings: tuple[str, ...] = field(default=())
+    findings: tuple[Finding, ...] = ()
     eer_rules: tuple[str, ...] = ()
     common_trials: bool = False
 
@@ -72,7 +73,7 @@ class GivenProtocol:
     trials: tuple[tuple[str, str, bool], ...]
     split: str
     keys: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     eer_rules: tuple[str, ...] = ()
     common_trials: bool = False
 
@@ -89,13 +90,13 @@ class GivenProtocol:
         if not known or not tried:
             what = "trial" if known else "enrollment"
             raise InputError(f"none of the {what} utterances is in both corpora", path=embeddings.source or None)
-        warnings = list(self.remarks)
+        findings = list(self.findings)
         listed = len({utterance for _, utterance, _ in self.trials})
         for what, lost in (("enrollment", len(self.enrollment) - len(known)), ("trial", listed - len(tried))):
             if lost:
-                warnings.append(f"{lost} {what} utterances of the lists are not in both corpora and are left out")
+                findings.append(warning("listed_utterances_missing", list=what, count=lost))
         key = frozenset(trials)
-        return Protocol(known, tried, self.split, key, None, tuple(warnings), self.eer_rules, self.common_trials)
+        return Protocol(known, tried, self.split, key, None, tuple(findings), self.eer_rules, self.common_trials)
 
 
 def make_protocol(
@@ -120,7 +121,7 @@ def make_protocol(
     return replace(
         protocol,
         same_session=_same_session(embeddings, protocol),
-        warnings=(*protocol.warnings, *_unlike_people(embeddings, protocol)),
+        findings=(*protocol.findings, *_unlike_people(embeddings, protocol)),
     )
 
 
@@ -147,7 +148,7 @@ def _from_lists(embeddings: Embeddings, enroll: Sequence[str], trials: Sequence[
     else:
         taken, named = set(test), {name for name, _ in key or ()}
         known = [u for u in embeddings.utterances if u not in taken and (not named or speaker[u] in named)]
-    warnings = []
+    findings = []
     for what, listed in (("enrollment", known), ("trial", test)):
         missing = [u for u in listed if u not in speaker]
         if len(missing) == len(listed):
@@ -157,7 +158,7 @@ def _from_lists(embeddings: Embeddings, enroll: Sequence[str], trials: Sequence[
                 path=(enroll or trials)[0],
             )
         if missing:
-            warnings.append(f"{len(missing)} {what} utterances of the lists are not in both corpora and are left out")
+            findings.append(warning("listed_utterances_missing", list=what, count=len(missing)))
     known, test = [u for u in known if u in speaker], [u for u in test if u in speaker]
     both = set(known) & set(test)
     if both:
@@ -166,7 +167,7 @@ def _from_lists(embeddings: Embeddings, enroll: Sequence[str], trials: Sequence[
             path=(trials or enroll)[0],
             fix="an attacker who has the very recording needs no measure",
         )
-    return Protocol(tuple(known), tuple(test), split, key, None, tuple(warnings))
+    return Protocol(tuple(known), tuple(test), split, key, None, tuple(findings))
 
 
 def _read_enrollment(paths: Sequence[str]) -> list[str]:
@@ -233,16 +234,17 @@ def _wrong_key(
     )
 
 
-def _unlike_people(embeddings: Embeddings, protocol: Protocol) -> list[str]:
+def _unlike_people(embeddings: Embeddings, protocol: Protocol) -> list[Finding]:
     """People who are enrolled and never tried, or tried and not enrolled."""
     speaker = dict(zip(embeddings.utterances, embeddings.speakers, strict=True))
     enrolled = {speaker[u] for u in protocol.enrollment}
     tried = {speaker[u] for u in protocol.trials}
-    sentences = (
-        (enrolled - tried, "are enrolled and never tried: others can be mistaken for them"),
-        (tried - enrolled, "are tried and not enrolled: nobody can link them"),
-    )
-    return [f"{len(people)} speakers {words}" for people, words in sentences if people]
+    findings = []
+    if untried := len(enrolled - tried):
+        findings.append(warning("people_never_tried", count=untried))
+    if strangers := len(tried - enrolled):
+        findings.append(warning("people_tried_not_enrolled", count=strangers))
+    return findings
 
 
 def _lines(path: str | Path) -> list[tuple[int, list[str]]]:
@@ -301,9 +303,9 @@ def _by_chance(embeddings: Embeddings, seed: int) -> Protocol:
         split = f"by session ({by_session} speakers), random halves ({within} speakers with one session)"
     else:
         split = "by session" if by_session else "random halves"
-    warnings = (f"{alone} speakers have one utterance only",) if alone else ()
+    findings = (warning("people_with_one_utterance", count=alone),) if alone else ()
     ids = embeddings.utterances
-    return Protocol(tuple(ids[sorted(enrollment)]), tuple(ids[sorted(trials)]), split, None, None, warnings)
+    return Protocol(tuple(ids[sorted(enrollment)]), tuple(ids[sorted(trials)]), split, None, None, findings)
 
 
 def _same_session(embeddings: Embeddings, protocol: Protocol) -> float | None:

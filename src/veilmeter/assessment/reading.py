@@ -26,6 +26,7 @@ from veilmeter.assessment.tasks import EnterStage, Stage
 from veilmeter.attacks.material import AttackerRun
 from veilmeter.core.engine import Engine, Say, ShowProgress
 from veilmeter.core.errors import InputError, refuse
+from veilmeter.core.findings import Finding, file_reference, warning
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.matching import Matched, match
 
@@ -45,7 +46,7 @@ class HeardRun:
 
 @dataclass(eq=False)
 class Reader:
-    """Reads and hears; `warnings` collects what is said of it, `speech` what was read."""
+    """Reads and extracts; `findings` collects what is to be known of it, `speech` what was read."""
 
     settings: Settings
     sources: Mapping[str, Any]
@@ -54,7 +55,7 @@ class Reader:
     say: Say
     progress: ShowProgress
     folder: Path | None = None
-    warnings: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     speech: dict[str, Speech] = field(default_factory=dict)
     corpora: Corpora = field(default_factory=dict)  # the recordings that lists name, before they are listened to
 
@@ -111,7 +112,7 @@ class Reader:
             return None
         if self.settings.strict:
             refuse(speech.left_out)
-        self.warnings += speech.warnings
+        self.findings += speech.findings
         if self.folder is None:
             return speech
         # What was made here is named as seen from the folder: results must not depend on where that lies.
@@ -153,10 +154,7 @@ class Reader:
         )
         for number, run in enumerate(placed, 1):
             if heard[number - 1].run.own and not run.own:
-                self.warnings.append(
-                    f"the attackers' {run.name} equals the released run: the anonymizer draws nothing at random, or it "
-                    "is the same run"
-                )
+                self.findings.append(warning("run_is_released", run=run.name))
         return [HeardRun(run, heard_run.corpora) for run, heard_run in zip(placed, heard, strict=True)]
 
     def _given_runs(self) -> list[HeardRun]:
@@ -180,8 +178,8 @@ class Reader:
                 certain=recorded != "unknown",
             )
             if run.certain and draw not in ("unknown", recorded):
-                self.warnings.append(
-                    f"{place}: it is said to draw per {draw}, but its manifest says per {recorded}, which counts"
+                self.findings.append(
+                    warning("draw_contradicts_manifest", place=file_reference(place), said=draw, recorded=recorded)
                 )
             heard.append((run, speech.corpora))
         runs = joined_runs([run for run, _ in heard], merge)

@@ -64,6 +64,7 @@ from veilmeter.results.run_folder import RESULTS, Matrices, read_results, write_
 from veilmeter.results.trust import TrustFacts
 from veilmeter.results.verdict import conclude
 from veilmeter.speech.reading_options import chose_channel, leaves_home
+from veilmeter.wording import text
 
 LEFT_OUT = "left_out.jsonl"
 NEEDS_SPEECH = "linking, singling out, similarity, inversion, inference and usability: they need speech or vectors"
@@ -323,9 +324,7 @@ class SpeechRun(Run):
         refuse_mixtures(reader.speech)
         matched = match(reader.speech["original"].embeddings, reader.speech["anonymized"].embeddings)
         if self.settings.strict and matched.left_out:
-            raise InputError(
-                "; ".join(matched.warnings()), fix="give both sides of every recording, or leave out --strict"
-            )
+            raise InputError(text(matched.findings()), fix="give both sides of every recording, or leave out --strict")
         self.stage(Stage.PROTOCOL)
         near = folders_near(self.sources["original"], self.settings)
         protocol = make_protocol(
@@ -336,7 +335,7 @@ class SpeechRun(Run):
             seed=self.settings.seed,
             given=self.given,
         )
-        reader.warnings += [*matched.warnings(), *protocol.warnings]
+        reader.findings += [*matched.findings(), *protocol.findings]
         heard = reader.runs(matched, protocol.enrollment)
         refuse_mixtures(reader.speech)
         case = self.case(reader, matched, protocol, heard)
@@ -426,7 +425,7 @@ class SpeechRun(Run):
         )
         options = option_use(self.settings, facts)
         heard = self.listen(reader, case)
-        outcome = FinishedRun(case, plan, done, reader.speech, tuple(reader.warnings), options, heard)
+        outcome = FinishedRun(case, plan, done, reader.speech, tuple(reader.findings), options, heard)
         results = build_results(outcome, self.settings, without_place(self.argv))
         left_out = sum(len(speech.left_out) for speech in reader.speech.values()) + len(case.matched.left_out)
         assessment = self.record(results, done, plan.jobs, left_out, reader.real_time_factor())

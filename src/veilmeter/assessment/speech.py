@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from veilmeter.core.errors import InputError, Problem
+from veilmeter.core.findings import Finding, warning
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.results.model import Input
 
@@ -39,7 +40,7 @@ class Speech:
     parts: tuple[Embeddings, ...]
     corpora: tuple[Corpus, ...] = ()
     extractor: Mapping[str, Any] | None = None
-    warnings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     left_out: tuple[Problem, ...] = ()
 
     @property
@@ -91,7 +92,7 @@ class _Source:
     corpus: Corpus | None = None
     extractor: Mapping[str, Any] | None = None
     problems: tuple[Problem, ...] = ()
-    remarks: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -101,12 +102,12 @@ class _Source:
     def left_out(self) -> tuple[Problem, ...]:
         return tuple(problem for problem in self.problems if problem.fatal or self.corpus is None)
 
-    def warnings(self, role: str) -> list[str]:
+    def findings_of(self, role: str) -> list[Finding]:
         if self.corpus is None or not self.left_out:
-            return list(self.remarks)
-        kinds = ", ".join(f"{count} {kind}" for kind, count in _counted(self.left_out).items())
-        lost = f"{role.replace('_', ' ')}: {len(self.left_out)} recordings or lines could not be used ({kinds})"
-        return [*self.remarks, lost]
+            return list(self.findings)
+        kinds = tuple(f"{count} {kind}" for kind, count in _counted(self.left_out).items())
+        count = len(self.left_out)
+        return [*self.findings, warning("recordings_unusable", role=role.replace("_", " "), count=count, kinds=kinds)]
 
 
 def load(given: Any, *, role: str, embed: Embed, read: Read) -> Speech | None:
@@ -139,7 +140,7 @@ def load(given: Any, *, role: str, embed: Embed, read: Read) -> Speech | None:
         tuple(parts),
         tuple(source.corpus for source in sources if source.corpus is not None),
         next((source.extractor for source in sources if source.extractor), None),
-        tuple(warning for source in sources for warning in source.warnings(role)),
+        tuple(finding for source in sources for finding in source.findings_of(role)),
         tuple(problem for source in sources for problem in source.left_out),
     )
 
@@ -164,7 +165,7 @@ def _load_one(source: Any, role: str, embed: Embed, read: Read) -> _Source:
                 str(path),
                 extractor=_extractor_of(path),
                 problems=tuple(loaded.problems),
-                remarks=tuple(loaded.warnings()),
+                findings=tuple(loaded.findings()),
             )
         source, place = read(path), str(path)
     else:

@@ -16,6 +16,7 @@ from veilmeter.core.engine import Engine, Here, Progress, Say
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import make_folder
+from veilmeter.core.findings import Finding, Reference, warning
 from veilmeter.data.corpus import Corpus, Utterance
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.ids import match_ids
@@ -109,14 +110,13 @@ def measure_utility(
         "unmatched": {reason: len(ids) for reason, ids in unmatched.items()},
         "without_text": len(texts) - len(with_text) if from_corpus else 0,
         "people": table.people(),
-        "remarks": [
-            *_textless(len(texts) - len(with_text) if from_corpus else 0),
-            *_remarks(usable, before, after, unmatched, heard),
-        ],
         **heard,
     }
+    without_text = details["without_text"]
+    findings = [warning("recordings_without_text", count=without_text)] if without_text else []
+    findings += _findings(usable, before, after, unmatched, heard)
     by = {name: table.by_group(name) for name in chosen.groups if any(table.groups.get(name, ()))}
-    return Part(name="utility", estimates=estimates, by=by, details=details)
+    return Part(name="utility", estimates=estimates, by=by, details=details, findings=tuple(findings))
 
 
 def _pairs(original: Corpus, anonymized: Corpus) -> tuple[list[tuple[Utterance, Utterance]], dict[str, list[str]]]:
@@ -294,15 +294,15 @@ def _correlations(tracks: Sequence[Sequence[float]], others: Sequence[Sequence[f
 def with_labels(utility: Part, original: Embeddings, anonymized: Embeddings) -> Part:
     """With how well labels per utterance can still be told, where the corpus has such and enough people have them."""
     points: list[Estimate] = []
-    remarks = list(utility.details["remarks"])
+    findings = list(utility.findings)
     for name in LABELS:
         if name in original.attributes:
             try:
                 points += label_estimates(original, anonymized, name)
             except InputError as error:
-                remarks.append(f"{error.what[0].upper()}{error.what[1:]}.")
-    details = {**utility.details, "remarks": remarks}
-    return replace(utility, estimates=utility.estimates + points, details=details)
+                column = Reference("attribute", name)
+                findings.append(warning("labels_not_measured", label=column, reason=Reference("text", error.what)))
+    return replace(utility, estimates=utility.estimates + points, findings=tuple(findings))
 
 
 # --- measures that other packages add for recordings
@@ -337,31 +337,25 @@ def _with_added_measures(
     )
 
 
-def _textless(count: int) -> list[str]:
-    return [f"{count} recordings have no text in the corpus and count for nothing here."] if count else []
-
-
-def _remarks(
+def _findings(
     pairs: Sequence[tuple[Utterance, Utterance]],
     before: _Side,
     after: _Side,
     unmatched: Mapping[str, Sequence[str]],
     heard: Mapping[str, Any],
-) -> list[str]:
+) -> list[Finding]:
     """What a reader of these figures must know."""
-    remarks = []
+    findings = []
     if count := len(unmatched["only_original"]):
-        remarks.append(f"{count} original recordings have no anonymized partner and count for nothing here.")
+        findings.append(warning("originals_without_partner", count=count))
     if silent := heard["speech"]["silent"]:
-        remarks.append(f"{silent} anonymized recordings are silent: all of their words count as lost.")
+        findings.append(warning("recordings_silent", count=silent))
     problems: list[Problem] = [*before.words.skipped, *after.words.skipped]
     if problems:
-        remarks.append(f"{len(problems)} recordings could not be used; the first: {problems[0]}")
+        first = Reference("text", str(problems[0]))
+        findings.append(warning("recordings_not_heard", count=len(problems), example=first))
     rates = {header[0] for pair in pairs[:_LOOKED_AT] for u in pair if (header := read_header(u.path))}
     narrow = sorted(rate for rate in rates if rate < FULL_BAND)
     if narrow:
-        remarks.append(
-            f"Some recordings have a sampling rate of {narrow[0] / 1000:g} kHz: recognizer and quality models expect "
-            "16 kHz and rate narrow-band speech lower, on both sides."
-        )
-    return remarks
+        findings.append(warning("recordings_narrow_band", rate=narrow[0]))
+    return findings

@@ -142,7 +142,7 @@ def command(
         remarks=[
             *remarks_on_reading(ctx, recordings),
             *given.without_effect(ctx, idle),
-            *(f"--option {name} had no effect: {idle[name]}" for name in further if name in idle),
+            *(given.option_without_effect("--option", name, reason=idle[name]) for name in further if name in idle),
         ],
     )  # fmt: skip
     if not done.done:

@@ -10,9 +10,11 @@ import typer
 from veilmeter.cli import options
 from veilmeter.cli.lists import Lists
 from veilmeter.core.errors import InputError
+from veilmeter.core.findings import Finding, as_findings
 
 if TYPE_CHECKING:
     from veilmeter.cli.output import Form, Page
+    from veilmeter.core.findings import Finding
     from veilmeter.results.compare import Comparison
     from veilmeter.results.system_table import SystemTable
 
@@ -152,7 +154,7 @@ def _page(comparison: Comparison) -> Page:
         title=f"{' and '.join(names[1:])} against {names[0]}",
         estimates=estimates,
         inputs={run.name: str(run.folder) for run in comparison.runs},
-        warnings=comparison.warnings,
+        warnings=as_findings(comparison.warnings),
         lead=[*comparison.summary, f"Sure: {'; '.join(sure)}." if sure else "No difference is sure."],
         notes=["Differences are to the first run; sure ones exclude 0 though many are looked at (Holm's rule)."],
         sections={title: [title] for title in estimates},
@@ -166,7 +168,7 @@ def _page(comparison: Comparison) -> Page:
     )
 
 
-def _print_table(table: SystemTable, form: Form, intervals: bool, remarks: list[str]) -> None:
+def _print_table(table: SystemTable, form: Form, intervals: bool, remarks: list[Finding]) -> None:
     from veilmeter.cli.output import Form, emit_text, print_rows
     from veilmeter.core.files import to_json
     from veilmeter.report import comparison_tables
@@ -182,7 +184,7 @@ def _print_table(table: SystemTable, form: Form, intervals: bool, remarks: list[
     elif form is Form.JSON:
         emit_text(to_json(table.to_json()), remarks)
     elif form is Form.CSV:
-        emit_text(comparison_tables.table_csv(table), [*table.remarks, *remarks])
+        emit_text(comparison_tables.table_csv(table), as_findings([*table.remarks, *remarks]))
     elif form is Form.MARKDOWN:
         emit_text(comparison_tables.markdown(table, intervals=intervals), ())
     else:

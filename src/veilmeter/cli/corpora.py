@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typer import Context
 
     from veilmeter.core.errors import Problem
+    from veilmeter.core.findings import Finding
     from veilmeter.data.corpus import Corpus
 
 
@@ -34,8 +35,8 @@ def read_given(
     )
 
 
-def remarks_on_reading(ctx: Context, *corpora: Corpus) -> list[str]:
-    """A sentence for each option of reading that decided nothing in any of them."""
+def remarks_on_reading(ctx: Context, *corpora: Corpus) -> list[Finding]:
+    """One for each option of reading that decided nothing in any of them."""
     from veilmeter.cli import given
     from veilmeter.speech.reading_options import unused_options
 
@@ -52,19 +53,20 @@ def print_outcome(
     *,
     json: bool,
     as_text: Callable[[], None],
-    remarks: Sequence[str] = (),
+    remarks: Sequence[Finding] = (),
 ) -> None:
     """What was done, as JSON or as text, and remarks on it."""
     from veilmeter.cli.output import Form, Page, emit
-    from veilmeter.core.text import clean
+    from veilmeter.core.findings import warning
+    from veilmeter.wording import sentence
 
     if json:
-        warnings = [f"{len(left_out)} recordings were left out"] if left_out else []
+        warnings = [warning("recordings_left_out", count=len(left_out))] if left_out else []
         emit(Page(command, {}, inputs=dict(inputs), warnings=[*warnings, *remarks], more=dict(more)), Form.JSON)
     else:
         as_text()
         for remark in remarks:
-            print(f"! {clean(remark)}")
+            print(f"! {sentence(remark)}")
 
 
 def exit_if_left_out(left_out: Sequence[Problem]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from veilmeter.core.errors import InputError
+from veilmeter.core.findings import Finding, Reference, warning
 from veilmeter.core.options import Option, build, options_of, parse_words
 
 if TYPE_CHECKING:
@@ -65,27 +66,32 @@ def is_given(ctx: Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def spelled(ctx: Context, name: str) -> str:
-    """The option as it is written, with its value."""
+def spelled(ctx: Context, name: str) -> tuple[str, ...]:
+    """The option as it is written, and its values."""
     option = next(parameter for parameter in ctx.command.params if parameter.name == name)
     value: Any = ctx.params[name]
     if isinstance(value, bool):
-        return option.opts[0]
+        return (option.opts[0],)
     values = value if isinstance(value, list | tuple) else [value]
-    return " ".join([option.opts[0], *map(str, values)])
+    return (option.opts[0], *map(str, values))
 
 
-def without_effect(ctx: Context, reasons: Mapping[str, str]) -> list[str]:
-    """A sentence for every option that was given and has a reason here for having had no effect."""
+def without_effect(ctx: Context, reasons: Mapping[str, str]) -> list[Finding]:
+    """One for every option that was given and has a reason here for having had no effect."""
     return [
-        f"{spelled(ctx, name)} had no effect: {reason}"
+        option_without_effect(*spelled(ctx, name), reason=reason)
         for name, reason in reasons.items()
         if reason and is_given(ctx, name)
     ]
 
 
+def option_without_effect(option: str, *values: str, reason: str) -> Finding:
+    given = Reference("text", " ".join(values)) if values else None
+    return warning("option_without_effect", option=option, given=given, reason=reason)
+
+
 def refuse(ctx: Context, names: Iterable[str], reason: str, *, fix: str, path: Path | None = None) -> None:
     """An error if one of these options was given."""
-    named = [spelled(ctx, name) for name in names if is_given(ctx, name)]
+    named = [" ".join(spelled(ctx, name)) for name in names if is_given(ctx, name)]
     if named:
         raise InputError(f"{', '.join(named)} can't act here: {reason}", path=path, fix=fix)

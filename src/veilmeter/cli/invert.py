@@ -9,6 +9,7 @@ import typer
 
 from veilmeter.cli import options
 from veilmeter.core.errors import InputError
+from veilmeter.core.findings import Finding
 
 if TYPE_CHECKING:
     from veilmeter.attacks.inversion import Evaluation, InversionMap
@@ -212,7 +213,7 @@ def command(
         title=_title(study.map, study.evaluation, oracle),
         estimates=dict(study.estimates),
         inputs=reader.inputs | _used(study.map, oracle, None if unused["seed"] else seed),
-        warnings=[*reader.warnings, *study.remarks, *given.without_effect(ctx, unused)],
+        warnings=[*reader.warnings, *study.findings, *given.without_effect(ctx, unused)],
         notes=_notes(study.evaluation, clear, per_speaker, save_map),
         sections=SECTIONS,
         more=more | {"map": dict(study.map.facts)},
@@ -266,7 +267,7 @@ class _Reader:
     def __init__(self, strict: bool) -> None:
         self.strict = strict
         self.inputs: dict[str, Any] = {}
-        self.warnings: list[str] = []
+        self.warnings: list[Finding] = []
 
     def read(self, name: str, paths: list[Path] | None, option: str) -> Embeddings:
         embeddings = self.maybe(name, paths)

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilmeter.core.errors import InputError
-from veilmeter.core.text import clean, few
+from veilmeter.core.findings import Finding, first_speakers, warning
+from veilmeter.core.text import clean
 
 if TYPE_CHECKING:
     from typer import Context
@@ -53,22 +54,25 @@ def later(title: str, seconds: float = 2.0) -> Iterator[Callable[[int, int], Non
         yield progress
 
 
-def read(enrol: Path, test: Path, *, strict: bool) -> tuple[Embeddings, Embeddings, dict[str, Any], list[str]]:
+def read(enrol: Path, test: Path, *, strict: bool) -> tuple[Embeddings, Embeddings, dict[str, Any], list[Finding]]:
     """The enrollment, the test, what the results say of both, and what the reader must not miss."""
     from veilmeter.cli import vectors
     from veilmeter.metrics.legal.material import doubts_of
 
-    warnings: list[str] = []
+    warnings: list[Finding] = []
     people, of_people = vectors.read(enrol, warnings, strict=strict)
     tested, of_tested = vectors.read(test, warnings, strict=strict)
     return people, tested, {"enrol": of_people, "test": of_tested}, warnings + doubts_of(people, tested)
 
 
-def dropped(names: Sequence[str], least: int, length: int) -> list[str]:
+def dropped(names: Sequence[str], least: int, length: int) -> list[Finding]:
     """Speakers who have too little speech, counted and named."""
     if not names:
         return []
-    return [f"{len(names)} test speakers have fewer than {least} utterances (length {length}): {few(names)}; left out"]
+    examples = first_speakers(names)
+    return [
+        warning("speakers_left_out", purpose="trials", count=len(names), needed=least, length=length, examples=examples)
+    ]
 
 
 def label(ctx: Context, name: str, test: Path, folder: Path | None) -> str:

@@ -10,6 +10,7 @@ import typer
 from veilmeter.cli import given, options
 from veilmeter.cli.lists import Lists, numbers
 from veilmeter.core.errors import InputError
+from veilmeter.core.findings import warning
 
 if TYPE_CHECKING:
     from veilmeter.core.estimate import Estimate
@@ -103,7 +104,7 @@ def command(
         )
     steps = wanted or (list(range(2, largest + 1)) if every else legal.ladder(largest))
     if sizes and largest < FEW_ENROLLED:
-        warnings.append(f"{largest} enrolled people are few to extrapolate from: rely on it from some hundreds on")
+        warnings.append(warning("few_enrolled", count=largest))
     curves: dict[str, list[Estimate]] = {}
     drawn: dict[str, Any] = {"most": conversations, "seed": seed}
     with closing(open_engine(jobs, cluster)) as engine, legal.later("scoring") as progress:

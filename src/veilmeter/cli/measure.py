@@ -9,6 +9,7 @@ import typer
 
 from veilmeter.cli import options
 from veilmeter.core.errors import InputError
+from veilmeter.core.findings import Finding, remark, warning
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -113,7 +114,7 @@ def command(
     from veilmeter.cli import given
     from veilmeter.cli.output import Form, Page, chosen_form, emit
     from veilmeter.core.engine import open_engine
-    from veilmeter.data.formats.scores import read_with_remarks
+    from veilmeter.data.formats.scores import read_with_findings
     from veilmeter.metrics.scores.summary import EER_METHODS, measure_scores
 
     form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
@@ -138,12 +139,12 @@ def command(
         unused = {"no_intervals": plain_only, "jobs": "--stream is one process", "layout": _without_key(trials)}
         emit(_streamed(main, trials, layout, given.without_effect(ctx, unused)), form)
         return
-    warnings: list[str] = []
+    warnings: list[Finding] = []
     inputs: dict[str, Any] = {}
     overlaid: dict[str, Scores] = {}
 
     def read(path: Path, key: Path | None, role: str) -> Scores:
-        score_set, remarks = read_with_remarks(path, key, layout=layout, utt2spk=utt2spk, only_common=only_common)
+        score_set, remarks = read_with_findings(path, key, layout=layout, utt2spk=utt2spk, only_common=only_common)
         warnings.extend(remarks)
         inputs[role] = _input(path, key, score_set)
         return score_set
@@ -179,7 +180,7 @@ def command(
     warnings += given.without_effect(ctx, unused)
     fewer = per_speaker and drawn["resamples"] < resamples and not no_intervals
     if fewer and given.is_given(ctx, "resamples"):
-        warnings.append(f"--resamples {resamples}: the figures of each speaker have {drawn['resamples']}")
+        warnings.append(remark("fewer_resamples", asked=resamples, drawn=drawn["resamples"]))
     drawn_files = []
     if figures is not None:
         from veilmeter.report.figures.scores import save_all
@@ -209,7 +210,7 @@ def _without_key(key: Path | None) -> str:
     return "" if key is not None else "there is no trial key"
 
 
-def _streamed(path: Path, key: Path | None, layout: str | None, remarks: list[str]) -> Page:
+def _streamed(path: Path, key: Path | None, layout: str | None, remarks: list[Finding]) -> Page:
     from veilmeter.cli.output import Page
     from veilmeter.core.engine import ahead
     from veilmeter.data.formats.score_stream import stream
@@ -259,41 +260,34 @@ def _title(path: Path, data: Scores) -> str:
     return f"{path}: {counts['targets']:,} target and {counts['impostors']:,} impostor trials{people}"
 
 
-def _warnings(estimates: dict[str, Any], data: Scores, *, intervals: bool) -> list[str]:
+def _warnings(estimates: dict[str, Any], data: Scores, *, intervals: bool) -> list[Finding]:
     from veilmeter.metrics.scores.summary import one_target_person
 
     warnings = _inverted(estimates["d_ece"]) + _few_trials(data.counts)
     if intervals and one_target_person(data):
-        warnings.append("all target trials are of one speaker: no interval over people can be given")
+        warnings.append(warning("one_target_speaker"))
     elif intervals and 0 < data.speaker_count < 10:
-        warnings.append(f"only {data.speaker_count} speakers: the intervals are wide, and rough themselves")
+        warnings.append(warning("few_speakers", count=data.speaker_count))
     return warnings
 
 
-def _few_trials(n: Mapping[str, int]) -> list[str]:
+def _few_trials(n: Mapping[str, int]) -> list[Finding]:
     """What so few trials can't show."""
     from veilmeter.metrics.scores.verification import LOW_FPRS, TARGETS_A_BIN
 
     warnings = []
     if n["targets"] < 2 * TARGETS_A_BIN:
-        warnings.append(
-            f"D_sys is 0 by its definition with fewer than {2 * TARGETS_A_BIN} target trials: do not read it"
-        )
+        warnings.append(warning("few_target_trials", needed=2 * TARGETS_A_BIN))
     if n["impostors"] * LOW_FPRS[0] < 1:
-        warnings.append(
-            f"{n['impostors']} impostor trials can't show a FPR of 1 % or less: TPRs are those without false alarm"
-        )
+        warnings.append(warning("few_impostor_trials", count=n["impostors"]))
     return warnings
 
 
-def _inverted(d_ece: Estimate) -> list[str]:
+def _inverted(d_ece: Estimate) -> list[Finding]:
     flipped = float(d_ece.extra["flipped"])
     bound = d_ece.null_range[1] if d_ece.null_range is not None else 0.0
     if d_ece.extra["inverted"] and flipped > bound:
-        return [
-            f"inverted leakage: with their sign flipped the scores disclose {flipped:.4f} bit (D_ECE), more than as "
-            f"they are ({d_ece.value:.4f}). An attacker will flip it; are these distances instead of similarities?"
-        ]
+        return [warning("scores_inverted", flipped=flipped, as_given=d_ece.value)]
     return []
 
 

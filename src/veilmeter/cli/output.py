@@ -16,8 +16,11 @@ from veilmeter.cli import streams
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import plain, to_json
+from veilmeter.core.findings import Finding
 from veilmeter.core.text import clean, csv_cell, markdown_text
+from veilmeter.core.typed_json import encode
 from veilmeter.report.latex import latex_label, latex_number, latex_table, latex_text
+from veilmeter.wording import sentence, sentences
 
 
 class Form(StrEnum):
@@ -40,7 +43,7 @@ class Page:
     title: str
     estimates: Mapping[str, Estimate | Sequence[Estimate]]
     inputs: Mapping[str, Any] = field(default_factory=dict)
-    warnings: Sequence[str] = ()
+    warnings: Sequence[Finding] = ()
     lead: Sequence[str] = ()
     notes: Sequence[str] = ()
     sections: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -56,7 +59,7 @@ class Page:
             **{key: plain(value) for key, value in self.more.items()},
             **({"figures": [str(path) for path in self.figures]} if self.figures else {}),
             "inputs": plain(self.inputs),
-            "warnings": list(self.warnings),
+            "warnings": list(map(finding_json, self.warnings)),
             "version": __version__,
         }
 
@@ -70,6 +73,11 @@ class Page:
                 groups.append((heading, rows))
         rest = [estimate for measured in left.values() for estimate in _listed(measured)]
         return groups + ([("", rest)] if rest else [])
+
+
+def finding_json(finding: Finding) -> dict[str, Any]:
+    """A finding as data; its sentence is there for people and may change."""
+    return {**encode(finding), "text": sentence(finding)}
 
 
 def _listed(measured: Estimate | Sequence[Estimate]) -> list[Estimate]:
@@ -104,12 +112,12 @@ def emit(page: Page, form: Form = Form.TABLE) -> None:
     emit_text(text, page.warnings)
 
 
-def emit_text(text: str, warnings: Sequence[str]) -> None:
+def emit_text(text: str, warnings: Sequence[Finding]) -> None:
     """Print what is for machines and other programs; warnings go to standard error."""
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
     sys.stdout.flush()  # a closed pipe ends the command here, before it says more
     for warning in warnings:
-        print(f"warning: {clean(warning)}", file=sys.stderr)
+        print(f"warning: {sentence(warning)}", file=sys.stderr)
 
 
 def print_rows(head: Sequence[str], rows: Sequence[Sequence[tuple[str, bool]]], notes: Sequence[str]) -> None:
@@ -166,7 +174,7 @@ def _print_table(page: Page) -> None:
         console.print()
         console.print(table)
     for warning in page.warnings:
-        console.print(Text("\n! " + clean(warning), style="bold yellow"))
+        console.print(Text(f"\n! {sentence(warning)}", style="bold yellow"))
     drawn = [str(path) for path in page.figures if path.suffix == ".svg"]
     for note in [*page.notes, *(["Figures: " + ", ".join(drawn) + " (and PNG, PDF)"] if drawn else [])]:
         console.print(Text("\n" + clean(note), style="dim"))
@@ -200,7 +208,7 @@ def _markdown(page: Page) -> str:
             *("| " + " | ".join(markdown_text(cell) for cell in _cells(estimate)) + " |" for estimate in rows),
             "",
         ]
-    lines += [f"> {markdown_text(warning)}" for warning in page.warnings]
+    lines += [f"> {markdown_text(warning)}" for warning in sentences(page.warnings)]
     return "\n".join(lines)
 
 
@@ -213,4 +221,4 @@ def _latex(page: Page) -> str:
             label, value, interval, null, _, method = _cells(estimate)
             rows.append([latex_label(label), *map(latex_number, (value, interval, null)), latex_text(method)])
     head = ["measure", "value", "95\\,\\% interval", "chance", "method"]
-    return latex_table("lrlrl", head, rows, page.warnings)
+    return latex_table("lrlrl", head, rows, sentences(page.warnings))

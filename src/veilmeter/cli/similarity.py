@@ -11,6 +11,7 @@ import typer
 from veilmeter.cli import options
 from veilmeter.cli.lists import numbers
 from veilmeter.core.errors import InputError
+from veilmeter.core.findings import Finding, first_speakers, warning
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,7 +104,7 @@ def command(
     from veilmeter.metrics.similarity.people import details_of, doubts_of
 
     counts = numbers(speakers, "--speakers") or None
-    warnings: list[str] = []
+    warnings: list[Finding] = []
     base, entry = vectors.read(original, warnings, strict=strict)
     names = _system_names(anonymized)
     inputs: dict[str, Any] = {"original": entry}
@@ -189,7 +190,7 @@ def _stem(path: Path) -> Path:
     return path.with_suffix("") if path.suffix in (".npz", ".h5", ".hdf5", ".parquet", ".scp", ".ark") else path
 
 
-def _matched(base: Embeddings, protected: Embeddings, warnings: list[str]) -> tuple[Matched, Matched]:
+def _matched(base: Embeddings, protected: Embeddings, warnings: list[Finding]) -> tuple[Matched, Matched]:
     """The utterances of both sets; and of these, those of speakers with at least two."""
     import numpy as np
 
@@ -202,7 +203,7 @@ def _matched(base: Embeddings, protected: Embeddings, warnings: list[str]) -> tu
             fix="both must come from the same extractor",
         )
     both = match(base, protected)
-    warnings += both.warnings()
+    warnings += both.findings()
     sizes = np.bincount(both.original.codes)
     alone = [both.original.names[code] for code in np.flatnonzero(sizes < 2)]
     if not alone:
@@ -212,8 +213,7 @@ def _matched(base: Embeddings, protected: Embeddings, warnings: list[str]) -> tu
         raise InputError("every speaker has a single utterance: nobody can be compared with themselves",
                          path=base.source)  # fmt: skip
     warnings.append(
-        f"{len(alone)} speakers have a single utterance and so no similarity with themselves; they were left out of "
-        f"the matrices, the first: {alone[0]!r}"
+        warning("speakers_left_out", purpose="similarity", count=len(alone), needed=2, examples=first_speakers(alone))
     )
     return both, Matched(both.original.take(keep), both.anonymized.take(keep), both.unmatched)
 
@@ -252,7 +252,7 @@ def _sessions(
     intervals: bool,
     seed: int,
     system: str | None,
-    warnings: list[str],
+    warnings: list[Finding],
 ) -> dict[str, list[Estimate]]:
     from veilmeter.data.embeddings import Embeddings
     from veilmeter.metrics.legal.sessions import linkability_by_session
@@ -264,10 +264,15 @@ def _sessions(
             {**protected.attributes, column: both.original.attributes[column]}, protected.durations, protected.source,
         )  # fmt: skip
     by_session = linkability_by_session(protected, both.original, length=length, column=column, seed=seed)
-    if by_session.left_out:
+    if lost := by_session.left_out:
         warnings.append(
-            f"{len(by_session.left_out)} speakers have no session with {2 * length} utterances and were left out "
-            f"of the sessions, the first: {by_session.left_out[0]!r}"
+            warning(
+                "speakers_left_out",
+                purpose="sessions",
+                count=len(lost),
+                needed=2 * length,
+                examples=first_speakers(lost),
+            )
         )
     at = {} if system is None else {"system": system}
     return {

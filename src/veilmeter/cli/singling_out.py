@@ -10,6 +10,7 @@ import typer
 from veilmeter.cli import options
 from veilmeter.cli.lists import Lists, numbers
 from veilmeter.core.errors import InputError
+from veilmeter.core.findings import Finding, warning
 
 if TYPE_CHECKING:
     from veilmeter.core.estimate import Estimate
@@ -161,7 +162,7 @@ SECTIONS = {
 }  # fmt: skip
 
 
-def _steps(most: dict[int, int], wanted: list[int], test: Path) -> tuple[dict[int, list[int]], list[str]]:
+def _steps(most: dict[int, int], wanted: list[int], test: Path) -> tuple[dict[int, list[int]], list[Finding]]:
     """The numbers of speakers for each length; those that no length has are an error, those of some left out."""
     from veilmeter.cli import legal
 
@@ -179,9 +180,8 @@ def _steps(most: dict[int, int], wanted: list[int], test: Path) -> tuple[dict[in
         sizes = [n for n in wanted if n <= people] if wanted else legal.ladder(people) if people >= 2 else []
         gone = [n for n in wanted if n > people]
         if gone or not sizes:
-            which = ", ".join(map(str, gone)) or "any number of"
             remarks.append(
-                f"length {length}: {people} speakers have {2 * length} utterances; nothing is said of {which} speakers"
+                warning("sizes_left_out", length=length, speakers=people, needed=2 * length, sizes=tuple(gone))
             )
         if sizes:
             steps[length] = sizes

@@ -53,6 +53,7 @@ def command(
     from veilmeter.cli.progress import Progress, shown
     from veilmeter.core.engine import open_engine
     from veilmeter.core.text import clean
+    from veilmeter.wording import sentence
 
     settings = TrainingSettings(seed=seed, steps=steps, voices_per_gender=voices, layer=layer, bottleneck=bottleneck)
     recordings = read_given(corpus, layout, part=part, suffix=suffix, root=root, columns=columns, channel=channel)
@@ -79,5 +80,5 @@ def command(
     if left_out := model.card.get("utterances_left_out"):
         print(clean(f"{left_out} recordings could not be used and were left out: veilmeter check {corpus} lists them"))
     for remark in remarks_on_reading(ctx, recordings):
-        print(clean(f"! {remark}"))
+        print(f"! {sentence(remark)}")
     print(clean(f"use it with: veilmeter anonymize CORPUS OUT --system xvector-pool --model {out / MODEL}"))

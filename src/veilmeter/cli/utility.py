@@ -9,6 +9,7 @@ import typer
 
 from veilmeter.cli import options
 from veilmeter.cli.lists import Lists
+from veilmeter.core.findings import Finding, unclassified
 
 if TYPE_CHECKING:
     from veilmeter.results.model import Part
@@ -101,11 +102,11 @@ def command(
     )
 
 
-def _warnings(utility: Part) -> list[str]:
+def _warnings(utility: Part) -> list[Finding]:
     from veilmeter.results.usability import still_speech
 
     check = still_speech(utility)
-    return [*([check.sentence] if not check.passed else []), *utility.details["remarks"]]
+    return [*([unclassified(check.sentence)] if not check.passed else []), *utility.findings]
 
 
 def _notes(utility: Part) -> list[str]:

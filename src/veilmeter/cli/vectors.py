@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from veilmeter.core.findings import Finding
     from veilmeter.data.embeddings import Embeddings
 
 
-def read(path: Path, warnings: list[str], *, strict: bool = False) -> tuple[Embeddings, dict[str, Any]]:
+def read(path: Path, warnings: list[Finding], *, strict: bool = False) -> tuple[Embeddings, dict[str, Any]]:
     """The usable embeddings, and what the results say of this input; what was left out is added to the warnings.
 
     With `strict` the first vector that can't be used is an error.
@@ -21,7 +22,7 @@ def read(path: Path, warnings: list[str], *, strict: bool = False) -> tuple[Embe
         embeddings = read_embeddings(path)
     else:
         loaded = load_embeddings(path)
-        warnings += loaded.warnings()
+        warnings += loaded.findings()
         embeddings = loaded.embeddings
     counts = {"utterances": len(embeddings), "speakers": len(embeddings.names), "dimension": embeddings.dimension}
     return embeddings, {"path": str(path), "sha256": sha256(path), **counts}

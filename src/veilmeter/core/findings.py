@@ -9,7 +9,7 @@ A finding is a code, the values that its sentences are made of, the people it is
 **To add one**
 
 1. Declare its code and the types of its values in `wording/codes.py`.
-2. Make it where the fact is known: `Finding("my_code", {...})`.
+2. Make it where the fact is known: `Finding("my_code", {...})`, `warning("my_code", ...)` or `remark(...)`.
 3. Write its sentences under the same code in `wording/english/`, in the module of its subject.
 
 Nothing else: results.json stores it, and terminal, page and annex print it by `wording.sentence`. Tests render every
@@ -22,8 +22,9 @@ published by replacing or dropping references by their kind (`map_references`); 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from typing import Literal
 
 from veilmeter.core.estimate import Estimate
@@ -60,6 +61,20 @@ class Finding:
     severity: Severity = "information"
 
 
+def remark(code: str, /, **values: Value | None) -> Finding:
+    """A finding that only informs; a value that is None is left out.
+
+    >>> remark("ids_matched", count=3, example=None)
+    Finding(code='ids_matched', values={'count': 3}, people=(), severity='information')
+    """
+    return Finding(code, {name: value for name, value in values.items() if value is not None})
+
+
+def warning(code: str, /, **values: Value | None) -> Finding:
+    """A finding that says what changed in the result; a value that is None is left out."""
+    return replace(remark(code, **values), severity="warning")
+
+
 def unclassified(text: str, severity: Severity = "warning") -> Finding:
     """A sentence that has no code, such as one by another package: all of it is untrusted text."""
     return Finding("unclassified", {"text": Reference("text", text)}, severity=severity)
@@ -68,6 +83,32 @@ def unclassified(text: str, severity: Severity = "warning") -> Finding:
 def as_findings(found: Iterable[Finding | str]) -> tuple[Finding, ...]:
     """Findings, of which some are still sentences without a code; each once."""
     return distinct(unclassified(item) if isinstance(item, str) else item for item in found)
+
+
+def file_reference(path: str | PathLike[str]) -> Reference:
+    return Reference("file", str(path))
+
+
+def first_speakers(names: Sequence[str], most: int = 5) -> tuple[Reference, ...]:
+    """The first of many, as examples."""
+    return tuple(Reference("speaker", str(name)) for name in names[:most])
+
+
+# Values that every finding may have: the attacker, the part of a run or the system that it is about. Its sentence
+# begins with their name.
+ABOUT = ("attacker", "part", "system")
+
+
+def about(
+    finding: Finding, *, attacker: str | None = None, part: str | None = None, system: Reference | None = None
+) -> Finding:
+    """The finding of one attacker, one part of a run or one system.
+
+    >>> dict(about(Finding("length_left_out", {"length": 3}), attacker="informed").values)
+    {'length': 3, 'attacker': 'informed'}
+    """
+    named = {name: value for name, value in zip(ABOUT, (attacker, part, system), strict=True) if value is not None}
+    return replace(finding, values={**finding.values, **named})
 
 
 def group_references(group: Mapping[str, str]) -> tuple[Reference, ...]:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from veilmeter.core.findings import Finding, Reference, remark, warning
 from veilmeter.data.formats.walk import MEDIA_SUFFIXES, SUFFIXES
 
 
@@ -36,27 +37,20 @@ class IdMatch:
     ways: Mapping[str, int] = field(default_factory=dict)
     ambiguous: tuple[str, ...] = ()
 
-    def remarks(self, first: str = "the first side", second: str = "the second", *, examples: bool = True) -> list[str]:
-        """What was decided about ids that differ, with counts, and with the first ones unless they are not for
-        everybody's eyes."""
-        words = {
-            "form": "differ in their extension or Unicode form only",
-            "path": "differ in the folders before them only",
-            "name": "have nothing but the name of their file in common",
-        }
-        differing = {mine: other for mine, other in self.partner.items() if mine != other and examples}
-        example = "".join(f", such as {mine!r} and {other!r}" for mine, other in list(differing.items())[:1])
-        remarks = [
-            f"{self.ways[way]} ids of {first} and {second} {text}{example}; they were matched"
-            for way, text in words.items()
+    def findings(self, first: str, second: str, *, examples: bool = True) -> list[Finding]:
+        """What was decided about ids that differ; `first` and `second` say what the two sides are."""
+        differing = [(mine, other) for mine, other in self.partner.items() if mine != other and examples][:1]
+        mine, other = [Reference("recording", name) for name in differing[0]] if differing else (None, None)
+        matched = [
+            remark("ids_matched", count=self.ways[way], first=first, second=second, way=way, mine=mine, other=other)
+            for way in ("form", "path", "name")
             if self.ways.get(way)
         ]
-        if self.ambiguous:
-            named = f"; the first: {self.ambiguous[0]!r}" if examples else ""
-            remarks.append(
-                f"{len(self.ambiguous)} ids of {first} could be several of {second} and were left out{named}"
-            )
-        return remarks
+        if not self.ambiguous:
+            return matched
+        example = Reference("recording", self.ambiguous[0]) if examples else None
+        lost = len(self.ambiguous)
+        return [*matched, warning("ids_ambiguous", count=lost, first=first, second=second, example=example)]
 
 
 def match_ids(first: Iterable[str], second: Iterable[str]) -> IdMatch:

@@ -11,15 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from veilmeter.core.errors import InputError
+from veilmeter.core.findings import Finding, warning
 from veilmeter.data.embeddings import Embeddings, Strings, strings
 from veilmeter.data.ids import match_ids
 
 PSEUDO = "pseudo_"
-_REASONS = {
-    "only_original": "{} original utterances have no anonymized partner",
-    "only_anonymized": "{} anonymized utterances have no original",
-    "speaker_differs": "{} name another speaker than their original",
-}
+REASONS = ("only_original", "only_anonymized", "speaker_differs")  # why an utterance is left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,22 +24,23 @@ class Matched:
     """Both sides of the same utterances, in the order and with the ids, speakers and attributes of the original.
 
     `unmatched` counts what was left out by reason, `left_out` names each of these utterances with its reason, and
-    `remarks` say which ids were taken for the same although they are written differently.
+    `ids` are the findings about ids that were matched although they are written differently.
     """
 
     original: Embeddings
     anonymized: Embeddings
     unmatched: Mapping[str, int]
     left_out: tuple[tuple[str, str], ...] = ()
-    remarks: tuple[str, ...] = ()
+    ids: tuple[Finding, ...] = ()
 
     def __len__(self) -> int:
         return len(self.original)
 
-    def warnings(self) -> list[str]:
-        """What was left out, in a sentence, and which ids were matched although they differ."""
-        reasons = [text.format(self.unmatched[key]) for key, text in _REASONS.items() if self.unmatched[key]]
-        return [*self.remarks, *([f"{'; '.join(reasons)}: they are left out"] if reasons else [])]
+    def findings(self) -> list[Finding]:
+        """What was left out, and which ids were matched although they differ."""
+        if not any(self.unmatched.values()):
+            return list(self.ids)
+        return [*self.ids, warning("utterances_unmatched", **self.unmatched)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,12 +58,12 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Partners:
-    """The anonymized utterance of each original one, those whose sides name different speakers, and which ids were
-    taken for the same although they are written differently."""
+    """The anonymized utterance of each original one, those whose sides name different speakers, and what was found
+    about ids that are written differently."""
 
     partner: Mapping[str, str]
     disputed: tuple[str, ...]
-    remarks: tuple[str, ...]
+    ids: tuple[Finding, ...]
 
 
 def find_partners(original: Listed, anonymized: Listed, source: str = "") -> Partners:
@@ -87,8 +85,8 @@ def find_partners(original: Listed, anonymized: Listed, source: str = "") -> Par
             path=source or None,
             fix="the speaker of an anonymized recording is the person who spoke, not the voice it was given",
         )
-    remarks = matching.remarks("the original side", "the anonymized side", examples=False)  # ids name people
-    return Partners(matching.partner, disputed, tuple(remarks))
+    ids = matching.findings("the original side", "the anonymized side", examples=False)  # ids name people
+    return Partners(matching.partner, disputed, tuple(ids))
 
 
 def match(original: Embeddings, anonymized: Embeddings) -> Matched:
@@ -128,9 +126,9 @@ def match(original: Embeddings, anonymized: Embeddings) -> Matched:
             after.durations,
             anonymized.source,
         ),
-        {reason: reasons.count(reason) for reason in _REASONS},
+        {reason: reasons.count(reason) for reason in REASONS},
         tuple((str(utterance), reason) for utterance, reason in left_out),
-        partners.remarks,
+        partners.ids,
     )
 
 

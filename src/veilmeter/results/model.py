@@ -120,7 +120,7 @@ class Part:
     whatever a registered family of measures adds.
 
     `reference` are figures to compare with, such as the same on original speech: no risk of the anonymized speech.
-    `details` are plain values for figures and tables.
+    `details` are plain values for figures and tables, `findings` what a reader of the figures must know.
     """
 
     name: str
@@ -128,6 +128,7 @@ class Part:
     reference: Estimates = field(default_factory=Estimates)
     by: Mapping[str, Mapping[str, Estimates]] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from veilmeter.core.findings import Finding
+from veilmeter.core.findings import ABOUT, Finding
 from veilmeter.wording.catalog import AUDIENCES, Audience, shown
 from veilmeter.wording.codes import CODES
 from veilmeter.wording.english import ENGLISH
@@ -24,8 +25,17 @@ def sentence(finding: Finding, audience: Audience = "terminal") -> str:
     'from_elsewhere: figure 3'
     """
     known = CODES.get(finding.code)
-    words = ENGLISH.sentence(finding, audience) if known is not None and known.fits(finding) else None
-    return _plain(finding) if words is None else words
+    if known is None or not known.fits(finding):
+        return _plain(finding)
+    named = {name: value for name, value in finding.values.items() if name in ABOUT and name not in known.values}
+    own = replace(finding, values={name: value for name, value in finding.values.items() if name not in named})
+    words = ENGLISH.sentence(own, audience)
+    if words is None:
+        return _plain(finding)
+    whose = " ".join(
+        f"{shown(value)} attacker" if name == "attacker" else shown(value) for name, value in named.items()
+    )
+    return f"{whose}: {words}" if whose else words
 
 
 def sentences(findings: Iterable[Finding], audience: Audience = "terminal") -> tuple[str, ...]:

@@ -77,15 +77,17 @@ class Catalog:
 
 
 class _Templates(Formatter):
-    """Templates whose format specs are nouns: `{people:person/people}` is `1 person` or `3 people`. Specs that begin
-    with a point or a comma are Python's own."""
+    """Templates whose format specs are nouns: `{people:person/people}` is `1 person` or `3 people`, and
+    `{people:~is/are}` the word alone. Specs that begin with a point or a comma are Python's own."""
 
     def format_field(self, value: Any, spec: str) -> str:
         if not spec:
             return shown(value)
         if spec[0] in ".,":
             return format(value, spec)
-        singular, _, plural = spec.partition("/")
+        singular, _, plural = spec.removeprefix("~").partition("/")
+        if spec[0] == "~":
+            return singular if value == 1 else plural
         return count(value, singular, plural)
 
 

@@ -14,7 +14,7 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.findings import Finding, Reference, Value
+from veilmeter.core.findings import ABOUT, Finding, Reference, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Declaration:
 
     def fits(self, finding: Finding) -> bool:
         """Whether a finding has the values that its sentences need; one from a newer or an edited file may not."""
-        return finding.values.keys() <= self.values.keys() and all(
+        return finding.values.keys() <= {*self.values, *ABOUT} and all(
             _is_a(finding.values[name], wanted) if name in finding.values else is_optional(wanted)
             for name, wanted in self.values.items()
         )
@@ -60,6 +60,75 @@ def declare(code: str, *, slot: str = "", **values: Any) -> None:
         raise ValueError(f"{code} is declared twice")
     CODES[code] = Declaration(code, values, slot)
 
+
+# --- what was read
+
+declare("ids_matched", count=int, first=str, second=str, way=Literal["form", "path", "name"],
+        mine=Reference | None, other=Reference | None)  # fmt: skip
+declare("ids_ambiguous", count=int, first=str, second=str, example=Reference | None)
+declare("utterances_unmatched", only_original=int, only_anonymized=int, speaker_differs=int)
+declare("vectors_left_out", file=Reference, count=int, kind=str, example=Reference)
+declare("recordings_unusable", role=str, count=int, kinds=tuple[str, ...])
+declare("recordings_left_out", count=int)
+declare("speakers_left_out", purpose=Literal["similarity", "sessions", "trials"], count=int, needed=int,
+        length=int | None, examples=tuple[Reference, ...])  # fmt: skip
+declare("file_as_latin1", file=Reference)
+declare("pairs_repeated", what=Literal["score", "trial"], file=Reference, line=int, count=int, example=Reference)
+declare("pairs_left_out", what=Literal["score", "trial"], file=Reference, line=int, count=int, example=Reference)
+declare("utt2spk_unused", file=Reference, reason=Reference)
+declare("speakers_joined", file=Reference, count=int)
+declare("same_recording_enrolled", count=int)
+declare("same_id_enrolled", count=int)
+declare("people_not_enrolled", count=int, examples=tuple[Reference, ...])
+
+declare("trials_repeated", file=Reference, count=int)
+declare("trials_contradicted", file=Reference, count=int, example=Reference)
+declare("trials_without_recording", file=Reference, count=int, listed=int, example=Reference)
+declare("trial_speakers_without_enrollment", file=Reference, count=int, example=Reference)
+
+declare("scores_and_trials_differ", file=Reference, scores=int, trials=int)
+declare("scores_older_than_speech", file=Reference)
+declare("listed_utterances_missing", list=Literal["enrollment", "trial"], count=int)
+declare("people_never_tried", count=int)
+declare("people_tried_not_enrolled", count=int)
+declare("people_with_one_utterance", count=int)
+declare("run_is_released", run=str)
+declare("draw_contradicts_manifest", place=Reference, said=str, recorded=str)
+
+# --- utility
+
+declare("recordings_without_text", count=int)
+declare("originals_without_partner", count=int)
+declare("recordings_silent", count=int)
+declare("recordings_not_heard", count=int, example=Reference)
+declare("recordings_narrow_band", rate=int)
+declare("labels_not_measured", label=Reference, reason=Reference)
+
+# --- inversion
+
+declare("trials_without_group", lost=int, trials=int, column=Reference)
+declare("other_run_incomplete", common=int, attacked=int)
+declare("other_run_left_out", count=int)
+declare("inversion_spread", seeds=int, measures=tuple[str, ...], groups=tuple[Reference, ...],
+        means=tuple[float, ...], lowest=tuple[float, ...], highest=tuple[float, ...])  # fmt: skip
+declare("training_unpaired", count=int, version=Literal["anonymized", "clear"], example=Reference)
+declare("few_pairs", pairs=int, dimension=int, group=Reference | None)
+declare("oracle_map")
+declare("no_better_than_shuffled")
+
+# --- what the figures rest on
+
+declare("option_without_effect", option=str, given=Reference | None, reason=str)
+declare("fewer_resamples", asked=int, drawn=int)
+declare("one_target_speaker")
+declare("few_speakers", count=int)
+declare("few_enrolled", count=int)
+declare("few_target_trials", needed=int)
+declare("few_impostor_trials", count=int)
+declare("scores_inverted", flipped=float, as_given=float)
+declare("sizes_left_out", length=int, speakers=int, needed=int, sizes=tuple[int, ...])
+declare("originals_alike", d_diag=float)
+declare("diagonal_inverted", d_diag=float)
 
 declare("unclassified", text=Reference)
 declare("warnings_left_out", count=int)

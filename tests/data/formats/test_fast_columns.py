@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from veilmeter.core.errors import InputError
 from veilmeter.data.formats import columns
-from veilmeter.data.formats.columns import Codes, Findings
+from veilmeter.data.formats.columns import Codes, Faults
 from veilmeter.data.formats.score_stream import stream
 from veilmeter.data.formats.scores import read_score_table
 from veilmeter.data.formats.trials import read_trials
@@ -43,7 +43,7 @@ def files(draw: st.DrawFn) -> bytes:
 def outcome(data: bytes, path: Path, least: int, monkeypatch: pytest.MonkeyPatch) -> object:
     path.write_bytes(data)
     monkeypatch.setattr(columns, "LEAST", least)
-    codes, notes = Codes(), Findings()
+    codes, notes = Codes(), Faults()
     table = read_score_table(path, codes=codes, findings=notes)
     labels = None if table.is_target is None else table.is_target.tolist()
     return (

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.data.checks import check
 from veilmeter.data.formats.check_scores import check_scores, check_trials, recognize
-from veilmeter.data.formats.columns import Findings, pieces
-from veilmeter.data.formats.scores import read_score_table, read_scores, read_with_remarks
+from veilmeter.data.formats.columns import Faults, pieces
+from veilmeter.data.formats.scores import read_score_table, read_scores, read_with_findings
 from veilmeter.data.formats.trials import read_trials
 
 SCORES = b"a a-1 2.5\na b-1 -1e0\nb a-1 0.25\nb b-1 3\n"
@@ -126,19 +126,20 @@ def test_faults_name_file_line_and_cure(write, scores: bytes, key: bytes, words:
 
 def test_only_common_and_repeats_are_remarked(write) -> None:  # type: ignore[no-untyped-def]
     key = write("k", KEY + b"z z-1 target\n")
-    found, remarks = read_with_remarks(write("s", SCORES + b"a a-1 2.5\n"), key, only_common=True)
+    found, findings = read_with_findings(write("s", SCORES + b"a a-1 2.5\n"), key, only_common=True)
     assert len(found) == 4
-    assert any("counted once" in remark for remark in remarks)
-    assert any("no score" in remark for remark in remarks)
+    repeated, lost = findings
+    assert (repeated.code, repeated.values["what"], repeated.values["count"]) == ("pairs_repeated", "score", 1)
+    assert (lost.code, lost.values["what"], lost.values["count"]) == ("pairs_left_out", "trial", 1)
 
 
 def test_latin_1_matches_utf_8(write) -> None:  # type: ignore[no-untyped-def]
     scores = "é é-1 2\né b-1 1\n".encode("latin-1")
     key = "é é-1 target\né b-1 nontarget\n".encode()
-    found, remarks = read_with_remarks(write("s", scores), write("k", key))
+    found, findings = read_with_findings(write("s", scores), write("k", key))
     assert found.targets.tolist() == [2.0]
     assert "é" in found.names
-    assert any("Latin-1" in remark for remark in remarks)
+    assert [finding.code for finding in findings] == ["file_as_latin1"]
 
 
 def test_target_trials_tell_who_speaks(write) -> None:  # type: ignore[no-untyped-def]
@@ -167,9 +168,9 @@ def test_utt2spk_beside_the_key_is_used(write) -> None:  # type: ignore[no-untyp
 def test_an_utt2spk_that_does_not_fit_is_left_aside(write) -> None:  # type: ignore[no-untyped-def]
     for content in (b"q q\n", b"one two three\n", b"\0"):
         write("utt2spk", content)
-        found, remarks = read_with_remarks(write("s", SCORES), write("k", KEY))
+        found, findings = read_with_findings(write("s", SCORES), write("k", KEY))
         assert found.speakers_from == "target trials"
-        assert any("left aside" in remark for remark in remarks)
+        assert [finding.code for finding in findings] == ["utt2spk_unused"]
 
 
 def test_pieces_give_what_the_whole_gives(write) -> None:  # type: ignore[no-untyped-def]
@@ -184,7 +185,7 @@ def test_pieces_give_what_the_whole_gives(write) -> None:  # type: ignore[no-unt
 
 def test_findings_do_not_grow_with_the_faults(write) -> None:  # type: ignore[no-untyped-def]
     path = write("s", b"a b x\n" * 5000 + b"a b\n" * 5000)
-    notes = Findings()
+    notes = Faults()
     table = read_score_table(path, findings=notes)
     assert len(table) == 0
     problems = notes.problems()
@@ -286,9 +287,10 @@ def test_what_only_common_leaves_out_is_said_as_such(tmp_path):
     with pytest.raises(InputError, match="use --only-common"):
         veilmeter.read_scores(tmp_path / "scores", tmp_path / "key")
     assert len(veilmeter.read_scores(tmp_path / "scores", tmp_path / "key", only_common=True)) == 2
-    _, remarks = read_with_remarks(tmp_path / "scores", tmp_path / "key", only_common=True)
-    assert len(remarks) == 2
-    assert all("left out, as --only-common says" in remark for remark in remarks)
+    _, findings = read_with_findings(tmp_path / "scores", tmp_path / "key", only_common=True)
+    assert [(finding.code, finding.values["what"]) for finding in findings] == [
+        ("pairs_left_out", "score"), ("pairs_left_out", "trial"),
+    ]  # fmt: skip
 
 
 def test_an_utt2spk_that_contradicts_itself_or_the_trials(tmp_path):
@@ -297,8 +299,8 @@ def test_an_utt2spk_that_contradicts_itself_or_the_trials(tmp_path):
     with pytest.raises(InputError, match="a-1 is there with two speakers"):
         read_scores(tmp_path / "scores", utt2spk=tmp_path / "utt2spk")
     (tmp_path / "utt2spk").write_text("a-1 a\nb-1 b\n")
-    assert read_with_remarks(tmp_path / "scores", utt2spk=tmp_path / "utt2spk")[1] == []
+    assert read_with_findings(tmp_path / "scores", utt2spk=tmp_path / "utt2spk")[1] == []
     (tmp_path / "pairs").write_text("a-1 b-1 1 target\na-1 c-1 0 nontarget\n")
-    found, remarks = read_with_remarks(tmp_path / "pairs", utt2spk=tmp_path / "utt2spk")
+    found, findings = read_with_findings(tmp_path / "pairs", utt2spk=tmp_path / "utt2spk")
     assert found.speaker_count == 2
-    assert "the target trials say that two of its speakers are one person" in remarks[0]
+    assert (findings[0].code, findings[0].values["count"]) == ("speakers_joined", 1)

@@ -69,7 +69,7 @@ def test_bad_vectors_are_counted_and_named(tmp_path: Path, name: str, form: str 
     assert len(loaded.embeddings) == 9
     assert sorted(p.kind for p in loaded.problems) == ["not-finite", "not-finite", "zero-vector"]
     assert any(e.utterances[5] in p.what for p in loaded.problems)
-    assert len(loaded.warnings()) == 2
+    assert len(loaded.findings()) == 2
     with pytest.raises(InputError, match="there are 2 more problems"):
         read_embeddings(tmp_path / name)
     assert read_embeddings(tmp_path / name, strict=False).dimension == 5

@@ -13,6 +13,7 @@ from veilmeter.attacks.inversion.needs import InversionData, label_noise, learni
 from veilmeter.core.engine import Engine, ordered
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
+from veilmeter.core.findings import Finding, Reference, remark, warning
 from veilmeter.data.embeddings import Embeddings
 
 TrialKey = Mapping[tuple[str, str], bool]
@@ -76,13 +77,14 @@ class StudySettings:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class InversionStudy:
-    """What came out: estimates by measure, the map, each seed's figures where there were several, and remarks."""
+    """What came out: estimates by measure, the map, each seed's figures where there were several, and what a
+    reader must know."""
 
     estimates: Mapping[str, Sequence[Estimate]]
     map: InversionMap
     evaluation: Evaluation
     seeds: tuple[Mapping[str, Any], ...] = ()
-    remarks: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 def study_inversion(
@@ -96,36 +98,34 @@ def study_inversion(
     best = maps[0] if stored is not None else min(maps, key=objective)
     evaluation = evaluate(best, inputs.anonymized_trials, inputs.clear_trials, inputs.enrolled)
     estimates: dict[str, list[Estimate]] = dict(evaluation.estimates(inputs.key, **settings.measured))
-    remarks = _left_out(evaluation, inputs.anonymized_trials)
+    findings = _left_out(evaluation, inputs.anonymized_trials)
     if inputs.clear_trials is not None:
         estimates |= _without_a_map(inputs.anonymized_trials, inputs.clear_trials, settings.intervals)
     if inputs.again is not None:
-        carried, more_remarks = _carried_over(best, inputs, settings)
+        carried, covered = _carried_over(best, inputs, settings)
         estimates |= carried
-        remarks += more_remarks
+        findings += covered
     rows = _each_seed(maps, inputs, settings) if len(maps) > 1 else []
     if rows:
-        remarks.append(_spread_of(rows))
+        findings.append(_spread_of(rows))
     if stored is None and settings.inversion.supervised:
         estimates |= _needs(estimates, known, inputs, settings, engine)
-        remarks += pairing_remarks(*known, best)
+        findings += pairing_findings(*known, best)
     elif settings.learning_curve or settings.label_noise:
         raise _no_pairs()
-    remarks += _doubts(estimates, settings, learned=stored is None)
+    findings += _doubts(estimates, settings, learned=stored is None)
     return InversionStudy(
-        estimates=estimates, map=best, evaluation=evaluation, seeds=tuple(rows), remarks=tuple(remarks)
+        estimates=estimates, map=best, evaluation=evaluation, seeds=tuple(rows), findings=tuple(findings)
     )
 
 
-def _left_out(evaluation: Evaluation, attacked: Embeddings) -> list[str]:
-    """What to say of trials that could not be compared within a group."""
+def _left_out(evaluation: Evaluation, attacked: Embeddings) -> list[Finding]:
+    """Trials that could not be compared within a group."""
     lost = len(attacked) - sum(len(group.restored) for group in evaluation.groups)
     if not lost:
         return []
-    return [
-        f"{lost} of the {len(attacked)} trials are left out: the anonymized set names the {evaluation.column} of "
-        "pseudo-voices, and no clear set knows these people (--clear-trials would)"
-    ]
+    column = Reference("attribute", evaluation.column)
+    return [warning("trials_without_group", lost=lost, trials=len(attacked), column=column)]
 
 
 def _no_pairs() -> InputError:
@@ -177,7 +177,7 @@ def _without_a_map(attacked: Embeddings, clear: Embeddings, intervals: bool) -> 
 
 def _carried_over(
     learned: InversionMap, inputs: InversionInputs, settings: StudySettings
-) -> tuple[dict[str, list[Estimate]], list[str]]:
+) -> tuple[dict[str, list[Estimate]], list[Finding]]:
     """The same map on another run of the anonymizer, and how much of the trials that run covers."""
     assert inputs.again is not None
     attacked = inputs.anonymized_trials
@@ -188,15 +188,11 @@ def _carried_over(
             path=inputs.again.source or None,
             fix="--anonymized-again takes the trials, anonymized once more",
         )
-    remarks = []
+    findings = []
     if len(common) < len(attacked):
-        remarks.append(
-            f"the other run has {len(common)} of the {len(attacked)} attacked utterances: its figures rest on these"
-        )
+        findings.append(warning("other_run_incomplete", common=len(common), attacked=len(attacked)))
     if len(common) < len(inputs.again):
-        remarks.append(
-            f"{len(inputs.again) - len(common)} utterances of the other run were not attacked and are left out"
-        )
+        findings.append(warning("other_run_left_out", count=len(inputs.again) - len(common)))
     again = inputs.again.of_utterances(common)
     carried = evaluate(learned, again, inputs.clear_trials, inputs.enrolled).estimates(inputs.key, **settings.measured)
     return {
@@ -205,7 +201,7 @@ def _carried_over(
         ]
         for name in AGAIN
         if name in carried
-    }, remarks
+    }, findings
 
 
 def _each_seed(
@@ -224,14 +220,18 @@ def _each_seed(
     return rows
 
 
-def _spread_of(rows: Sequence[Mapping[str, Any]]) -> str:
-    parts = []
-    for name, label in (("eer", "EER"), ("top1", "Top-1")):
-        for group in rows[0].get(name, {}):
-            values = [row[name][group] for row in rows]
-            mean = sum(values) / len(values)
-            parts.append(f"{label}{' ' + group if group else ''} {mean:.1f} ({min(values):.1f} to {max(values):.1f})")
-    return f"the attack depends on chance; over {len(rows)} seeds: " + ", ".join(parts)
+def _spread_of(rows: Sequence[Mapping[str, Any]]) -> Finding:
+    figures = [(name, group) for name in ("eer", "top1") for group in rows[0].get(name, {})]
+    seeds = [[float(row[name][group]) for row in rows] for name, group in figures]
+    return remark(
+        "inversion_spread",
+        seeds=len(rows),
+        measures=tuple(name for name, _ in figures),
+        groups=tuple(Reference("value", group) for _, group in figures),
+        means=tuple(sum(values) / len(values) for values in seeds),
+        lowest=tuple(map(min, seeds)),
+        highest=tuple(map(max, seeds)),
+    )
 
 
 def _needs(
@@ -271,35 +271,34 @@ def _with_null(point: Estimate, nulls: Mapping[str, tuple[float, tuple[float, fl
     return point.with_(null=mean, null_range=span, extra={**point.extra, "blind_guess": point.null})
 
 
-def pairing_remarks(clear: Embeddings | None, anonymized: Embeddings | None, learned: InversionMap) -> list[str]:
+def pairing_findings(clear: Embeddings | None, anonymized: Embeddings | None, learned: InversionMap) -> list[Finding]:
     """Utterances of one training set only, and too few pairs."""
     if clear is None or anonymized is None:
         return []
-    remarks = []
+    findings = []
     for side, other, name in ((clear, anonymized, "anonymized"), (anonymized, clear, "clear")):
         alone = [u for u in side.utterances if u not in other.utterance_rows]
         if alone:
-            remarks.append(
-                f"{len(alone)} training utterances have no {name} version and were left out, as {alone[0]!r}"
+            findings.append(
+                warning(
+                    "training_unpaired",
+                    count=len(alone),
+                    version=name,
+                    example=Reference("recording", alone[0]),
+                )
             )
     for group, facts in learned.facts["learnt"].items():
         if facts["clear"] < facts["dimension"]:
-            who = f" ({learned.column} {group})" if group else ""
-            remarks.append(
-                f"{facts['clear']} pairs for {facts['dimension']} dimensions{who}: beyond what they span, the rotation "
-                "is arbitrary; more pairs or --pca may serve the attacker better"
-            )
-    return remarks
+            named = Reference("value", group, learned.column) if group else None
+            findings.append(warning("few_pairs", pairs=facts["clear"], dimension=facts["dimension"], group=named))
+    return findings
 
 
-def _doubts(estimates: Mapping[str, Sequence[Estimate]], settings: StudySettings, *, learned: bool) -> list[str]:
-    remarks = []
+def _doubts(estimates: Mapping[str, Sequence[Estimate]], settings: StudySettings, *, learned: bool) -> list[Finding]:
+    doubts = []
     if settings.oracle:
-        remarks.append("the map was learned on the attacked trials themselves: an upper bound, not an attack")
+        doubts.append(warning("oracle_map"))
     inside = [point for point in estimates.get("top1", ()) if point.inside_null]
     if inside and learned and settings.inversion.supervised and not settings.oracle:
-        remarks.append(
-            "Top-1 is no better than with shuffled pairs: either the anonymizer resists this attack, or the pairs are "
-            "wrong (check that utterance ids mean the same recording in both training sets)"
-        )
-    return remarks
+        doubts.append(warning("no_better_than_shuffled"))
+    return doubts

@@ -8,7 +8,7 @@ import numpy as np
 
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.checks import Checked
-from veilmeter.data.formats.columns import Codes, Findings, pieces
+from veilmeter.data.formats.columns import Codes, Faults, pieces
 from veilmeter.data.formats.scores import join, read_score_table, repeats, speakers
 from veilmeter.data.formats.trials import LABELS, read_trials
 
@@ -64,7 +64,7 @@ def _is_number(token: bytes) -> bool:
 
 def check_scores(path: str | Path, *, trials: str | Path | None = None, layout: str | None = None) -> Checked:
     """The problems of a score file and, with its key, of their match."""
-    notes, codes = Findings(), Codes()
+    notes, codes = Faults(), Codes()
     table = read_score_table(path, codes=codes, findings=notes)
     summary = f"{len(table):,} scores"
     if not len(table):
@@ -81,7 +81,7 @@ def check_scores(path: str | Path, *, trials: str | Path | None = None, layout: 
 
 def check_trials(path: str | Path, *, layout: str | None = None) -> Checked:
     """The problems of a trial key."""
-    notes, codes = Findings(), Codes()
+    notes, codes = Faults(), Codes()
     table = read_trials(path, layout=layout, codes=codes, findings=notes)
     targets = int(table.is_target.sum())
     summary = f"{targets:,} target and {len(table) - targets:,} impostor trials"

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, Problem
+from veilmeter.core.findings import Finding, Reference, file_reference, remark, unclassified, warning
 from veilmeter.data.formats.fast_columns import LEAST, read_fast
 
 PIECE = 1 << 24
@@ -170,7 +171,7 @@ class _Kind:
 
 
 @dataclass(slots=True)
-class Findings:
+class Faults:
     """What is wrong with files, by kind: how often, and the first few places. Memory does not grow with the faults."""
 
     kinds: dict[tuple[str, str], _Kind] = field(default_factory=dict)
@@ -219,9 +220,30 @@ class Findings:
             if problem.fatal:
                 raise InputError(problem.what, path=problem.path, line=problem.line, fix=problem.fix or None)
 
-    def remarks(self) -> list[str]:
+    def findings(self) -> list[Finding]:
         """What was put right on the way."""
-        return [str(problem) for problem in self.problems() if not problem.fatal]
+        return [_finding(kind, fault) for (kind, _), fault in self.kinds.items() if not fault.fatal]
+
+
+def _finding(kind: str, fault: _Kind) -> Finding:
+    line, detail = fault.first[0]
+    file, example = file_reference(fault.path), Reference("text", detail)
+    match kind:
+        case "latin-1":
+            return remark("file_as_latin1", file=file)
+        case "duplicate-score" | "duplicate-trial":
+            return remark(
+                "pairs_repeated", what=kind.split("-")[1], file=file, line=line, count=fault.count, example=example
+            )
+        case "score-without-trial" | "trial-without-score":
+            return warning(
+                "pairs_left_out", what=kind.split("-")[0], file=file, line=line, count=fault.count, example=example
+            )
+        case "speakers-joined":
+            return warning("speakers_joined", file=file, count=fault.count)
+        case "utt2spk":
+            return warning("utt2spk_unused", file=file, reason=Reference("text", fault.what))
+    return unclassified(f"{fault.path}: {fault.what}")
 
 
 class WordColumn(Protocol):
@@ -278,7 +300,7 @@ def rows(
     path: str | Path,
     widths: tuple[int, ...],
     what: str,
-    findings: Findings,
+    findings: Faults,
     *,
     size: int = PIECE,
     number: int | None = None,
@@ -320,7 +342,7 @@ def _fast(data: bytes, widths: Sequence[int], number: int | None, coded: bool) -
 
 
 def _of_width(
-    piece: Piece, filled: NDArray[np.int64], width: int, what: str, path: str | Path, findings: Findings
+    piece: Piece, filled: NDArray[np.int64], width: int, what: str, path: str | Path, findings: Faults
 ) -> LineColumns:
     """The lines of a piece that have this width; the others are said."""
     tokens, lines = piece.tokens, piece.line_numbers()

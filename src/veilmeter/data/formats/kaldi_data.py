@@ -20,7 +20,7 @@ from veilmeter.data.formats.locate import locate
 from veilmeter.data.formats.table import channel_number
 from veilmeter.data.formats.text_lines import read_lines, read_texts
 from veilmeter.data.formats.walk import Walk
-from veilmeter.data.ids import match_ids
+from veilmeter.data.ids import IdMatch, match_ids
 from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions
 
 _PIPE = "this is a shell command, which is never run"
@@ -65,13 +65,29 @@ def read_folder(root: Path, roots: Sequence[Path] = (), *, lists: Path | None = 
     speakers = folder.table("utt2spk", needed=True)
     parts = _read_parts(folder, audio, speakers)
     matched = match_ids(speakers, parts)
-    folder.problems += [Problem("other-ids", text, str(folder.lists / "utt2spk"), fatal=False)
-                        for text in matched.remarks("utt2spk", "wav.scp")]  # fmt: skip
+    folder.problems += [
+        Problem("other-ids", what, str(folder.lists / "utt2spk"), fatal=False) for what in _other_ids(matched)
+    ]
     utterances = _described(folder, parts, {heard: name for name, heard in matched.partner.items()}, speakers)
     unheard = [name for name in speakers if name not in matched.partner and name not in folder.listed]
     for name in sorted(unheard):
         folder.problems.append(Problem("missing-audio", f"{name!r} has no audio", str(folder.lists / "utt2spk")))
     return Reading(utterances, folder.problems)
+
+
+def _other_ids(matched: IdMatch) -> list[str]:
+    differing = [f"{mine!r} and {other!r}" for mine, other in matched.partner.items() if mine != other]
+    what = []
+    if differing:
+        what.append(
+            f"{len(differing)} ids are written differently in wav.scp, such as {differing[0]}; they were matched"
+        )
+    if matched.ambiguous:
+        what.append(
+            f"{len(matched.ambiguous)} ids could match several in wav.scp and were left out, such as "
+            f"{matched.ambiguous[0]!r}"
+        )
+    return what
 
 
 def _described(

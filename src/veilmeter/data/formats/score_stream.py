@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
-from veilmeter.data.formats.columns import PIECE, Findings, WordColumn, rows, text
+from veilmeter.data.formats.columns import PIECE, Faults, WordColumn, rows, text
 from veilmeter.data.formats.scores import numbers_of
 from veilmeter.data.formats.trials import is_label_first, label_column, labels_of
 
@@ -26,7 +26,7 @@ def stream(
     path: str | Path, trials: str | Path | None = None, *, layout: str | None = None, size: int = PIECE
 ) -> Iterator[Piece]:
     """Scores and whether each is of a target trial, in the file's order."""
-    notes = Findings()
+    notes = Faults()
     key = None if trials is None else _Key(trials, layout, size)
     for part in rows(path, (3, 4), "a score file", notes, size=size, number=2, coded=False):
         values = numbers_of(path, part, notes)
@@ -59,7 +59,7 @@ class _Key:
 
     def __init__(self, path: str | Path, layout: str | None, size: int) -> None:
         self.path = path
-        self.notes = Findings()
+        self.notes = Faults()
         self.parts = rows(path, (3,), "a trial key", self.notes, size=size, coded=False)
         self.first = is_label_first(layout)
         self.enrol, self.test = _NOTHING, _NOTHING

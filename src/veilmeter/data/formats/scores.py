@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
-from veilmeter.data.formats.columns import PIECE, Codes, Findings, LineColumns, rows, text
+from veilmeter.core.findings import Finding
+from veilmeter.data.formats.columns import PIECE, Codes, Faults, LineColumns, rows, text
 from veilmeter.data.formats.trials import LABELS, TrialTable, labels_of, read_trials
 from veilmeter.data.scores import Scores
 
@@ -41,19 +42,19 @@ def read_scores(
     only_common: bool = False,
 ) -> Scores:
     """A score file joined with its trial key (or with its own fourth column)."""
-    return read_with_remarks(path, trials, layout=layout, utt2spk=utt2spk, only_common=only_common)[0]
+    return read_with_findings(path, trials, layout=layout, utt2spk=utt2spk, only_common=only_common)[0]
 
 
-def read_with_remarks(
+def read_with_findings(
     path: str | Path,
     trials: str | Path | None = None,
     *,
     layout: str | None = None,
     utt2spk: str | Path | None = None,
     only_common: bool = False,
-) -> tuple[Scores, list[str]]:
+) -> tuple[Scores, list[Finding]]:
     """As `read_scores`, and what was put right on the way."""
-    codes, notes = Codes(), Findings()
+    codes, notes = Codes(), Faults()
     table = read_score_table(path, codes=codes, findings=notes)
     notes.raise_first()
     if trials is None and table.is_target is None:
@@ -70,13 +71,13 @@ def read_with_remarks(
     names, people, source = _who(enrol, test, is_target, codes, utt2spk, trials, notes)
     notes.raise_first()
     scores = Scores(table.values[rows_of_scores], is_target, people[enrol], people[test], names, str(path), source)
-    return scores, notes.remarks()
+    return scores, notes.findings()
 
 
-def read_score_table(path: str | Path, *, codes: Codes | None = None, findings: Findings | None = None) -> ScoreTable:
+def read_score_table(path: str | Path, *, codes: Codes | None = None, findings: Faults | None = None) -> ScoreTable:
     """A score file. Without `findings` the first fault is an error; with them faults are collected, lines skipped."""
     ids = Codes() if codes is None else codes
-    notes = Findings() if findings is None else findings
+    notes = Faults() if findings is None else findings
     enrol, test, values, labels, lines = [], [], [], [], []
     for part in rows(path, (3, 4), "a score file", notes, size=PIECE, number=2):
         numbers = numbers_of(path, part, notes)
@@ -118,7 +119,7 @@ def read_score_table(path: str | Path, *, codes: Codes | None = None, findings: 
     )
 
 
-def numbers_of(path: str | Path, part: LineColumns, notes: Findings) -> NDArray[np.float64]:
+def numbers_of(path: str | Path, part: LineColumns, notes: Faults) -> NDArray[np.float64]:
     """The scores; what is no finite number becomes NaN and goes to the findings."""
     column = part.columns[2]
     read = column.numbers()
@@ -171,7 +172,7 @@ def numbers_of(path: str | Path, part: LineColumns, notes: Findings) -> NDArray[
 
 
 def join(
-    table: ScoreTable, key: TrialTable | None, codes: Codes, notes: Findings, *, only_common: bool = False
+    table: ScoreTable, key: TrialTable | None, codes: Codes, notes: Faults, *, only_common: bool = False
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Which rows of the score file to measure, and whether each is a target trial."""
     base = np.int64(max(1, len(codes.known)))
@@ -231,7 +232,7 @@ def repeats(
     path: str,
     lines: NDArray[np.int64],
     codes: Codes,
-    notes: Findings,
+    notes: Faults,
     what: str,
 ) -> NDArray[np.intp]:
     """The rows without repeats. A repeat that says the same is counted once, one that contradicts is a fault."""
@@ -275,7 +276,7 @@ def _add_no_match(
     known: NDArray[np.int64],
     wanted: NDArray[np.int64],
     base: np.int64,
-    notes: Findings,
+    notes: Faults,
 ) -> None:
     swapped = np.isin(known % base * base + known // base, wanted).any()
     notes.add(
@@ -296,7 +297,7 @@ def _add_strangers(
     known: NDArray[np.int64],
     base: np.int64,
     codes: Codes,
-    notes: Findings,
+    notes: Faults,
     only_common: bool,
 ) -> None:
     """Scores without a trial and trials without a score."""
@@ -327,17 +328,17 @@ def _who(
     codes: Codes,
     utt2spk: str | Path | None,
     trials: str | Path | None,
-    notes: Findings,
+    notes: Faults,
 ) -> tuple[list[str], NDArray[np.int64], str]:
     """`speakers` with the given utt2spk, or with the one beside the key if there is one that fits."""
     beside = None if trials is None else Path(trials).parent / "utt2spk"
     if utt2spk is None and beside is not None and beside.is_file():
-        doubts = Findings()
+        doubts = Faults()
         try:
             known = speakers(enrol, test, is_target, codes, beside, doubts)
             doubts.raise_first()
         except InputError as error:
-            notes.add("utt2spk", f"left aside: {error.what}", beside, fatal=False)
+            notes.add("utt2spk", error.what, beside, fatal=False)
         else:
             return known
     return speakers(enrol, test, is_target, codes, utt2spk, notes)
@@ -349,7 +350,7 @@ def speakers(
     is_target: NDArray[np.bool_],
     codes: Codes,
     utt2spk: str | Path | None,
-    notes: Findings,
+    notes: Faults,
 ) -> tuple[list[str], NDArray[np.int64], str]:
     """Who each id belongs to: names, the person of each id, and how that was found.
 

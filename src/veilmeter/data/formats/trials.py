@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
-from veilmeter.data.formats.columns import PIECE, Codes, Findings, LineColumns, WordColumn, rows, text
+from veilmeter.data.formats.columns import PIECE, Codes, Faults, LineColumns, WordColumn, rows, text
 
 LAYOUTS = ("vpc", "pairs", "voxceleb")
 LABELS: dict[bytes, bool] = {
@@ -59,11 +59,11 @@ def is_label_first(layout: str | None) -> bool | None:
 
 
 def read_trials(
-    path: str | Path, *, layout: str | None = None, codes: Codes | None = None, findings: Findings | None = None
+    path: str | Path, *, layout: str | None = None, codes: Codes | None = None, findings: Faults | None = None
 ) -> TrialTable:
     """A trial key. Without `findings` the first fault is an error; with them faults are collected and lines skipped."""
     ids = Codes() if codes is None else codes
-    notes = Findings() if findings is None else findings
+    notes = Faults() if findings is None else findings
     label_first = is_label_first(layout)
     enrol: list[NDArray[Any]] = []
     test: list[NDArray[Any]] = []
@@ -135,7 +135,7 @@ def label_column(path: str | Path, part: LineColumns) -> bool:
     return shares[0] > shares[1]
 
 
-def _add_bad_labels(notes: Findings, path: str | Path, part: LineColumns, column: int, good: NDArray[np.bool_]) -> None:
+def _add_bad_labels(notes: Faults, path: str | Path, part: LineColumns, column: int, good: NDArray[np.bool_]) -> None:
     bad = np.flatnonzero(~good)
     first = bad[: notes.shown]
     notes.add(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, Problem
+from veilmeter.core.findings import Finding, Reference, file_reference, warning
 from veilmeter.data.embeddings import Embeddings
 
 Vectors = NDArray[np.float32] | Sequence[NDArray[np.float32]]
@@ -39,13 +40,19 @@ class Loaded:
     embeddings: Embeddings
     problems: tuple[Problem, ...]
 
-    def warnings(self) -> list[str]:
-        """One sentence for each kind of problem, with a count and the first of its kind."""
+    def findings(self) -> list[Finding]:
+        """One for each kind of problem, with a count and the first of its kind."""
         kinds: dict[str, list[Problem]] = {}
         for problem in self.problems:
             kinds.setdefault(problem.kind, []).append(problem)
         return [
-            f"{problems[0].path}: left out {len(problems)} ({kind}), the first: {problems[0].what}"
+            warning(
+                "vectors_left_out",
+                file=file_reference(problems[0].path),
+                kind=kind,
+                count=len(problems),
+                example=Reference("text", problems[0].what),
+            )
             for kind, problems in kinds.items()
         ]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from veilmeter.core.errors import InputError, Problem
+from veilmeter.core.findings import Finding, Reference, file_reference, warning
 from veilmeter.data.corpus import Corpus, Utterance
 from veilmeter.data.formats.vpc import DataFolder, data_folders, read_data_folder, unknown_folders
 from veilmeter.data.formats.vpc_trials import TrialList, read_trial_list
@@ -73,11 +74,12 @@ class ChallengeSet:
         trials = self.trial_list()
         listed = list(dict.fromkeys(trials.utterances))
         matched = match_ids(listed, tried)
-        remarks = [*trials.remarks, *matched.remarks("the trials", "the recordings")]
+        findings = [*trials.findings, *matched.findings("the trials", "the recordings")]
+        file = file_reference(trials.path)
         if missing := [name for name in listed if name not in matched.partner]:
-            remarks.append(
-                f"{trials.path}: {len(missing)} of {len(listed)} trial utterances have no recording, the first: "
-                f"{missing[0]!r}"
+            first = Reference("recording", missing[0])
+            findings.append(
+                warning("trials_without_recording", file=file, count=len(missing), listed=len(listed), example=first)
             )
         key = tuple(
             (speaker, matched.partner[utterance], bool(is_target))
@@ -87,11 +89,11 @@ class ChallengeSet:
         named = {speaker for speaker, _, _ in key}  # a list of one gender's trials enrolls that gender
         known = [u.id for u in corpus if u.id in enrolled and u.speaker in named]
         if strangers := named - {u.speaker for u in corpus if u.id in enrolled}:
-            remarks.append(
-                f"{trials.path}: {len(strangers)} speakers of the trials have no enrollment recording, the first: "
-                f"{min(strangers)!r}"
+            first = Reference("speaker", min(strangers))
+            findings.append(
+                warning("trial_speakers_without_enrollment", file=file, count=len(strangers), example=first)
             )
-        return ChallengeProtocol(tuple(sorted(known)), key, tuple(remarks))
+        return ChallengeProtocol(tuple(sorted(known)), key, tuple(findings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class ChallengeProtocol:
 
     enrollment: tuple[str, ...]
     key: tuple[tuple[str, str, bool], ...]
-    remarks: tuple[str, ...]
+    findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from veilmeter.core.findings import Finding, Reference, file_reference, remark, warning
 from veilmeter.data.embeddings import Strings, strings
-from veilmeter.data.formats.columns import Codes, Findings
+from veilmeter.data.formats.columns import Codes, Faults
 from veilmeter.data.formats.trials import read_trials
 
 
@@ -32,21 +33,20 @@ class TrialList:
         return len(self.is_target)
 
     @property
-    def remarks(self) -> list[str]:
-        remarks = []
+    def findings(self) -> list[Finding]:
+        findings = []
+        file = file_reference(self.path)
         if self.repeated:
-            remarks.append(f"{self.path}: {self.repeated} lines repeat a trial; each trial was counted once")
+            findings.append(remark("trials_repeated", file=file, count=self.repeated))
         if self.contradicted:
-            remarks.append(
-                f"{self.path}: {self.contradicted} trials are listed as target and as nontarget; "
-                f"the last line holds, as in the challenge's scorer; the first: {self.examples[0]}"
-            )
-        return remarks
+            example = Reference("text", self.examples[0])
+            findings.append(warning("trials_contradicted", file=file, count=self.contradicted, example=example))
+        return findings
 
 
 def read_trial_list(path: Path) -> TrialList:
     """The trials of a list with lines such as `1462 1462-170142-0000 target`."""
-    codes, notes = Codes(), Findings()
+    codes, notes = Codes(), Faults()
     table = read_trials(path, layout="vpc", codes=codes, findings=notes)
     notes.raise_first()
     names = strings(codes.names())

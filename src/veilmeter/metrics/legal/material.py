@@ -8,12 +8,12 @@ import numpy as np
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.text import few
+from veilmeter.core.findings import Finding, first_speakers, warning
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.registry import estimate_of
 
 
-def doubts_of(enrol: Embeddings, test: Embeddings) -> list[str]:
+def doubts_of(enrol: Embeddings, test: Embeddings) -> list[Finding]:
     """What makes these two sets a poor test; different dimensions are an error."""
     if enrol.dimension != test.dimension:
         raise InputError(
@@ -27,19 +27,13 @@ def doubts_of(enrol: Embeddings, test: Embeddings) -> list[str]:
         mine = np.array([test.utterance_rows[u] for u in both])
         same = int(np.count_nonzero((enrol.vectors[rows] == test.vectors[mine]).all(axis=1)))
         if same:
-            doubts.append(
-                f"{same} utterances are the same recording in the enrollment and in the test: an attacker who has the "
-                "very recording needs no voice. Risks are overstated; enroll other utterances"
-            )
-        elif len(both):
-            doubts.append(
-                f"{len(both)} utterances are in the enrollment and in the test under the same id: if the enrollment is "
-                "the same speech before protection, it links by words and channel too; enroll other utterances"
-            )
+            doubts.append(warning("same_recording_enrolled", count=same))
+        else:
+            doubts.append(warning("same_id_enrolled", count=len(both)))
     enrolled = set(enrol.names)
     strangers = [name for name in test.names if name not in enrolled]
     if strangers:
-        doubts.append(f"{len(strangers)} test speakers are not enrolled ({few(strangers)}): nobody looks for them")
+        doubts.append(warning("people_not_enrolled", count=len(strangers), examples=first_speakers(strangers)))
     return doubts
 
 

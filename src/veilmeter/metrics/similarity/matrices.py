@@ -249,8 +249,8 @@ def _rows(
         both = match(original, protected)
         if both.left_out:
             raise InputError(
-                both.warnings()[-1].removesuffix(": they are left out"),
-                fix="veilmeter.data.matching.match leaves them out and says so",
+                f"{len(both.left_out)} utterances are not in both sets, or have different speakers there",
+                fix="use veilmeter.data.matching.match, which leaves them out",
             )
         return both.original.vectors, both.anonymized.vectors, both.original.speakers if speakers is None else speakers
     if isinstance(original, Embeddings) or isinstance(protected, Embeddings) or speakers is None:

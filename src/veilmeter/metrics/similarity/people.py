@@ -5,27 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from veilmeter.core.findings import Finding, Reference, about, warning
 from veilmeter.metrics.similarity.matrices import KINDS, Similarity, deid
 from veilmeter.metrics.similarity.zoo import Zoo
 
 
-def doubts_of(similarity: Similarity, name: str = "") -> list[str]:
+def doubts_of(similarity: Similarity, name: str = "") -> list[Finding]:
     """What makes these matrices say little; `name` is the system's, where there are several."""
     doubts = []
-    where = f"{name}: " if name else ""
     if similarity.d_diag["OO"] < 0.5:
-        doubts.append(
-            f"{where}the original voices are hardly told apart (D_diag(OO) {similarity.d_diag['OO']:.3f}): "
-            "the vectors are weak, and DeID and G_VD say little"
-        )
+        doubts.append(warning("originals_alike", d_diag=float(similarity.d_diag["OO"])))
     if similarity.d_diag["OP"] < 0 and similarity.d_diag_log["OP"] < -0.01:
-        doubts.append(
-            f"{where}the OP diagonal is darker than its surroundings (D_diag(OP) {similarity.d_diag['OP']:.3g}): a "
-            "protected voice is less like its own speaker than like others, which gives them away too"
-        )
+        doubts.append(warning("diagonal_inverted", d_diag=float(similarity.d_diag["OP"])))
     if len(similarity.names) < 10:
-        doubts.append(f"{where}only {len(similarity.names)} speakers: the intervals are wide, and rough themselves")
-    return doubts
+        doubts.append(warning("few_speakers", count=len(similarity.names)))
+    return [about(doubt, system=Reference("run", name)) for doubt in doubts] if name else doubts
 
 
 def details_of(similarity: Similarity, zoos: Mapping[str, Zoo]) -> dict[str, Any]:

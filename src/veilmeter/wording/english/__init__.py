@@ -15,6 +15,10 @@ A sentence with conditions is a function that takes the finding's values by name
 Technical text says "chance", text for laypeople "guessing". Numbers are written by `wording.numbers`.
 """
 
-from veilmeter.wording.english import decision, general
+from functools import reduce
+from operator import or_
 
-ENGLISH = general.WORDS | decision.WORDS
+from veilmeter.wording.english import decision, evidence, general, inputs, inversion
+
+_SUBJECTS = (general, inputs, evidence, inversion, decision)
+ENGLISH = reduce(or_, (subject.WORDS for subject in _SUBJECTS))

@@ -1,0 +1,53 @@
+"""What figures rest on: options, how much was drawn, and what makes a figure say little."""
+
+from __future__ import annotations
+
+from veilmeter.core.findings import Reference
+from veilmeter.wording.catalog import Catalog, shown
+from veilmeter.wording.numbers import count as counted
+from veilmeter.wording.numbers import listing
+
+WORDS = Catalog()
+
+
+@WORDS.words("option_without_effect")
+def _option_without_effect(option: str, reason: str, given: Reference | None = None) -> str:
+    value = "" if given is None else f" {shown(given)}"
+    return f"{option}{value} had no effect: {reason}."
+
+
+WORDS.say("fewer_resamples", "--resamples {asked}: the figures per speaker use {drawn}.")
+WORDS.say("one_target_speaker", "All target trials are of one speaker: no interval over people can be given.")
+WORDS.say("few_speakers", "Only {count:speaker}: the intervals are wide and approximate.")
+WORDS.say("few_enrolled", "Only {count:person/people} enrolled: extrapolation is reliable from some hundreds on.")
+WORDS.say("few_target_trials", "D_sys is not meaningful: it is 0 by definition with fewer than {needed} target trials.")
+WORDS.say(
+    "few_impostor_trials",
+    "{count:impostor trial} can't show an FPR of 1 % or less: the TPRs are those without any false alarm.",
+)
+WORDS.say(
+    "scores_inverted",
+    "Inverted scores: with their sign flipped they disclose {flipped:.4f} bit (D_ECE), more than as they are "
+    "({as_given:.4f}). An attacker would flip them. Are these distances instead of similarities?",
+)
+
+
+@WORDS.words("sizes_left_out")
+def _sizes_left_out(length: int, speakers: int, needed: int, sizes: tuple[int, ...]) -> str:
+    among = f"among {listing([f'{size:,}' for size in sizes], 'or')} speakers" if sizes else "at all"
+    return (
+        f"Length {length} is not measured {among}: only {counted(speakers, 'speaker')} with at least {needed} "
+        "utterances."
+    )
+
+
+WORDS.say(
+    "originals_alike",
+    "The original voices are hardly distinguished (D_diag(OO) {d_diag:.3f}): the vectors are weak, so DeID and G_VD "
+    "say little.",
+)
+WORDS.say(
+    "diagonal_inverted",
+    "The diagonal of OP is lower than its surroundings (D_diag(OP) {d_diag:.3g}): an anonymized voice resembles its "
+    "own speaker less than other speakers, which identifies people too.",
+)
