@@ -10,6 +10,8 @@ import synthetic_voices as voices
 
 from veilmeter.assessment import Assessment, assess
 from veilmeter.results.run_folder import results_to_json
+from veilmeter.results.trust import doubts
+from veilmeter.wording import sentence, sentences, text
 
 FAST: dict[str, Any] = {
     "resamples": 40,
@@ -51,7 +53,7 @@ def test_a_copy_protects_nobody_and_is_found_out(verdicts: dict[str, Assessment]
     assert one.headline.startswith("People can be recognized. Of 100 recordings, an ignorant attacker")
     assert failed(one) == {"anonymized differs from original"}
     assert not one.trustworthy
-    assert "were not anonymized" in one.results.verdict.distrust[0]
+    assert "were not anonymized" in text(doubts(one.results)[0])
     assert len(one.results.people.unprotected) == 60
 
 
@@ -60,8 +62,8 @@ def test_noise_gives_nothing_away_and_nothing_else(verdicts: dict[str, Assessmen
     found = levels(one)
     assert {found[name] for name in ("linking", "singling_out", "disclosure", "inversion", "inference")} == {"low"}
     assert found["distinctiveness"] == "high"
-    assert one.headline.startswith("None of the attackers that were run did better than guessing.")
-    assert "little of a voice is left" in one.results.verdict.sentences[-1]
+    assert one.headline.startswith("None of the attackers that were run did better than chance.")
+    assert "little of a voice is left" in sentences(one.results.verdict.remarks)[-1]
     assert one.trustworthy
     assert one.results.people.unprotected == ()
 
@@ -71,7 +73,7 @@ def test_one_voice_for_everybody_links_nobody_but_nobody_can_be_told_apart(verdi
     found = levels(one)
     assert {found[name] for name in ("linking", "singling_out", "disclosure", "inversion")} == {"low"}
     assert found["distinctiveness"] == "high"
-    assert "can hardly be told apart" in one.results.criteria["distinctiveness"].sentence
+    assert "can hardly be distinguished" in sentence(one.results.criteria["distinctiveness"].finding)
 
 
 def test_permuted_speakers_are_pseudonyms(verdicts: dict[str, Assessment]) -> None:
@@ -81,7 +83,7 @@ def test_permuted_speakers_are_pseudonyms(verdicts: dict[str, Assessment]) -> No
     assert found["distinctiveness"] == "low"
     assert one.results.criteria["linking"].attacker == "lazy-informed"
     assert one.headline.startswith("People can be recognized. Of 100 recordings, a lazy-informed attacker")
-    assert any("one new voice for good" in sentence for sentence in one.results.verdict.sentences)
+    assert any("one new voice for good" in sentence for sentence in sentences(one.results.verdict.remarks))
     # The ignorant attacker alone would have been reassuring: that is why the worst case counts.
     assert eers(one)["ignorant"] > 40
     assert one.trustworthy
@@ -92,7 +94,7 @@ def test_the_very_same_vector_for_everybody_is_doubted() -> None:
     assert "scores without ties" in failed(one)
     assert levels(one)["linking"] == "low"
     assert eers(one)["lazy-informed"] == 50.0
-    assert any("procrustes" in line for line in one.results.verdict.not_tested)
+    assert any("procrustes" in line for line in sentences(one.results.verdict.not_tested))
 
 
 @pytest.mark.parametrize("name", ["copy", "noise", "one voice", "permuted"])

@@ -10,6 +10,7 @@ import pytest
 
 from veilmeter.assessment import assess
 from veilmeter.speech.audio import read_audio, write_audio
+from veilmeter.wording import sentence
 
 SOURCE = """import numpy as np
 def embed(samples):
@@ -50,7 +51,7 @@ def test_speech_that_was_only_scaled_is_called_unchanged(
     monkeypatch.setenv("VEILMETER_CACHE", str(tmp_path / "cache"))
     found = checks_of(sides, "scaled")["anonymized differs from original"]
     assert found.passed is False
-    assert "24 of 24" in found.sentence
+    assert "24 of 24" in sentence(found.finding)
     assert checks_of(sides, "hidden")["anonymized differs from original"].passed is True
 
 

@@ -15,6 +15,7 @@ from veilmeter.assessment import assess
 from veilmeter.core.errors import InputError
 from veilmeter.results.channels import disclosed
 from veilmeter.speech.audio import RATE, write_audio
+from veilmeter.wording import sentence
 
 EXTRACTORS = """
 import numpy as np
@@ -101,7 +102,7 @@ def test_attackers_use_each_extractor_and_all_together(speech: Path) -> None:
     for person in results.channels.people:
         assert person.bits["all together"] > max(person.bits["two-low"], person.bits["two-high"])
         assert person.linked["all together"] > 0.5
-    assert "all together" in results.channels.sentence
+    assert "all together" in sentence(results.channels.finding)
 
 
 def test_further_extractors_need_recordings() -> None:

@@ -13,9 +13,9 @@ from veilmeter.assessment import assess, attack
 from veilmeter.assessment.conclude import known_target_voices
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.target_voices import TargetVoices
-from veilmeter.results.flattering_targets import TARGETS, errors_not_due_to_targets
 from veilmeter.results.model import Check
-from veilmeter.wording import sentences
+from veilmeter.results.trust import TARGETS, errors_not_due_to_targets
+from veilmeter.wording import sentence, sentences
 
 PEOPLE, EACH, DIMENSION = 30, 6, 32
 FAST: dict[str, Any] = {"lengths": [1], "measures": ["scores", "linkability"], "resamples": 50}
@@ -49,8 +49,8 @@ def test_privacy_that_rests_on_target_voices_is_overestimated(column: bool) -> N
     check = checked(kept=0.6, column=column)
     assert check.failed
     assert check.misleads == "overestimated"
-    assert "privacy is overestimated" in check.sentence
-    assert ("(known)" if column else "found by clustering") in check.sentence
+    assert "privacy is overestimated" in sentence(check.finding)
+    assert ("(known)" if column else "found by clustering") in sentence(check.finding)
 
 
 @pytest.mark.parametrize("cells", [2_000_000, PEOPLE * 40], ids=["all", "some"])
@@ -70,7 +70,7 @@ def test_it_is_found_where_trials_are_drawn(cells: int, monkeypatch: pytest.Monk
 def test_target_voices_do_not_excuse_an_anonymizer_that_hides_people() -> None:
     check = checked(kept=0.0, column=True)
     assert check.passed
-    assert "hardly" in check.sentence
+    assert "hardly" in sentence(check.finding)
 
 
 def test_a_difference_that_may_be_chance_is_called_so() -> None:
@@ -80,8 +80,10 @@ def test_a_difference_that_may_be_chance_is_called_so() -> None:
     )  # fmt: skip
     check = errors_not_due_to_targets(effect, None)
     assert check.passed
-    assert check.sentence.startswith("100 % of the strongest attacker's error seems to come from where the 5 target")
-    assert "may be chance" in check.sentence
+    assert sentence(check.finding).startswith(
+        "100 % of the strongest attacker's error seems to come from where the 5 target"
+    )
+    assert "may be chance" in sentence(check.finding)
 
 
 def entry(number: int, parameters: dict[str, Any], pseudo_speaker: str | None = None) -> Entry:

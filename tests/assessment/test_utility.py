@@ -23,9 +23,10 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics import registry
 from veilmeter.metrics.measure import Measure
 from veilmeter.results.model import Part
-from veilmeter.results.usability import still_speech, use_sentence
+from veilmeter.results.trust import still_speech, use_finding
 from veilmeter.speech.audio import write_audio
 from veilmeter.speech.pitch import PitchTracker
+from veilmeter.wording import sentence
 
 WORDS = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen")
 WORD = 4_000  # samples
@@ -108,7 +109,7 @@ def test_known_errors_against_the_transcript_of_the_original(tmp_path: Path, set
     assert value(part, "level_difference") == pytest.approx(20 * np.log10(0.5), abs=0.5)
     assert part.by["gender"]["f"].single("wer").value == pytest.approx(100 / 8)  # type: ignore[union-attr]
     assert [row["wer"] for row in part.details["people"]] == pytest.approx([12.5, 12.5])
-    assert "of 100 words a recognizer gets 12" in use_sentence(part)
+    assert "of 100 words a recognizer gets 12" in sentence(use_finding(part))
     assert still_speech(part).passed is True
 
 
@@ -132,7 +133,7 @@ def test_silence_is_lost_speech_and_no_speech_is_doubted(tmp_path: Path, setting
     check = still_speech(part)
     assert check.failed
     assert check.misleads == "overestimated"
-    assert "In 3 of 4 anonymized recordings (3 are silent)" in check.sentence
+    assert "In 3 of 4 anonymized recordings (3 are silent)" in sentence(check.finding)
 
 
 def test_an_original_without_words_is_no_baseline(tmp_path: Path, settings: UtilitySettings) -> None:

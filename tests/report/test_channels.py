@@ -11,6 +11,7 @@ from tests.report.conftest import Opened, serious_violations
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
+from veilmeter.core.findings import Finding
 from veilmeter.report import write_report
 from veilmeter.report.channels import MOST_PEOPLE, channel_rows, channel_table, channels_figure
 from veilmeter.report.figure import csv_of
@@ -57,7 +58,12 @@ def heard(run: Path) -> Results:
         )
         for number, person in enumerate(results.people.persons)
     )
-    return replace(results, channels=Channels(channels=channels, people=people, sentence="Words 2.1 bit."))
+    return replace(
+        results,
+        channels=Channels(
+            channels=channels, people=people, finding=Finding.of("channels", channels=("words",), bits=(2.1,))
+        ),
+    )
 
 
 def test_the_table_holds_every_control(heard: Results) -> None:
@@ -124,7 +130,7 @@ def test_the_page_shows_channels(browser: Any, heard: Results, tmp_path: Path, s
     path = write_report(heard, tmp_path / "r.html")
     with Opened(browser, path, color_scheme=scheme, bypass_csp=True) as opened:
         page = opened.page
-        assert page.locator("#channels .gist").inner_text() == "Words 2.1 bit."
+        assert page.locator("#channels .gist").inner_text() == "One recording discloses on average: words 2.1 bit."
         assert page.locator("#channels table.channels tbody").count() == len(BITS)
         assert page.locator("#figure-channels svg").count() == 1
         assert page.locator("#channels .scroller tbody tr").count() == 14

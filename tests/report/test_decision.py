@@ -12,6 +12,7 @@ from tests.results.sample_results import attacker, link, sample
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
+from veilmeter.core.findings import unclassified
 from veilmeter.report.advice import advice
 from veilmeter.report.annex import annex
 from veilmeter.report.criterion_rows import criterion_row
@@ -21,6 +22,7 @@ from veilmeter.report.public import public_results
 from veilmeter.report.public_names import Names
 from veilmeter.report.release import curves_of, release_of
 from veilmeter.results import trust
+from veilmeter.results.criteria import inference_criterion
 from veilmeter.results.model import Check, Criterion, Input, Part, Results
 from veilmeter.results.run_folder import read_results
 from veilmeter.wording import sentence
@@ -37,16 +39,20 @@ def with_checks(*checks: Check) -> Results:
 
 
 def test_passing_its_checks_is_not_said_to_be_safe() -> None:
-    passed = Check(name="a", sentence="", passed=True)
-    unmade = Check(name="b", sentence="Not known.", passed=None)
+    passed = Check(name="a", finding=unclassified(""), passed=True)
+    unmade = Check(name="b", finding=unclassified("Not known."), passed=None)
     text = sentence(reliance(with_checks(passed, unmade, replace(unmade, name="c", applies=False))), "lay")
     assert text.startswith("The one check that could be made passed; 1 could not be made.")
     assert "This does not mean that the release is safe" in text
 
 
 def test_a_failed_check_is_counted_and_says_which_way_it_misleads() -> None:
-    failed = Check(name=trust.ENOUGH, sentence="Too few.", passed=False)
-    results = with_checks(failed, Check(name="b", sentence="", passed=None), Check(name="c", sentence="", passed=True))
+    failed = Check(name=trust.ENOUGH, finding=unclassified("Too few."), passed=False)
+    results = with_checks(
+        failed,
+        Check(name="b", finding=unclassified(""), passed=None),
+        Check(name="c", finding=unclassified(""), passed=True),
+    )
     assert sentence(reliance(results)) == "Do not rely on this result yet: 1 of its own 2 checks failed."
     decision = decide(results)
     assert [row.state for row in decision.checks] == ["failed", "open", "passed"]
@@ -115,12 +121,12 @@ def test_an_attribute_is_named_beside_its_figure() -> None:
         Estimate(name="inference", value=97.5, unit="percent", null=50.0, at={"attribute": "gender"}),
         Estimate(name="inference", value=29.2, unit="percent", null=20.0, at={"attribute": "accent"}),
     ]
-    criterion = Criterion(name="inference", level="high", sentence="", estimate=points[0], risk=False)
-    part = Part(name="inference", estimates=Estimates(points))
-    row = criterion_row(replace(sample(), parts={"inference": part}, criteria={"inference": criterion}), "inference")
+    results = replace(sample(), parts={"inference": Part(name="inference", estimates=Estimates(points))})
+    criterion = inference_criterion(results, points[0], "high")
+    row = criterion_row(replace(results, criteria={"inference": criterion}), "inference")
     assert row.title == "Inferring gender"
     assert row.sentence == (
-        "Gender is inferred correctly for 98 [98, 98] of 100 recordings; guessing gives 50. Accent: 29 (guessing 20)."
+        "Gender is inferred correctly for 98 of 100 recordings; guessing gives 50. Accent: 29 (guessing 20)."
     )
 
 
@@ -143,7 +149,7 @@ def test_advice_follows_from_the_figures() -> None:
     short, long = link(0.3, low=0.2, high=0.4), link(0.9, length=3, low=0.85, high=0.95)
     informed = attacker("lazy-informed", short, long)
     ignorant = attacker("ignorant", link(0.1, length=3), link(0.08))
-    linking = Criterion(name="linking", level="high", sentence="", estimate=long, attacker="lazy-informed")
+    linking = Criterion(name="linking", level="high", finding=unclassified(""), estimate=long, attacker="lazy-informed")
     results = replace(
         sample(), attackers={"ignorant": ignorant, "lazy-informed": informed}, criteria={"linking": linking}, checks=()
     )
@@ -225,7 +231,7 @@ def test_the_masthead_names_the_anonymizer_and_who_assessed_it() -> None:
 def test_what_was_not_tested_is_said_in_plain_words() -> None:
     reasons = ["semi-informed attacker: no speech anonymized by a similar system was given (--train-similar)"]
     reasons += [f"thing {number}: not asked for" for number in range(3)]
-    results = replace(sample(), verdict=replace(sample().verdict, not_tested=tuple(reasons)))
+    results = replace(sample(), verdict=replace(sample().verdict, not_tested=tuple(map(unclassified, reasons))))
     first, second, more, *never = decide(results).not_tested
     assert first == (
         "Someone who has a similar anonymizer and trains a recognizer on its output (semi-informed): "
@@ -257,12 +263,16 @@ def test_what_nobody_listened_for_depends_on_the_extractors(first: str, further:
 
 
 def test_a_reassurance_says_what_it_does_not_rest_on() -> None:
-    unmade = Check(name=trust.OWN_RUNS, sentence="The attackers could not run the anonymizer.", passed=None)
+    unmade = Check(
+        name=trust.OWN_RUNS, finding=unclassified("The attackers could not run the anonymizer."), passed=None
+    )
     results = replace(release_results(), checks=(unmade,))
-    linking = Criterion(name="linking", level="low", sentence="", estimate=link(0.4, speakers=20), attacker="ignorant")
+    linking = Criterion(
+        name="linking", level="low", finding=unclassified(""), estimate=link(0.4, speakers=20), attacker="ignorant"
+    )
     calm = replace(results, criteria={"linking": linking}, verdict=replace(results.verdict, level="low"))
-    assert unmade.sentence in decide(calm).detail
-    assert unmade.sentence not in decide(replace(calm, verdict=replace(calm.verdict, level="high"))).detail
+    assert sentence(unmade.finding) in decide(calm).detail
+    assert sentence(unmade.finding) not in decide(replace(calm, verdict=replace(calm.verdict, level="high"))).detail
 
 
 def test_words_that_get_lost_are_named_only_where_ids_are() -> None:

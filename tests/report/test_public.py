@@ -17,7 +17,7 @@ from tests.results.sample_results import sample
 
 from veilmeter.assessment import assess
 from veilmeter.core.estimates import Estimates
-from veilmeter.core.findings import as_findings
+from veilmeter.core.findings import Finding, Reference, as_findings
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.report import write_report
 from veilmeter.report.compare import write_comparison
@@ -27,7 +27,7 @@ from veilmeter.report.public_names import Names
 from veilmeter.report.source import reported
 from veilmeter.results.model import Input
 from veilmeter.results.run_folder import read_results, write_results
-from veilmeter.wording import sentences
+from veilmeter.wording import sentence, sentences, text
 
 SPEAKER, NUMBER, UTTERANCE, AGE = "CANARYspeaker", "9077104", "5588123", "7741"
 CANARIES = (SPEAKER, NUMBER, UTTERANCE, "CANARYutterance", "CANARYfolder", "CANARYuser", "CANARYaccent", "CANARYfile")
@@ -68,7 +68,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )),
         remarks=as_findings((f"--root {place} had no effect", f"{NUMBER}03 was left out")),
         checks=(*results.checks, replace(results.checks[0], name="own",
-                sentence=f"Speaker {NUMBER}01 and {SPEAKER}01, '{NUMBER}02', \"people\", 'attacker': age {AGE}0.")),
+                finding=Finding.of("of_others", people=(f"{SPEAKER}02",), first=Reference("speaker", f"{NUMBER}01"),
+                second=Reference("speaker", f"{SPEAKER}01"), age=Reference("value", f"{AGE}0", "age"),
+                words="people", file=Reference("file", place)))),
     )  # fmt: skip
     write_results(folder, told)
     return folder
@@ -162,14 +164,14 @@ def test_words_and_figures_that_are_ids_too_stay_in_sentences(run: Path) -> None
     before = reported(run).results
     after, names = public(reported(run), b"k" * 32)
     results = after.results
-    assert "attacker" in before.people.sentence
-    assert results.people.sentence == before.people.sentence
-    headline = re.sub(rf"age {AGE}(\d)", lambda age: f"age {int(age[1]) + 1}", before.verdict.headline)
-    assert results.verdict.headline == headline
-    marked = results.checks[-1].sentence
-    assert marked == (
-        f"Speaker {names[NUMBER + '01']} and {names[SPEAKER + '01']}, '{names[NUMBER + '02']}', "
-        f"\"{names['people']}\", '{names['attacker']}': age 1."
+    assert "attacker" in sentence(before.people.finding)
+    assert sentence(results.people.finding) == sentence(before.people.finding)
+    headline = re.sub(rf"age {AGE}(\d)", lambda age: f"age {int(age[1]) + 1}", text(before.verdict.headline))
+    assert text(results.verdict.headline) == headline
+    marked = results.checks[-1].finding
+    assert marked.people == (names[f"{SPEAKER}02"],)
+    assert sentence(marked) == (
+        f"of_others: first {names[NUMBER + '01']}, second {names[SPEAKER + '01']}, age age 1, words people, file a file"
     )
     assert {person.speaker for person in results.people.persons} == set(names.values())
     assert {person.speaker for entry in results.attackers.values() for person in entry.people} == set(names.values())

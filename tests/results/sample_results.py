@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
-from veilmeter.core.findings import unclassified
+from veilmeter.core.findings import Finding, unclassified
+from veilmeter.results.criteria import linking_finding
 from veilmeter.results.model import (
     AttackerResult,
     Check,
@@ -91,14 +92,25 @@ def sample() -> Results:
             )
         },
         criteria={
-            "linking": Criterion(name="linking", level="raised", sentence="Some.", estimate=point, attacker="ignorant")
+            "linking": Criterion(
+                name="linking",
+                level="raised",
+                finding=linking_finding("raised", point, "ignorant", {}, None),
+                estimate=point,
+                attacker="ignorant",
+            )
         },
         checks=(
-            Check(name="a", sentence="Fine.", passed=True, figure=eer(2.0), limit=15.0),
-            Check(name="b", sentence="Not known.", passed=None, applies=False),
+            Check(name="a", finding=unclassified("Fine."), passed=True, figure=eer(2.0), limit=15.0),
+            Check(name="b", finding=unclassified("Not known."), passed=None, applies=False),
         ),
-        people=People(persons=(person,), sentence="One of 20.", expected_by_chance=0.2, stability=0.5),
-        verdict=Verdict(level="raised", headline="Protection is partial.", trustworthy=True, not_tested=("much",)),
+        people=People(persons=(person,), finding=unclassified("One of 20."), expected_by_chance=0.2, stability=0.5),
+        verdict=Verdict(
+            level="raised",
+            trustworthy=True,
+            headline=(Finding.of("verdict", level="raised"),),
+            not_tested=(unclassified("much"),),
+        ),
         remarks=(unclassified("nothing"),),
         warnings=(unclassified("careful"),),
     )

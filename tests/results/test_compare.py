@@ -23,6 +23,7 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.results.compare import Comparison, compare
 from veilmeter.results.model import Results
 from veilmeter.results.run_folder import write_results
+from veilmeter.wording import sentences, text
 
 
 def voices(noise: float, kept: float, seed: int = 0) -> tuple[Embeddings, Embeddings]:
@@ -63,9 +64,9 @@ def test_a_difference_is_that_of_the_values_shown(compared: Comparison) -> None:
 
 
 def test_the_summary_comes_first_and_counts_what_is_sure(compared: Comparison) -> None:
-    assert compared.summary[0].startswith("partly: ")
+    assert text(compared.summary[0]).startswith("partly: ")
     sure = [point for points in compared.differences.values() for point in points if point.extra["sure"]]
-    assert f"{len(sure)} are sure" in compared.summary[-1]
+    assert f"{len(sure)} are significant" in text(compared.summary[-1])
     assert sure
     assert all(point.interval is not None and not point.interval[0] <= 0 <= point.interval[1] for point in sure)
 
@@ -82,8 +83,8 @@ def test_a_run_does_not_differ_from_itself(folder: Path) -> None:
 def test_other_trials_are_not_paired_and_said(folder: Path) -> None:
     other = compare([folder / "noise", folder / "seeded"], resamples=20)
     assert {point.method for points in other.differences.values() for point in points} == {"not paired"}
-    assert any("how enrollment and trials were chosen" in text for text in other.warnings)
-    assert any("the setting seed differs: 0 (noise), 5 (seeded)" in text for text in other.warnings)
+    assert any("how enrollment and trials were chosen" in text for text in sentences(other.warnings))
+    assert any("the setting seed differs: 0 (noise), 5 (seeded)" in text for text in sentences(other.warnings))
     assert other.settings["seed"] == [0, 5]
 
 
@@ -103,7 +104,7 @@ def test_every_setting_and_attacker_that_differs_is_named(tmp_path: Path) -> Non
     )
     ignorant = replace(base.attackers["ignorant"], backend="plda")
     second = written(tmp_path / "b", replace(changed, attackers={**changed.attackers, "ignorant": ignorant}))
-    warnings = " | ".join(compare([first, second]).warnings)
+    warnings = " | ".join(sentences(compare([first, second]).warnings))
     assert "the setting precision differs: 0.1 (a), 0.2 (b)" in warnings
     assert "the setting lengths differs: none (a), 1, 3 (b)" in warnings
     assert "the informed attacker was not run everywhere: only in b" in warnings
@@ -150,7 +151,7 @@ def test_the_command(folder: Path) -> None:
     assert outcome.exit_code == 0, outcome.output
     text = " ".join(outcome.stdout.split())
     assert text.startswith("noise against partly partly: ")
-    assert "Sure: " in text
+    assert "Significant: " in text
     words = ["compare", str(folder / "partly"), str(folder / "noise"), "--resamples", "20", "--json"]
     form = json.loads(CliRunner().invoke(app, words).stdout)
     assert form["differences"]["ignorant: EER"][0]["method"] == "paired by speaker"

@@ -11,24 +11,31 @@ from typer.testing import CliRunner
 
 from veilmeter.cli.main import app
 from veilmeter.cli.verdict import print_verdict
+from veilmeter.core.findings import unclassified
 from veilmeter.results.model import Check, Results
 from veilmeter.results.run_folder import write_results
 from veilmeter.results.trust import doubts, open_questions
+from veilmeter.wording import text
 
 
 @pytest.fixture
 def doubtful() -> Results:
     checks = (
-        Check(name="enough speakers", sentence="10 speakers are too few.", passed=False),
-        Check(name="strong on original speech", sentence="It was not measured.", passed=None, misleads="overestimated"),
-        Check(name="training speakers are others", sentence="None was given.", passed=None, applies=False),
+        Check(name="enough speakers", finding=unclassified("10 speakers are too few."), passed=False),
+        Check(
+            name="strong on original speech",
+            finding=unclassified("It was not measured."),
+            passed=None,
+            misleads="overestimated",
+        ),
+        Check(name="training speakers are others", finding=unclassified("None was given."), passed=None, applies=False),
     )
-    verdict = replace(sample().verdict, trustworthy=False, distrust=("10 speakers are too few.",))
+    verdict = replace(sample().verdict, trustworthy=False)
     return replace(sample(), checks=checks, verdict=verdict)
 
 
 def test_terminal_and_gate_say_the_same(doubtful: Results, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sentences = doubts(doubtful) + open_questions(doubtful)
+    sentences = list(map(text, doubts(doubtful) + open_questions(doubtful)))
     assert sentences == [
         "10 speakers are too few. The real risk may be lower or higher than these figures.",
         "It was not measured. The real risk may be higher than these figures.",

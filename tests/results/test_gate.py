@@ -14,6 +14,7 @@ from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
+from veilmeter.core.findings import unclassified
 from veilmeter.metrics.registry import MEASURES
 from veilmeter.results.gate import gate
 from veilmeter.results.limits import LimitCheck, Side, check_limit, parse_limit
@@ -26,9 +27,9 @@ def results_with(*, failed: bool = False, open_check: bool = False) -> Results:
     results = sample()
     checks = list(results.checks)
     if failed:
-        checks.append(Check(name="c", sentence="It failed.", passed=False, misleads="overestimated"))
+        checks.append(Check(name="c", finding=unclassified("It failed."), passed=False, misleads="overestimated"))
     if open_check:
-        checks.append(Check(name="d", sentence="It was not tried.", passed=None, misleads="overestimated"))
+        checks.append(Check(name="d", finding=unclassified("It was not tried."), passed=None, misleads="overestimated"))
     lazy = attacker("lazy-informed", eer(25.0), link(0.5, low=0.4, high=0.6), link(0.7, length=3, low=0.5, high=0.8))
     utility = Estimates([Estimate(name="wer", label="WER", value=120.0, unit="percent", interval=(110.0, 130.0))])
     guessed = Estimates([Estimate(name="inference", value=90.0, unit="percent", null=50.0, at={"attribute": "gender"})])
@@ -41,7 +42,7 @@ def results_with(*, failed: bool = False, open_check: bool = False) -> Results:
             "inference": Part(name="inference", estimates=guessed),
         },
         checks=tuple(checks),
-        verdict=replace(results.verdict, trustworthy=not failed, distrust=("It failed.",) if failed else ()),
+        verdict=replace(results.verdict, trustworthy=not failed),
     )
 
 

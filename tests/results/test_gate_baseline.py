@@ -17,12 +17,14 @@ from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
+from veilmeter.core.findings import Finding
 from veilmeter.metrics.registry import estimate_of
 from veilmeter.report.gate_files import junit
 from veilmeter.results.gate import against_baseline, gate
 from veilmeter.results.limits import check_limit, groups_of, parse_limit
 from veilmeter.results.model import Check, Part, Results
 from veilmeter.results.run_folder import results_from_json, results_to_json, write_results
+from veilmeter.wording import sentence, sentences, text
 
 
 def grouped() -> Results:
@@ -52,7 +54,7 @@ def test_each_group_is_held_against_the_limit_by_itself() -> None:
         ({}, False, 17.0), ({"gender": "f"}, False, 17.0), ({"gender": "m"}, True, 37.0),
     ]  # fmt: skip
     assert "eer >= 30, gender m: 40.0 % [37.0, 43.0] (ignorant)" in str(outcome.limits[2])
-    assert outcome.scope == "the attackers ignorant; of everybody and within gender f, m"
+    assert sentence(outcome.scope) == "the attackers ignorant; of everybody and within gender f, m"
 
 
 def test_a_group_that_is_not_known_is_no_group_that_passed() -> None:
@@ -70,7 +72,7 @@ def test_what_a_part_says_of_one_attacker_is_no_group_of_people() -> None:
     runs = Part(name="runs", estimates=Estimates([link(0.1)]), by={"attacker": {"ignorant": Estimates([eer(20.0)])}})
     outcome = gate(replace(grouped(), parts={"runs": runs}), [parse_limit("linkability@20=90%", "max")])
     assert outcome.limits[0].not_measured == ("ignorant (gender f)", "ignorant (gender m)")
-    assert outcome.scope == "the attackers ignorant; of everybody and within gender f, m"
+    assert sentence(outcome.scope) == "the attackers ignorant; of everybody and within gender f, m"
 
 
 def test_the_worse_of_value_and_interval_counts() -> None:
@@ -97,7 +99,9 @@ def test_a_verdict_that_distrusts_itself_fails_without_a_failed_check() -> None:
 def test_values_without_intervals_are_open() -> None:
     bare = replace(sample(), attackers={"ignorant": attacker("ignorant", eer(30.0).with_(interval=None))})
     outcome = gate(bare, [parse_limit("eer=20", "min")], trustworthy=True)
-    assert outcome.open_questions == ("eer >= 20: the figure has no interval, so only its value was checked.",)
+    assert [text(question) for question in outcome.open_questions] == [
+        "eer >= 20: the figure has no interval, so only its value was checked."
+    ]
     assert not outcome.passed
 
 
@@ -158,7 +162,7 @@ def test_an_unsure_worsening_passes_and_says_what_differs(tmp_path: Path) -> Non
     found = against_baseline(before, now, resamples=20)
     assert found.worse == ()
     assert gate(sample(), [], baseline=found).passed
-    assert any("the setting precision differs: 0.1 (before), 0.2 (now)" in text for text in found.remarks)
+    assert any("the setting precision differs: 0.1 (before), 0.2 (now)" in text for text in sentences(found.remarks))
 
 
 def test_what_can_not_be_compared_is_open_or_refused(tmp_path: Path) -> None:
@@ -174,10 +178,10 @@ def test_what_can_not_be_compared_is_open_or_refused(tmp_path: Path) -> None:
     parts = {"utility": Part(name="utility", estimates=Estimates([estimate_of("wer", 9.0, interval=(8.0, 10.0))]))}
     stronger = written(tmp_path / "stronger", replace(sample(), attackers=informed, criteria={}, parts=parts))
     found = against_baseline(stronger, now)
-    assert found.untested == ("the informed attacker",)
+    assert [finding.values["attacker"] for finding in found.untested] == ["informed"]
     outcome = gate(sample(), [], baseline=found, trustworthy=True)
     assert not outcome.passed
-    assert "the informed attacker can't be compared with stronger." in outcome.open_questions
+    assert "The informed attacker can't be compared with stronger" in text(outcome.open_questions[-1])
 
 
 def test_groups_are_compared_where_asked_for(tmp_path: Path) -> None:
@@ -193,7 +197,12 @@ def test_groups_are_compared_where_asked_for(tmp_path: Path) -> None:
 
 def test_what_a_build_server_gets(tmp_path: Path) -> None:
     results = grouped()
-    doubted = Check(name="c", sentence="It <failed> & \x1b[31m | broke.", passed=False, misleads="overestimated")
+    doubted = Check(
+        name="c",
+        finding=Finding("of_others", {"what": "It <failed> & \x1b[31m | broke."}),
+        passed=False,
+        misleads="overestimated",
+    )
     verdict = replace(results.verdict, trustworthy=False)
     folder = written(tmp_path / "run", replace(results, checks=(doubted,), verdict=verdict, criteria={}))
     xml, page = tmp_path / "gate.xml", tmp_path / "gate.md"
@@ -208,7 +217,7 @@ def test_what_a_build_server_gets(tmp_path: Path) -> None:
     assert re.search(
         r"\| eer >= 30, gender f \| \*\*broken\*\* \| 20.0 % \[17.0, 23.0\] \| ignorant, gender f \|", text
     )
-    assert "- It &lt;failed> & ?[31m \\| broke." in text
+    assert "- of_others: what It &lt;failed> & ?[31m \\| broke." in text
     # A gate that can't be checked leaves no earlier file to speak for it.
     with pytest.raises(InputError, match="no measure 'wer'"):
         run("gate", folder, "--max", "wer=3", "--junit", xml, "--summary", page)

@@ -9,6 +9,7 @@ from sample_results import attacker, sample
 
 from veilmeter.results.model import Chance, LinkedPerson, Results
 from veilmeter.results.people import Traits, people
+from veilmeter.wording import sentence
 
 
 def linked(speaker: str, share: float, *, among: int = 40, trials: int = 4, length: int = 1) -> LinkedPerson:
@@ -29,23 +30,23 @@ def test_two_who_are_always_linked_are_said_to_be() -> None:
         results_of({"ignorant": [linked("a", 1.0, among=2), linked("b", 1.0, among=2)]}, chance(0.5, 0.01))
     )
     assert everybody.unprotected == ("a", "b")
-    assert everybody.sentence.startswith("2 of 2 speakers are linked more often than not")
+    assert sentence(everybody.finding).startswith("2 of 2 speakers are linked more often than not")
     unsure = people(results_of({"ignorant": [linked("a", 1.0, among=2), linked("b", 1.0, among=2)]}, chance(0.5, 0.9)))
     assert unsure.unprotected == ()
-    assert unsure.sentence.startswith("2 of 2 speakers are linked more often than not")
-    assert "no more than luck explains" in unsure.sentence
+    assert sentence(unsure.finding).startswith("2 of 2 speakers are linked more often than not")
+    assert "no more than chance explains" in sentence(unsure.finding)
     both = [linked("a", 1.0, among=2), linked("b", 1.0, among=2)]
     suspect = people(results_of({"ignorant": both}, chance(0.5, 0.9, 0.94)))
     assert suspect.unprotected == ()
-    assert "can't be told from luck" in suspect.sentence
+    assert "can't be distinguished from chance" in sentence(suspect.finding)
 
 
 def test_one_trial_each_lists_nobody_by_luck() -> None:
     rows = [linked(f"s{n}", float(n < 3), trials=1) for n in range(40)]
     lucky = people(results_of({"ignorant": rows}, chance(2.9, 0.9)))
     assert lucky.unprotected == ()
-    assert "3 of 40 speakers are linked" in lucky.sentence
-    assert "by chance alone it would be about 3" in lucky.sentence
+    assert "3 of 40 speakers are linked" in sentence(lucky.finding)
+    assert "by chance alone it would be about 3" in sentence(lucky.finding)
     surely = people(results_of({"ignorant": rows}, chance(0.4, 0.01)))
     assert len(surely.unprotected) == 3
     assert surely.expected_by_chance == 0.4
@@ -61,8 +62,8 @@ def test_without_relabeled_people_the_interval_must_exclude_luck_for_all_looks()
 def test_people_with_long_conversations_only_are_there() -> None:
     found = people(results_of({"ignorant": [linked("a", 1.0, length=3), linked("b", 0.0, length=3)]}))
     assert [person.speaker for person in found.persons] == ["a", "b"]
-    assert "with 3 recordings" in found.sentence or "None of 2" in found.sentence
-    assert people(results_of({"ignorant": []})).sentence.startswith("Nobody has a trial")
+    assert "with 3 recordings" in sentence(found.finding) or "None of 2" in sentence(found.finding)
+    assert sentence(people(results_of({"ignorant": []})).finding).startswith("Nobody has a trial")
 
 
 def test_the_attacker_that_finds_somebody_best_counts() -> None:

@@ -66,7 +66,7 @@ def test_the_documented_paths() -> None:
         (20, 1, 0.4),
         (5, 1, 0.6),
     ]
-    assert FORM["schema"] == 2
+    assert FORM["schema"] == 3
     assert FORM["parameters"]["precision"] == 0.1
     assert {"headline", "trustworthy", "level"} <= set(FORM["verdict"])
     assert estimates["l_w"]["value"] == "inf"
@@ -90,11 +90,11 @@ def test_the_table_is_tidy(tmp_path: Path) -> None:
 
 
 def test_an_older_run_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / "results.json").write_text(json.dumps({"schema": 1, "verdict": {}, "attackers": {}}))
-    with pytest.raises(InputError, match=r"written by an older version \(run the assessment again\)"):
+    (tmp_path / "results.json").write_text(json.dumps({"schema": 2, "verdict": {}, "attackers": {}}))
+    with pytest.raises(InputError, match=r"written by an earlier version \(schema 2\); run the assessment again"):
         read_results(tmp_path)
     with pytest.raises(InputError, match="newer version"):
-        results_from_json({**FORM, "schema": 3})
+        results_from_json({**FORM, "schema": 4})
     for schema in (None, True, "2", [2]):
         with pytest.raises(InputError, match="not the result of an assessment"):
             results_from_json({**FORM, "schema": schema})
@@ -105,7 +105,7 @@ def test_an_older_run_is_refused_with_a_sentence(tmp_path: Path) -> None:
     [
         (("verdict", "level"), "fine", "low, raised, high, unknown"),
         (("verdict", "trustworthy"), "yes", "verdict.trustworthy: true or false"),
-        (("verdict", "headline"), 3, "text is wanted"),
+        (("verdict", "headline"), 3, "a list is wanted"),
         (("attackers", "ignorant", "estimates", "eer", "interval"), [33, 27], "runs backwards"),
         (("attackers", "ignorant", "estimates", "eer", "interval"), [33], "a list of 2"),
         (("attackers", "ignorant", "estimates", "eer", "value"), "many", "eer"),
@@ -113,7 +113,6 @@ def test_an_older_run_is_refused_with_a_sentence(tmp_path: Path) -> None:
         (("attackers", "ignorant", "estimates", "linkability", 0, "at"), ["nowhere"], "must list the parameters"),
         (("attackers", "ignorant", "name"), "informed", "calls itself 'informed'"),
         (("checks", 0, "passed"), False, "the check 'a' failed"),
-        (("verdict", "distrust"), ["hm"], "reasons for distrust"),
         (("verdict", "level"), "low", "that of linking is raised"),
         (("seed",), 1.5, "seed: a whole number"),
         (("verdict", "trustwrothy"), True, "did you mean 'trustworthy'"),

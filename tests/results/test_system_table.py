@@ -23,6 +23,7 @@ from veilmeter.results.compare import compare
 from veilmeter.results.model import Part
 from veilmeter.results.run_folder import write_results
 from veilmeter.results.system_table import SystemTable, system_table
+from veilmeter.wording import sentences
 
 
 def system(folder: Path, error: float, linked: float, wer: float | None = None, **fields: Any) -> Path:
@@ -67,7 +68,7 @@ def test_the_strongest_attacker_the_best_and_what_is_sure(runs: list[Path]) -> N
         (30.0, "utility", True, False), (30.0, "utility", True, False), (None, "", False, False),
     ]  # fmt: skip
     assert table.doubted == ("b3",)
-    assert any("wer was not measured for b3" in remark for remark in table.remarks)
+    assert any("wer was not measured for b3" in remark for remark in sentences(table.remarks))
     labels = [column.label for column in table.columns]
     assert labels[:3] == ["EER", "Linkability among 20", "ignorant: EER"]
     assert labels[4] == "Linkability among 5, L = 3"
@@ -125,7 +126,7 @@ def test_the_command(runs: list[Path], tmp_path: Path) -> None:
     words = ["compare", *runs, "--table", "--measures", "eer,linkability@20,L1", "wer"]
     text = run(*words)
     assert "30.0*" in text
-    assert "†: this assessment doubts itself" in text
+    assert "†: the self-checks of this assessment failed" in text
     form = json.loads(run(*words, "--json"))
     assert [column["figure"] for column in form["columns"]] == ["eer", "linkability@20,L1", "wer"]
     assert form["columns"][2]["cells"][2] is None
@@ -144,5 +145,5 @@ def test_names_are_unique_whatever_the_folders_are_called(runs: list[Path], monk
     monkeypatch.chdir(runs[0])
     again = compare([".", Path("results.json"), runs[1]])
     assert len({run.name for run in again.runs}) == 3
-    assert any("given more than once" in text for text in again.warnings)
+    assert any("given more than once" in text for text in sentences(again.warnings))
     assert compare([".", runs[1]]).runs[0].name == "b_1"

@@ -9,13 +9,13 @@ import pytest
 from sample_results import attacker, eer, link, sample
 
 from veilmeter.core.estimate import Estimate
+from veilmeter.core.findings import unclassified
 from veilmeter.core.intervals import wilson
 from veilmeter.metrics.target_voices import TargetVoices
 from veilmeter.results import trust
-from veilmeter.results.flattering_targets import TARGETS
 from veilmeter.results.model import Check, Criterion, Level, Results
-from veilmeter.results.trust import TrustFacts
-from veilmeter.results.usability import STILL_SPEECH
+from veilmeter.results.trust import STILL_SPEECH, TARGETS, TrustFacts
+from veilmeter.wording import sentence, text
 
 FINE = TrustFacts(compared=80, unchanged=0, trials=40, copies=0, own_runs=1)
 EITHER, HIGHER, LOWER = "lower or higher than these figures", "may be higher than", "may be lower than"
@@ -37,18 +37,18 @@ def made(results: Results, evidence: TrustFacts = FINE) -> dict[str, Check]:
 def test_weak_on_original_speech() -> None:
     weak = made(with_attackers(original=[eer(40.0)], ignorant=[eer(45.0)]))[trust.STRONG]
     assert weak.failed
-    assert "proves little" in weak.sentence
+    assert "proves little" in sentence(weak.finding)
     assert made(with_attackers(original=[eer(3.0)], ignorant=[eer(45.0)]))[trust.STRONG].passed
 
 
 def test_a_deaf_extractor_is_found_out_by_what_it_links() -> None:
     deaf = made(with_attackers(original=[link(0.01, speakers=100)], ignorant=[link(0.01, speakers=100)]))
     assert deaf[trust.STRONG].failed
-    assert "links 1 of 100 among 100" in deaf[trust.STRONG].sentence
+    assert "links 1 of 100 among 100" in sentence(deaf[trust.STRONG].finding)
     assert made(with_attackers(original=[link(0.9)], ignorant=[link(0.1)]))[trust.STRONG].passed
     unknown = made(with_attackers(original=[], ignorant=[]))[trust.STRONG]
     assert unknown.open
-    assert HIGHER in trust.meaning(unknown)
+    assert HIGHER in sentence(trust.meaning(unknown))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_knowing_more_must_not_harm(eers: dict[str, Estimate], passed: bool) -> 
     check = made(with_attackers(**{name: [point] for name, point in eers.items()}))[trust.ADAPTED]
     assert check.passed is passed
     if not passed:
-        assert "its adaptation failed" in check.sentence
+        assert "its adaptation failed" in sentence(check.finding)
 
 
 def test_nothing_to_compare_an_adapted_attacker_with() -> None:
@@ -79,7 +79,7 @@ def test_nothing_to_compare_an_adapted_attacker_with() -> None:
 def test_not_one_recording_may_be_released_as_it_was() -> None:
     one = made(sample(), replace(FINE, unchanged=1))[trust.CHANGED]
     assert one.failed
-    assert trust.meaning(one) == trust.UNCHANGED
+    assert trust.meaning(one).code == "not_protected"
     assert made(sample())[trust.CHANGED].passed
     assert made(sample(), replace(FINE, unchanged=None))[trust.CHANGED].open
 
@@ -94,7 +94,7 @@ def test_copies_in_enrollment_and_trials() -> None:
 
 def claim(level: Level, value: float, interval: tuple[float, float], speakers: int = 10) -> Criterion:
     estimate = link(value, low=interval[0], high=interval[1]).with_(n={"speakers": speakers}, null=0.05)
-    return Criterion(name="linking", level=level, sentence="", estimate=estimate)
+    return Criterion(name="linking", level=level, finding=unclassified(""), estimate=estimate)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_too_few_speakers(level: Level, value: float, interval: tuple[float, flo
     assert check.passed is passed
     if not passed:
         # With as many as it says, the interval would be narrow enough; with fewer not.
-        needed = int(check.sentence.split("About ")[1].split(" ")[0])
+        needed = int(sentence(check.finding).split("About ")[1].split(" ")[0])
         for count, enough in ((needed, True), (0.8 * needed, False)):
             with_more = rarer(count) if level == "low" else narrower(level, value, interval, count)
             assert trust.enough_speakers(with_more, 0.1).passed is enough
@@ -174,8 +174,8 @@ def test_inverted_scores() -> None:
 def test_attackers_without_the_anonymizer() -> None:
     without = made(sample(), replace(FINE, own_runs=0))[trust.OWN_RUNS]
     assert without.open
-    assert without.sentence == "The attackers could not run the anonymizer."
-    assert HIGHER in trust.meaning(without)
+    assert sentence(without.finding) == "The attackers could not run the anonymizer."
+    assert HIGHER in sentence(trust.meaning(without))
     assert made(sample())[trust.OWN_RUNS].passed
 
 
@@ -187,11 +187,13 @@ def test_attackers_who_enroll_from_the_released_run_share_its_draws(
 ) -> None:
     speech = {"ignorant": "original speech", "lazy-informed": "speech anonymized by the same system"}
     attackers = {name: attacker(name, link(0.9), has={"enrollment": words}) for name, words in speech.items()}
-    linking = Criterion(name="linking", level=level, sentence="", estimate=link(0.9), attacker=attacker_name)
+    linking = Criterion(
+        name="linking", level=level, finding=unclassified(""), estimate=link(0.9), attacker=attacker_name
+    )
     results = replace(sample(), attackers=attackers, criteria={"linking": linking})
     check = made(results, replace(FINE, own_runs=0))[trust.OWN_RUNS]
-    assert ("share its draws" in check.sentence) is shared
-    assert (EITHER in trust.meaning(check)) is shared
+    assert ("share its draws" in sentence(check.finding)) is shared
+    assert (EITHER in sentence(trust.meaning(check))) is shared
 
 
 def test_lengths_of_vectors_that_tell_people_apart() -> None:
@@ -214,7 +216,7 @@ def test_target_voices_must_not_explain_the_errors() -> None:
     check = made(raised, replace(FINE, targets=FLATTERING))[TARGETS]
     assert check.failed
     assert check.figure == pytest.approx(0.75)
-    assert "EER 38.0 %, 12.0 % without" in check.sentence
+    assert "EER 38.0 %, 12.0 % without" in sentence(check.finding)
     unsure = replace(FLATTERING, gain=(-0.01, 0.3))
     assert made(raised, replace(FINE, targets=unsure))[TARGETS].passed
     small = replace(FLATTERING, informed=0.35)
@@ -257,8 +259,8 @@ def test_every_check_says_what_its_failure_means() -> None:
     unfailed = {name for name, check in checks.items() if not check.failed}
     assert unfailed == {trust.OWN_RUNS, trust.LENGTHS, STILL_SPEECH}
     assert set(checks) == set(expected)
-    doubts = trust.doubts(replace(results, checks=tuple(checks.values())))
+    doubts = list(map(text, trust.doubts(replace(results, checks=tuple(checks.values())))))
     for name, words in expected.items():
-        assert words in trust.meaning(checks[name]), name
+        assert words in sentence(trust.meaning(checks[name])), name
         if checks[name].failed:
-            assert f"{checks[name].sentence} {trust.meaning(checks[name])}" in doubts
+            assert f"{sentence(checks[name].finding)} {sentence(trust.meaning(checks[name]))}" in doubts

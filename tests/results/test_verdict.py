@@ -13,10 +13,15 @@ from veilmeter.core.estimates import Estimates
 from veilmeter.results import levels
 from veilmeter.results.criteria import criteria
 from veilmeter.results.model import AttackerResult, Chance, Level, LinkedPerson, Part, People, Results
-from veilmeter.results.trust import TrustFacts
+from veilmeter.results.trust import TrustFacts, doubts
 from veilmeter.results.verdict import LAWYER, conclude
+from veilmeter.wording import sentence, sentences, text
 
 FINE = TrustFacts(compared=80, unchanged=0, trials=40, copies=0, own_runs=1)
+
+
+def distrust(results: Results) -> str:
+    return " ".join(map(text, doubts(results)))
 
 
 def measured(**attackers: list[Estimate] | AttackerResult) -> Results:
@@ -67,8 +72,8 @@ def test_a_few_unprotected_among_many_are_not_near_chance() -> None:
     """0.024 among 2,000 people is 47 times chance; 9 of 1,000 released unchanged are 0.9 %."""
     many = concluded(ignorant=[link(0.024, speakers=2000, low=0.018, high=0.031)])
     assert many.verdict.level == "raised"
-    assert "links 2.4 [1.8, 3.1]" in many.verdict.headline
-    assert "guessing links 0.05" in many.verdict.headline
+    assert "links 2.4 [1.8, 3.1]" in text(many.verdict.headline)
+    assert "chance links 0.05" in text(many.verdict.headline)
     assert concluded(ignorant=[link(0.0095, speakers=1000, low=0.005, high=0.018)]).verdict.level == "raised"
 
 
@@ -89,7 +94,7 @@ def test_every_length_counts() -> None:
     linking = results.criteria["linking"]
     assert linking.level == "raised"
     assert linking.estimate.at["length"] == 3
-    assert "with 3 utterances each" in linking.sentence
+    assert "with 3 utterances each" in sentence(linking.finding)
 
 
 def test_the_worst_group_is_part_of_the_worst_case() -> None:
@@ -106,7 +111,7 @@ def test_the_worst_group_is_part_of_the_worst_case() -> None:
     results = concluded(ignorant=holder)
     assert results.verdict.level == "high"
     assert results.criteria["linking"].group == {"gender": "f"}
-    assert "94 [88, 97] to the right person among 50 with gender f" in results.verdict.headline
+    assert "94 [88, 97] to the right person among 50 with gender f" in text(results.verdict.headline)
 
 
 def test_a_group_that_is_known_poorly_is_bounded_by_everybody() -> None:
@@ -128,8 +133,8 @@ def test_the_luck_of_the_luckiest_is_said() -> None:
         measured(ignorant=[with_p(0.08, 0.4, low=0.02, high=0.15)]),
         chance=Chance(draws=500, tests=10, best_link=0.12, exposed=0.3, exposed_p=1.0),
     )
-    headline = conclude(results, FINE).verdict.headline
-    assert headline.startswith("None of the attackers that were run did better than guessing.")
+    headline = text(conclude(results, FINE).verdict.headline)
+    assert headline.startswith("None of the attackers that were run did better than chance.")
     assert "the luckiest of all these attackers may reach 12 by chance alone" in headline
 
 
@@ -148,9 +153,11 @@ def test_somebody_who_is_always_linked_is_not_luck_for_sure(p: float, luck: floa
     linking = results.criteria["linking"]
     assert linking.level == level
     if level == "unknown":
-        assert "1 of 40 is linked more often than not, which so few can't tell from luck: about 160" in linking.sentence
-        assert "can't be told from luck" in results.people.sentence
-        assert "About 160 would be needed" in " ".join(results.verdict.distrust)
+        assert "1 of 40 is linked more often than not, which so few can't tell from chance: about 160" in sentence(
+            linking.finding
+        )
+        assert "can't be distinguished from chance" in sentence(results.people.finding)
+        assert "About 160 people would be needed" in distrust(results)
         assert not results.verdict.trustworthy
 
 
@@ -162,8 +169,10 @@ def test_who_is_tried_once_is_told_from_luck_by_more_recordings_only() -> None:
     by_chance = Chance(draws=499, tests=2, best_link=0.02, exposed=1.0, exposed_p=0.8, exposed_luck=0.26)
     results = conclude(replace(measured(ignorant=holder), chance=by_chance), FINE)
     assert results.verdict.level == "unknown"
-    assert "which one trial each can't tell from luck: more recordings of each person" in results.verdict.headline
-    assert "More recordings of each person would be needed" in " ".join(results.verdict.distrust)
+    assert "which one trial each can't tell from chance: more recordings of each person" in text(
+        results.verdict.headline
+    )
+    assert "More recordings of each person would be needed" in distrust(results)
 
 
 def test_what_is_unknown_says_how_many_people_would_settle_it() -> None:
@@ -171,13 +180,13 @@ def test_what_is_unknown_says_how_many_people_would_settle_it() -> None:
     results = concluded(ignorant=[point])
     assert results.verdict.level == "unknown"
     needed = levels.speakers_to_rule_out(point)
-    assert f"20 people are too few to tell guessing from a high risk: about {needed}" in results.verdict.headline
+    assert f"20 people are too few to tell chance from a high risk: about {needed}" in text(results.verdict.headline)
 
 
 def test_a_reassurance_says_what_it_does_not_rest_on() -> None:
     results = conclude(measured(ignorant=[link(0.05, low=0.02, high=0.1)]), replace(FINE, own_runs=0))
     assert results.verdict.level == "low"
-    assert "The attackers could not run the anonymizer. The real risk may be higher" in results.verdict.headline
+    assert "The attackers could not run the anonymizer. The real risk may be higher" in text(results.verdict.headline)
 
 
 def residual(value: float, low: float, high: float) -> Estimate:
@@ -191,7 +200,7 @@ def test_singling_out_that_is_not_known_is_not_low() -> None:
     results = concluded(ignorant=[residual(0.0, 0.0, 1.0)])
     assert results.criteria["singling_out"].level == "unknown"
     assert results.verdict.level == "unknown"
-    assert results.verdict.headline.startswith("Too little was measured to say")
+    assert text(results.verdict.headline).startswith("Too little was measured to say")
     assert concluded(ignorant=[residual(0.0, -0.1, 0.1)]).verdict.level == "low"
     assert concluded(ignorant=[residual(0.2, 0.15, 0.25)]).verdict.level == "raised"
     assert concluded(ignorant=[residual(0.5, 0.4, 0.6)]).verdict.level == "high"
@@ -217,7 +226,7 @@ def test_many_figures_share_the_error() -> None:
 def test_disclosure_by_noise_or_by_relabeling() -> None:
     inside = Estimate(name="d_ece", value=0.01, unit="bit", null=0.005, null_range=(0.0, 0.02), interval=(0.0, 0.03))
     assert concluded(ignorant=[inside]).criteria["disclosure"].level == "low"
-    assert "no information" in concluded(ignorant=[inside]).criteria["disclosure"].sentence
+    assert "no information" in sentence(concluded(ignorant=[inside]).criteria["disclosure"].finding)
     assert concluded(ignorant=[inside.with_(value=0.03)]).criteria["disclosure"].level == "raised"
     shared = inside.with_(value=0.03, extra={levels.P_ADJUSTED: 0.5})  # noise of shared speakers reaches further
     assert concluded(ignorant=[shared]).criteria["disclosure"].level == "low"
@@ -238,7 +247,7 @@ def test_inversion_and_distinctiveness() -> None:
         "inversion": "high",
         "distinctiveness": "high",
     }
-    assert "minus infinity" in results.criteria["distinctiveness"].sentence
+    assert "minus infinity" in sentence(results.criteria["distinctiveness"].finding)
     assert not results.criteria["distinctiveness"].risk
 
 
@@ -262,29 +271,28 @@ def test_an_attribute_lost_in_noise_hides_none_that_is_not() -> None:
     part = Part(name="inference", estimates=Estimates([noise, told]), reference=Estimates([told.with_(value=80.0)]))
     criterion = criteria(replace(measured(ignorant=[]), parts={"inference": part}))["inference"]
     assert criterion.level == "raised"
-    assert criterion.sentence.startswith("The attribute accent is guessed right for 29 [22, 37] of 100")
-    assert criterion.sentence.endswith("guessing gives 12.5, original speech 80).")
+    assert sentence(criterion.finding).startswith("The attribute accent is guessed right for 29 [22, 37] of 100")
+    assert sentence(criterion.finding).endswith("chance gives 12.5, original speech 80).")
 
 
 def test_what_guessing_achieves_among_many_does_not_vanish() -> None:
     results = concluded(informed=[link(0.5, speakers=400, low=0.4, high=0.6)])
-    assert results.criteria["linking"].sentence.endswith("among 400; guessing links 0.25.")
+    assert sentence(results.criteria["linking"].finding).endswith("among 400; chance links 0.25.")
 
 
 def test_pseudonyms_are_named() -> None:
     results = concluded(original=[eer(2)], ignorant=[eer(45)], **{"lazy-informed": [eer(3)]})
-    assert any("one new voice for good" in sentence for sentence in results.verdict.sentences)
+    assert any("one new voice for good" in sentence for sentence in sentences(results.verdict.remarks))
 
 
 def test_the_texts_for_lawyers_stand_once_and_promise_nothing() -> None:
-    assert concluded(ignorant=[link(0.05, high=0.1)]).verdict.lawyer == LAWYER
-    assert len(set(LAWYER)) == len(LAWYER) >= 3
+    assert len(set(sentences(LAWYER))) == len(LAWYER) >= 3
 
 
 def test_a_verdict_is_trusted_only_if_no_check_failed() -> None:
     results = conclude(measured(ignorant=[link(0.05, high=0.1)]), replace(FINE, unchanged=3))
     assert not results.verdict.trustworthy
-    assert results.verdict.distrust == tuple(check.sentence for check in results.checks if check.failed)
+    assert [doubt[0] for doubt in doubts(results)] == [check.finding for check in results.checks if check.failed]
 
 
 def test_holm() -> None:

@@ -24,25 +24,23 @@ from veilmeter.wording import AUDIENCES, Audience, sentence
 from veilmeter.wording.codes import CODES
 from veilmeter.wording.english import ENGLISH
 
-MAKERS = {"Finding", "remark", "warning"}
+MAKERS = ("Finding", "Finding.of", "warning", "remark")
 SOURCE = Path(__file__).parents[2] / "src" / "veilmeter"
 
 
 def made_in_source() -> list[tuple[str, str, set[str]]]:
-    """Every `Finding("code", {...})`, `warning("code", ...)` and `remark("code", ...)` of the source: where, its code,
-    and the names of its values."""
+    """Every finding that the source makes by its code: where, the code and the names of its values."""
     made = []
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in MAKERS:
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in MAKERS:
                 code = node.args[0] if node.args else None
                 if isinstance(code, ast.Constant):
                     values = node.args[1] if len(node.args) > 1 else None
                     keys = values.keys if isinstance(values, ast.Dict) else []
-                    names = {key.value for key in keys if isinstance(key, ast.Constant)}
-                    if node.func.id != "Finding":
-                        names = {keyword.arg for keyword in node.keywords if keyword.arg}
-                    made.append((f"{path.name}:{node.lineno}", str(code.value), {str(name) for name in names}))
+                    names = {str(key.value) for key in keys if isinstance(key, ast.Constant)}
+                    names |= {word.arg for word in node.keywords if word.arg is not None} - {"people", "severity"}
+                    made.append((f"{path.name}:{node.lineno}", str(code.value), names))
     return made
 
 

@@ -100,7 +100,10 @@ def build_results(outcome: FinishedRun, settings: Settings, command: Sequence[st
     )
     luck = joint_chance(_relabeled(outcome), seed=settings.seed)
     return conclude(
-        with_chance(results, luck), _evidence(outcome, settings.seed), not_tested=_not_tested(outcome), traits=traits
+        with_chance(results, luck),
+        _evidence(outcome, settings.seed),
+        not_tested=as_findings(_not_tested(outcome)),
+        traits=traits,
     )
 
 

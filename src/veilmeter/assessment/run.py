@@ -158,7 +158,7 @@ class Assessment:
 
     @property
     def headline(self) -> str:
-        return self.results.verdict.headline
+        return text(self.results.verdict.headline)
 
     def __repr__(self) -> str:
         doubt = "" if self.trustworthy else "not trustworthy: "
@@ -525,7 +525,7 @@ class ScoreRun(Run):
             remarks=as_findings(options.remarks),
             warnings=as_findings(warnings_of((), measured)),
         )
-        return conclude(results, TrustFacts(), not_tested=self._not_tested(files, done))
+        return conclude(results, TrustFacts(), not_tested=as_findings(self._not_tested(files, done)))
 
     def _not_tested(self, files: Mapping[str, ScoreFiles], done: Done) -> list[str]:
         reasons = [f"{name} attacker: no scores were given" for name in default_attackers() if name not in files]

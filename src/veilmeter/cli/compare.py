@@ -10,7 +10,7 @@ import typer
 from veilmeter.cli import options
 from veilmeter.cli.lists import Lists
 from veilmeter.core.errors import InputError
-from veilmeter.core.findings import Finding, as_findings
+from veilmeter.core.findings import Finding
 
 if TYPE_CHECKING:
     from veilmeter.cli.output import Form, Page
@@ -141,6 +141,7 @@ def _print_comparison(comparison: Comparison, form: Form) -> None:
 
 def _page(comparison: Comparison) -> Page:
     from veilmeter.cli.output import Page
+    from veilmeter.wording import text
 
     estimates = {title: [*values, *comparison.differences[title]] for title, values in comparison.values.items()}
     names = [run.name for run in comparison.runs]
@@ -150,16 +151,17 @@ def _page(comparison: Comparison) -> Page:
         for point in points
         if point.extra["sure"]
     ]
+    summary = list(map(text, comparison.summary))
     return Page(
         title=f"{' and '.join(names[1:])} against {names[0]}",
         estimates=estimates,
         inputs={run.name: str(run.folder) for run in comparison.runs},
-        warnings=as_findings(comparison.warnings),
-        lead=[*comparison.summary, f"Sure: {'; '.join(sure)}." if sure else "No difference is sure."],
-        notes=["Differences are to the first run; sure ones exclude 0 though many are looked at (Holm's rule)."],
+        warnings=comparison.warnings,
+        lead=[*summary, f"Significant: {'; '.join(sure)}." if sure else "No difference is significant."],
+        notes=["Differences are to the first run; significant by Holm's rule over all of them."],
         sections={title: [title] for title in estimates},
         more={
-            "summary": list(comparison.summary),
+            "summary": summary,
             "settings": dict(comparison.settings),
             "differences": {
                 title: [point.to_json() for point in points] for title, points in comparison.differences.items()
@@ -172,6 +174,7 @@ def _print_table(table: SystemTable, form: Form, intervals: bool, remarks: list[
     from veilmeter.cli.output import Form, emit_text, print_rows
     from veilmeter.core.files import to_json
     from veilmeter.report import comparison_tables
+    from veilmeter.wording import sentences
 
     if form is Form.TABLE:
         head = ["system", *(comparison_tables.heading(column) for column in table.columns)]
@@ -180,11 +183,11 @@ def _print_table(table: SystemTable, form: Form, intervals: bool, remarks: list[
             cells = [column.cells[number] for column in table.columns]
             shown = [(comparison_tables.plain_cell(cell, intervals), cell.best) for cell in cells]
             rows.append([(system, False), *shown])
-        print_rows(head, rows, table.remarks)
+        print_rows(head, rows, sentences(table.remarks))
     elif form is Form.JSON:
         emit_text(to_json(table.to_json()), remarks)
     elif form is Form.CSV:
-        emit_text(comparison_tables.table_csv(table), as_findings([*table.remarks, *remarks]))
+        emit_text(comparison_tables.table_csv(table), [*table.remarks, *remarks])
     elif form is Form.MARKDOWN:
         emit_text(comparison_tables.markdown(table, intervals=intervals), ())
     else:

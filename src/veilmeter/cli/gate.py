@@ -151,20 +151,24 @@ def _write(outcome: Gate | VeilmeterError, results: Results | None, junit: Path 
 def _print(run: Path, outcome: Gate, *, json: bool) -> None:
     from veilmeter.core.files import to_json
     from veilmeter.core.text import clean
+    from veilmeter.wording import sentence, sentences, text
 
     if json:
         print(to_json({**outcome.to_json(), "run": str(run)}))
         return
     lines = [str(limit) for limit in outcome.limits]
-    lines += [("doubt   " if outcome.even_if_doubted else "BROKEN  ") + doubt for doubt in outcome.doubts]
-    lines += [("BROKEN  " if outcome.trustworthy else "open    ") + question for question in outcome.open_questions]
+    lines += [("doubt   " if outcome.even_if_doubted else "BROKEN  ") + text(doubt) for doubt in outcome.doubts]
+    lines += [
+        ("BROKEN  " if outcome.trustworthy else "open    ") + text(question) for question in outcome.open_questions
+    ]
     if outcome.baseline is not None:
         worse = outcome.baseline.worse
         lines += [f"BROKEN  worse than {outcome.baseline.name}: {found}" for found in worse[:LISTED]]
         lines += [f"BROKEN  ... and {len(worse) - LISTED} more; --json has all of them"] if len(worse) > LISTED else []
-        lines += [outcome.baseline.sentence, *(f"Note: {remark}." for remark in outcome.baseline.remarks)]
+        lines += [sentence(outcome.baseline.finding)]
+        lines += [f"Note: {remark}." for remark in sentences(outcome.baseline.remarks)]
     if outcome.limits:
-        lines.append(f"Checked: {outcome.scope}.")
+        lines.append(f"Checked: {sentence(outcome.scope)}.")
         lines += [f"Note: {check.title} was not checked everywhere. There is no such figure for "
                   f"{', '.join(check.not_measured)}." for check in outcome.limits if check.not_measured]  # fmt: skip
     if outcome.not_run:

@@ -9,7 +9,7 @@ import typer
 
 from veilmeter.cli import options
 from veilmeter.cli.lists import Lists
-from veilmeter.core.findings import Finding, unclassified
+from veilmeter.core.findings import Finding
 
 if TYPE_CHECKING:
     from veilmeter.results.model import Part
@@ -103,10 +103,10 @@ def command(
 
 
 def _warnings(utility: Part) -> list[Finding]:
-    from veilmeter.results.usability import still_speech
+    from veilmeter.results.trust import still_speech
 
     check = still_speech(utility)
-    return [*([unclassified(check.sentence)] if not check.passed else []), *utility.findings]
+    return [*([check.finding] if not check.passed else []), *utility.findings]
 
 
 def _notes(utility: Part) -> list[str]:

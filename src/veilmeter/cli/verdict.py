@@ -32,13 +32,13 @@ def print_verdict(results: Results, folder: Path | str, report: Path | None = No
 
     from veilmeter.core.text import clean
     from veilmeter.results.trust import doubts
-    from veilmeter.wording import sentence
+    from veilmeter.wording import sentence, sentences, text
 
     console = streams.console()
     verdict, protocol = results.verdict, results.protocol
 
-    def paragraph(text: str, style: str = "") -> None:
-        console.print(Text(clean(text, keep="\n"), style=style))
+    def paragraph(line: str, style: str = "") -> None:
+        console.print(Text(clean(line, keep="\n"), style=style))
 
     paragraph(results.title, "bold")
     speakers = max(protocol.enrolled_speakers, protocol.trial_speakers)
@@ -52,21 +52,20 @@ def print_verdict(results: Results, folder: Path | str, report: Path | None = No
     if not verdict.trustworthy:
         paragraph("NOT TRUSTWORTHY. This assessment doubts itself:", "bold red")
         for doubt in doubts(results):
-            paragraph(f"  - {doubt}")
+            paragraph(f"  - {text(doubt)}")
         console.print()
-    paragraph(verdict.headline, "bold")
+    paragraph(text(verdict.headline), "bold")
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for name, criterion in results.criteria.items():
         level = Text(criterion.level, style=COLORS[criterion.level])
-        table.add_row(HEADINGS.get(name, name), level, Text(clean(criterion.sentence)))
+        table.add_row(HEADINGS.get(name, name), level, Text(clean(sentence(criterion.finding))))
     console.print()
     console.print("Worst case by criterion (risk for the people recorded; for voices, of being confused)", style="dim")
     console.print(table)
-    shown = {criterion.sentence for criterion in results.criteria.values()}
-    for line in [*(line for line in verdict.sentences if line not in shown), results.people.sentence]:
+    for line in sentences((*verdict.remarks, results.people.finding)):
         paragraph(f"\n{line}")
     _print_open(results, paragraph)
     for warning in (*results.remarks, *results.warnings):
@@ -78,16 +77,17 @@ def print_verdict(results: Results, folder: Path | str, report: Path | None = No
 def _print_open(results: Results, paragraph: Callable[..., None]) -> None:
     """What was not tested, and which checks passed, failed or could not be made."""
     from veilmeter.results.trust import open_questions
+    from veilmeter.wording import sentences, text
 
     if results.verdict.not_tested:
         paragraph("\nNot tested:", "bold")
-        for line in results.verdict.not_tested:
+        for line in sentences(results.verdict.not_tested):
             paragraph(f"  - {line}")
     questions = open_questions(results)
     if questions:
         paragraph("\nCould not be checked:", "bold")
-        for line in questions:
-            paragraph(f"  - {line}")
+        for question in questions:
+            paragraph(f"  - {text(question)}")
     passed = sum(check.passed is True for check in results.checks)
     failed = sum(check.failed for check in results.checks)
     unfit = [check.name for check in results.checks if check.passed is None and not check.applies]

@@ -2,14 +2,14 @@
 
 A finding is a code, the values that its sentences are made of, the people it is about, and how serious it is:
 
->>> finding = Finding("recordings_unchanged", {"unchanged": 3, "compared": 40}, severity="problem")
+>>> finding = Finding.of("recordings_unchanged", unchanged=3, compared=40, severity="problem")
 >>> finding.values["unchanged"]
 3
 
 **To add one**
 
 1. Declare its code and the types of its values in `wording/codes.py`.
-2. Make it where the fact is known: `Finding("my_code", {...})`, `warning("my_code", ...)` or `remark(...)`.
+2. Make it where the fact is known: `Finding.of("my_code", unchanged=3, ...)`, `warning(...)` or `remark(...)`.
 3. Write its sentences under the same code in `wording/english/`, in the module of its subject.
 
 Nothing else: results.json stores it, and terminal, page and annex print it by `wording.sentence`. Tests render every
@@ -27,8 +27,12 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Literal
 
+import numpy as np
+
 from veilmeter.core.estimate import Estimate
 
+Level = Literal["low", "raised", "high", "unknown"]  # of a risk
+Direction = Literal["overestimated", "underestimated", "either"]  # how privacy may be misjudged
 Severity = Literal["information", "warning", "problem"]
 SEVERITIES: tuple[Severity, ...] = ("information", "warning", "problem")
 
@@ -60,6 +64,23 @@ class Finding:
     people: tuple[str, ...] = ()
     severity: Severity = "information"
 
+    @classmethod
+    def of(
+        cls, code: str, /, *, people: tuple[str, ...] = (), severity: Severity = "information", **values: Value | None
+    ) -> Finding:
+        """The same with values by name; those that are None are missing.
+
+        >>> Finding.of("copies", copies=2, trials=40, limit=None).values
+        {'copies': 2, 'trials': 40}
+        """
+        return cls(code, _known(values), people, severity)
+
+
+def _known(values: Mapping[str, Value | None]) -> dict[str, Value]:
+    """The values that are not None; numbers as Python has them."""
+    known = {name: value for name, value in values.items() if value is not None}
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in known.items()}
+
 
 def remark(code: str, /, **values: Value | None) -> Finding:
     """A finding that only informs; a value that is None is left out.
@@ -67,12 +88,12 @@ def remark(code: str, /, **values: Value | None) -> Finding:
     >>> remark("ids_matched", count=3, example=None)
     Finding(code='ids_matched', values={'count': 3}, people=(), severity='information')
     """
-    return Finding(code, {name: value for name, value in values.items() if value is not None})
+    return Finding(code, _known(values))
 
 
 def warning(code: str, /, **values: Value | None) -> Finding:
     """A finding that says what changed in the result; a value that is None is left out."""
-    return replace(remark(code, **values), severity="warning")
+    return Finding(code, _known(values), severity="warning")
 
 
 def unclassified(text: str, severity: Severity = "warning") -> Finding:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
-from veilmeter.core.findings import Finding, Reference, unclassified
+from veilmeter.core.findings import Finding, Reference
 from veilmeter.results import trust
 from veilmeter.results.model import Criterion, Results
+from veilmeter.wording import sentences
 
 WIDE_INTERVAL = 0.20  # of a share: wider, and hardly anything follows from it
 CLEARLY_LESS = 0.10  # of a share: what a measure must gain to be recommended
@@ -43,7 +44,7 @@ def failed_checks(results: Results) -> Iterator[Advice]:
     """Also what could not be checked, where something can be done about it."""
     for check in results.checks:
         if check.failed or (check.open and check.name in (trust.OWN_RUNS, trust.ENOUGH)):
-            yield Advice("trust", Finding("advice_remedy", {"check": check.name}), unclassified(check.sentence))
+            yield Advice("trust", Finding("advice_remedy", {"check": check.name}), check.finding)
 
 
 def stronger_system(results: Results) -> Iterator[Advice]:
@@ -125,7 +126,7 @@ def more_people(results: Results) -> Iterator[Advice]:
 
 
 def further_attackers(results: Results) -> Iterator[Advice]:
-    not_run = results.verdict.not_tested
+    not_run = sentences(results.verdict.not_tested)
     missing = tuple(name for name in ATTACKERS if any(text.startswith(f"{name} attacker") for text in not_run))
     if missing:
         yield Advice("trust", Finding("advice_run_attackers", {"attackers": missing}))

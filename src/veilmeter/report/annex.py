@@ -11,6 +11,8 @@ from veilmeter.attacks.registry import plain_words
 from veilmeter.report.criterion_rows import criterion_row, in_percent
 from veilmeter.report.decision import Decision, anonymizer_words, not_tested, release_words, same_or_largest
 from veilmeter.results.model import Results
+from veilmeter.results.verdict import LAWYER
+from veilmeter.wording import sentence, sentences
 from veilmeter.wording.english import page as words
 from veilmeter.wording.numbers import capitalize, count, full
 
@@ -51,7 +53,7 @@ def annex(results: Results, decision: Decision, created: str = "") -> tuple[Chap
                 tuple((item.text, item.reason or "–", FILL_IN) for item in decision.advice),
             ),
         ),
-        Chapter("Open questions for a lawyer", items=results.verdict.lawyer),
+        Chapter("Open questions for a lawyer", items=sentences(LAWYER, "annex")),
         _sign_off(results, created),
     )
 
@@ -126,7 +128,7 @@ def _residual(results: Results, decision: Decision) -> Chapter:
         if row.risk and row.level in ("raised", "high")
     )
     untested = tuple(f"Not tested: {text}" for text in not_tested(results, most=None))
-    people = (results.people.sentence,) if results.people.sentence else ()
+    people = (sentence(results.people.finding, "annex"),)
     return Chapter(
         "Residual risk",
         (words.RESIDUAL,),

@@ -14,6 +14,7 @@ from veilmeter.report.figures import style
 from veilmeter.report.rows import Row, row
 from veilmeter.results.channels import channel_title, shortest
 from veilmeter.results.model import Channel, ChannelPerson, Channels, Results
+from veilmeter.wording import sentence
 from veilmeter.wording.english import page as words
 
 SECTION = "channels"
@@ -61,7 +62,7 @@ def channel_table(results: Results) -> ChannelTable | None:
     left = len(heard.people) - len(people)
     length = min((shortest(channel.estimates) for channel in heard.channels), default=1)
     return ChannelTable(
-        sentence=heard.sentence,
+        sentence="" if heard.finding is None else sentence(heard.finding, "technical"),
         basis=words.channel_basis(length),
         measures=tuple(MEASURES.values()),
         rows=tuple((titles[channel.name], _rows(channel)) for channel in heard.channels),

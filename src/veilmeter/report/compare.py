@@ -24,6 +24,7 @@ from veilmeter.report.release import Release, release_of
 from veilmeter.report.source import Reported, reported
 from veilmeter.report.system_figures import system_figures
 from veilmeter.results.compare import ComparedRun, Comparison, compare
+from veilmeter.results.criteria import inference_criterion
 from veilmeter.results.levels import ORDER
 from veilmeter.results.model import Results
 from veilmeter.results.trust import doubts
@@ -87,7 +88,7 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
         bundled={str(number): system.bundled for number, system in enumerate(systems) if system.bundled},
         lead=sentence(lead(systems), "lay"),
         recommendation=text(recommendation(systems, comparison), "lay"),
-        warnings=[warning for warning in comparison.warnings if not _is_technical(warning)],
+        warnings=[sentence(found, "lay") for found in comparison.warnings if found.code not in _TECHNICAL],
         settings=_settings(systems, comparison),
         criteria=_criteria(systems),
         figures=figures,
@@ -110,9 +111,8 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
     )
 
 
-def _is_technical(warning: str) -> bool:
-    """Settings and methods are for the technical part; the cards say which runs can't be relied on."""
-    return warning.startswith("the setting ") or "compares differently" in warning or warning.endswith("trustworthy")
+# Settings and methods are for the technical part; the cards say which runs can't be relied on.
+_TECHNICAL = ("setting_differs", "backend_differs", "run_distrusted")
 
 
 def _settings(systems: Sequence[ComparedSystem], comparison: Comparison) -> list[tuple[str, list[str]]]:
@@ -142,9 +142,8 @@ def _system(name: str, original: Reported, folder: Path, bundle: bool) -> Compar
     report = original.folder / "report.html"
     link = os.path.relpath(report, folder) if report.is_file() and not bundle else ""
     bundled = render(shown, Options(), alone=False) if bundle else ""
-    return ComparedSystem(
-        name, shown, decide(shown.results, created=shown.created), tuple(doubts(shown.results)), link, bundled
-    )
+    doubted = tuple(text(doubt, "lay") for doubt in doubts(shown.results))
+    return ComparedSystem(name, shown, decide(shown.results, created=shown.created), doubted, link, bundled)
 
 
 def shown_names(runs: Sequence[ComparedRun]) -> list[str]:
@@ -256,7 +255,7 @@ def _rows(results: Results) -> list[CriterionRow]:
         return rows
     worst = inference.estimate.at.get("attribute")
     for point in results.part("inference").points("inference"):
-        own = replace(results, criteria={"inference": replace(inference, estimate=point)})
+        own = replace(results, criteria={"inference": inference_criterion(results, point, inference.level)})
         row = criterion_row(own, "inference")
         rows.append(row if point.at.get("attribute") == worst else replace(row, level="unknown", level_text=""))
     return rows
@@ -264,7 +263,7 @@ def _rows(results: Results) -> list[CriterionRow]:
 
 def _not_tested(systems: Sequence[ComparedSystem]) -> list[str]:
     """What was not tested of all systems, or of some, which are then named; what no run tests comes last."""
-    own = {system.name: list(map(untested, system.results.verdict.not_tested)) for system in systems}
+    own = {system.name: list(map(untested, sentences(system.results.verdict.not_tested))) for system in systems}
     never = {system.name: sentences(never_tested(system.results), "lay") for system in systems}
     return [
         reason if len(names) == len(systems) else f"{reason} ({', '.join(names)})"

@@ -11,6 +11,7 @@ from veilmeter.core.text import csv_cell, markdown_text
 from veilmeter.report.latex import latex_label, latex_number, latex_table, latex_text
 from veilmeter.results.compare import Comparison
 from veilmeter.results.system_table import SystemTable, TableCell, TableColumn
+from veilmeter.wording import sentences
 
 ARROWS = {"higher": "↑", "lower": "↓", "neither": ""}
 _UNITS = {"percent": "%", "probability": "", "log10": "", "count": ""}
@@ -42,7 +43,7 @@ def latex(table: SystemTable, *, intervals: bool = False) -> str:
     for number, system in enumerate(table.names()):
         cells = [_latex_cell(column.cells[number], intervals) for column in table.columns]
         rows.append([latex_text(system), *cells])
-    return latex_table("l" + "r" * len(table.columns), head, rows, table.remarks)
+    return latex_table("l" + "r" * len(table.columns), head, rows, sentences(table.remarks))
 
 
 def _latex_heading(column: TableColumn) -> str:
@@ -63,7 +64,7 @@ def markdown(table: SystemTable, *, intervals: bool = False) -> str:
     for number, system in enumerate(table.names()):
         cells = [_markdown_cell(column.cells[number], intervals) for column in table.columns]
         lines.append(f"| {markdown_text(system)} | {' | '.join(cells)} |")
-    return "\n".join([*lines, "", *(f"- {markdown_text(remark)}" for remark in table.remarks)]) + "\n"
+    return "\n".join([*lines, "", *(f"- {markdown_text(remark)}" for remark in sentences(table.remarks))]) + "\n"
 
 
 def _markdown_row(cells: Iterable[str]) -> str:

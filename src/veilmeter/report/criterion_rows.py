@@ -9,8 +9,9 @@ from veilmeter.attacks.registry import plain_words
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.estimate import Estimate
 from veilmeter.metrics.registry import measure
-from veilmeter.results.criteria import D_ECE_MAX, guess
+from veilmeter.results.criteria import D_ECE_MAX
 from veilmeter.results.model import Criterion, Results
+from veilmeter.wording import sentence
 from veilmeter.wording.english import page as words
 from veilmeter.wording.numbers import chance
 
@@ -67,7 +68,7 @@ def criterion_row(results: Results, name: str) -> CriterionRow:
         interval=percent.format_interval(),
         guessing="" if apart else percent.format_null(),  # nobody guesses there
         bar=bar_of(point),
-        sentence=_plain_sentence(results, criterion, point),
+        sentence=sentence(criterion.finding, "lay"),
         who=attacker.who if known else words.LEARNER if name == "inference" else criterion.attacker,
         attacker=criterion.attacker if known else "",
         measure=point.label + words.where(point) + words.in_group(criterion.group),
@@ -103,67 +104,6 @@ def shown_point(results: Results, criterion: Criterion) -> Estimate:
         for name in ("singling_out", "control")
     )
     return criterion.estimate if raw is None or control is None else raw.with_(null=control.value)
-
-
-def _plain_sentence(results: Results, criterion: Criterion, point: Estimate) -> str:
-    percent = in_percent(point)
-    low, high = percent.interval or (percent.value, percent.value)
-    span = f"{percent.value:.0f} [{low:.0f}, {high:.0f}]"
-    guessing = guess(percent.null / 100) if percent.null is not None else ""
-    if criterion.name == "linking" and guessing:
-        among = f" among {int(point.at['speakers']):,}" if "speakers" in point.at else ""
-        within = "".join(f" with {attribute} {value}" for attribute, value in criterion.group.items())
-        return f"Of 100 recordings, {span} are linked to the right person{among}{within}; guessing links {guessing}."
-    if criterion.name == "singling_out" and point.name == "singling_out":
-        return (
-            f"In {span} of 100 attempts, a rule made from a voice fits exactly one person; a rule made without "
-            f"knowing anybody does so in {percent.null:.0f}."
-        )
-    if criterion.name == "disclosure" and point.unit == "bit":
-        return _disclosure_sentence(criterion, point)
-    if criterion.name == "inversion" and guessing:
-        return (
-            f"Of 100 anonymized recordings{_of_group(point.at.get('gender'))}, {span} are turned back so far that the "
-            f"most similar original recording is of the same person; by chance it would be {guessing}."
-        )
-    if criterion.name == "inference" and guessing:
-        return _attributes_sentence(results, criterion, span, guessing)
-    return criterion.sentence
-
-
-def _of_group(gender: object) -> str:
-    return "" if gender in (None, "", "all") else f" of people with gender {gender}"
-
-
-def _disclosure_sentence(criterion: Criterion, point: Estimate) -> str:
-    """Bits as parts of all that a comparison could tell."""
-    parts = _parts_of_all(point)
-    low, high = parts.interval or (parts.value, parts.value)
-    within = "".join(f" of people with {attribute} {group}" for attribute, group in criterion.group.items())
-    sentence = (
-        f"Comparing two recordings{within} tells on average {parts.value:.0f} [{low:.0f}, {high:.0f}] of 100 parts of "
-        "what there is to know about whether one person made both"
-    )
-    noise = "" if parts.null is None else f"; scores that mean nothing would tell {parts.null:.0f}"
-    return f"{sentence}{noise}."
-
-
-def _attributes_sentence(results: Results, criterion: Criterion, span: str, guessing: str) -> str:
-    attribute = str(criterion.estimate.at.get("attribute", "the attribute"))
-    named = f"{attribute[:1].upper()}{attribute[1:]}"
-    sentence = f"{named} is inferred correctly for {span} of 100 recordings; guessing gives {guessing}."
-    part = results.parts.get("inference")
-    if part is None:
-        return sentence
-    before = [p for p in part.reference.points("inference") if p.at.get("attribute") == attribute]
-    if before:
-        sentence += f" From original speech: {before[0].value:.0f}."
-    for point in part.estimates.points("inference"):
-        if point.at.get("attribute") != attribute:
-            chance = "" if point.null is None else f" (guessing {point.null:.0f})"
-            other = str(point.at.get("attribute"))
-            sentence += f" {other[:1].upper()}{other[1:]}: {point.value:.0f}{chance}."
-    return sentence
 
 
 def in_percent(point: Estimate) -> Estimate:

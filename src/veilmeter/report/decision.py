@@ -15,12 +15,12 @@ from veilmeter.report.advice import advice
 from veilmeter.report.criterion_rows import Bar, CriterionRow, about_attacker, bar_of, criterion_row
 from veilmeter.report.release import Curve, Release, release_of
 from veilmeter.report.rows import added, section_of
+from veilmeter.results.criteria import linking_finding
 from veilmeter.results.levels import ORDER as LEVEL_ORDER
 from veilmeter.results.model import Check, Criterion, Results
-from veilmeter.results.trust import meaning, open_questions
-from veilmeter.results.verdict import OPENINGS
+from veilmeter.results.trust import doubts, meaning, open_questions
 from veilmeter.speech.extractors.base import HABITS, extractor_label, unheard_habits
-from veilmeter.wording import sentence, sentences
+from veilmeter.wording import sentence, sentences, text
 from veilmeter.wording.english import page as words
 from veilmeter.wording.english.decision import PLAIN_USE
 from veilmeter.wording.numbers import capitalize
@@ -198,10 +198,10 @@ def anonymizer_words(results: Results) -> str:
 def _opening(results: Results, release: Release | None) -> tuple[str, str, str]:
     """The headline, the consequence in people, and what is said below it."""
     verdict = results.verdict
-    headline = OPENINGS[verdict.level]
+    headline = text(verdict.headline[:1], "lay")
     worst = results.criteria.get("linking")
     if release is None or worst is None:
-        return headline, verdict.headline.removeprefix(headline).strip(), ""
+        return headline, text(verdict.headline[1:], "lay"), ""
     details = [sentence(Finding("guessing_finds", {"size": release.by_guessing}), "lay")]
     original = everybody(results, release).original
     if original is not None:
@@ -210,7 +210,7 @@ def _opening(results: Results, release: Release | None) -> tuple[str, str, str]:
         details.append(words.worst_case(criterion_row(results, "linking").sentence))
     serious = [criterion_row(results, c.name).sentence for c in _others(results) if _height(c) > _height(worst)]
     # A reassurance says in the same breath what it does not rest on.
-    open_points = open_questions(results) if verdict.level == "low" else []
+    open_points = [text(question, "lay") for question in open_questions(results)] if verdict.level == "low" else []
     return headline, sentence(_release_found(results, release), "lay"), " ".join([*details, *serious[:1], *open_points])
 
 
@@ -271,13 +271,15 @@ def everybody(results: Results, release: Release) -> Criterion:
     point = release.curve.measured[-1]
     baseline = results.attackers.get(BASELINE)
     same = [p for p in baseline.estimates.points("linkability") if p.at == point.at] if baseline is not None else []
+    level = results.criteria["linking"].level if "linking" in results.criteria else "unknown"
+    original = same[0] if same else None
     return Criterion(
         name="linking",
-        level=results.criteria["linking"].level if "linking" in results.criteria else "unknown",
-        sentence="",
+        level=level,
+        finding=linking_finding(level, point, release.curve.attacker, {}, original),
         estimate=point,
         attacker=release.curve.attacker,
-        original=same[0] if same else None,
+        original=original,
     )
 
 
@@ -341,8 +343,7 @@ def reliance(results: Results) -> Finding:
 
 def _doubts(results: Results) -> tuple[str, ...]:
     """What the failed checks found, and which way that misleads."""
-    failed = [check for check in results.checks if check.failed]
-    listed = [f"{check.sentence} {meaning(check)}".strip() for check in failed] or list(results.verdict.distrust)
+    listed = [text(doubt, "lay") for doubt in doubts(results)]
     more = len(listed) - MOST_DOUBTS
     rest = [sentence(Finding("more_in_technical_part", {"number": more}), "lay")] if more > 0 else []
     return (*listed[:MOST_DOUBTS], *rest)
@@ -351,16 +352,14 @@ def _doubts(results: Results) -> tuple[str, ...]:
 def check_rows(results: Results) -> tuple[CheckRow, ...]:
     """Failed ones first, then those that could not be made, then those that passed; not those that can't apply."""
     rows = [_check_row(check) for check in results.checks if check.passed is not None or check.applies]
-    if not results.checks and not results.verdict.trustworthy:
-        rows = [CheckRow("Not trustworthy", "", "failed", text, "") for text in results.verdict.distrust]
     return tuple(sorted(rows, key=lambda row: ("failed", "open", "passed").index(row.state)))
 
 
 def _check_row(check: Check) -> CheckRow:
     state = "open" if check.passed is None else "passed" if check.passed else "failed"
     title = capitalize(check.name.replace("-", " ").replace("_", " "))
-    doubt = meaning(check) if check.failed or check.open else ""
-    return CheckRow(title, words.CHECKS.get(check.name, ""), state, check.sentence, doubt)
+    doubt = sentence(meaning(check), "lay") if check.failed or check.open else ""
+    return CheckRow(title, words.CHECKS.get(check.name, ""), state, sentence(check.finding, "lay"), doubt)
 
 
 # --- what was not tested, and use
@@ -368,7 +367,7 @@ def _check_row(check: Check) -> CheckRow:
 
 def not_tested(results: Results, *, most: int | None = MOST_UNTESTED) -> tuple[str, ...]:
     """What was not tested: attackers in plain words with their names beside, at most so many of this run's."""
-    listed = [untested(text) for text in results.verdict.not_tested]
+    listed = [untested(reason) for reason in sentences(results.verdict.not_tested)]
     if most is not None and len(listed) > most:
         listed = [*listed[:most], sentence(Finding("more_in_annex", {"number": len(listed) - most}), "lay")]
     return (*listed, *sentences(never_tested(results), "lay"))

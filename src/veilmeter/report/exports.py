@@ -16,7 +16,7 @@ from veilmeter.report.rows import ORDER, Row, section_rows
 from veilmeter.report.source import Reported
 from veilmeter.results.model import Results
 from veilmeter.results.trust import doubts
-from veilmeter.wording import sentence, sentences
+from veilmeter.wording import sentence, sentences, text
 from veilmeter.wording.english.page import SECTIONS
 
 _SIGNS = {"passed": "passed", "failed": "**failed**", "open": "could not be checked"}
@@ -34,7 +34,8 @@ def markdown(run: Reported, options: Options) -> str:
         for check in decision.checks
     ]
     lines += ["", "## Not tested", ""]
-    lines += [f"- {markdown_text(text)}" for text in (*results.verdict.not_tested, *sentences(never_tested(results)))]
+    not_tested = sentences((*results.verdict.not_tested, *never_tested(results)), "technical")
+    lines += [f"- {markdown_text(reason)}" for reason in not_tested]
     for section in ORDER:
         rows = section_rows(results, section)
         if rows:
@@ -60,7 +61,7 @@ def _opening(run: Reported, decision: Decision) -> list[str]:
     lines += [markdown_text(decision.detail), ""] if decision.detail else []
     lines += [f"> {markdown_text(notice)}", ""] if notice else []
     lines += [f"> {markdown_text(decision.reliance)}"]
-    lines += [part for text in doubts(results) for part in (">", f"> {markdown_text(text)}")] + [""]
+    lines += [part for doubt in doubts(results) for part in (">", f"> {markdown_text(text(doubt))}")] + [""]
     lines += [" · ".join(markdown_text(fact) for fact in decision.facts), ""]
     lines += [markdown_text(decision.limit), ""] if decision.limit else []
     if decision.release_text:
@@ -90,7 +91,7 @@ def latex(run: Reported, options: Options) -> str:
     results = run.results
     remarks = [f"veilmeter {results.version}" + (f", {run.created}" if run.created else "")]
     remarks += [str(results.settings["notice"])] if results.settings.get("notice") else []
-    remarks += [] if results.verdict.trustworthy else [sentence(reliance(results)), *doubts(results)]
+    remarks += [] if results.verdict.trustworthy else [sentence(reliance(results)), *map(text, doubts(results))]
     limit = limit_finding(results, options.limit)
     remarks += [sentence(limit)] if limit else []
     worst = [criterion_row(results, name) for name in results.criteria]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 from xml.etree import ElementTree
@@ -11,6 +12,7 @@ from veilmeter.core.text import clean, markdown_text
 from veilmeter.results.gate import Gate
 from veilmeter.results.limits import LimitCheck, named_group
 from veilmeter.results.model import Results
+from veilmeter.wording import sentence, sentences, text
 
 SUITE = "veilmeter gate"
 Outcome = Literal["passed", "failure", "error", "skipped"]
@@ -33,17 +35,21 @@ def cases_of(outcome: Gate) -> list[JobCase]:
         for check in outcome.limits
     ]
     cases += [
-        JobCase("trust", text, "skipped" if outcome.even_if_doubted else "failure", text) for text in outcome.doubts
+        JobCase("trust", words, "skipped" if outcome.even_if_doubted else "failure", words)
+        for words in map(text, outcome.doubts)
     ]
     cases += [
-        JobCase("trust", text, "failure" if outcome.trustworthy else "skipped", text) for text in outcome.open_questions
+        JobCase("trust", words, "failure" if outcome.trustworthy else "skipped", words)
+        for words in map(text, outcome.open_questions)
     ]
     if not outcome.doubts and not outcome.open_questions:
         cases.append(JobCase("trust", "the assessment does not doubt itself", "passed"))
     if outcome.baseline is not None:
         cases += [JobCase("baseline", found.title, "failure", str(found)) for found in outcome.baseline.worse]
         if not outcome.baseline.worse:
-            cases.append(JobCase("baseline", "nothing is surely worse", "passed", outcome.baseline.sentence))
+            cases.append(
+                JobCase("baseline", "nothing is significantly worse", "passed", sentence(outcome.baseline.finding))
+            )
     return cases
 
 
@@ -84,16 +90,16 @@ def summary(outcome: Gate | Exception, results: Results | None) -> str:
         return f"## Privacy gate: could not be checked\n\n{markdown_text(_reason(outcome))}\n"
     verdict = results.verdict
     lines = [f"## Privacy gate: {'passed' if outcome.passed else 'failed'}", ""]
-    lines += [f"**{markdown_text(results.title)}**: {markdown_text(verdict.headline)}", ""]
+    lines += [f"**{markdown_text(results.title)}**: {markdown_text(text(verdict.headline))}", ""]
     if outcome.limits:
         lines += ["| limit | outcome | figure that decides | whose |", "|---|---|---|---|"]
         lines += [_limit_row(check) for check in outcome.limits]
-        lines += ["", markdown_text(f"Checked: {outcome.scope}."), ""]
+        lines += ["", markdown_text(f"Checked: {sentence(outcome.scope)}."), ""]
     if outcome.doubts:
         accepted = " (accepted)" if outcome.even_if_doubted else ""
-        lines += [f"### What the assessment doubts{accepted}", "", *_items(outcome.doubts), ""]
+        lines += [f"### What the assessment doubts{accepted}", "", *_items(map(text, outcome.doubts)), ""]
     if outcome.open_questions:
-        lines += ["### What could not be checked", "", *_items(outcome.open_questions), ""]
+        lines += ["### What could not be checked", "", *_items(map(text, outcome.open_questions)), ""]
     lines += _baseline(outcome)
     if outcome.not_run:
         lines += [markdown_text(f"Attackers that were not run: {', '.join(outcome.not_run)}."), ""]
@@ -112,16 +118,16 @@ def _baseline(outcome: Gate) -> list[str]:
     found = outcome.baseline
     if found is None:
         return []
-    lines = ["### Against the baseline", "", markdown_text(found.sentence), ""]
+    lines = ["### Against the baseline", "", markdown_text(sentence(found.finding)), ""]
     if found.worse:
-        lines += ["| surely worse | before | now | difference |", "|---|---:|---:|---:|"]
+        lines += ["| significantly worse | before | now | difference |", "|---|---:|---:|---:|"]
         for worse in found.worse:
             difference = f"{worse.difference.format_value()} {worse.difference.format_interval()}"
             cells = (worse.title, worse.before.format_value(), worse.now.format_value(), difference)
             lines.append("| " + " | ".join(markdown_text(cell) for cell in cells) + " |")
         lines.append("")
-    return lines + ([*_items(found.remarks), ""] if found.remarks else [])
+    return lines + ([*_items(sentences(found.remarks)), ""] if found.remarks else [])
 
 
-def _items(texts: tuple[str, ...]) -> list[str]:
+def _items(texts: Iterable[str]) -> list[str]:
     return [f"- {markdown_text(text)}" for text in texts]

@@ -30,7 +30,7 @@ from veilmeter.report.source import Reported
 from veilmeter.report.vega import vega_script
 from veilmeter.results.model import Results
 from veilmeter.results.run_folder import Matrices
-from veilmeter.wording import sentences
+from veilmeter.wording import sentence, sentences
 from veilmeter.wording.english import page as words
 
 
@@ -81,7 +81,7 @@ def technical_sections(results: Results, matrices: Matrices | None, limit: float
             criterion = results.criteria.get(section)
             notes = [words.BELOW_ZERO] if reaches_below_zero(results, section) else []
             notes += use_notes(results) if section == "utility" else ()
-            gist = criterion.sentence if criterion is not None else ""
+            gist = sentence(criterion.finding, "technical") if criterion is not None else ""
             sections.append(
                 TechnicalSection(
                     section,
@@ -103,7 +103,8 @@ def _channel_section(results: Results) -> list[TechnicalSection]:
     if not rows:
         return []
     about, figures = words.SECTIONS[CHANNELS], (figure,) if figure is not None else ()
-    gist = results.channels.sentence if results.channels else ""
+    found = results.channels and results.channels.finding
+    gist = sentence(found, "technical") if found else ""
     return [TechnicalSection(CHANNELS, about.title, about.short, about.introduction, gist, figures, tuple(rows), ())]
 
 
@@ -113,7 +114,6 @@ def render(run: Reported, options: Options, *, alone: bool = True) -> str:
     one, whose script puts in Vega, which would be there many times."""
     results, decision = run.results, decision_of(run, options)
     technical = technical_sections(results, run.matrices, options.limit)
-    shown_on_cards = {criterion.sentence for criterion in results.criteria.values()}
     return page(
         "report.html.j2",
         [figure for section in technical for figure in section.figures],
@@ -137,8 +137,8 @@ def render(run: Reported, options: Options, *, alone: bool = True) -> str:
         people=people_table(results),
         channels=channel_table(results),
         cards=[criterion_row(results, name) for name in results.criteria],
-        sentences=[text for text in results.verdict.sentences if text not in shown_on_cards],
-        not_tested=(*results.verdict.not_tested, *sentences(never_tested(results))),
+        sentences=sentences(results.verdict.remarks, "technical"),
+        not_tested=sentences((*results.verdict.not_tested, *never_tested(results)), "technical"),
         warnings=sentences((*results.warnings, *results.remarks), "technical"),
         technical=technical,
         facts=facts(results),

@@ -10,6 +10,7 @@ from veilmeter.report.figure import WIDE, Figure
 from veilmeter.report.figures import style
 from veilmeter.results.model import Person, Results
 from veilmeter.results.run_folder import Matrices
+from veilmeter.wording import sentence
 from veilmeter.wording.english import page as words
 
 MOST_PEOPLE = 1000  # rows; more would only slow the page down
@@ -59,7 +60,7 @@ def people_table(results: Results) -> PeopleTable:
     rows = tuple(_row(person, attackers, genders, deids) for person in people[:MOST_PEOPLE])
     left = len(people) - len(rows)
     return PeopleTable(
-        gist=results.people.sentence,
+        gist=sentence(results.people.finding, "technical"),
         intro=words.people_introduction(results.people.expected_by_chance if results.people.unprotected else None),
         columns=tuple(columns),
         rows=rows,

@@ -14,7 +14,7 @@ from veilmeter.anonymizers.base import ANONYMIZERS
 from veilmeter.assessment.settings import Settings
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
-from veilmeter.core.findings import Finding
+from veilmeter.core.findings import Finding, Reference, map_references
 from veilmeter.core.options import options_of
 from veilmeter.metrics.registry import MEASURES
 from veilmeter.report.pseudonyms import pseudonyms
@@ -77,24 +77,39 @@ def public_results(results: Results, names: Names) -> Results:
         extractor=_extractor(results.extractor),
         parts={name: _part(part, names) for name, part in results.parts.items()},
         criteria={name: _criterion(criterion, names) for name, criterion in results.criteria.items()},
-        checks=tuple(replace(check, sentence=names.text(check.sentence)) for check in results.checks),
+        checks=tuple(replace(check, finding=public_finding(check.finding, names)) for check in results.checks),
         channels=results.channels and _channels(results.channels, names),
         people=replace(
             results.people,
             persons=tuple(_person(person, names) for person in results.people.persons),
-            sentence=names.text(results.people.sentence),
+            finding=public_finding(results.people.finding, names),
         ),
         verdict=replace(
             verdict,
-            headline=names.text(verdict.headline),
-            distrust=tuple(map(names.text, verdict.distrust)),
-            sentences=tuple(map(names.text, verdict.sentences)),
-            not_tested=tuple(map(names.text, verdict.not_tested)),
-            lawyer=tuple(map(names.text, verdict.lawyer)),
+            headline=tuple(public_finding(found, names) for found in verdict.headline),
+            remarks=tuple(public_finding(found, names) for found in verdict.remarks),
+            not_tested=_harmless(verdict.not_tested, names),
         ),
         remarks=_harmless(results.remarks, names),
         warnings=warnings,
     )
+
+
+def public_finding(finding: Finding, names: Names) -> Finding:
+    """The finding with pseudonyms for people and numbers for rare values; files, recordings and untrusted text are left
+    out."""
+
+    def public_reference(found: Reference) -> Reference:
+        if found.kind == "speaker":
+            return replace(found, id=found.id if names.with_ids else names.speakers.get(found.id, ""))
+        if found.kind == "value":
+            name = names.value(found.attribute, found.id)
+            return found if name == found.id else Reference("value", name)
+        if found.kind == "attribute" or (found.kind == "recording" and names.with_ids):
+            return found
+        return replace(found, id="")
+
+    return map_references(finding, public_reference, lambda point: _estimate(point, names))
 
 
 def _harmless(findings: Iterable[Finding], names: Names) -> tuple[Finding, ...]:
@@ -220,7 +235,7 @@ def _estimate(point: Estimate, names: Names) -> Estimate:
 def _criterion(criterion: Criterion, names: Names) -> Criterion:
     return replace(
         criterion,
-        sentence=names.text(criterion.sentence),
+        finding=public_finding(criterion.finding, names),
         estimate=_estimate(criterion.estimate, names),
         original=criterion.original and _estimate(criterion.original, names),
         group={attribute: names.value(attribute, value) for attribute, value in criterion.group.items()},
@@ -240,7 +255,7 @@ def _person(person: Person, names: Names) -> Person:
 def _channels(heard: Channels, names: Names) -> Channels:
     return replace(
         heard,
-        sentence=names.text(heard.sentence),
+        finding=heard.finding and public_finding(heard.finding, names),
         people=tuple(replace(p, speaker=names.speakers.get(p.speaker, p.speaker)) for p in heard.people),
     )
 

@@ -11,6 +11,7 @@ from veilmeter.attacks.attacker import AttackerId
 from veilmeter.attacks.registry import ADAPTIVE, FUSED
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
+from veilmeter.core.findings import Finding
 from veilmeter.results.model import AttackerResult, Channel, ChannelPerson, Channels
 from veilmeter.speech.extractors.base import hears
 
@@ -49,7 +50,7 @@ def channels_of(
     )
     if sum(channel.name != TOGETHER for channel in channels) < 2:
         return None
-    return Channels(channels=channels, people=_people(channels, attackers), sentence=_sentence(channels))
+    return Channels(channels=channels, people=_people(channels, attackers), finding=_finding(channels))
 
 
 def _figures(result: AttackerResult | None) -> Estimates:
@@ -109,13 +110,8 @@ def _person(speaker: str, bits: dict[str, float], linked: dict[str, float]) -> C
     return ChannelPerson(speaker=speaker, channel=most if most and alone[most] > 0 else "", bits=bits, linked=linked)
 
 
-def _sentence(channels: tuple[Channel, ...]) -> str:
-    """Such as "voice (campplus) 0.4 bit, words 2.1 bit; all together 2.3 bit"."""
-    told = []
-    for channel in channels:
-        found = disclosed(channel.estimates)
-        if found is not None:
-            told.append(f"{channel_title(channel)} {found.value:.1f} bit")
-    if not told:
-        return ""
-    return f"One recording discloses on average: {', '.join(told)}."
+def _finding(channels: tuple[Channel, ...]) -> Finding | None:
+    """What one recording discloses by channel; None where that was not measured."""
+    bits = {channel_title(channel): disclosed(channel.estimates) for channel in channels}
+    known = {title: found.value for title, found in bits.items() if found is not None}
+    return Finding.of("channels", channels=tuple(known), bits=tuple(known.values())) if known else None

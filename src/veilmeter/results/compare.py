@@ -17,6 +17,7 @@ from typing import Any
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
+from veilmeter.core.findings import Finding, Reference
 from veilmeter.metrics.registry import label_of, measure
 from veilmeter.results.differences import difference_of, sure_by_holm
 from veilmeter.results.model import AttackerResult, Part, Results
@@ -34,6 +35,11 @@ class ComparedRun:
     folder: Path
     results: Results
 
+    @property
+    def reference(self) -> Reference:
+        """Its name, which comes from a title or a folder."""
+        return Reference("run", self.name)
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
@@ -46,8 +52,8 @@ class Comparison:
     runs: tuple[ComparedRun, ...]
     values: Mapping[str, Sequence[Estimate]]
     differences: Mapping[str, Sequence[Estimate]]
-    summary: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    summary: tuple[tuple[Finding, ...], ...] = ()  # one paragraph each
+    warnings: tuple[Finding, ...] = ()
     settings: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 
@@ -90,7 +96,7 @@ def compare(
         raise InputError("the runs have nothing in common that could be compared")
     differences = sure_by_holm(differences)
     return Comparison(
-        runs, values, differences, tuple(_summary(runs, differences)), tuple(doubts_of(runs, settings)), settings
+        runs, values, differences, tuple(_summary(runs, differences)), tuple(differences_of(runs, settings)), settings
     )
 
 
@@ -154,31 +160,35 @@ def same_trials(runs: Sequence[ComparedRun]) -> bool:
     return all(trials(run.results) == trials(runs[0].results) for run in runs)
 
 
-def doubts_of(runs: Sequence[ComparedRun], settings: Mapping[str, Sequence[Any]]) -> Iterator[str]:
+def differences_of(runs: Sequence[ComparedRun], settings: Mapping[str, Sequence[Any]]) -> Iterator[Finding]:
+    """What differs between the runs beside the system, and which of them can't be relied on."""
     if len({run.folder.resolve() for run in runs}) < len(runs):
-        yield "a run was given more than once: it does not differ from itself"
+        yield Finding("run_given_twice", severity="warning")
     for run in runs:
         if not run.results.verdict.trustworthy:
-            yield f"{run.name} is not trustworthy"
-    first = runs[0].results
+            yield Finding.of("run_distrusted", run=run.reference, severity="warning")
+    first, everywhere = runs[0].results, tuple(run.reference for run in runs)
     if any(_material(run.results) != _material(first) for run in runs):
-        what = "original speech" if any("original" in run.results.inputs for run in runs) else "trials"
-        yield f"the runs do not assess the same {what}: differences may come from that"
+        material = "original speech" if any("original" in run.results.inputs for run in runs) else "trials"
+        yield Finding.of("other_material", material=material, severity="warning")
     elif not same_trials(runs):
-        yield "the runs differ in how enrollment and trials were chosen: they are compared without pairing people"
+        yield Finding("other_trials", severity="warning")
     for key, values in settings.items():
-        shown = ", ".join(f"{_shown(value)} ({run.name})" for value, run in zip(values, runs, strict=True))
-        yield f"the setting {key} differs: {shown}"
+        yield Finding.of("setting_differs", setting=key, values=tuple(map(_value, values)), runs=everywhere)
     names = dict.fromkeys(name for run in runs for name in run.results.attacks)
     for name in names:
         have = [run for run in runs if name in run.results.attackers]
         if len(have) < len(runs):
-            yield f"the {name} attacker was not run everywhere: only in {', '.join(run.name for run in have)}"
+            yield Finding.of("attacker_not_everywhere", attacker=name, runs=tuple(run.reference for run in have))
             continue
         backends = [run.results.attackers[name].backend for run in runs]
         if len(set(backends)) > 1:
-            shown = ", ".join(f"{backend} ({run.name})" for backend, run in zip(backends, runs, strict=True))
-            yield f"the {name} attacker compares differently: {shown}"
+            yield Finding.of("backend_differs", attacker=name, backends=tuple(backends), runs=everywhere)
+
+
+def _value(value: Any) -> bool | int | float | Reference:
+    """A setting's value: a number, or text that may name a file."""
+    return value if isinstance(value, bool | int | float) else Reference("text", _shown(value))
 
 
 def _shown(value: Any) -> str:
@@ -255,18 +265,26 @@ def _is_compared(holder: str, name: str) -> bool:
         return True
 
 
-def _summary(runs: Sequence[ComparedRun], differences: Mapping[str, Sequence[Estimate]]) -> Iterator[str]:
+def _summary(
+    runs: Sequence[ComparedRun], differences: Mapping[str, Sequence[Estimate]]
+) -> Iterator[tuple[Finding, ...]]:
     """What a reader in a hurry needs: each run's own worst case, and how many differences are sure, either way."""
     for run in runs:
+        level = Finding.of("run_level", run=run.reference, level=run.results.verdict.level)
         criterion = run.results.criteria.get("linking")
-        worst = f" {criterion.sentence}" if criterion is not None else ""
-        yield f"{run.name}: {run.results.verdict.level} risk.{worst}"
+        yield (level,) if criterion is None else (level, criterion.finding)
     for number, run in enumerate(runs[1:]):
         points = [points[number] for points in differences.values()]
         sure = [point for point in points if point.extra["sure"]]
         safer = sum((point.value > 0) == (point.better == "higher") for point in sure if point.better != "neither")
         riskier = sum(point.better != "neither" for point in sure) - safer
-        yield (
-            f"Of {len(points)} differences between {run.name} and {runs[0].name}, {len(sure)} are sure: "
-            f"{safer} in favor of {run.name}, {riskier} in favor of {runs[0].name}."
+        counted = Finding.of(
+            "differences_counted",
+            run=run.reference,
+            first=runs[0].reference,
+            total=len(points),
+            significant=len(sure),
+            safer=safer,
+            riskier=riskier,
         )
+        yield (counted,)

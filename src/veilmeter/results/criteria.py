@@ -1,4 +1,4 @@
-"""The worst case for each criterion, over every attacker, length and group, in a sentence that a stranger understands.
+"""The worst case for each criterion, over every attacker, length and group, as a finding.
 
 It says what was measured. Whether that is enough is for a lawyer to judge, and the words for it are theirs.
 """
@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from veilmeter.attacks.attacker import BASELINE
-from veilmeter.core.estimate import Estimate, format_number
+from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
+from veilmeter.core.findings import Finding, Level, Reference, Value, group_references
 from veilmeter.results.levels import (
     ALPHA,
     ORDER,
     P_ADJUSTED,
     PRECISION,
+    SEVERITY,
     agreeing,
     chance_of,
     level_of,
@@ -25,12 +27,12 @@ from veilmeter.results.levels import (
     surplus,
     with_holm,
 )
-from veilmeter.results.model import Criterion, Level, Results
+from veilmeter.results.model import Criterion, Results
 from veilmeter.results.people import explained_by_luck, often_linked
 
 D_ECE_MAX = 1 / math.log(4)  # bits: section 2 of the methods
 HIGH_D_ECE = 0.25  # of that
-NEEDED = "needed"  # to settle what is unknown: among the details of a criterion
+NEEDED = "needed"  # detail of a criterion: people to settle what is unknown; None where they do not help
 HIGH_INFERENCE = 0.5  # of the way from guessing to certainty
 
 
@@ -99,30 +101,42 @@ def linking(results: Results) -> Criterion | None:
     if suspects:
         level = "unknown"
     estimate = worst.estimate
-    people, length = int(estimate.at["speakers"]), int(estimate.at.get("length", 1))
-    sentence = (
-        f"Of 100 recordings, {_a(worst.attacker)} with {_utterances(length)} links {_hundred(estimate)} to the right "
-        f"person among {people:,}{_within(worst.group)}; guessing links {guess(chance_of(estimate))}"
-    )
-    luck = results.chance.best_link if results.chance is not None and not worst.group else None
-    if luck is not None and not surely_more(estimate):
-        sentence += f", and the luckiest of all these attackers may reach {guess(luck)} by chance alone"
-    sentence += "."
-    needed = _needed(results, estimate, suspects) if level == "unknown" else None
-    if needed is not None:
-        sentence += f" {_why_unknown(results, estimate, suspects)}: {needed} would be needed."
+    luckiest = results.chance.best_link if results.chance is not None and not worst.group else None
+    needed = needed_to_settle(results, estimate, suspects) if level == "unknown" else None
     original = _same_point(results, worst)
-    if original is not None:
-        sentence += f" On original speech it is {100 * original.value:.0f}."
+    finding = linking_finding(level, estimate, worst.attacker, worst.group, original)
+    values: dict[str, Value] = dict(finding.values)
+    if luckiest is not None and not surely_more(estimate):
+        values["luckiest"] = luckiest
+    if level == "unknown":
+        total = _total(results, estimate, suspects)
+        values |= {"suspects": suspects, "total": total, "tried_once": _tried_once(results)}
+        values |= {} if needed is None else {"needed": needed}
     return Criterion(
         name="linking",
         level=level,
-        sentence=sentence,
+        finding=replace(finding, values=values),
         estimate=estimate,
         attacker=worst.attacker,
         group=worst.group,
         original=original,
-        details={} if needed is None else {NEEDED: needed},
+        details={NEEDED: needed} if level == "unknown" else {},
+    )
+
+
+def linking_finding(
+    level: Level, estimate: Estimate, attacker: str, group: Mapping[str, str], original: Estimate | None
+) -> Finding:
+    """How often an attacker links recordings to the right person."""
+    return Finding.of(
+        "linking",
+        severity=SEVERITY[level],
+        level=level,
+        estimate=estimate,
+        attacker=attacker,
+        by_chance=chance_of(estimate),
+        group=group_references(group) or None,
+        original=original,
     )
 
 
@@ -132,24 +146,22 @@ def _suspects(results: Results) -> int:
     return 0 if explained_by_luck(results.chance) else sum(map(often_linked, results.people.persons))
 
 
-def _why_unknown(results: Results, estimate: Estimate, suspects: int) -> str:
+def _total(results: Results, estimate: Estimate, suspects: int) -> int:
+    """The people among whom there are suspects, or on whom the estimate rests."""
     people = len(results.people.persons)
-    if suspects:
-        verb = "is" if suspects == 1 else "are"
-        few = "one trial each" if _tried_once(results) else "so few"
-        return f"But {suspects} of {people:,} {verb} linked more often than not, which {few} can't tell from luck"
-    return f"{int(estimate.n.get('speakers', people)):,} people are too few to tell guessing from a high risk"
+    return people if suspects else int(estimate.n.get("speakers", people))
 
 
-def _needed(results: Results, estimate: Estimate, suspects: int) -> str:
-    """What would rule out a high risk, or tell suspects from luck: who is tried twice or more is exposed by luck the
-    less often the more people there are, but among any number somebody is linked by luck once."""
+def needed_to_settle(results: Results, estimate: Estimate, suspects: int) -> int | None:
+    """How many people would rule out a high risk, or distinguish suspects from chance; None where only more recordings
+    of each person help. A person tried twice or more is exposed by chance the less often the more people there are, but
+    among any number somebody is linked by chance once."""
     if suspects and _tried_once(results):
-        return "more recordings of each person"
+        return None
     people = speakers_to_rule_out(estimate, float(results.settings.get("precision", PRECISION)))
     if suspects and results.chance is not None and results.chance.exposed_p is not None:
         people = math.ceil(len(results.people.persons) * results.chance.exposed_p / ALPHA)
-    return f"about {people:,}"
+    return people
 
 
 def _tried_once(results: Results) -> bool:
@@ -186,21 +198,23 @@ def singling_out(results: Results) -> Criterion | None:
         next((point for point in estimates.points(name) if point.at == estimate.at), None)
         for name in ("singling_out", "control")
     )
-    sentence = f"{_a(worst.attacker).capitalize()} with {_utterances(int(estimate.at.get('length', 1)))} "
-    if attempts is not None and control is not None:
-        sentence += (
-            f"picks out exactly one person among {int(estimate.at['speakers']):,} in {_hundred(attempts)} of 100 "
-            f"attempts; a rule that knows nobody does so in {100 * control.value:.0f}. "
-            f"The risk beyond that is {_hundred(estimate)} in 100."
-        )
-    else:
-        sentence += f"singles people out beyond chance in {_hundred(estimate)} of 100 attempts."
-    if level == "unknown":
-        sentence += " That is known too poorly to tell chance from a high risk."
+    finding = Finding.of(
+        "singling_out",
+        severity=SEVERITY[level],
+        level=level,
+        estimate=estimate,
+        attacker=worst.attacker,
+        attempts=attempts,
+        control=None if control is None else control.value,
+    )
     return Criterion(
-        name="singling_out", level=level, sentence=sentence, estimate=estimate, attacker=worst.attacker,
+        name="singling_out",
+        level=level,
+        finding=finding,
+        estimate=estimate,
+        attacker=worst.attacker,
         group=worst.group,
-    )  # fmt: skip
+    )
 
 
 def disclosure(results: Results) -> Criterion | None:
@@ -213,24 +227,27 @@ def disclosure(results: Results) -> Criterion | None:
     estimates = holder.estimates
     for attribute, value in worst.group.items():
         estimates = holder.by[attribute][value]
-    interval = f" {estimate.format_interval()}" if estimate.interval else ""
-    sentence = (
-        f"One comparison{_within(worst.group)} tells {_a(worst.attacker)} {format_number(estimate.value, 'bit')}"
-        f"{interval} bit about who is speaking, on average over what they believed before; {D_ECE_MAX:.3f} would be "
-        "everything."
-    )
     strongest = estimates.single("l_w")
-    if strongest is not None and math.isfinite(strongest.value):
-        sentence += (
-            f" The most telling single comparison makes an identity {10**strongest.value:,.0f} times more or less "
-            f"likely (tag {strongest.extra.get('tag', '?')})."
-        )
-    if level in ("low", "unknown"):
-        sentence += " That can't be told from scores that carry no information."
+    is_known = strongest is not None and math.isfinite(strongest.value)
+    finding = Finding.of(
+        "disclosure",
+        severity=SEVERITY[level],
+        level=level,
+        estimate=estimate,
+        attacker=worst.attacker,
+        whole=D_ECE_MAX,
+        group=group_references(worst.group) or None,
+        strongest=strongest.value if strongest is not None and is_known else None,
+        tag=str(strongest.extra["tag"]) if strongest is not None and "tag" in strongest.extra else None,
+    )
     return Criterion(
-        name="disclosure", level=level, sentence=sentence, estimate=estimate, attacker=worst.attacker,
+        name="disclosure",
+        level=level,
+        finding=finding,
+        estimate=estimate,
+        attacker=worst.attacker,
         group=worst.group,
-    )  # fmt: skip
+    )
 
 
 def _disclosure_level(estimate: Estimate) -> Level:
@@ -250,14 +267,17 @@ def inversion(results: Results) -> Criterion | None:
         candidates, lambda case: level_of(case.estimate, largest=100.0), lambda case: surplus(case.estimate, 100.0)
     )
     estimate = worst.estimate
-    gender = estimate.at.get("gender")
-    among = f" (gender {gender})" if gender not in (None, "", "all") else ""
-    sentence = (
-        f"An attacker who learns to undo the anonymizer ({worst.attacker}) turns {_percent(estimate)} of 100 "
-        f"anonymized recordings{among} back so far that the most similar original recording is of the same speaker; by "
-        f"chance it would be {guess(chance_of(estimate) / 100)}."
+    gender = str(estimate.at.get("gender", ""))
+    finding = Finding.of(
+        "inversion",
+        severity=SEVERITY[level],
+        level=level,
+        estimate=estimate,
+        attack=worst.attacker,
+        by_chance=chance_of(estimate) / 100,
+        group=(Reference("value", gender, "gender"),) if gender not in ("", "all") else None,
     )
-    return Criterion(name="inversion", level=level, sentence=sentence, estimate=estimate, attacker=worst.attacker)
+    return Criterion(name="inversion", level=level, finding=finding, estimate=estimate, attacker=worst.attacker)
 
 
 def _attack(point: Estimate) -> str:
@@ -271,20 +291,13 @@ def distinctiveness(results: Results) -> Criterion | None:
         return None
     level: Level
     if math.isnan(estimate.value):
-        level, words = "unknown", ""
+        level = "unknown"
     elif estimate.value > -3:
-        level, words = "low", "stay about as distinct from each other as the originals were"
-    elif estimate.value > -10:
-        level, words = "raised", "are clearly less distinct from each other than the originals were"
+        level = "low"
     else:
-        level, words = "high", "can hardly be told apart: speakers of a conversation will be confused"
-    shown = "minus infinity" if math.isinf(estimate.value) else f"{round(estimate.value, 1) + 0.0:.1f} dB"
-    sentence = (
-        f"The anonymized voices {words} (G_VD {shown}; 0 dB would be no change)."
-        if words
-        else "How distinct the anonymized voices are from each other can't be said."
-    )
-    return Criterion(name="distinctiveness", level=level, sentence=sentence, estimate=estimate, risk=False)
+        level = "raised" if estimate.value > -10 else "high"
+    finding = Finding.of("distinctiveness", level=level, estimate=estimate)
+    return Criterion(name="distinctiveness", level=level, finding=finding, estimate=estimate, risk=False)
 
 
 def inference(results: Results) -> Criterion | None:
@@ -297,24 +310,32 @@ def inference(results: Results) -> Criterion | None:
         return level_of(point, largest=100.0, high=HIGH_INFERENCE)
 
     worst = max(guesses, key=lambda point: (ORDER.index(level(point)), surplus(point, 100.0)))
-    attribute = str(worst.at.get("attribute", ""))
-    before = [
-        point for point in results.parts["inference"].reference.points("inference")
-        if point.at.get("attribute") == attribute
-    ]  # fmt: skip
-    original = f", original speech {before[0].value:.0f}" if before else ""
-    sentence = (
-        f"The attribute {attribute} is guessed right for {_percent(worst)} of 100 anonymized recordings "
-        f"(balanced over its values; guessing gives {guess(chance_of(worst) / 100)}{original})."
+    return inference_criterion(results, worst, level(worst))
+
+
+def inference_criterion(results: Results, point: Estimate, level: Level) -> Criterion:
+    """How well one attribute is inferred, with the same on original speech and the other attributes beside it."""
+    part = results.parts["inference"]
+    attribute = str(point.at.get("attribute", ""))
+    original = next((p for p in part.reference.points("inference") if p.at.get("attribute") == attribute), None)
+    others = [p for p in part.estimates.points("inference") if p.at.get("attribute") != attribute]
+    finding = Finding.of(
+        "inference",
+        level=level,
+        estimate=point,
+        attribute=Reference("attribute", attribute),
+        by_chance=chance_of(point) / 100,
+        original=None if original is None else original.value,
+        others=tuple(others) or None,
     )
     return Criterion(
         name="inference",
-        level=level(worst),
-        sentence=sentence,
-        estimate=worst,
+        level=level,
+        finding=finding,
+        estimate=point,
         risk=False,
-        attacker="classifier trained on other speakers",
-        original=before[0] if before else None,
+        attacker="classifier",
+        original=original,
     )
 
 
@@ -351,42 +372,3 @@ CRITERIA: dict[str, Callable[[Results], Criterion | None]] = {
 def criteria(results: Results) -> dict[str, Criterion]:
     """For each criterion that was measured the worst case, and what it means. People must be known already."""
     return {name: criterion for name, of in CRITERIA.items() if (criterion := of(results)) is not None}
-
-
-def _hundred(estimate: Estimate) -> str:
-    """`71 [64, 78]` of a probability; where figures are small, with as many digits as they need.
-
-    >>> _hundred(Estimate(name="x", value=0.71, interval=(0.64, 0.78)))
-    '71 [64, 78]'
-    >>> _hundred(Estimate(name="x", value=0.009, interval=(0.004, 0.017)))
-    '0.90 [0.40, 1.70]'
-    """
-    return _percent(estimate, 100.0)
-
-
-def _percent(estimate: Estimate, factor: float = 1.0) -> str:
-    ends = [factor * end for end in (estimate.value, *(estimate.interval or ()))]
-    digits = 0 if max(map(abs, ends)) >= 10 else 1 if max(map(abs, ends)) >= 3 else 2
-    value, *interval = (f"{end:.{digits}f}" for end in ends)
-    return value + (f" [{', '.join(interval)}]" if interval else "")
-
-
-def guess(chance: float) -> str:
-    """What guessing achieves, of 100; small figures must not vanish.
-
-    >>> guess(1 / 40), guess(1 / 400), guess(1 / 8), guess(0.0)
-    ('2.5', '0.25', '12.5', '0')
-    """
-    return f"{100 * chance:.{2 if chance < 0.1 else 3}g}"
-
-
-def _a(attacker: str) -> str:
-    return f"{'an' if attacker[0] in 'aeiou' else 'a'} {attacker} attacker"
-
-
-def _utterances(length: int) -> str:
-    return "one utterance each" if length == 1 else f"{length} utterances each"
-
-
-def _within(group: Mapping[str, str]) -> str:
-    return "".join(f" with {attribute} {value}" for attribute, value in group.items())

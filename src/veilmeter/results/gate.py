@@ -10,11 +10,13 @@ from typing import Any
 from veilmeter.attacks.registry import default_attackers
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
+from veilmeter.core.findings import Finding, Reference, group_references
 from veilmeter.metrics.registry import preferred
 from veilmeter.results.compare import Comparison, compare
 from veilmeter.results.limits import Group, Limit, LimitCheck, check_limit, groups_of
 from veilmeter.results.model import AttackerResult, Part, Results
-from veilmeter.results.trust import doubts, open_questions
+from veilmeter.results.trust import Doubt, doubts, open_questions
+from veilmeter.wording import sentence, sentences, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +56,17 @@ class BaselineCheck:
     compared: int
     worse: tuple[Worsening, ...]
     better: int
-    untested: tuple[str, ...]
-    remarks: tuple[str, ...]
+    untested: tuple[Finding, ...]
+    remarks: tuple[Finding, ...]
 
     @property
-    def sentence(self) -> str:
-        return (
-            f"Against {self.name}: of {self.compared} figures {len(self.worse)} are surely worse and {self.better} "
-            "surely better (Holm's rule)."
+    def finding(self) -> Finding:
+        return Finding.of(
+            "baseline_compared",
+            baseline=Reference("run", self.name),
+            compared=self.compared,
+            worse=len(self.worse),
+            better=self.better,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -70,8 +75,8 @@ class BaselineCheck:
             "compared": self.compared,
             "worse": [worsening.to_json() for worsening in self.worse],
             "better": self.better,
-            "untested": list(self.untested),
-            "remarks": list(self.remarks),
+            "untested": list(sentences(self.untested)),
+            "remarks": list(sentences(self.remarks)),
         }
 
 
@@ -84,12 +89,12 @@ class Gate:
     """
 
     limits: tuple[LimitCheck, ...]
-    doubts: tuple[str, ...]
-    open_questions: tuple[str, ...]
+    doubts: tuple[Doubt, ...]
+    open_questions: tuple[Doubt, ...]
     not_run: tuple[str, ...]
     trustworthy: bool
     even_if_doubted: bool
-    scope: str = ""
+    scope: Finding
     baseline: BaselineCheck | None = None
 
     @property
@@ -102,10 +107,10 @@ class Gate:
     def to_json(self) -> dict[str, Any]:
         return {
             "passed": self.passed,
-            "scope": self.scope,
+            "scope": sentence(self.scope),
             "limits": [limit.to_json() for limit in self.limits],
-            "distrust": list(self.doubts),
-            "open": list(self.open_questions),
+            "distrust": list(map(text, self.doubts)),
+            "open": list(map(text, self.open_questions)),
             "not_run": list(self.not_run),
             "baseline": None if self.baseline is None else self.baseline.to_json(),
         }
@@ -129,7 +134,7 @@ def gate(
     checks = tuple(check_limit(results, limit, group) for limit in limits for group in groups)
     unsettled = [*open_questions(results), *_without_interval(checks)]
     if baseline is not None:
-        unsettled += [f"{title} can't be compared with {baseline.name}." for title in baseline.untested]
+        unsettled += [(finding,) for finding in baseline.untested]
     return Gate(
         limits=checks,
         doubts=tuple(doubts(results) or _unexplained(results)),
@@ -142,31 +147,35 @@ def gate(
     )
 
 
-def _unexplained(results: Results) -> Sequence[str]:
+def _unexplained(results: Results) -> list[Doubt]:
     """A verdict that calls itself untrustworthy is doubted, whatever its checks say."""
-    if results.verdict.trustworthy:
-        return ()
-    return results.verdict.distrust or ("The assessment does not call itself trustworthy.",)
+    return [] if results.verdict.trustworthy else [(Finding("distrusted", severity="problem"),)]
 
 
-def _without_interval(checks: Sequence[LimitCheck]) -> list[str]:
+def _without_interval(checks: Sequence[LimitCheck]) -> list[Doubt]:
     """A value without an interval is held against a limit as if it were certain."""
     return [
-        f"{check.title}: the figure has no interval, so only its value was checked."
+        (
+            Finding.of(
+                "limit_without_interval",
+                limit=Reference("text", str(check.limit)),
+                group=group_references(check.group) or None,
+            ),
+        )
         for check in checks
         if check.candidate.estimate.interval is None
     ]
 
 
-def _scope(results: Results) -> str:
+def _scope(results: Results) -> Finding:
     """Whose figures the limits are held against: a reader must not have to guess what was checked."""
     holders: list[AttackerResult | Part] = [*results.attacks.values(), *results.parts.values()]
     groups = {
         attribute: dict.fromkeys(value for holder in holders for value in holder.by.get(attribute, {}))
         for attribute in dict.fromkeys(name for holder in holders for name in holder.by if name != "attacker")
     }
-    within = "".join(f" and within {attribute} {', '.join(values)}" for attribute, values in groups.items())
-    return f"the attackers {', '.join(results.attacks) or '(none)'}; of everybody{within}"
+    values = tuple(Reference("value", value, attribute) for attribute, known in groups.items() for value in known)
+    return Finding.of("gate_scope", attackers=tuple(results.attacks), groups=values or None)
 
 
 def against_baseline(
@@ -198,7 +207,14 @@ def against_baseline(
         compared=len(tested),
         worse=tuple(_worsening(comparison, title) for title in worse),
         better=len(sure) - len(worse),
-        untested=(*(title for title in directed if title not in tested), *(f"the {name} attacker" for name in gone)),
+        untested=(
+            *(
+                Finding.of("figure_untested", title=Reference("text", title), baseline=before.reference)
+                for title in directed
+                if title not in tested
+            ),
+            *(Finding.of("attacker_untested", attacker=name, baseline=before.reference) for name in gone),
+        ),
         remarks=tuple(_remarks(comparison)),
     )
 
@@ -208,7 +224,7 @@ def _worsening(comparison: Comparison, title: str) -> Worsening:
     return Worsening(title, before, now, comparison.differences[title][0])
 
 
-def _remarks(comparison: Comparison) -> list[str]:
+def _remarks(comparison: Comparison) -> list[Finding]:
     before, now = (run.results.verdict.level for run in comparison.runs)
-    level = [] if before == now else [f"the risk is called {now}, before {before}"]
+    level = [] if before == now else [Finding.of("level_changed", now=now, before=before, severity="warning")]
     return level + list(comparison.warnings)

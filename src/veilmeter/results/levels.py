@@ -18,8 +18,8 @@ from collections.abc import Iterable, Sequence
 from statistics import NormalDist
 
 from veilmeter.core.estimate import Estimate
+from veilmeter.core.findings import Level, Severity
 from veilmeter.core.intervals import wilson
-from veilmeter.results.model import Level
 
 PRECISION = 0.10  # how far above guessing a rate of linking may still lie where it is called no better than guessing
 MANY = 1_000_000  # speakers: more are not asked for
@@ -28,6 +28,7 @@ JOINT_SHARE = 0.8  # of that for what is tested together by relabeling people; t
 HIGH_SHARE = 1 / 3  # of the way from guessing to certainty
 P_ADJUSTED = "p_adjusted"
 ORDER: tuple[Level, ...] = ("low", "unknown", "raised", "high")
+SEVERITY: dict[Level, Severity] = {"low": "information", "unknown": "warning", "raised": "warning", "high": "problem"}
 
 
 def worst_level(levels: Iterable[Level]) -> Level:

@@ -14,10 +14,9 @@ from typing import Any, Literal
 from veilmeter.attacks.attacker import BASELINE
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates, cells_of, frame
-from veilmeter.core.findings import Finding
+from veilmeter.core.findings import Direction, Finding, Level
+from veilmeter.wording import text
 
-Level = Literal["low", "raised", "high", "unknown"]
-Direction = Literal["overestimated", "underestimated", "either"]
 Source = Literal["vectors", "scores", "transcripts", "timing", "fusion"]
 
 
@@ -135,14 +134,14 @@ class Part:
 class Criterion:
     """The worst case of one criterion (linking, singling_out, disclosure, inversion, distinctiveness, inference, ...).
 
-    `estimate` is the point that the sentence explains; `attacker` who reached it; `group` where it was within one, such
+    `estimate` is the point that the finding explains; `attacker` who reached it; `group` where it was within one, such
     as {"gender": "f"}; `original` the same figure on original speech. Only a `risk` counts for the verdict's level: how
     well voices stay apart, or what else a voice tells, does not say whether people are recognized.
     """
 
     name: str
     level: Level
-    sentence: str
+    finding: Finding
     estimate: Estimate
     risk: bool = True
     attacker: str = ""
@@ -161,7 +160,7 @@ class Check:
     """
 
     name: str
-    sentence: str
+    finding: Finding
     passed: bool | None
     misleads: Direction = "either"
     applies: bool = True
@@ -198,7 +197,7 @@ class People:
     """Everybody by falling risk; how many would be listed as unprotected by chance alone."""
 
     persons: tuple[Person, ...] = ()
-    sentence: str = ""
+    finding: Finding = field(default_factory=lambda: Finding("nobody_tried"))
     expected_by_chance: float | None = None
     stability: float | None = None
 
@@ -244,7 +243,7 @@ class Channels:
 
     channels: tuple[Channel, ...]
     people: tuple[ChannelPerson, ...] = ()
-    sentence: str = ""
+    finding: Finding | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,15 +267,17 @@ class Chance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What the assessment says: the level of the worst case, a headline, and what it rests on."""
+    """What the assessment says: the level of the worst case, and what is found in the order in which it is told.
+
+    `headline` is the verdict with the worst case behind it, `remarks` what else is worth knowing about the release,
+    `not_tested` what nobody tried. Why a verdict is not `trustworthy` is told by the checks that failed.
+    """
 
     level: Level
-    headline: str
     trustworthy: bool
-    distrust: tuple[str, ...] = ()
-    sentences: tuple[str, ...] = ()
-    not_tested: tuple[str, ...] = ()
-    lawyer: tuple[str, ...] = ()
+    headline: tuple[Finding, ...] = ()
+    remarks: tuple[Finding, ...] = ()
+    not_tested: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,7 +301,7 @@ class Results:
     criteria: Mapping[str, Criterion] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
     people: People = field(default_factory=People)
-    verdict: Verdict = field(default_factory=lambda: Verdict(level="unknown", headline="", trustworthy=False))
+    verdict: Verdict = field(default_factory=lambda: Verdict(level="unknown", trustworthy=False))
     remarks: tuple[Finding, ...] = ()  # settings that had no effect, what was asked for and not done
     warnings: tuple[Finding, ...] = ()
     tables: Mapping[str, str] = field(default_factory=dict)  # file name to SHA-256 of the tables of this run
@@ -356,6 +357,6 @@ class Results:
             for title in ("criterion", "level", "attacker", "measure", "at", "worst case", "95 % interval")
         )
         return (
-            f"<h3>{html.escape(self.title)}</h3><p>{html.escape(self.verdict.headline)}</p>{doubt}"
+            f"<h3>{html.escape(self.title)}</h3><p>{html.escape(text(self.verdict.headline))}</p>{doubt}"
             f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
         )

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.estimate import Estimate
+from veilmeter.core.findings import Finding
 from veilmeter.core.intervals import wilson
 from veilmeter.metrics.legal.chance import MORE_OFTEN_THAN_NOT
 from veilmeter.results.levels import ALPHA
@@ -55,7 +56,7 @@ def people(results: Results, traits: Traits | None = None) -> People:
     expected = None if chance is None else chance.exposed
     return People(
         persons=listed,
-        sentence=_sentence(listed, chance, stability),
+        finding=_finding(listed, chance, stability),
         expected_by_chance=expected,
         stability=stability,
     )
@@ -113,45 +114,27 @@ def explained_by_luck(chance: Chance | None) -> bool:
     return chance is None or chance.exposed_luck is None or chance.exposed_luck >= 1 - ALPHA
 
 
-def _sentence(persons: Sequence[Person], chance: Chance | None, stability: float | None) -> str:
+def _finding(persons: Sequence[Person], chance: Chance | None, stability: float | None) -> Finding:
     if not persons:
-        return "Nobody has a trial, so nothing can be said about single people."
-    total = len(persons)
-    often = sum(often_linked(person) for person in persons)
+        return Finding("nobody_tried")
     listed = sum(person.unprotected for person in persons)
-    expected = None if chance is None else chance.exposed
-    by_chance = "" if expected is None else f"; by chance alone it would be about {_count(expected)}"
     point = persons[0].risk.at
-    length = int(point.get("length", 1))
-    with_speech = "one recording" if length == 1 else f"{length} recordings"
-    among = f"among {int(point['speakers']):,} people and with {with_speech}"
-    if not often:
-        words = f"None of {_speakers(total)} is linked more often than not by any attacker that was run."
-    elif listed:
-        verb = "is" if listed == 1 else "are"
-        words = (
-            f"{listed} of {_speakers(total)} {verb} linked more often than not by the attacker that finds them best, "
-            f"{among}{by_chance}."
-        )
-    else:
-        verb = "is" if often == 1 else "are"
-        luck = "is no more than luck explains" if explained_by_luck(chance) else "can't be told from luck"
-        words = (
-            f"{often} of {_speakers(total)} {verb} linked more often than not by the attacker that finds them best, "
-            f"{among}, which {luck}{by_chance}: nobody is listed as unprotected."
-        )
-    if stability is not None:
-        kind = "largely the same" if stability > 0.6 else "partly the same" if stability > 0.3 else "mostly different"
-        words += f" The attackers find {kind} people."
-    return words
+    return Finding.of(
+        "people_linked",
+        severity="problem" if listed else "information",
+        listed=listed,
+        linked=sum(map(often_linked, persons)),
+        total=len(persons),
+        speakers=int(point["speakers"]),
+        length=int(point.get("length", 1)),
+        explained=explained_by_luck(chance),
+        expected_by_chance=None if chance is None else chance.exposed,
+        agreement=None if stability is None else _agreement(stability),
+    )
 
 
-def _speakers(count: int) -> str:
-    return f"{count:,} speaker{'' if count == 1 else 's'}"
-
-
-def _count(expected: float) -> str:
-    return f"{expected:.0f}" if expected >= 2 else f"{expected:.1f}"
+def _agreement(stability: float) -> str:
+    return "same" if stability > 0.6 else "partly" if stability > 0.3 else "different"
 
 
 def agreement(persons: Sequence[Person], attackers: Sequence[str]) -> float | None:

@@ -23,7 +23,7 @@ from veilmeter.metrics.similarity.matrices import KINDS, Kind
 from veilmeter.results.levels import ORDER
 from veilmeter.results.model import Criterion, Results
 
-SCHEMA = 2
+SCHEMA = 3
 RESULTS = "results.json"
 TABLES = "tables"
 ESTIMATES = "estimates.parquet"
@@ -53,7 +53,7 @@ def results_from_json(form: Any, *, path: str | Path | None = None) -> Results:
         raise InputError("this is not the result of an assessment", path=path, fix="give the folder of `assess --out`")
     schema = form.get("schema")
     if isinstance(schema, int) and not isinstance(schema, bool) and schema < SCHEMA:
-        raise InputError("this run was written by an older version", path=path, fix=again)
+        raise InputError(f"written by an earlier version (schema {schema}); {again}", path=path)
     if isinstance(schema, int) and not isinstance(schema, bool) and schema > SCHEMA:
         raise InputError("this run was written by a newer version", path=path, fix="update veilmeter")
     if schema != SCHEMA:
@@ -192,8 +192,6 @@ def _refuse_contradictions(results: Results) -> None:
     doubted = [check.name for check in results.checks if check.failed]
     if verdict.trustworthy and doubted:
         raise MalformedError("verdict", f"it is called trustworthy, yet the check {doubted[0]!r} failed")
-    if verdict.trustworthy and verdict.distrust:
-        raise MalformedError("verdict", "it is called trustworthy, yet it names reasons for distrust")
     _refuse_milder_verdict(results)
     for place, estimates in results.places():
         for point in estimates:

@@ -16,12 +16,14 @@ from typing import Any
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Private
+from veilmeter.core.findings import Finding, Reference
 from veilmeter.metrics.registry import label_of, preferred
-from veilmeter.results.compare import ComparedRun, differing_settings, doubts_of, read_runs, same_trials
+from veilmeter.results.compare import ComparedRun, differences_of, differing_settings, read_runs, same_trials
 from veilmeter.results.differences import difference_of, sure_by_holm
 from veilmeter.results.limits import FIGURE_FORM
 from veilmeter.results.model import AttackerResult, Part, Results
 from veilmeter.results.paired import PairedTrials, paired_trials
+from veilmeter.wording import sentences
 
 DEFAULT = ("eer", "d_ece", "linkability", "residual_risk", "deid", "g_vd", "wer", "mos")
 
@@ -78,7 +80,7 @@ class SystemTable:
     systems: tuple[str, ...]
     columns: tuple[TableColumn, ...]
     doubted: tuple[str, ...]
-    remarks: tuple[str, ...]
+    remarks: tuple[Finding, ...]
 
     def names(self, mark: str = "†") -> list[str]:
         """The systems as rows are called: with a mark where they are not to be relied on."""
@@ -93,7 +95,7 @@ class SystemTable:
                  "cells": [cell.to_json() for cell in column.cells]}
                 for column in self.columns
             ],
-            "remarks": list(self.remarks),
+            "remarks": list(sentences(self.remarks)),
         }  # fmt: skip
 
 
@@ -128,7 +130,7 @@ def system_table(
     differences = sure_by_holm(_differences(runs, chosen, resamples, seed))
     columns = tuple(_column(name, cells, differences[name.text]) for name, cells in chosen.items())
     settings = differing_settings([run.results for run in runs])
-    remarks = (*_explanations(runs, chosen), *doubts_of(runs, settings))
+    remarks = (*_explanations(runs, chosen), *differences_of(runs, settings))
     doubted = tuple(run.name for run in runs if not run.results.verdict.trustworthy)
     return SystemTable(tuple(run.name for run in runs), columns, doubted, remarks)
 
@@ -249,15 +251,15 @@ def _label(name: FigureName, point: Estimate) -> str:
     return f"{name.attacker}: {label}" if name.attacker else label
 
 
-def _explanations(runs: Sequence[ComparedRun], chosen: dict[FigureName, list[Chosen]]) -> Iterator[str]:
-    yield f"bold: the best; *: surely different from {runs[0].name} (Holm's rule over the table)"
+def _explanations(runs: Sequence[ComparedRun], chosen: dict[FigureName, list[Chosen]]) -> Iterator[Finding]:
+    yield Finding.of("table_marks", first=runs[0].reference)
     if any(not run.results.verdict.trustworthy for run in runs):
-        yield "†: this assessment doubts itself, do not rely on it yet"
+        yield Finding("table_distrusted")
     attackers = {name for run in runs for name in run.results.attackers}
     if any(cell and cell[0] in attackers and not name.attacker for name, cells in chosen.items() for cell in cells):
         shared = [name for name in runs[0].results.attacks if all(name in run.results.attackers for run in runs)]
-        yield f"figures without an attacker are of the strongest that all runs have ({', '.join(shared)})"
+        yield Finding.of("table_strongest", attackers=tuple(shared))
     for name, cells in chosen.items():
-        missing = [run.name for run, cell in zip(runs, cells, strict=True) if cell is None]
+        missing = [run.reference for run, cell in zip(runs, cells, strict=True) if cell is None]
         if missing:
-            yield f"{name.text} was not measured for {', '.join(missing)}"
+            yield Finding.of("figure_missing", figure=Reference("text", name.text), runs=tuple(missing))

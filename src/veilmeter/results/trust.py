@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from veilmeter.attacks.attacker import BASELINE
 from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.core.estimate import Estimate
+from veilmeter.core.findings import Direction, Finding, Severity
 from veilmeter.metrics.target_voices import TargetVoices
 from veilmeter.results.criteria import NEEDED, cases
-from veilmeter.results.flattering_targets import errors_not_due_to_targets
 from veilmeter.results.levels import (
     ALPHA,
     HIGH_SHARE,
@@ -26,14 +27,17 @@ from veilmeter.results.levels import (
     speakers_to_rule_out,
     surplus,
 )
-from veilmeter.results.model import Check, Criterion, Direction, Results
-from veilmeter.results.usability import still_speech
+from veilmeter.results.model import Check, Criterion, Part, Results
 
 MOST_SAME_SESSION = 0.10
 MOST_TIED = 0.05
 MOST_COPIES = 0.005  # of the trial recordings
 SURE_LENGTHS = 0.01  # probability that chance alone relates the lengths of vectors
 LEAST_LINKED = 0.5  # of the way from guessing to certainty, on original speech
+MOST_DUE = 0.2  # of the strongest attacker's error, to where target voices lie
+MOST_LOST = 0.5  # of the recordings, in which not a single word is understood
+LEAST_QUALITY = 1.5  # predicted MOS: the bottom of the scale is 1
+UNDERSTOOD = 0.5  # of the original recordings must have words, or the recognizer can't judge
 
 STRONG = "strong on original speech"
 ADAPTED = "adaptation helps"
@@ -46,13 +50,10 @@ TIES = "scores without ties"
 UPRIGHT = "scores are not inverted"
 OWN_RUNS = "attackers ran the anonymizer"
 LENGTHS = "vector lengths tell nothing"
+TARGETS = "errors are not due to target voices"
+STILL_SPEECH = "anonymized recordings are speech"
 
-MEANINGS: dict[Direction, str] = {
-    "overestimated": "The real risk may be higher than these figures.",
-    "underestimated": "The real risk may be lower than these figures.",
-    "either": "The real risk may be lower or higher than these figures.",
-}
-UNCHANGED = "Whoever speaks in these recordings is not protected at all."
+Doubt = tuple[Finding, ...]  # what a check found, and what that means for the figures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +61,8 @@ class TrustFacts:
     """What the checks need to know and no estimate carries.
 
     `unchanged` of `compared` recordings are the original ones (None: they can't be compared); `copies` of `trials`
-    recordings stand in the enrollment too, under another id (None: not looked for); `overlap` are the assessed people
-    who are in each set of training speech; `own_runs` how often attackers ran the anonymizer themselves;
+    recordings also occur in the enrollment set, under another id (None: not looked for); `overlap` are the assessed
+    people who are in each set of training speech; `own_runs` how often attackers ran the anonymizer themselves;
     `length_p` how often chance would relate the lengths of people's vectors as closely (None: all have one length);
     `targets` what target voices have to do with attackers' errors (None: nobody shares one).
     """
@@ -76,23 +77,21 @@ class TrustFacts:
     targets: TargetVoices | None = None
 
 
-def meaning(check: Check) -> str:
-    """What it means for the figures that a check failed or could not be made.
-
-    >>> meaning(Check(name="enough speakers", sentence="Too few.", passed=False))
-    'The real risk may be lower or higher than these figures.'
-    """
-    return UNCHANGED if check.name == CHANGED and check.failed else MEANINGS[check.misleads]
+def meaning(check: Check) -> Finding:
+    """What it means for the figures that a check failed or could not be made."""
+    if check.name == CHANGED and check.failed:
+        return Finding("not_protected", severity="problem")
+    return Finding.of("privacy_misjudged", misleads=check.misleads)
 
 
-def doubts(results: Results) -> list[str]:
-    """The failed checks of a run: what each found, and what that means for the figures."""
-    return [f"{check.sentence} {meaning(check)}" for check in results.checks if check.failed]
+def doubts(results: Results) -> list[Doubt]:
+    """The failed checks of a run."""
+    return [(check.finding, meaning(check)) for check in results.checks if check.failed]
 
 
-def open_questions(results: Results) -> list[str]:
+def open_questions(results: Results) -> list[Doubt]:
     """The checks that could not be made though they apply: why, and what that may mean."""
-    return [f"{check.sentence} {meaning(check)}" for check in results.checks if check.open]
+    return [(check.finding, meaning(check)) for check in results.checks if check.open]
 
 
 def checks(results: Results, facts: TrustFacts) -> tuple[Check, ...]:
@@ -113,11 +112,16 @@ def checks(results: Results, facts: TrustFacts) -> tuple[Check, ...]:
         errors_not_due_to_targets(facts.targets, results.criteria.get("linking")),
         still_speech(results.parts.get("utility")),
     ]
-    return tuple(sorted(every, key=_place))
+    return tuple(sorted(map(_with_severity, every), key=_place))
 
 
 def _place(check: Check) -> int:
     return 0 if check.failed else 1 if check.open else 2 if check.passed else 3
+
+
+def _with_severity(check: Check) -> Check:
+    severity: Severity = "problem" if check.failed else "warning" if check.open else "information"
+    return replace(check, finding=replace(check.finding, severity=severity))
 
 
 def strong_on_original(results: Results, limit: float) -> Check:
@@ -126,32 +130,23 @@ def strong_on_original(results: Results, limit: float) -> Check:
     eer = None if baseline is None else baseline.estimates.single("eer")
     if eer is not None and math.isfinite(eer.value):
         passed = eer.value <= limit
-        figure = f"the attacker's EER is {eer.value:.1f} %"
-        bound = f"limit {limit:g} %"
-        return _strength(passed, figure, bound, eer, limit)
+        finding = Finding.of("original_eer", passed=passed, eer=eer.value, limit=limit)
+        return Check(name=STRONG, finding=finding, passed=passed, misleads="overestimated", figure=eer, limit=limit)
     points = [] if baseline is None else list(baseline.estimates.points("linkability"))
     if points:
         largest = max(points, key=lambda point: (float(point.at.get("speakers", 0)), point.value))
         passed = surplus(largest) >= LEAST_LINKED
-        figure = f"the attacker links {100 * largest.value:.0f} of 100 among {int(largest.at['speakers'])}"
-        return _strength(passed, figure, "half is wanted", largest, LEAST_LINKED)
-    return Check(
-        name=STRONG,
-        sentence="How well attackers recognize people on original speech was not measured.",
-        passed=None,
-        misleads="overestimated",
-        limit=limit,
-    )
-
-
-def _strength(passed: bool, figure: str, bound: str, estimate: Estimate, limit: float) -> Check:
-    sentence = (
-        f"On original speech {figure}: it recognizes people ({bound})."
-        if passed
-        else f"Even on original speech {figure} ({bound}): it hardly recognizes people at all, so its failure on "
-        "anonymized speech proves little. Use a stronger extractor."
-    )
-    return Check(name=STRONG, sentence=sentence, passed=passed, misleads="overestimated", figure=estimate, limit=limit)
+        speakers = int(largest.at["speakers"])
+        return Check(
+            name=STRONG,
+            finding=Finding.of("original_linked", passed=passed, linked=largest.value, speakers=speakers),
+            passed=passed,
+            misleads="overestimated",
+            figure=largest,
+            limit=LEAST_LINKED,
+        )
+    finding = Finding("original_not_measured")
+    return Check(name=STRONG, finding=finding, passed=None, misleads="overestimated", limit=limit)
 
 
 def adapted_not_worse(results: Results) -> Check:
@@ -170,25 +165,23 @@ def adapted_not_worse(results: Results) -> Check:
         if not attacker.family and any(known[other].outranks(attacker) for other in adapted)
     ]
     if not adapted or not simple:
-        missing = "adapted attacker" if not adapted else "attacker to compare with (ignorant, lazy-informed)"
-        # What was not run is said as such; there is nothing to compare.
-        return Check(
-            name=ADAPTED, sentence=f"No {missing} was run.", passed=None, misleads="overestimated", applies=False
-        )
+        # There is nothing to compare; what was not run is listed as not tested.
+        finding = Finding.of("adaptation_not_run", missing="unadapted" if adapted else "adapted")
+        return Check(name=ADAPTED, finding=finding, passed=None, misleads="overestimated", applies=False)
     best = min(simple, key=lambda name: eers[name].value)
     worst = max(adapted, key=lambda name: (_surely_above(eers[name], eers[best]), eers[name].value))
-    difference = eers[worst].value - eers[best].value
-    figures = f"{worst} {eers[worst].value:.1f} %, {best} {eers[best].value:.1f} %"
     failed = _surely_above(eers[worst], eers[best])
-    surely = "surely " if difference > 0 else ""
-    sentence = (
-        f"The {worst} attacker knows more but does worse than the {best} one (EER: {figures}): its adaptation failed, "
-        "and a real one may do better than anything reported here."
-        if failed
-        else f"No adapted attacker is {surely}worse than the {best} one (EER: {figures})."
+    finding = Finding.of(
+        "adaptation",
+        passed=not failed,
+        adapted=worst,
+        unadapted=best,
+        adapted_eer=eers[worst].value,
+        unadapted_eer=eers[best].value,
     )
+    difference = eers[worst].value - eers[best].value
     return Check(
-        name=ADAPTED, sentence=sentence, passed=not failed, misleads="overestimated", figure=difference, limit=0.0
+        name=ADAPTED, finding=finding, passed=not failed, misleads="overestimated", figure=difference, limit=0.0
     )
 
 
@@ -202,36 +195,22 @@ def _surely_above(first: Estimate, second: Estimate, tolerance: float = 0.5) -> 
 def changed(facts: TrustFacts) -> Check:
     """A recording that did not change was not anonymized: not one may be released so."""
     if facts.unchanged is None or not facts.compared:
-        return Check(
-            name=CHANGED,
-            sentence="Original and anonymized recordings could not be compared with each other.",
-            passed=None,
-            misleads="overestimated",
-        )
+        finding = Finding("recordings_not_compared")
+        return Check(name=CHANGED, finding=finding, passed=None, misleads="overestimated")
     count, total = facts.unchanged, facts.compared
-    sentence = (
-        f"{count} of {total} anonymized recordings are the original ones: they were not anonymized."
-        if count
-        else f"None of {total} anonymized recordings equals its original."
-    )
-    return Check(name=CHANGED, sentence=sentence, passed=not count, figure=count / total, limit=0.0)
+    finding = Finding.of("recordings_unchanged", unchanged=count, compared=total)
+    return Check(name=CHANGED, finding=finding, passed=not count, figure=count / total, limit=0.0)
 
 
 def no_copies(facts: TrustFacts) -> Check:
     """Whoever enrolls the very recording that is tried recognizes the recording, not the voice."""
     if facts.copies is None or not facts.trials:
-        return Check(
-            name=COPIES,
-            sentence="Copies of recordings in enrollment and trials were not looked for.",
-            passed=None,
-            misleads="underestimated",
-        )
+        return Check(name=COPIES, finding=Finding("copies_not_sought"), passed=None, misleads="underestimated")
     share = facts.copies / facts.trials
     passed = share <= MOST_COPIES
-    sentence = f"{facts.copies} of {facts.trials} trial recordings also stand in the enrollment under another id"
-    sentence += "." if passed else ": the recording is recognized, not the voice. Remove the copies."
+    finding = Finding.of("copies", passed=passed, copies=facts.copies, trials=facts.trials)
     return Check(
-        name=COPIES, sentence=sentence, passed=passed, misleads="underestimated", figure=share, limit=MOST_COPIES
+        name=COPIES, finding=finding, passed=passed, misleads="underestimated", figure=share, limit=MOST_COPIES
     )
 
 
@@ -252,49 +231,45 @@ def enough_speakers(linking: Criterion | None, precision: float) -> Check:
     and one in between must be known within `precision`.
     """
     if linking is None or linking.estimate.interval is None:
-        sentence = "No rate of linking with an interval was measured."
-        return Check(name=ENOUGH, sentence=sentence, passed=None, limit=precision)
+        return Check(name=ENOUGH, finding=Finding("linking_without_interval"), passed=None, limit=precision)
     estimate = linking.estimate
     value, (low, high) = estimate.value, linking.estimate.interval
     speakers, chance = int(estimate.n.get("speakers", 0)), chance_of(estimate)
     if linking.level == "high":
-        claim, reach, margin = "people can be recognized", value - low, value - (chance + HIGH_SHARE * (1 - chance))
+        reach, margin = value - low, value - (chance + HIGH_SHARE * (1 - chance))
     elif linking.level in ("low", "unknown"):
-        claim, reach, margin = "linking is no better than guessing", high - value, chance + precision - value
+        reach, margin = high - value, chance + precision - value
     else:
-        claim, reach, margin = "the risk lies in between", max(high - value, value - low), precision
+        reach, margin = max(high - value, value - low), precision
     margin = max(margin, precision / 4)  # a value at the very border of its claim needs many, not infinitely many
-    shown = f"{100 * value:.0f} [{100 * low:.0f}, {100 * high:.0f}] of 100"
     passed = reach <= margin and linking.level != "unknown"
     if linking.level in ("low", "unknown"):
-        needed = str(linking.details.get(NEEDED, f"about {speakers_to_rule_out(estimate, precision):,}"))
+        needed = linking.details.get(NEEDED, speakers_to_rule_out(estimate, precision))
     else:
-        needed = f"about {speakers_needed(speakers, reach, margin):,}"
-    sentence = (
-        f"{speakers} speakers are enough to claim that {claim}: the rate of linking is {shown}."
-        if passed
-        else f"{speakers} speakers are too few to claim that {claim}: the rate of linking is known only as {shown}. "
-        f"{needed[:1].upper()}{needed[1:]} would be needed."
+        needed = speakers_needed(speakers, reach, margin)
+    finding = Finding.of(
+        "enough_speakers",
+        passed=passed,
+        level=linking.level,
+        speakers=speakers,
+        estimate=estimate,
+        by_chance=chance,
+        needed=None if passed else needed,
     )
-    return Check(name=ENOUGH, sentence=sentence, passed=passed, figure=reach, limit=margin)
+    return Check(name=ENOUGH, finding=finding, passed=passed, figure=reach, limit=margin)
 
 
 def training_disjoint(results: Results, facts: TrustFacts) -> Check:
     """No attacker may have been trained on recordings of the people it is tested on that it could not have."""
     if not facts.overlap:
-        sentence = "No training speech was given."
-        return Check(name=OTHERS, sentence=sentence, passed=None, misleads="underestimated", applies=False, limit=0.0)
+        finding = Finding("no_training_speech")
+        return Check(name=OTHERS, finding=finding, passed=None, misleads="underestimated", applies=False, limit=0.0)
     worst = max(facts.overlap, key=facts.overlap.__getitem__)
     count = facts.overlap[worst]
     assessed = max(results.protocol.enrolled_speakers, results.protocol.trial_speakers)
-    sentence = (
-        f"{count} of the {assessed} assessed speakers are in the training speech too ({worst.replace('_', ' ')}): "
-        "the attacker knows them already. Leave them out of the training."
-        if count
-        else "No assessed speaker is in the training speech that was given."
-    )
+    finding = Finding.of("training_overlap", overlap=count, speakers=assessed, role=worst)
     return Check(
-        name=OTHERS, sentence=sentence, passed=not count, misleads="underestimated", figure=float(count), limit=0.0
+        name=OTHERS, finding=finding, passed=not count, misleads="underestimated", figure=float(count), limit=0.0
     )
 
 
@@ -304,44 +279,40 @@ def other_sessions(share: float | None) -> Check:
     if share is None:
         return Check(
             name=SESSIONS,
-            sentence="The sessions of the recordings are not known.",
+            finding=Finding("sessions_unknown"),
             passed=None,
             misleads="underestimated",
             applies=False,
             limit=MOST_SAME_SESSION,
         )
     passed = share <= MOST_SAME_SESSION
-    sentence = f"{100 * share:.0f} % of the trial recordings share a session with their speaker's enrollment"
-    sentence += "." if passed else ": a room or a microphone may be recognized instead of a voice."
     return Check(
-        name=SESSIONS, sentence=sentence, passed=passed, misleads="underestimated", figure=share,
+        name=SESSIONS,
+        finding=Finding.of("same_session", passed=passed, share=share),
+        passed=passed,
+        misleads="underestimated",
+        figure=share,
         limit=MOST_SAME_SESSION,
-    )  # fmt: skip
+    )
 
 
 def no_ties(results: Results) -> Check:
-    """Equal scores can't be told apart by any threshold: often a broken or rounded score."""
+    """No threshold separates equal scores: often a broken or rounded score."""
     tied = {name: attacker.ties for name, attacker in results.attacks.items()}
     if not tied:
-        return Check(name=TIES, sentence="No scores were measured.", passed=None, limit=MOST_TIED)
+        return Check(name=TIES, finding=Finding("no_scores"), passed=None, limit=MOST_TIED)
     worst = max(tied, key=tied.__getitem__)
     share = tied[worst]
     passed = share <= MOST_TIED
-    sentence = (
-        f"At most {100 * share:.1f} % of an attacker's target scores equal an impostor score ({worst})."
-        if passed
-        else f"{100 * share:.0f} % of the {worst} attacker's target scores equal an impostor score: the scores are "
-        "rounded, or many recordings have one and the same vector."
-    )
-    return Check(name=TIES, sentence=sentence, passed=passed, figure=share, limit=MOST_TIED)
+    finding = Finding.of("ties", passed=passed, share=share, attacker=worst)
+    return Check(name=TIES, finding=finding, passed=passed, figure=share, limit=MOST_TIED)
 
 
 def not_inverted(results: Results) -> Check:
-    """An attacker may turn the sign of its scores round: that must not tell more than the worst case that is
-    reported."""
+    """An attacker may reverse the sign of its scores: that must not tell more than the worst case that is reported."""
     known = [case for case in cases(results, "d_ece") if "flipped" in case.estimate.extra and not case.group]
     if not known:
-        return Check(name=UPRIGHT, sentence="No scores were measured.", passed=None, misleads="overestimated")
+        return Check(name=UPRIGHT, finding=Finding("no_scores"), passed=None, misleads="overestimated")
     reported = max(case.estimate.value for case in known)
     worst = max(known, key=lambda case: float(case.estimate.extra["flipped"]))
     flipped = float(worst.estimate.extra["flipped"])
@@ -349,16 +320,16 @@ def not_inverted(results: Results) -> Check:
     noise = worst.estimate.null_range
     # Without relabeled people: trials share speakers and several attackers are looked at, so twice the 95th percentile.
     surely = p < ALPHA if isinstance(p, float) else flipped > (2 * noise[1] if noise else 0.0)
-    failed = flipped > reported and surely
-    sentence = (
-        f"The {worst.attacker} attacker's scores tell more when turned round ({flipped:.3f} bit) than the worst case "
-        f"as it stands ({reported:.3f} bit): the same person scores lower than others do. An attacker would use that."
-        if failed
-        else f"No attacker's scores tell more when turned round ({flipped:.3f} bit at most) than the worst case "
-        f"({reported:.3f} bit)."
-    )
+    passed = not (flipped > reported and surely)
     return Check(
-        name=UPRIGHT, sentence=sentence, passed=not failed, misleads="overestimated", figure=flipped, limit=reported
+        name=UPRIGHT,
+        finding=Finding.of(
+            "inverted_scores", passed=passed, attacker=worst.attacker, flipped=flipped, reported=reported
+        ),
+        passed=passed,
+        misleads="overestimated",
+        figure=flipped,
+        limit=reported,
     )
 
 
@@ -366,15 +337,9 @@ def own_runs(results: Results, facts: TrustFacts) -> Check:
     """Whoever has the anonymizer runs it on the people they look for, as often as they like."""
     passed = True if facts.own_runs else None
     shared = not passed and _shares_draws(results)
-    sentence = (
-        f"Attackers ran the anonymizer {facts.own_runs} time{'' if facts.own_runs == 1 else 's'} themselves."
-        if passed
-        else "The attackers could not run the anonymizer."
-    )
-    if shared:
-        sentence += " They know people by recordings of the released run: where it draws voices, they share its draws."
     misleads: Direction = "either" if shared else "overestimated"
-    return Check(name=OWN_RUNS, sentence=sentence, passed=passed, misleads=misleads, figure=float(facts.own_runs))
+    finding = Finding.of("own_runs", runs=facts.own_runs, shares_draws=shared)
+    return Check(name=OWN_RUNS, finding=finding, passed=passed, misleads=misleads, figure=float(facts.own_runs))
 
 
 def _shares_draws(results: Results) -> bool:
@@ -390,16 +355,88 @@ def lengths_tell_nothing(results: Results, facts: TrustFacts) -> Check:
     """Attackers compare directions. Where they find nobody, the lengths of vectors must not give people away."""
     linking = results.criteria.get("linking")
     if facts.length_p is None:
-        sentence = "All vectors have the same length, or too few people can be compared."
-        return Check(name=LENGTHS, sentence=sentence, passed=None, misleads="overestimated", applies=False)
+        finding = Finding("lengths_not_compared")
+        return Check(name=LENGTHS, finding=finding, passed=None, misleads="overestimated", applies=False)
     # Where people are recognized anyway, another way to do so changes no claim.
-    failed = facts.length_p < SURE_LENGTHS and (linking is None or linking.level in ("low", "unknown"))
-    sentence = (
-        "The lengths of vectors tell people apart, and no attacker that was run uses them."
-        if failed
-        else "The lengths of vectors give nobody away whom attackers do not find."
+    passed = facts.length_p >= SURE_LENGTHS or (linking is not None and linking.level in ("raised", "high"))
+    return Check(
+        name=LENGTHS,
+        finding=Finding.of("vector_lengths", passed=passed),
+        passed=passed,
+        misleads="overestimated",
+        figure=facts.length_p,
+        limit=SURE_LENGTHS,
+    )
+
+
+def errors_not_due_to_targets(effect: TargetVoices | None, linking: Criterion | None) -> Check:
+    """The strongest attacker must not fail because of where target voices lie. Where people are recognized anyway,
+    finding more of them changes no claim."""
+    if effect is None:
+        finding = Finding("no_target_voices")
+        return Check(
+            name=TARGETS, finding=finding, passed=None, misleads="overestimated", applies=False, limit=MOST_DUE
+        )
+    much = effect.share > MOST_DUE
+    sure = effect.gain[0] > 0 and much
+    failed = sure and (linking is None or linking.level != "high")
+    finding = Finding.of(
+        "target_voices",
+        effect="misleading" if failed else "harmless" if sure else "uncertain" if much else "small",
+        share=effect.share,
+        voices=effect.voices,
+        known=effect.known,
+        reported=effect.eer_reported,
+        informed=effect.eer_informed,
     )
     return Check(
-        name=LENGTHS, sentence=sentence, passed=not failed, misleads="overestimated", figure=facts.length_p,
-        limit=SURE_LENGTHS,
-    )  # fmt: skip
+        name=TARGETS,
+        finding=finding,
+        passed=not failed,
+        misleads="overestimated",
+        figure=effect.share,
+        limit=MOST_DUE,
+    )
+
+
+def still_speech(utility: Part | None) -> Check:
+    """Silence and noise hide everybody: figures of privacy are worth nothing where no speech is left."""
+    if utility is None or "speech" not in utility.details:
+        return Check(name=STILL_SPEECH, finding=Finding("speech_not_measured"), passed=None, applies=False)
+    counts: Mapping[str, Any] = utility.details["speech"]
+    recordings, wordless = int(counts["recordings"]), int(counts["wordless_original"])
+    if not recordings or wordless > (1 - UNDERSTOOD) * recordings:
+        finding = Finding.of("originals_without_words", wordless=wordless, recordings=recordings)
+        return Check(name=STILL_SPEECH, finding=finding, passed=None, misleads="overestimated")
+    lost = counts["lost"] / recordings
+    quality = utility.estimates.single("mos")
+    figure: Estimate | float = lost
+    passed, limit = lost <= MOST_LOST, MOST_LOST
+    if not passed:
+        finding = Finding.of("words_lost", lost=counts["lost"], recordings=recordings, silent=counts["silent"])
+    elif quality is not None and quality.value < LEAST_QUALITY:
+        passed, figure, limit = False, quality, LEAST_QUALITY
+        finding = Finding.of("low_quality", quality=quality.value)
+    else:
+        finding = Finding.of("words_understood", understood=recordings - counts["lost"], recordings=recordings)
+    return Check(
+        name=STILL_SPEECH, finding=finding, passed=passed, misleads="overestimated", figure=figure, limit=limit
+    )
+
+
+def use_finding(utility: Part | None) -> Finding | None:
+    """What is left of words and quality; None where that was not measured."""
+    if utility is None:
+        return None
+    wer, wer_original, mos, mos_original = (
+        utility.estimates.single(name) for name in ("wer", "wer_original", "mos", "mos_original")
+    )
+    if wer is None and mos is None:
+        return None
+    return Finding.of(
+        "use",
+        wer=wer,
+        wer_original=None if wer_original is None else wer_original.value,
+        mos=None if mos is None else mos.value,
+        mos_original=None if mos_original is None else mos_original.value,
+    )

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from veilmeter.attacks.attacker import BASELINE
+from veilmeter.core.findings import Finding, Level
 from veilmeter.results.criteria import criteria
-from veilmeter.results.levels import worst_level
-from veilmeter.results.model import Criterion, Level, Results, Verdict
+from veilmeter.results.levels import SEVERITY, worst_level
+from veilmeter.results.model import Criterion, Results, Verdict
 from veilmeter.results.people import Traits, people
-from veilmeter.results.trust import TrustFacts, checks, open_questions
-from veilmeter.results.usability import use_sentence
+from veilmeter.results.trust import TrustFacts, checks, open_questions, use_finding
 
-LAWYER = (
-    "Who could realistically get the speech, and what else do they know (GDPR, recital 26: means reasonably likely to "
-    "be used)? The attackers here are defined by what they have; which of them exist is a question of fact.",
-    "Does what is said, or a sound in the background, or metadata identify people? Only voices were measured.",
-    "Does other data that is or will become available make recognition easier?",
-    "Which residual risk is acceptable for this purpose, these recipients and these safeguards, and who decides?",
-)
-
-OPENINGS = {
-    "high": "People can be recognized.",
-    "raised": "Protection is partial.",
-    "unknown": "Too little was measured to say whether people can be recognized.",
-    "low": "None of the attackers that were run did better than guessing.",
-}
+# What a lawyer has to judge, whatever was measured.
+LAWYER = tuple(map(Finding, ("lawyer_recipients", "lawyer_contents", "lawyer_other_data", "lawyer_acceptance")))
 
 
 def conclude(
-    results: Results, facts: TrustFacts, *, not_tested: Sequence[str] = (), traits: Traits | None = None
+    results: Results, facts: TrustFacts, *, not_tested: Sequence[Finding] = (), traits: Traits | None = None
 ) -> Results:
     """What was measured, with everything that follows from it: people, criteria, checks and the verdict."""
     results = replace(results, people=people(results, traits))
@@ -39,19 +27,15 @@ def conclude(
     return replace(results, verdict=verdict(results, not_tested))
 
 
-def verdict(results: Results, not_tested: Sequence[str]) -> Verdict:
-    """The headline, a sentence for each criterion, and what remains open."""
+def verdict(results: Results, not_tested: Sequence[Finding]) -> Verdict:
+    """The level, whether to rely on it, the headline and what else is worth knowing."""
     risks = [criterion for criterion in results.criteria.values() if criterion.risk]
-    level = _level(results, risks)
-    failed = [check.sentence for check in results.checks if check.failed]
     return Verdict(
-        level=level,
-        headline=_headline(results, risks),
-        trustworthy=not failed,
-        distrust=tuple(failed),
-        sentences=(*(criterion.sentence for criterion in results.criteria.values()), *_remarks(results, risks)),
+        level=_level(results, risks),
+        trustworthy=not any(check.failed for check in results.checks),
+        headline=tuple(_headline(results, risks)),
+        remarks=tuple(_remarks(results, risks)),
         not_tested=tuple(not_tested),
-        lawyer=LAWYER,
     )
 
 
@@ -63,36 +47,32 @@ def _level(results: Results, risks: Sequence[Criterion]) -> Level:
     return "unknown" if level == "low" and not searched else level
 
 
-def _headline(results: Results, risks: Sequence[Criterion]) -> str:
+def _headline(results: Results, risks: Sequence[Criterion]) -> Iterator[Finding]:
     if not risks:
-        return "No attack was measured."
+        yield Finding("nothing_attacked")
+        return
     level = _level(results, risks)
+    yield Finding.of("verdict", level=level, severity=SEVERITY[level])
     if level == "low":
-        telling = results.criteria.get("linking")
+        worst = results.criteria.get("linking")
     else:
-        telling = next((criterion for criterion in risks if criterion.level == level), risks[0])
-    headline = OPENINGS[level] + ("" if telling is None else f" {telling.sentence}")
+        worst = next((criterion for criterion in risks if criterion.level == level), risks[0])
+    if worst is not None:
+        yield worst.finding
     if level == "low":
         # A reassurance says in the same breath what it does not rest on.
-        headline += "".join(f" {question}" for question in open_questions(results))
-    return headline
+        yield from (finding for question in open_questions(results) for finding in question)
 
 
-def _remarks(results: Results, risks: Sequence[Criterion]) -> list[str]:
-    remarks = []
+def _remarks(results: Results, risks: Sequence[Criterion]) -> Iterator[Finding]:
     apart = results.criteria.get("distinctiveness")
     if risks and all(criterion.level == "low" for criterion in risks) and apart is not None and apart.level == "high":
-        remarks.append(
-            "That nothing was recognized may mean that little of a voice is left at all: listen to the output before "
-            "trusting it, or measure how usable the speech still is."
-        )
+        yield Finding("little_voice_left", severity="warning")
     if _pseudonyms(results):
-        remarks.append(
-            "Each speaker seems to be given one new voice for good: whoever knows one anonymized recording of a person "
-            "finds all others. That replaces a name by another name; it does not cut the link between recordings."
-        )
-    use = use_sentence(results.parts.get("utility"))
-    return [*remarks, use] if use else remarks
+        yield Finding("one_voice_per_speaker", severity="warning")
+    use = use_finding(results.parts.get("utility"))
+    if use is not None:
+        yield use
 
 
 def _pseudonyms(results: Results) -> bool:

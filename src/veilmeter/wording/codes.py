@@ -14,7 +14,7 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.findings import ABOUT, Finding, Reference, Value
+from veilmeter.core.findings import ABOUT, Direction, Finding, Level, Reference, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,10 @@ def declare(code: str, *, slot: str = "", **values: Any) -> None:
         raise ValueError(f"{code} is declared twice")
     CODES[code] = Declaration(code, values, slot)
 
+
+Group = tuple[Reference, ...]
+Names = tuple[str, ...]
+Runs = tuple[Reference, ...]
 
 # --- what was read
 
@@ -134,6 +138,154 @@ declare("unclassified", text=Reference)
 declare("warnings_left_out", count=int)
 declare("remarks_left_out", count=int)
 declare("reasons_left_out", count=int)
+
+# --- the verdict
+declare("verdict", slot="verdict", level=Level)
+declare("nothing_attacked", slot="verdict")
+declare("little_voice_left")
+declare("one_voice_per_speaker")
+declare("use", wer=Estimate | None, wer_original=float | None, mos=float | None, mos_original=float | None)
+declare("nobody_tried", slot="people")
+declare(
+    "people_linked",
+    slot="people",
+    listed=int,
+    linked=int,
+    total=int,
+    speakers=int,
+    length=int,
+    explained=bool,
+    expected_by_chance=float | None,
+    agreement=Literal["same", "partly", "different"] | None,
+)
+declare("channels", channels=Names, bits=tuple[float, ...])
+declare("lawyer_recipients")
+declare("lawyer_contents")
+declare("lawyer_other_data")
+declare("lawyer_acceptance")
+
+# --- the worst case of each criterion
+declare(
+    "linking",
+    slot="linking",
+    level=Level,
+    estimate=Estimate,
+    attacker=str,
+    by_chance=float,
+    group=Group | None,
+    luckiest=float | None,
+    suspects=int | None,
+    total=int | None,
+    tried_once=bool | None,
+    needed=int | None,
+    original=Estimate | None,
+)
+declare(
+    "singling_out",
+    slot="singling_out",
+    level=Level,
+    estimate=Estimate,
+    attacker=str,
+    attempts=Estimate | None,
+    control=float | None,
+)
+declare(
+    "disclosure",
+    slot="disclosure",
+    level=Level,
+    estimate=Estimate,
+    attacker=str,
+    whole=float,
+    group=Group | None,
+    strongest=float | None,
+    tag=str | None,
+)
+declare("inversion", slot="inversion", level=Level, estimate=Estimate, attack=str, by_chance=float, group=Group | None)
+declare("distinctiveness", slot="distinctiveness", level=Level, estimate=Estimate)
+declare(
+    "inference",
+    slot="inference",
+    level=Level,
+    estimate=Estimate,
+    attribute=Reference,
+    by_chance=float,
+    original=float | None,
+    others=tuple[Estimate, ...] | None,
+)
+
+# --- what the assessment checks about itself; the slot is the check
+declare("original_eer", slot="strong", passed=bool, eer=float, limit=float)
+declare("original_linked", slot="strong", passed=bool, linked=float, speakers=int)
+declare("original_not_measured", slot="strong")
+declare("adaptation_not_run", slot="adaptation", missing=Literal["adapted", "unadapted"])
+declare(
+    "adaptation", slot="adaptation", passed=bool, adapted=str, unadapted=str, adapted_eer=float, unadapted_eer=float
+)
+declare("recordings_not_compared", slot="unchanged")
+declare("recordings_unchanged", slot="unchanged", unchanged=int, compared=int)
+declare("copies_not_sought", slot="copies")
+declare("copies", slot="copies", passed=bool, copies=int, trials=int)
+declare("linking_without_interval", slot="enough")
+declare(
+    "enough_speakers",
+    slot="enough",
+    passed=bool,
+    level=Level,
+    speakers=int,
+    estimate=Estimate,
+    by_chance=float,
+    needed=int | None,
+)
+declare("no_training_speech", slot="training")
+declare("training_overlap", slot="training", overlap=int, speakers=int, role=str)
+declare("sessions_unknown", slot="sessions")
+declare("same_session", slot="sessions", passed=bool, share=float)
+declare("no_scores")
+declare("ties", slot="ties", passed=bool, share=float, attacker=str)
+declare("inverted_scores", slot="inverted", passed=bool, attacker=str, flipped=float, reported=float)
+declare("own_runs", slot="own_runs", runs=int, shares_draws=bool)
+declare("lengths_not_compared", slot="lengths")
+declare("vector_lengths", slot="lengths", passed=bool)
+declare("no_target_voices", slot="targets")
+declare(
+    "target_voices",
+    slot="targets",
+    effect=Literal["misleading", "harmless", "uncertain", "small"],
+    share=float,
+    voices=int,
+    known=bool,
+    reported=float,
+    informed=float,
+)
+declare("speech_not_measured", slot="speech")
+declare("originals_without_words", slot="speech", wordless=int, recordings=int)
+declare("words_lost", slot="speech", lost=int, recordings=int, silent=int)
+declare("low_quality", slot="speech", quality=float)
+declare("words_understood", slot="speech", understood=int, recordings=int)
+declare("privacy_misjudged", misleads=Direction)
+declare("not_protected")
+declare("distrusted")
+
+# --- runs side by side, tables of systems, gates
+declare("run_level", run=Reference, level=Level)
+declare("differences_counted", run=Reference, first=Reference, total=int, significant=int, safer=int, riskier=int)
+declare("run_given_twice")
+declare("run_distrusted", run=Reference)
+declare("other_material", slot="material", material=Literal["original speech", "trials"])
+declare("other_trials", slot="material")
+declare("setting_differs", setting=str, values=tuple[Reference | float | bool, ...], runs=Runs)
+declare("attacker_not_everywhere", attacker=str, runs=Runs)
+declare("backend_differs", attacker=str, backends=Names, runs=Runs)
+declare("table_marks", first=Reference)
+declare("table_distrusted")
+declare("table_strongest", attackers=Names)
+declare("figure_missing", figure=Reference, runs=Runs)
+declare("baseline_compared", baseline=Reference, compared=int, worse=int, better=int)
+declare("level_changed", now=Level, before=Level)
+declare("figure_untested", title=Reference, baseline=Reference)
+declare("attacker_untested", attacker=str, baseline=Reference)
+declare("limit_without_interval", limit=Reference, group=Group | None)
+declare("gate_scope", attackers=Names, groups=Group | None)
 
 # --- the report: how many people of a release are found
 

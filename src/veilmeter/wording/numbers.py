@@ -47,7 +47,7 @@ def hundred_cells(estimate: Estimate) -> tuple[str, str]:
     >>> hundred_cells(Estimate(name="x", value=0.71, unit="probability", interval=(0.64, 0.78)))
     ('71', '[64, 78]')
     """
-    factor = 1.0 if estimate.unit == "percent" else 100.0
+    factor = 100.0 if estimate.unit == "probability" else 1.0
     value, *interval = (factor * end for end in (estimate.value, *(estimate.interval or ())))
     largest = max(map(abs, (value, *interval)))
     digits = 0 if largest >= 10 else 1 if largest >= 3 else 2

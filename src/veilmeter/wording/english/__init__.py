@@ -18,7 +18,17 @@ Technical text says "chance", text for laypeople "guessing". Numbers are written
 from functools import reduce
 from operator import or_
 
-from veilmeter.wording.english import decision, evidence, general, inputs, inversion
+from veilmeter.wording.english import (
+    checks,
+    comparison,
+    criteria,
+    decision,
+    evidence,
+    general,
+    inputs,
+    inversion,
+    verdict,
+)
 
-_SUBJECTS = (general, inputs, evidence, inversion, decision)
+_SUBJECTS = (general, inputs, evidence, inversion, verdict, criteria, checks, comparison, decision)
 ENGLISH = reduce(or_, (subject.WORDS for subject in _SUBJECTS))

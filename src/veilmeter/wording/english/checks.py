@@ -1,0 +1,250 @@
+"""What the assessment checks about itself: each sentence speaks of the claim that the check tests."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.findings import Direction, Level
+from veilmeter.wording.catalog import Catalog
+from veilmeter.wording.english.criteria import needs
+from veilmeter.wording.numbers import capitalize, chance, count, of_hundred, percent
+
+WORDS = Catalog()
+
+_WEAK = (
+    "it hardly recognizes people at all, so its failure on anonymized speech proves little. Use a stronger extractor."
+)
+
+
+@WORDS.words("original_eer")
+def _original_eer(passed: bool, eer: float, limit: float) -> str:
+    if passed:
+        return f"On original speech the attacker's EER is {eer:.1f} %: it recognizes people (limit {limit:g} %)."
+    return f"Even on original speech the attacker's EER is {eer:.1f} % (limit {limit:g} %): {_WEAK}"
+
+
+@WORDS.words("original_linked")
+def _original_linked(passed: bool, linked: float, speakers: int) -> str:
+    figure = f"the attacker links {100 * linked:.0f} of 100 among {speakers:,}"
+    if passed:
+        return (
+            f"On original speech {figure}: it recognizes people (half of the way from chance to certainty is required)."
+        )
+    return f"Even on original speech {figure} (half of the way from chance to certainty is required): {_WEAK}"
+
+
+WORDS.say("original_not_measured", "How well attackers recognize people on original speech was not measured.")
+
+
+@WORDS.words("adaptation_not_run")
+def _adaptation_not_run(missing: Literal["adapted", "unadapted"]) -> str:
+    if missing == "adapted":
+        return "No adapted attacker was run."
+    return "No attacker to compare with (ignorant, lazy-informed) was run."
+
+
+@WORDS.words("adaptation")
+def _adaptation(passed: bool, adapted: str, unadapted: str, adapted_eer: float, unadapted_eer: float) -> str:
+    figures = f"EER: {adapted} {adapted_eer:.1f} %, {unadapted} {unadapted_eer:.1f} %"
+    if passed:
+        significantly = "significantly " if adapted_eer > unadapted_eer else ""
+        return f"No adapted attacker is {significantly}worse than the {unadapted} one ({figures})."
+    return (
+        f"The {adapted} attacker knows more but does worse than the {unadapted} one ({figures}): "
+        "its adaptation failed, and one that succeeds may find more than this one."
+    )
+
+
+WORDS.say("recordings_not_compared", "Original and anonymized recordings could not be compared with each other.")
+
+
+@WORDS.words("recordings_unchanged")
+def _recordings_unchanged(unchanged: int, compared: int) -> str:
+    if not unchanged:
+        return f"None of {compared:,} anonymized recordings equals its original."
+    verb = "is the original one: it was" if unchanged == 1 else "are the original ones: they were"
+    return f"{unchanged:,} of {compared:,} anonymized recordings {verb} not anonymized."
+
+
+WORDS.say("copies_not_sought", "Copies of recordings in enrollment and trials were not looked for.")
+
+
+@WORDS.words("copies")
+def _copies(passed: bool, copies: int, trials: int) -> str:
+    sentence = f"{copies:,} of {trials:,} trial recordings also occur in the enrollment set under another id"
+    return sentence + ("." if passed else ": the recording is recognized, not the voice. Remove the copies.")
+
+
+WORDS.say("linking_without_interval", "No rate of linking with an interval was measured.")
+
+
+@WORDS.words("enough_speakers")
+def _enough_speakers(
+    passed: bool, level: Level, speakers: int, estimate: Estimate, by_chance: float, needed: int | None = None
+) -> str:
+    return _enough(passed, level, speakers, estimate, by_chance, needed, "chance")
+
+
+@WORDS.words("enough_speakers", "lay")
+def _enough_speakers_lay(
+    passed: bool, level: Level, speakers: int, estimate: Estimate, by_chance: float, needed: int | None = None
+) -> str:
+    return _enough(passed, level, speakers, estimate, by_chance, needed, "guessing")
+
+
+def _enough(
+    passed: bool, level: Level, speakers: int, estimate: Estimate, by_chance: float, needed: int | None, luck: str
+) -> str:
+    """An alarm is not doubted because people are few: that they are recognized is known, only how often is not."""
+    people = count(speakers, "speaker")
+    rate = f"{of_hundred(estimate)} of 100 recordings are linked ({luck} {chance(by_chance)})"
+    if passed:
+        claims = {
+            "high": "to call the risk high",
+            "raised": "to say how high the raised risk is",
+            "low": f"to claim that linking is no better than {luck}",
+        }
+        return f"{people} are enough {claims.get(level, claims['low'])}: {rate}."
+    more = f"{capitalize(needs(needed))} would be needed."
+    if level in ("high", "raised"):
+        return f"{people} are enough to show that people are recognized, but too few to say how often: {rate}. {more}"
+    return f"{people} are too few to claim that linking is no better than {luck}: {rate}. {more}"
+
+
+WORDS.say("no_training_speech", "No training speech was given.")
+
+
+@WORDS.words("training_overlap")
+def _training_overlap(overlap: int, speakers: int, role: str) -> str:
+    if not overlap:
+        return "No assessed speaker is in the training speech that was given."
+    verb = "is" if overlap == 1 else "are"
+    return (
+        f"{overlap:,} of the {count(speakers, 'assessed speaker')} {verb} in the training speech too "
+        f"({role.replace('_', ' ')}): the attacker knows them already. Leave them out of the training."
+    )
+
+
+WORDS.say("sessions_unknown", "The sessions of the recordings are not known.")
+
+
+@WORDS.words("same_session")
+def _same_session(passed: bool, share: float) -> str:
+    sentence = f"{percent(share)} of the trial recordings share a session with their speaker's enrollment"
+    return sentence + ("." if passed else ": a room or a microphone may be recognized instead of a voice.")
+
+
+WORDS.say("no_scores", "No scores were measured.")
+
+
+@WORDS.words("ties")
+def _ties(passed: bool, share: float, attacker: str) -> str:
+    if passed:
+        return f"At most {percent(share, 1)} of an attacker's target scores equal an impostor score ({attacker})."
+    return (
+        f"{percent(share)} of the {attacker} attacker's target scores equal an impostor score: the scores are rounded, "
+        "or many recordings have one and the same vector."
+    )
+
+
+@WORDS.words("inverted_scores")
+def _inverted_scores(passed: bool, attacker: str, flipped: float, reported: float) -> str:
+    if passed:
+        return (
+            f"No attacker's scores tell more with their sign reversed ({flipped:.3f} bit at most) than the worst case "
+            f"({reported:.3f} bit)."
+        )
+    return (
+        f"The {attacker} attacker's scores tell more with their sign reversed ({flipped:.3f} bit) than the worst case "
+        f"as reported ({reported:.3f} bit): the same person scores lower than others do. An attacker would use that."
+    )
+
+
+@WORDS.words("own_runs")
+def _own_runs(runs: int, shares_draws: bool) -> str:
+    sentence = (
+        f"Attackers ran the anonymizer {count(runs, 'time')} themselves."
+        if runs
+        else "The attackers could not run the anonymizer."
+    )
+    if shares_draws:
+        sentence += " They know people by recordings of the released run: where it draws voices, they share its draws."
+    return sentence
+
+
+WORDS.say("lengths_not_compared", "All vectors have the same length, or too few people can be compared.")
+
+
+@WORDS.words("vector_lengths")
+def _vector_lengths(passed: bool) -> str:
+    if passed:
+        return "The lengths of vectors give nobody away whom attackers do not find."
+    return "The lengths of vectors distinguish people, and no attacker that was run uses them."
+
+
+WORDS.say("no_target_voices", "People share no target voices, or none are drawn: errors can't be attributed to them.")
+
+
+@WORDS.words("target_voices")
+def _target_voices(
+    effect: Literal["misleading", "harmless", "uncertain", "small"],
+    share: float,
+    voices: int,
+    known: bool,
+    reported: float,
+    informed: float,
+) -> str:
+    due = f"{percent(share)} of the strongest attacker's error"
+    figures = f"EER {reported:.1f} %, {informed:.1f} % without"
+    where = f"where the {count(voices, 'target voice')} ({'known' if known else 'found by clustering'}) lie"
+    if effect == "misleading":
+        return (
+            f"{due} comes from {where}, not from what they hide ({figures}): privacy is overestimated. Give attackers "
+            "runs of the anonymizer with a new draw for every utterance."
+        )
+    if effect == "harmless":
+        return f"{due} comes from where target voices lie ({figures}); people are recognized all the same."
+    if effect == "uncertain":
+        return f"{due} seems to come from {where} ({figures}), but so small a difference may be chance."
+    return f"The strongest attacker's error hardly comes from {where} ({figures})."
+
+
+WORDS.say("speech_not_measured", "Whether the anonymized recordings are still speech was not measured.")
+WORDS.say(
+    "originals_without_words",
+    "The recognizer found no words in {wordless} of {recordings} original recordings, so it can't tell whether the "
+    "anonymized ones are speech.",
+)
+
+
+@WORDS.words("words_lost")
+def _words_lost(lost: int, recordings: int, silent: int) -> str:
+    quiet = f" ({silent:,} {'is' if silent == 1 else 'are'} silent)" if silent else ""
+    return (
+        f"In {lost:,} of {recordings:,} anonymized recordings{quiet} a recognizer understands not a single word: "
+        "silence and noise hide anybody."
+    )
+
+
+WORDS.say(
+    "low_quality",
+    "The predicted quality of the anonymized recordings is {quality:.1f} on a scale from 1 to 5: "
+    "they hardly sound like speech.",
+)
+WORDS.say("words_understood", "A recognizer understands words in {understood} of {recordings} anonymized recordings.")
+
+_REAL_RISK = {
+    "overestimated": "The real risk may be higher than these figures.",
+    "underestimated": "The real risk may be lower than these figures.",
+    "either": "The real risk may be lower or higher than these figures.",
+}
+
+
+@WORDS.words("privacy_misjudged")
+def _privacy_misjudged(misleads: Direction) -> str:
+    return _REAL_RISK[misleads]
+
+
+WORDS.say("not_protected", "People who speak in these recordings are not protected at all.")
+WORDS.say("distrusted", "The assessment does not call itself trustworthy.")

@@ -1,0 +1,106 @@
+"""Runs side by side, tables of systems, and gates."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from veilmeter.core.findings import Level, Reference
+from veilmeter.wording.catalog import Catalog, shown
+from veilmeter.wording.numbers import count
+
+WORDS = Catalog()
+
+WORDS.say("run_level", "{run}: {level} risk.")
+
+
+@WORDS.words("differences_counted")
+def _differences_counted(
+    run: Reference, first: Reference, total: int, significant: int, safer: int, riskier: int
+) -> str:
+    one, other = shown(run), shown(first)
+    verb = "is" if significant == 1 else "are"
+    return (
+        f"Of {count(total, 'difference')} between {one} and {other}, {significant:,} {verb} significant: {safer:,} in "
+        f"favor of {one}, {riskier:,} in favor of {other}."
+    )
+
+
+WORDS.say("run_given_twice", "a run was given more than once: it does not differ from itself")
+WORDS.say("run_distrusted", "{run} is not trustworthy")
+
+
+@WORDS.words("other_material")
+def _other_material(material: Literal["original speech", "trials"]) -> str:
+    return f"the runs do not assess the same {material}: differences may come from that"
+
+
+WORDS.say(
+    "other_trials", "the runs differ in how enrollment and trials were chosen: they are compared without pairing people"
+)
+
+
+def _in_runs(values: tuple[Reference | str | int | float | bool, ...], runs: tuple[Reference, ...]) -> str:
+    return ", ".join(f"{shown(value)} ({shown(run)})" for value, run in zip(values, runs, strict=False))
+
+
+@WORDS.words("setting_differs")
+def _setting_differs(setting: str, values: tuple[Reference | str, ...], runs: tuple[Reference, ...]) -> str:
+    return f"the setting {setting} differs: {_in_runs(values, runs)}"
+
+
+@WORDS.words("attacker_not_everywhere")
+def _attacker_not_everywhere(attacker: str, runs: tuple[Reference, ...]) -> str:
+    return f"the {attacker} attacker was not run everywhere: only in {', '.join(map(shown, runs))}"
+
+
+@WORDS.words("backend_differs")
+def _backend_differs(attacker: str, backends: tuple[str, ...], runs: tuple[Reference, ...]) -> str:
+    return f"the {attacker} attacker compares differently: {_in_runs(backends, runs)}"
+
+
+# --- tables of systems
+
+
+WORDS.say("table_marks", "bold: the best; *: significantly different from {first} (Holm's rule over the table)")
+WORDS.say("table_distrusted", "†: the self-checks of this assessment failed, do not rely on it yet")
+WORDS.say("table_strongest", "figures without an attacker are of the strongest that all runs have ({attackers})")
+
+
+@WORDS.words("figure_missing")
+def _figure_missing(figure: Reference, runs: tuple[Reference, ...]) -> str:
+    return f"{shown(figure)} was not measured for {', '.join(map(shown, runs))}"
+
+
+# --- gates
+
+
+@WORDS.words("baseline_compared")
+def _baseline_compared(baseline: Reference, compared: int, worse: int, better: int) -> str:
+    return (
+        f"Against {shown(baseline)}: of {count(compared, 'figure')} {worse:,} {'is' if worse == 1 else 'are'} "
+        f"significantly worse and {better:,} significantly better (Holm's rule)."
+    )
+
+
+@WORDS.words("level_changed")
+def _level_changed(now: Level, before: Level) -> str:
+    return f"the risk is called {now}, before {before}"
+
+
+WORDS.say("figure_untested", "{title} can't be compared with {baseline}.")
+WORDS.say("attacker_untested", "The {attacker} attacker can't be compared with {baseline}: this run does not have it.")
+
+
+@WORDS.words("limit_without_interval")
+def _limit_without_interval(limit: Reference, group: tuple[Reference, ...] = ()) -> str:
+    within = "".join(f", {shown(value)}" for value in group)
+    return f"{shown(limit)}{within}: the figure has no interval, so only its value was checked."
+
+
+@WORDS.words("gate_scope")
+def _gate_scope(attackers: tuple[str, ...], groups: tuple[Reference, ...] = ()) -> str:
+    values: dict[str, list[str]] = {}
+    for group in groups:
+        values.setdefault(group.attribute, []).append(shown(Reference("value", group.id)))
+    inside = "".join(f" and within {attribute} {', '.join(named)}" for attribute, named in values.items())
+    return f"the attackers {', '.join(attackers) or '(none)'}; of everybody{inside}"
