@@ -16,7 +16,7 @@ import voiceprivacy_folders as vpc
 from typer.testing import CliRunner
 
 from veilmeter.assessment import assess, assess_challenge, make_settings
-from veilmeter.assessment.challenge_emotions import measure_emotions
+from veilmeter.assessment.challenge import measure_emotions
 from veilmeter.assessment.challenge_table import EmotionRow, rank_table, write_rows
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
@@ -230,7 +230,7 @@ def test_by_toml_and_python(place: Path) -> None:
     (place / "settings").mkdir()
     (place / "settings/run.toml").write_text(
         'vpc = "../data"\nattackers = ["ignorant"]\nmeasures = ["scores"]\nlengths = [1]\nintervals = false\n'
-        'utility = false\nsegments = 0.55\nextractor = "own.py:embed"\n'
+        'utility = false\nsegments = 0.55\nextractor = "../own.py:embed"\n'
     )
     ran = CliRunner().invoke(app, ["assess", "settings/run.toml", "--out=out", "--jobs=1", "--quiet"])
     assert ran.exit_code == 0, ran.output

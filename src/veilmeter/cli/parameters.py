@@ -28,7 +28,7 @@ def make_function(command: Callable[[Given], None], declared: Mapping[str, Optio
 def _parameter(option: Option) -> inspect.Parameter:
     """Words are given as they are typed; the declaration says what they mean."""
     kind: Any = str
-    if option.is_list:
+    if option.is_list or option.tables is not None:  # of tables the command line gives the names
         kind = list[str]
     elif option.count is not None:
         kind = types.GenericAlias(tuple, (str,) * option.count)
