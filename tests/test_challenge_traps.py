@@ -47,7 +47,7 @@ from veilmeter.data.formats.vpc import parse
 from veilmeter.data.formats.vpc_sets import Challenge, find_sets
 from veilmeter.data.formats.vpc_trials import read_trial_list
 from veilmeter.data.scores import read_scores
-from veilmeter.metrics.scores.verification import eer
+from veilmeter.metrics.scores.eer import eer
 from veilmeter.speech.audio import AudioError, read_audio
 
 

@@ -28,8 +28,11 @@ if TYPE_CHECKING:
     from veilmeter.metrics.legal.linkability import linkability
     from veilmeter.metrics.legal.population import population_linkability
     from veilmeter.metrics.legal.singling_out import singling_out
+    from veilmeter.metrics.scores.cllr import cllr, min_cllr
+    from veilmeter.metrics.scores.d_sys import d_sys
+    from veilmeter.metrics.scores.eer import eer
     from veilmeter.metrics.scores.summary import measure_scores
-    from veilmeter.metrics.scores.verification import cllr, d_sys, eer, min_cllr, tpr_at_fpr
+    from veilmeter.metrics.scores.tpr import tpr_at_fpr
     from veilmeter.metrics.scores.zebra import zebra
     from veilmeter.metrics.similarity.matrices import similarity
     from veilmeter.report import write_report
@@ -102,16 +105,16 @@ _WHERE = {
     "Scores": "data.scores",
     "Utterance": "data.corpus",
     "assess": "assessment",
-    "cllr": "metrics.scores.verification",
+    "cllr": "metrics.scores.cllr",
     "compare": "results.compare",
-    "d_sys": "metrics.scores.verification",
-    "eer": "metrics.scores.verification",
+    "d_sys": "metrics.scores.d_sys",
+    "eer": "metrics.scores.eer",
     "gate": "results.gate",
     "linkability": "metrics.legal.linkability",
     "logistic": "metrics.calibration",
     "measure_scores": "metrics.scores.summary",
     "measure_utility": "assessment.utility",
-    "min_cllr": "metrics.scores.verification",
+    "min_cllr": "metrics.scores.cllr",
     "pav": "metrics.calibration",
     "population_linkability": "metrics.legal.population",
     "read_corpus": "data.corpus",
@@ -122,7 +125,7 @@ _WHERE = {
     "similarity": "metrics.similarity.matrices",
     "singling_out": "metrics.legal.singling_out",
     "system_table": "results.system_table",
-    "tpr_at_fpr": "metrics.scores.verification",
+    "tpr_at_fpr": "metrics.scores.tpr",
     "transcribe_corpus": "speech.transcribe_corpus",
     "write_embeddings": "data.formats.vectors",
     "write_report": "report",

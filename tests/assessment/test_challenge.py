@@ -24,7 +24,7 @@ from veilmeter.core.findings import Finding
 from veilmeter.core.typed_json import decode
 from veilmeter.data.formats.vpc_sets import find_sets
 from veilmeter.data.scores import read_scores
-from veilmeter.metrics.scores.verification import eer
+from veilmeter.metrics.scores.eer import eer
 from veilmeter.wording import sentences
 
 pytest.importorskip("soundfile")

@@ -118,7 +118,7 @@ def test_tables(whole: tuple[Path, Results]) -> None:
     assert len(scores["score"]) == 16 * 48
     target = np.array(scores["target"])
     assert target.sum() == 48
-    from veilmeter.metrics.scores.verification import eer
+    from veilmeter.metrics.scores.eer import eer
 
     values = np.array(scores["score"])
     assert eer(values[target], values[~target]) == estimate_of(results, "informed").value

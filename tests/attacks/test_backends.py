@@ -28,7 +28,7 @@ def voices(
 
 
 def eer_of(backend: object, x: np.ndarray, codes: np.ndarray) -> float:
-    from veilmeter.metrics.scores.verification import eer
+    from veilmeter.metrics.scores.eer import eer
 
     projected = single(backend.project(x))  # type: ignore[attr-defined]
     scores = backend.compare(projected, projected)  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ from veilmeter.attacks.backends.registry import BACKENDS
 from veilmeter.attacks.backends.scoring import CrossValidated, Fixed, KaldiFiles, Recipe
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.metrics.scores.verification import eer
+from veilmeter.metrics.scores.eer import eer
 
 
 def speech(people: int, each: int, dimension: int, identity: float, seed: int) -> Embeddings:

@@ -10,7 +10,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar
 
@@ -43,18 +43,23 @@ class Registry(Generic[Thing]):
         self,
         kind: str,
         group: str,
-        built_in: Mapping[str, str | Thing],
+        built_in: Mapping[str, str | Thing] | Callable[[], Mapping[str, str | Thing]],
         *,
         accepts: Callable[[object], bool] | None = None,
         forms: Sequence[str] = (),
     ) -> None:
-        """`forms` are other ways to name one than by a registered name, such as `module:function`, for errors."""
+        """`built_in` may be a function, which is called when they are first asked for; `forms` are other ways to name one
+        than by a registered name, such as `module:function`, for errors."""
         self.kind = kind
         self.group = group
-        self._built_in = dict(built_in)
+        self._given = built_in
         self._accepts = accepts
         self._forms = tuple(forms)
         self._loaded: dict[str, Thing] = {}
+
+    @cached_property
+    def _built_in(self) -> dict[str, str | Thing]:
+        return dict(self._given() if callable(self._given) else self._given)
 
     @property
     def names(self) -> list[str]:

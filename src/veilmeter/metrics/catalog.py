@@ -5,10 +5,8 @@ from __future__ import annotations
 from math import inf
 
 from veilmeter.metrics.measure import Measure
-from veilmeter.metrics.scores.zebra import MAX_D_ECE
 from veilmeter.metrics.utility.catalog import UTILITY
 
-_BRUMMER = "Brümmer & du Preez 2006"
 _NOE20 = "Noé et al. 2020"
 _NOE22 = "Noé et al. 2022"
 _VAUQUIER = "Vauquier et al. 2025"
@@ -17,75 +15,6 @@ _BACKSTROM = "Bäckström et al. 2025"
 _PAIRS = {"OO": "among the original voices", "OP": "between original and protected voices, signed",
           "PP": "among the protected voices"}  # fmt: skip
 _DIAGONAL = "(mean of the diagonal − mean of the rest) of the matrix of similarities"
-
-_OF_SCORES = (
-    Measure(
-        "eer", "EER", "percent", "higher",
-        "The error rate where an attacker wrongly accepts as often as they wrongly reject; 50 % is guessing.",
-        "ISO/IEC 19795-1", "verification", "FNR(θ) = FPR(θ), on the convex hull of the ROC", 0, 100, bar=50,
-    ),
-    Measure(
-        "cllr", "Cllr", "bit", "higher",
-        "The cost of taking the raw scores at face value as evidence; above 1 a coin is better.",
-        _BRUMMER, "disclosure", "½⟨log₂(1+e⁻ˢ)⟩ over true pairs + ½⟨log₂(1+eˢ)⟩ over false pairs", 0,
-    ),
-    Measure(
-        "min_cllr", "min Cllr", "bit", "higher",
-        "The same cost once the attacker has calibrated the scores as well as can be; 1 means no information.",
-        _BRUMMER, "disclosure",
-        "½⟨log₂(1+e⁻ˡ)⟩ over true pairs + ½⟨log₂(1+eˡ)⟩ over false pairs, l by isotonic regression", 0, 1,
-    ),
-    Measure(
-        "calibration_loss", "calibration loss", "bit", "neither",
-        "What the attacker loses by not calibrating: Cllr minus min Cllr.",
-        _BRUMMER, "disclosure", "Cllr − min Cllr", 0,
-    ),
-    Measure(
-        "tpr@fpr", "TPR at low FPR", "percent", "lower",
-        "The share of true pairs recognized by an attacker who only strikes when sure, accepting almost no false pair.",
-        "VoxGuard 2025", "verification", "TPR(θ) at the lowest θ with FPR(θ) at most the given rate", 0, 100,
-        family_label="TPR at FPR",
-    ),
-    Measure(
-        "d_sys", "D_sys", "", "lower",
-        "How far the scores of true pairs stand apart from those of false pairs, from 0 to 1; biased upwards.",
-        "Gomez-Barrero et al. 2017", "verification", "∫ max(0, 2·LR/(1+LR) − 1) p(s | true pair) ds", 0, 1,
-    ),
-    Measure(
-        "d_ece", "D_ECE", "bit", "lower",
-        f"The information a trial discloses about identity on average over all prior beliefs; {MAX_D_ECE:.3f} is all.",
-        _NOE22, "disclosure", "∫₀¹ [H(π) − ECE(π)] dπ = (⟨Z(l)⟩ + ⟨Z(−l)⟩) / (2 ln 2)", 0, MAX_D_ECE, bar=MAX_D_ECE,
-    ),
-    Measure(
-        "l_w", "l_w", "log10", "lower",
-        "The strongest evidence that any single trial gives, in powers of ten of the likelihood ratio.",
-        _NOE22, "disclosure", "max |l| / ln 10, with Laplace's rule of succession", 0, bar=6,
-    ),
-    Measure(
-        "c_ece", "C_ECE", "bit", "lower",
-        "The information an attacker gets who calibrated on another run of the same anonymizer; below 0 it misleads.",
-        _NOE22, "disclosure", "D_ECE of scores calibrated on another run", -inf, MAX_D_ECE,
-    ),
-    Measure(
-        "d_ece_op_oo", "D_ECE removed", "percent", "higher",
-        "The share of the original disclosure that the anonymizer removes (eq. 17).",
-        _NOE22, "disclosure", "1 − D_ECE(OP) / D_ECE(OO)", -inf, 100,
-    ),
-    Measure(
-        "min_cllr_op_oo", "min Cllr removed", "percent", "higher", "The same share measured with min Cllr (eq. 18).",
-        _NOE22, "disclosure", "(min Cllr(OP) − min Cllr(OO)) / (1 − min Cllr(OO))", -inf, 100,
-    ),
-    Measure(
-        "g_d_ece", "G of D_ECE", "dB", "neither",
-        "How distinct the protected voices stay from each other, by D_ECE (eq. 19).",
-        _NOE22, "disclosure", "10 log₁₀ (D_ECE(PP) / D_ECE(OO))",
-    ),
-    Measure(
-        "g_min_cllr", "G of min Cllr", "dB", "neither",
-        "How distinct the protected voices stay from each other, by min Cllr (eq. 20).",
-        _NOE22, "disclosure", "10 log₁₀ ((1 − min Cllr(PP)) / (1 − min Cllr(OO)))",
-    ),
-)  # fmt: skip
 
 _OF_SIMILARITY = (
     Measure(
@@ -214,11 +143,6 @@ _OF_ATTACKS = (
         _CHAMPION, "inversion", "", 0, 100,
     ),
     Measure(
-        "learning_eer", "EER with more effort", "percent", "higher",
-        "The attacker's EER when it has fewer or more of its own runs, enrollment recordings or other people's speech.",
-        "veilmeter", "verification", "the EER of the same attack with part of what there is", 0, 100, bar=50,
-    ),
-    Measure(
         "learning_linkability", "Linkability with more effort", "probability", "lower",
         "The chance of a link when the attacker has fewer or more runs, recordings or other people's speech.",
         "veilmeter", "linking", "the Linkability of the same attack with part of what there is", 0, 1,
@@ -230,4 +154,4 @@ _OF_ATTACKS = (
     ),
 )  # fmt: skip
 
-CATALOG: tuple[Measure, ...] = (*_OF_SCORES, *_OF_SIMILARITY, *_OF_SESSIONS, *_LEGAL, *_OF_ATTACKS, *UTILITY)
+CATALOG: tuple[Measure, ...] = (*_OF_SIMILARITY, *_OF_SESSIONS, *_LEGAL, *_OF_ATTACKS, *UTILITY)

@@ -1,4 +1,8 @@
-"""What a measure is: its words, unit and range, which direction is private, and for added ones how to compute it."""
+"""What a measure is: its words, unit and range, which direction is private, where it is shown and how it is computed.
+
+Measures that come with veilmeter and those of other packages are the same: a `Measure` at the top of a module of
+`veilmeter.metrics`, or one that a package registers.
+"""
 
 from __future__ import annotations
 
@@ -30,20 +34,27 @@ _SECTION_OF_KIND = {"scores": "verification", "embeddings": "similarity", "recor
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A measure as everybody speaks of it.
+    """Everything there is to know about a measure.
 
     `meaning` is one sentence for a person who has never heard of it, `source` the paper or standard, `equation` how it
     is computed in one line. `low` and `high` bound its values: a limit outside of them can't be meant. `bar` is the
     value at which a bar that shows it is full, `color` its own color in figures; both may be missing. `family_label`
     begins the label of a variant such as `tpr@fpr=0.01`, where `label` itself does not. `use` is the direction in which
-    speech is more useful, of measures that say nothing of privacy.
+    speech is more useful, for measures that have nothing to do with privacy. `order` is its place among the measures of
+    its section. `headline` says that comparisons of runs and the page for laypeople show it, too.
 
-    A measure that another package adds has a `kind` and a `compute`, which gives an `Estimate` or `Estimates`:
+    `compute` gives its value from material of one `kind`:
 
-    * `scores`: `compute(scores)`, with `veilmeter.Scores`: every comparison of an attacker, with labels and speakers;
-    * `embeddings`: `compute(original, anonymized)`, two `veilmeter.Embeddings` whose rows are the same recordings;
-    * `recordings`: `compute(original, anonymized, rate)`, the samples of one recording before and after, as a number;
+    * `scores`: a function of `veilmeter.Scores` (every comparison of an attacker, with labels and speakers) that gives a
+      number, an `Estimate`, or `Estimates` with one estimate per name; or a
+      `veilmeter.metrics.scores.forms.ScoreFunction`, which has an interval and a chance level as well, or a tuple of
+      them, one per variant;
+    * `embeddings`: a function of two `veilmeter.Embeddings`, original and anonymized, whose rows are the same
+      recordings, that gives an `Estimate` or `Estimates`;
+    * `recordings`: a function of the samples of one recording before and after, and their rate, that gives a number;
       the mean over recordings, with an interval over speakers, is what is reported.
+
+    A measure without them is one figure of a larger analysis, such as Linkability, which makes its estimates.
     """
 
     name: str
@@ -60,8 +71,10 @@ class Measure:
     color: str = ""
     family_label: str = ""
     use: Private = "neither"
+    order: int = 50
+    headline: bool = True
     kind: InputKind | None = None
-    compute: Callable[..., Any] | None = None
+    compute: Callable[..., Any] | tuple[Callable[..., Any], ...] | None = None
 
     def __post_init__(self) -> None:
         if (self.kind is None) != (self.compute is None):
@@ -78,6 +91,15 @@ class Measure:
                 f"the measure {self.name!r} has no section called {self.section!r}",
                 fix=f"choose from {', '.join(SECTIONS)}",
             )
+
+    @property
+    def functions(self) -> dict[str, Callable[..., Any]]:
+        """What computes it, by the name of what it gives: its own name, or those of its variants."""
+        if self.compute is None:
+            return {}
+        if not isinstance(self.compute, tuple):
+            return {self.name: self.compute}
+        return {self.name + function.suffix: function for function in self.compute}  # type: ignore[attr-defined]
 
     def contains(self, value: float) -> bool:
         """Whether the measure can take this value."""
@@ -101,8 +123,17 @@ class Measure:
         return replace(self, name=name, label=f"{self.family_label or self.label} {words}")
 
 
+def rate_suffix(rate: float) -> str:
+    """What the variant of a measure for this rate has behind the measure's name.
+
+    >>> rate_suffix(0.01), rate_suffix(0.0001)
+    ('=0.01', '=0.0001')
+    """
+    return f"={rate:.12f}".rstrip("0")
+
+
 def family_of(name: str, names: Container[str]) -> str | None:
-    """The longest of `names` that this is, or that stands before a `=` or `_` in it.
+    """The longest of `names` that this is, or that precedes a `=` or `_` in it.
 
     >>> family_of("d_ece_oo", ["d", "d_ece"]), family_of("eer", ["d_ece"])
     ('d_ece', None)

@@ -1,12 +1,14 @@
 """Every measure by name. The command's tables, the README, the documentation, the gate and the report all read it here.
 
-Another package adds a measure under the entry point group `veilmeter.measures`; it is then computed, shown and gated
-like the others.
+Those of veilmeter are found in the modules of `veilmeter.metrics`; another package adds its own under the entry point
+group `veilmeter.measures`. Both are computed, shown and gated alike.
 """
 
 from __future__ import annotations
 
+import importlib
 import math
+import pkgutil
 from typing import Any
 
 import numpy as np
@@ -17,20 +19,14 @@ from veilmeter.core.estimate import Estimate, Private
 from veilmeter.core.estimates import Estimates
 from veilmeter.core.intervals import clustered_t
 from veilmeter.core.registry import Registry
-from veilmeter.metrics.catalog import CATALOG
-from veilmeter.metrics.measure import InputKind, Measure, family_of
+from veilmeter.metrics.measure import SECTIONS, InputKind, Measure, family_of
 
 
 class MeasureRegistry(Registry[Measure]):
     """Measures by name. A name may have a variant behind it: `tpr@fpr=0.01`, `c_ece_linear`, `eer_per_speaker`."""
 
     def __init__(self) -> None:
-        super().__init__(
-            "measure",
-            "veilmeter.measures",
-            {entry.name: entry for entry in CATALOG},
-            accepts=lambda thing: isinstance(thing, Measure),
-        )
+        super().__init__("measure", "veilmeter.measures", _own_measures, accepts=lambda thing: isinstance(thing, Measure))
         self._families: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> Measure:
@@ -58,7 +54,7 @@ class MeasureRegistry(Registry[Measure]):
         return [self[name] for name in self]
 
     def of_kind(self, kind: InputKind) -> list[Measure]:
-        """The measures that other packages have added for this kind of material."""
+        """The measures that are computed from this kind of material, one by one."""
         return [measure for measure in self.values() if measure.kind == kind]
 
     def of_section(self, section: str) -> list[Measure]:
@@ -69,6 +65,18 @@ class MeasureRegistry(Registry[Measure]):
         if checked.name != name:
             raise InputError(f"the measure {checked.name!r} is registered as {name!r}", fix="use one name for it")
         return checked
+
+
+def _own_measures() -> dict[str, str | Measure]:
+    """The measures at the top of the modules of `veilmeter.metrics`, by section and order."""
+    package = importlib.import_module("veilmeter.metrics")
+    found: dict[str, Measure] = {}
+    for module in pkgutil.walk_packages(package.__path__, "veilmeter.metrics."):
+        for thing in vars(importlib.import_module(module.name)).values():
+            for entry in thing if isinstance(thing, tuple) else (thing,):
+                if isinstance(entry, Measure) and found.setdefault(entry.name, entry) is not entry:
+                    raise InputError(f"two measures are called {entry.name!r}; the second is in {module.name}")
+    return dict(sorted(found.items(), key=lambda item: (SECTIONS.index(item[1].section), item[1].order)))
 
 
 def measure(name: str) -> Measure:
@@ -96,6 +104,19 @@ def measure_of(estimate: Estimate) -> Measure | None:
         return None
 
 
+def is_headline(name: str) -> bool:
+    """Whether comparisons and pages for laypeople show it: not a variant with other words behind its name, such as
+    `eer_speechbrain`; unknown ones are somebody's own.
+
+    >>> [is_headline(name) for name in ("eer", "eer_speechbrain", "d_sys", "not_installed_here")]
+    [True, False, False, True]
+    """
+    family = MEASURES.family(name)
+    if family not in MEASURES:
+        return True
+    return MEASURES[family].headline and (name == family or name[len(family)] == "=")
+
+
 def preferred(estimate: Estimate) -> Private:
     """The direction that is better: in which people are safer, or, of speech that is to be used, the more useful.
 
@@ -118,12 +139,14 @@ def estimate_of(name: str, value: float, **facts: Any) -> Estimate:
 
 
 def computed(measure: Measure, *material: Any) -> Estimates:
-    """What an added measure of scores or embeddings gives, checked: its own estimates, and nothing else."""
+    """What a measure of scores or embeddings gives, checked: its own estimates, and nothing else."""
     given = _called(measure, *material)
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        given = measure.estimate(float(given))
     points = Estimates([given]) if isinstance(given, Estimate) else given
     if not isinstance(points, Estimates):
         raise InputError(
-            f"the measure {measure.name!r} gave a {type(given).__name__}", fix="it must give an Estimate or Estimates"
+            f"the measure {measure.name!r} gave a {type(given).__name__}", fix="it must give a number, an Estimate or Estimates"
         )
     for point in points:
         if point.name != measure.name and family_of(point.name, [measure.name]) is None:
@@ -132,7 +155,7 @@ def computed(measure: Measure, *material: Any) -> Estimates:
 
 
 def computed_on_recording(measure: Measure, original: ArrayLike, anonymized: ArrayLike, rate: int) -> float:
-    """What an added measure of recordings gives for one recording before and after."""
+    """What a measure of recordings gives for one recording before and after."""
     given = _called(measure, original, anonymized, rate)
     try:
         return float(given)
@@ -157,12 +180,12 @@ def mean_over_recordings(measure: Measure, values: ArrayLike, speakers: ArrayLik
 
 
 def _called(measure: Measure, *material: Any) -> Any:
-    assert measure.compute is not None
+    assert callable(measure.compute)
     try:
         return measure.compute(*material)
     except VeilmeterError:
         raise
-    except Exception as error:  # a stranger's function may raise anything
+    except Exception as error:  # foreign code may raise anything
         raise InputError(f"the measure {measure.name!r} failed: {type(error).__name__}: {error}") from error
 
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.intervals import LEVEL, clustered_t
 from veilmeter.metrics.discriminant import unit64
-from veilmeter.metrics.scores.verification import eer
+from veilmeter.metrics.scores.eer import eer
 
 LEAST_PEOPLE = 6
 LEAST_SHARED = 0.5  # of the recordings must have a target voice that other people have too

@@ -9,7 +9,7 @@ from veilmeter.attacks.inversion import evaluate, identify, identity_map
 from veilmeter.attacks.inversion.measures import Identification
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.metrics.scores.verification import eer
+from veilmeter.metrics.scores.eer import eer
 
 
 @given(st.integers(0, 10_000), st.integers(1, 15), st.integers(2, 15), st.integers(1, 5))

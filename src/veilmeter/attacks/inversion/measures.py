@@ -22,7 +22,7 @@ from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal.linkability import linkability
 from veilmeter.metrics.registry import estimate_of
 from veilmeter.metrics.scores.summary import measure_scores
-from veilmeter.metrics.scores.verification import eer_sorted
+from veilmeter.metrics.scores.eer import eer_sorted
 
 TOP = (5, 10, 20)
 BLOCK = 2048

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from veilmeter.core.ordering import levels_of
 from veilmeter.metrics.legal.linkability import link_probability
-from veilmeter.metrics.scores.blocks import d_ece_of_sets, groups_of_draws, pooled_sets
+from veilmeter.metrics.scores.blocks import groups_of_draws, pooled_sets
+from veilmeter.metrics.scores.zebra import DEce
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -227,7 +228,7 @@ def d_ece_draws(trials: Trials, *, draws: int = DRAWS, seed: int = 0) -> Floats 
         chosen = level[names[:, own], which]
         weights = None if tried is None else name_weights(own, names).ravel()
         groups = groups_of_draws(chosen.ravel(), np.repeat(np.arange(len(chosen)), len(own)), levels.sizes, weights)
-        parts.append(np.stack([d_ece_of_sets(pooled_sets(*groups, flipped=flipped)) for flipped in (False, True)]))
+        parts.append(np.stack([DEce().of_blocks(pooled_sets(*groups, flipped=flipped)) for flipped in (False, True)]))
     return np.concatenate(parts, axis=1)
 
 

@@ -1,13 +1,14 @@
-"""What each score measure gives when the scores carry no information, at the same counts: labels dealt at random.
+"""What each score measure gives when the scores carry no information, at the same counts: labels shuffled at random.
 
 Small samples look like leakage: PAV fits noise, D_sys counts empty bins. A value means something only beside this.
-Where speakers are known it is dealt who is who, so that chance is as wide as shared speakers make it.
+Where speakers are known, people are shuffled instead of trials, so that chance is as wide as shared speakers make it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,9 @@ from numpy.typing import NDArray
 from veilmeter.core.ordering import Levels, levels_of
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.calibration import softplus
-from veilmeter.metrics.scores import verification
 from veilmeter.metrics.scores.blocks import groups_of_draws
+from veilmeter.metrics.scores.forms import ScoreFunction, WeightedSets, bin_of, histogram_edges
 from veilmeter.metrics.scores.relabeling import relabeling
-from veilmeter.metrics.scores.resampling import values_of_groups
 
 Floats = NDArray[np.float64]
 DRAWS = (
@@ -39,9 +39,9 @@ class Null:
 
 
 def null_levels(
-    scores: Scores, *, draws: int | None = None, seed: int = 0, eer_method: str = "rocch"
-) -> Mapping[str, Null]:
-    """The null level of every measure of the page: of these scores with their labels dealt anew.
+    scores: Scores, functions: Mapping[str, ScoreFunction], *, draws: int | None = None, seed: int = 0
+) -> dict[str, Null]:
+    """The null level of these measures: their values for the scores with shuffled labels.
 
     Only the rarer class is drawn, as levels in the joint order, so a draw costs no sort of all scores.
     """
@@ -51,7 +51,7 @@ def null_levels(
     rounds = next(count for most, count in DRAWS if few <= most) if draws is None else draws
     rng = np.random.default_rng([seed, 1])
     people = relabeling(scores) if 2 * targets <= impostors else None
-    # Who is somebody else has no trials of their own: what these leak must not look like chance.
+    # Somebody else has no target trials: what these leak must not look like chance.
     dealt_ones = slice(None) if people is None else ~scores.is_target
     levels = levels_of(scores.values[dealt_ones])
     level = np.zeros(len(scores), np.int32)
@@ -62,13 +62,14 @@ def null_levels(
             return level[people.draw(rng)]
         return level[rng.choice(len(scores), few, replace=False, shuffle=False)]
 
-    work = _Deals(levels, targets <= impostors, targets)
+    deals = _Deals(levels, targets <= impostors, targets)
     columns: dict[str, list[Floats]] = {}
     chunk = max(1, min(rounds, 4_000_000 // (2 * few + 1)))
     for start in range(0, rounds, chunk):
         dealt = [draw() for _ in range(min(chunk, rounds - start))]
-        for name, drawn in work.measured(dealt, eer_method).items():
-            columns.setdefault(name, []).append(drawn)
+        sets = DealtSets(deals, dealt)
+        for name, function in functions.items():
+            columns.setdefault(name, []).append(sets.of(function))
     drawn_values = {name: np.concatenate(parts) for name, parts in columns.items()}
     return {name: Null(float(v.mean()), (float(np.quantile(v, 0.05)), float(np.quantile(v, 0.95)))) for name, v in
             drawn_values.items() if np.isfinite(v).all()}  # fmt: skip
@@ -80,43 +81,51 @@ class _Deals:
     def __init__(self, levels: Levels, few_are_targets: bool, targets: int) -> None:
         self.levels, self.few_are_targets = levels, few_are_targets
         numbers, sizes = levels.numbers, levels.sizes
-        self.edges = verification.d_sys_edges(numbers[:1], numbers[-1:], count=targets)
-        self.bins = np.bincount(verification.bin_of(numbers, self.edges), sizes, len(self.edges) - 1)
+        self.edges = histogram_edges(numbers[0], numbers[-1], targets)
+        self.bins = np.bincount(bin_of(numbers, self.edges), sizes, len(self.edges) - 1)
         self.total = float(sizes.sum())
         self.if_target = float(softplus(-numbers) @ sizes)
         self.if_impostor = self.if_target + float(numbers @ sizes)  # softplus(x) is softplus(-x) + x
 
-    def measured(self, draws: list[NDArray[np.int32]], eer_method: str) -> dict[str, Floats]:
-        """Every measure of each draw, which are the levels of the scores that the rarer class got."""
-        counts = np.array([len(places) for places in draws])
-        draw, places = np.repeat(np.arange(len(draws)), counts), np.concatenate(draws)
-        few, many = self._groups(places, draw)
-        values = self.levels.numbers[places]
-        columns = values_of_groups(*((few, many) if self.few_are_targets else (many, few)), eer_method)
-        columns["cllr"] = self._cllr(values, counts)
-        columns["calibration_loss"] = columns["cllr"] - columns["min_cllr"]
-        drawn = verification.binned_sets(values, draw, self.edges)
-        rest = self.bins[:, None] - drawn
-        both = (drawn, rest) if self.few_are_targets else (rest, drawn)
-        columns["d_sys"] = verification.d_sys_of_counts(*both)
-        return columns
 
-    def _groups(self, places: NDArray[np.int32], draw: NDArray[np.intp]) -> tuple[Floats, Floats]:
+class DealtSets(WeightedSets):
+    """The scores with shuffled labels: each draw is the levels of the scores that the rarer class got."""
+
+    def __init__(self, deals: _Deals, draws: list[NDArray[np.int32]]) -> None:
+        self._deals = deals
+        self._counts = np.array([len(places) for places in draws])
+        self._draw, places = np.repeat(np.arange(len(draws)), self._counts), np.concatenate(draws)
+        self._values = deals.levels.numbers[places]
+        super().__init__(*self._by_class(*self._groups(places)))
+
+    def _by_class(self, few: Floats, many: Floats) -> tuple[Floats, Floats]:
+        """Targets and impostors, from the drawn class and the other one."""
+        return (few, many) if self._deals.few_are_targets else (many, few)
+
+    def _groups(self, places: NDArray[np.int32]) -> tuple[Floats, Floats]:
         """How many of the drawn class and of the other one each group holds (groups x draws); groups that a draw has
         less than others stay empty."""
-        few, many, sets = groups_of_draws(places, draw, self.levels.sizes)
+        few, many, sets = groups_of_draws(places, self._draw, self._deals.levels.sizes)
         sizes = np.bincount(sets)
         place = np.arange(len(sets)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         tables = np.zeros((2, sizes.max(), len(sizes)))
         tables[0, place, sets], tables[1, place, sets] = few, many
         return tables[0], tables[1]
 
-    def _cllr(self, values: Floats, counts: NDArray[np.int64]) -> Floats:
+    @cached_property
+    def histograms(self) -> tuple[Floats, Floats]:
+        edges = self._deals.edges
+        bins = len(edges) - 1
+        cells = bin_of(self._values, edges) * self.count + self._draw
+        drawn = np.bincount(cells, minlength=bins * self.count).reshape(bins, self.count).astype(np.float64)
+        return self._by_class(drawn, self._deals.bins[:, None] - drawn)
+
+    @cached_property
+    def mean_costs(self) -> tuple[Floats, Floats]:
+        deals, counts = self._deals, self._counts
         begins = np.cumsum(counts) - counts
-        as_targets, as_impostors = (np.add.reduceat(softplus(x), begins) for x in (-values, values))
-        rest = self.total - counts
-        if self.few_are_targets:
-            up, down = as_targets / counts, (self.if_impostor - as_impostors) / rest
-        else:
-            up, down = (self.if_target - as_targets) / rest, as_impostors / counts
-        return np.asarray((up + down) / (2 * np.log(2)))
+        as_targets, as_impostors = (np.add.reduceat(softplus(x), begins) for x in (-self._values, self._values))
+        rest = deals.total - counts
+        if deals.few_are_targets:
+            return as_targets / counts, (deals.if_impostor - as_impostors) / rest
+        return (deals.if_target - as_targets) / rest, as_impostors / counts

@@ -7,9 +7,9 @@ numbers instead of a sort of all trials.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from veilmeter.core.engine import Engine, engine_for, ordered, stretches
 from veilmeter.core.intervals import drawn_people, t_quantile, wilson
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.calibration import Groups, run_starts
-from veilmeter.metrics.scores import verification
-from veilmeter.metrics.scores.blocks import BlockSets, eers_of_blocks, pooled_sets, values_of_blocks
+from veilmeter.metrics.calibration import group, run_starts
+from veilmeter.metrics.scores.forms import ScoreFunction, SortedScores, WeightedSets
 from veilmeter.metrics.scores.trial_weights import StandIns, TrialPlaces, WeightSums, layout
 
 Floats = NDArray[np.float64]
@@ -31,69 +30,23 @@ AT_ONCE = 40  # replicates whose sums are held at a time
 WORTH_SENDING = 500_000_000  # weights of trials in all replicates, three seconds' work: less is done here at once
 
 
-def statistics(
-    targets: WeightSums, impostors: WeightSums, eer_method: str, *, eer_alone: bool = False
-) -> dict[str, Floats]:
-    """Every measure for each column of sums, or the ROCCH-EER alone; NaN where a class got no weight."""
-    t, n = targets.groups, impostors.groups
-    if eer_alone:
-        total_t, total_n, usable, blocks = _usable_blocks(t, n)
-        eers = np.full(t.shape[1], np.nan)
-        if blocks is not None:
-            eers[usable] = eers_of_blocks(blocks, total_t[usable], total_n[usable])
-        return {"eer": eers}
-    out = values_of_groups(t, n, eer_method)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        out["cllr"] = (targets.cost / t.sum(0) + impostors.cost / n.sum(0)) / (2 * np.log(2))
-    out["calibration_loss"] = out["cllr"] - out["min_cllr"]
-    out["d_sys"] = verification.d_sys_of_counts(targets.bins, impostors.bins)
-    return out
+class ReweightedSets(WeightedSets):
+    """The trials under the weights that their people have in each replicate."""
 
+    def __init__(self, targets: WeightSums, impostors: WeightSums) -> None:
+        super().__init__(targets.groups, impostors.groups)
+        self._sides = targets, impostors
 
-def values_of_groups(t: Floats, n: Floats, eer_method: str) -> dict[str, Floats]:
-    """The measures that need ranks only, of weights per group (groups in rising order x replicates)."""
-    out = {name: np.full(t.shape[1], np.nan) for name in ("eer", "min_cllr", "d_ece", "l_w")}
-    total_t, total_n, usable, blocks = _usable_blocks(t, n)
-    if blocks is not None:
-        for name, measured in values_of_blocks(blocks, total_t[usable], total_n[usable]).items():
-            out[name][usable] = measured
-    with np.errstate(divide="ignore", invalid="ignore"):
-        above_t = np.cumsum(t[::-1], axis=0) / total_t  # accepted from the top, group by group
-        above_n = np.cumsum(n[::-1], axis=0) / total_n
-        if eer_method != "rocch":
-            out["eer"] = _roc_eers(above_n, 1 - above_t, eer_method)
-        for fpr in verification.LOW_FPRS:
-            allowed = above_n <= fpr + 1e-12
-            out[verification.tpr_name(fpr)] = 100 * np.max(np.where(allowed, above_t, 0.0), axis=0)
-    return out
+    @property
+    def histograms(self) -> tuple[Floats, Floats]:
+        targets, impostors = self._sides
+        return targets.bins, impostors.bins
 
-
-def _usable_blocks(t: Floats, n: Floats) -> tuple[Floats, Floats, NDArray[np.intp], BlockSets | None]:
-    """The total weights of both classes, the replicates in which both have some, and the blocks of these."""
-    total_t, total_n = t.sum(0), n.sum(0)
-    usable = np.flatnonzero((total_t > 0) & (total_n > 0))
-    if not len(usable):
-        return total_t, total_n, usable, None
-    sets = np.repeat(np.arange(len(usable)), len(t))
-    return total_t, total_n, usable, pooled_sets(t[:, usable].T.ravel(), n[:, usable].T.ravel(), sets)
-
-
-def _roc_eers(false: Floats, miss: Floats, method: str) -> Floats:
-    """EER per column on the ROC itself; runs of one class are single steps, which is what drop_intermediate leaves."""
-    zeros, ones = np.zeros((1, false.shape[1])), np.ones((1, false.shape[1]))
-    false, miss = np.concatenate([zeros, false]), np.concatenate([ones, miss])
-    columns = np.arange(false.shape[1])
-    if method == "roc":
-        best = np.argmin(np.abs(miss - false), axis=0)
-        return np.asarray(50 * (miss[best, columns] + false[best, columns]))
-    if method == "speechbrain":  # thresholds are scores, tried from the lowest: accepted is what lies above one
-        false, miss = false[-2::-1], miss[-2::-1]
-        best = np.argmin(np.round(np.abs(miss - false), 12), axis=0)  # ties of rates are ties
-        return np.asarray(50 * (miss[best, columns] + false[best, columns]))
-    after = np.maximum(np.argmax(false >= miss, axis=0), 1)
-    x0, y0, x1, y1 = (a[after - k, columns] for k in (1, 0) for a in (false, miss))
-    share = (y0 - x0) / ((y0 - x0) + (x1 - y1))
-    return np.asarray(100 * (x0 + share * (x1 - x0)))
+    @property
+    def mean_costs(self) -> tuple[Floats, Floats]:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            up, down = (side.cost / total for side, total in zip(self._sides, self.totals, strict=True))
+        return up, down
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -142,39 +95,36 @@ def numbered_people(
 
 def replicates(
     scores: Scores,
-    ordered_impostors: Floats,
-    groups: Groups,
-    edges: Floats,
+    data: SortedScores,
+    functions: Mapping[str, ScoreFunction],
     *,
     resamples: int,
     seed: int,
-    eer_method: str = "rocch",
-    eer_alone: bool = False,
     engine: Engine | None = None,
 ) -> Replicates:
     """Bootstrap over people: drawn with their trials on either side; a trial counts once for every pair drawn.
 
-    With `eer_alone` nothing but the ROCCH-EER is measured. Where it takes long, `engine` does it; the result is the
-    same wherever it ran.
+    `data` are the scores in order, `functions` what is computed of every replicate, by name. Where it takes long,
+    `engine` does it; the result is the same wherever it ran.
     """
     known = scores.enrol_speaker is not None
-    kept, stands_for = _thinned(scores, ordered_impostors, seed)
+    kept, stands_for = _thinned(scores, data.impostors, seed)
     enrol, test, people = numbered_people(scores, kept)
     trials = Scores(scores.values[kept], scores.is_target[kept], enrol, test)
-    place = layout(trials, people, groups, edges, stands_for)
+    groups = group(data.targets, data.impostors)
+    place = layout(trials, people, groups, data.edges, stands_for)
     rounds = enough_resamples(resamples, len(kept))
     runner = engine_for(engine, rounds * len(kept) >= WORTH_SENDING)
-    measured = partial(statistics, eer_method=eer_method, eer_alone=eer_alone)
-    parts = ordered(runner, _measure, _Work(place, seed, measured).split(rounds, runner.workers))
+    parts = ordered(runner, _measure, _Work(place, seed, functions).split(rounds, runner.workers))
     samples = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     others: dict[str, Floats] = {}
     if people <= MOST_LEFT_OUT:
-        others = measured(place.targets.without_each(), place.impostors.without_each())
+        others = _values(place.targets.without_each(), place.impostors.without_each(), functions)
     coarse: dict[str, float] = {}
-    merged = len(place.groups.targets) < len(groups.targets) or eer_method == "speechbrain"  # it looks inside of runs
-    if merged or len(kept) < len(scores):
+    merged = len(place.groups.targets) < len(groups.targets)
+    if merged or len(kept) < len(scores) or any(function.looks_within_runs for function in functions.values()):
         everybody = np.ones((people, 1))
-        coarse = {name: float(column[0]) for name, column in _of_draws(place, everybody, measured).items()}
+        coarse = {name: float(column[0]) for name, column in _of_draws(place, everybody, functions).items()}
     return Replicates(samples, people, "speakers" if known else "trials", others, coarse)
 
 
@@ -215,7 +165,7 @@ class _Work:
 
     place: TrialPlaces
     seed: int
-    measured: Callable[[WeightSums, WeightSums], dict[str, Floats]]
+    functions: Mapping[str, ScoreFunction]
     chunks: Sequence[range] = ()
 
     def split(self, count: int, workers: int) -> list[_Work]:
@@ -231,7 +181,7 @@ def _measure(work: _Work) -> dict[str, Floats]:
     people = work.place.targets.people
     with threadpool_limits(1):  # sums in one order, whatever the machine
         parts = [
-            _of_draws(work.place, _same_people(work.seed, people, numbers), work.measured) for numbers in work.chunks
+            _of_draws(work.place, _same_people(work.seed, people, numbers), work.functions) for numbers in work.chunks
         ]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
@@ -243,10 +193,14 @@ def _same_people(seed: int, people: int, numbers: range) -> Floats:
     return drawn
 
 
-def _of_draws(
-    place: TrialPlaces, drawn: Floats, measured: Callable[[WeightSums, WeightSums], dict[str, Floats]]
-) -> dict[str, Floats]:
-    return measured(place.targets.drawn(drawn), place.impostors.drawn(drawn))
+def _of_draws(place: TrialPlaces, drawn: Floats, functions: Mapping[str, ScoreFunction]) -> dict[str, Floats]:
+    return _values(place.targets.drawn(drawn), place.impostors.drawn(drawn), functions)
+
+
+def _values(targets: WeightSums, impostors: WeightSums, functions: Mapping[str, ScoreFunction]) -> dict[str, Floats]:
+    """Every measure for each column of sums."""
+    sets = ReweightedSets(targets, impostors)
+    return {name: sets.of(function) for name, function in functions.items()}
 
 
 def trial_means(scores: Scores, costs: Mapping[str, tuple[Floats, Floats]], *, resamples: int, seed: int) -> Replicates:
@@ -272,8 +226,8 @@ def trial_means(scores: Scores, costs: Mapping[str, tuple[Floats, Floats]], *, r
 class Shape:
     """How a measure behaves under resampling: its range, whether it overfits, and where it can't be trusted.
 
-    `sure` are the ends of the range that a sample may reach by luck, where resamples agree and none is to be trusted:
-    Wilson's interval with the number of people stands in for them.
+    `sure` are the ends of the range that a sample may reach by chance, where resamples agree and none can be trusted:
+    Wilson's interval with the number of people replaces theirs.
     """
 
     low: float = -np.inf

@@ -13,13 +13,80 @@ from veilmeter.core.engine import Engine
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.data.scores import Scores
+from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.scores import resampling, zebra
+from veilmeter.metrics.scores.cllr import MinCllr
+from veilmeter.metrics.scores.forms import SortedScores
 from veilmeter.metrics.scores.null import Null, null_levels
 from veilmeter.metrics.scores.resampling import Replicates
-from veilmeter.metrics.scores.summary import prepare_ordered, replicates_of, score_estimate, values
+from veilmeter.metrics.scores.summary import Functions, function_estimate, score_estimate, score_functions
 
 Floats = NDArray[np.float64]
+_FUNCTIONS: Functions = {"d_ece": zebra.DEce(), "min_cllr": MinCllr()}  # what eq. 17-20 are made of
 _quiet = np.errstate(over="ignore", invalid="ignore")  # scores near the largest float have no finite sums
+
+MEASURES = (
+    Measure(
+        name="c_ece",
+        label="C_ECE",
+        unit="bit",
+        better="lower",
+        meaning="The information an attacker gets who calibrated on another run of the same anonymizer; below 0 it "
+        "misleads.",
+        source="Noé et al. 2022",
+        section="disclosure",
+        equation="D_ECE of scores calibrated on another run",
+        high=zebra.MAX_D_ECE,
+        order=12,
+        headline=False,
+    ),
+    Measure(
+        name="d_ece_op_oo",
+        label="D_ECE removed",
+        unit="percent",
+        better="higher",
+        meaning="The share of the original disclosure that the anonymizer removes (eq. 17).",
+        source="Noé et al. 2022",
+        section="disclosure",
+        equation="1 − D_ECE(OP) / D_ECE(OO)",
+        high=100,
+        headline=False,
+    ),
+    Measure(
+        name="min_cllr_op_oo",
+        label="min Cllr removed",
+        unit="percent",
+        better="higher",
+        meaning="The same share measured with min Cllr (eq. 18).",
+        source="Noé et al. 2022",
+        section="disclosure",
+        equation="(min Cllr(OP) − min Cllr(OO)) / (1 − min Cllr(OO))",
+        high=100,
+        headline=False,
+    ),
+    Measure(
+        name="g_d_ece",
+        label="G of D_ECE",
+        unit="dB",
+        better="neither",
+        meaning="How distinct the protected voices stay from each other, by D_ECE (eq. 19).",
+        source="Noé et al. 2022",
+        section="disclosure",
+        equation="10 log₁₀ (D_ECE(PP) / D_ECE(OO))",
+        headline=False,
+    ),
+    Measure(
+        name="g_min_cllr",
+        label="G of min Cllr",
+        unit="dB",
+        better="neither",
+        meaning="How distinct the protected voices stay from each other, by min Cllr (eq. 20).",
+        source="Noé et al. 2022",
+        section="disclosure",
+        equation="10 log₁₀ ((1 − min Cllr(PP)) / (1 − min Cllr(OO)))",
+        headline=False,
+    ),
+)
 
 
 @_quiet
@@ -43,11 +110,16 @@ def calibrated_on(
         spread = resampling.trial_means(scores, costs, resamples=resamples, seed=seed)
     words = {"c_ece_linear": "logistic", "c_ece_isotonic": "PAV, Laplace"}
     return {
-        name: score_estimate(name, value, scores, method=f"{words[name]}, second run", spread=spread,
-                             null=Null(0.0, (0.0, 0.0)))
-        .with_(null_range=None)
+        name: score_estimate(
+            name,
+            value,
+            scores.counts,
+            method=f"{words[name]}, second run",
+            spread=spread,
+            null=Null(0.0, (0.0, 0.0)),
+        ).with_(null_range=None)
         for name, value in losses.items()
-    }  # fmt: skip
+    }
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -65,9 +137,12 @@ def set_figures(
     scores: Scores, *, intervals: bool = True, resamples: int = 1000, seed: int = 0, engine: Engine | None = None
 ) -> SetFigures:
     """Of one set; the scores themselves are not needed afterwards."""
-    data = prepare_ordered(*scores.ordered)
-    spread = replicates_of(scores, data, resamples, seed, engine=engine) if intervals else None
-    return SetFigures(values(data), null_levels(scores, seed=seed), spread, scores.counts)
+    data = SortedScores(*scores.ordered)
+    spread = None
+    if intervals:
+        spread = resampling.replicates(scores, data, _FUNCTIONS, resamples=resamples, seed=seed, engine=engine)
+    values = {name: data.of(function) for name, function in _FUNCTIONS.items()}
+    return SetFigures(values, null_levels(scores, _FUNCTIONS, seed=seed), spread, scores.counts)
 
 
 def compared(
@@ -97,9 +172,11 @@ def compared_figures(original: SetFigures, mixed: SetFigures, protected: SetFigu
     sets = {"oo": original, "op": mixed, "pp": protected}
     out: dict[str, Estimate] = {}
     for name, figures in sets.items():
-        for what in ("d_ece", "min_cllr"):
+        for what, function in _FUNCTIONS.items():
             value, null = figures.values[what], figures.nulls[what]
-            estimate = score_estimate(what, value, figures, method="PAV", spread=figures.spread, null=null)
+            estimate = score_estimate(
+                what, value, figures.counts, function=function, spread=figures.spread, null=null
+            )
             out[f"{what}_{name}"] = estimate.with_(name=f"{what}_{name}", label=f"{estimate.label} {name.upper()}")
     points = {name: figures.values for name, figures in sets.items()}
     relative = asdict(
@@ -125,7 +202,9 @@ def compared_figures(original: SetFigures, mixed: SetFigures, protected: SetFigu
     for name, value in relative.items():
         whose = mixed if name.endswith("op_oo") else protected
         level = Null(chance[name], (0.0, 0.0))
-        estimate = score_estimate(name, float(value), whose, method=_EQUATIONS[name], spread=together, null=level)
+        estimate = score_estimate(
+            name, float(value), whose.counts, method=_EQUATIONS[name], spread=together, null=level
+        )
         out[name] = estimate.with_(null_range=None)
     return out
 
@@ -158,13 +237,15 @@ def per_speaker(
     draws: int = 40,
     eer_method: str = "rocch",
 ) -> dict[str, list[Estimate]]:
-    """EER, D_ECE and l_w of each enrolled speaker's trials, the worst protected (highest D_ECE) first.
+    """EER, D_ECE, l_w and other measures that have `per_speaker`, of each enrolled speaker's trials; the worst protected
+    (highest D_ECE) come first.
 
     With one person's few trials all measures are biased: read them beside their null level. Resamples draw that
     person's target trials one by one, and the impostor trials by test speaker.
     """
     if scores.enrol_speaker is None or scores.test_speaker is None:
-        raise InputError("nobody knows whose trials these are", path=scores.source or None, fix="give the trial key")
+        raise InputError("speaker labels are required", path=scores.source or None, fix="give the trial key")
+    functions = {name: function for name, function in score_functions(eer_method).items() if function.per_speaker}
     order = np.argsort(scores.enrol_speaker, kind="stable")
     bounds = np.flatnonzero(np.diff(scores.enrol_speaker[order], prepend=-1, append=-1))
     rows: list[tuple[float, dict[str, Estimate]]] = []
@@ -175,29 +256,30 @@ def per_speaker(
             continue
         part = scores.take(mine)
         name = scores.names[int(part.enrol_speaker[0])] if scores.names else str(int(part.enrol_speaker[0]))  # type: ignore[index]
-        data = prepare_ordered(*part.ordered)
-        measured = values(data, eer_method)
-        nulls = null_levels(part, draws=draws, seed=seed, eer_method=eer_method)
+        data = SortedScores(*part.ordered)
+        nulls = null_levels(part, functions, draws=draws, seed=seed)
         spread = None
         if intervals:
-            # One person's target trials are all of one pair of people: what varies is the utterance.
-            enrol = np.zeros(len(part), np.int64)
-            test = np.array(part.test_speaker) + len(part)
-            enrol[part.is_target] = np.arange(int(part.is_target.sum())) + 1
-            test[part.is_target] = enrol[part.is_target]
-            enrol[~part.is_target] = test[~part.is_target]
-            people = Scores(part.values, part.is_target, enrol, test)
-            spread = replicates_of(people, data, resamples, seed, eer_method)
-        tag = zebra.tag(measured["l_w"])
-        row = {
-            f"{what}_per_speaker": score_estimate(
-                what, measured[what], part, method=method, spread=spread, null=nulls.get(what), at={"speaker": name},
-                extra={"tag": tag} if what == "l_w" else None,
-            ).with_(name=f"{what}_per_speaker")
-            for what, method in (("d_ece", "PAV"), ("l_w", "PAV, Laplace"), ("eer", eer_method))
-        }  # fmt: skip
-        rows.append((measured["d_ece"], row))
+            people = _utterances_as_people(part)
+            spread = resampling.replicates(people, data, functions, resamples=resamples, seed=seed)
+        row = {}
+        for what, function in functions.items():
+            point = function_estimate(what, function, data, part.counts, spread=spread, null=nulls.get(what))
+            tag = {key: fact for key, fact in point.extra.items() if key == "tag"}
+            row[f"{what}_per_speaker"] = point.with_(name=f"{what}_per_speaker", at={"speaker": name}, extra=tag)
+        rows.append((data.of(zebra.DEce()), row))
     if not rows:
         raise InputError("no enrolled speaker has trials of both classes", path=scores.source or None)
     rows.sort(key=lambda item: -item[0])
     return {name: [row[name] for _, row in rows] for name in rows[0][1]}
+
+
+def _utterances_as_people(part: Scores) -> Scores:
+    """One person's target trials are all of one pair of people: what varies is the utterance, which is resampled."""
+    assert part.test_speaker is not None
+    enrol = np.zeros(len(part), np.int64)
+    test = np.array(part.test_speaker) + len(part)
+    enrol[part.is_target] = np.arange(int(part.is_target.sum())) + 1
+    test[part.is_target] = enrol[part.is_target]
+    enrol[~part.is_target] = test[~part.is_target]
+    return Scores(part.values, part.is_target, enrol, test)

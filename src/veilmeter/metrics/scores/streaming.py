@@ -1,24 +1,25 @@
 """All score measures of more scores than fit into memory, exactly.
 
-Scores are dealt by value into files on disk, each a stretch of the score axis; afterwards each stretch is sorted and
-calibrated by itself, from low to high, and its blocks join those below: pooling adjacent violators may start from
+Scores are distributed by value over files on disk, each a stretch of the score axis; afterwards each stretch is sorted
+and calibrated by itself, from low to high, and its blocks join those below: pooling adjacent violators may start from
 blocks as well as from trials. Memory is bounded by the largest stretch and by the number of blocks.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, VeilmeterError
-from veilmeter.metrics.calibration import Pav, pool_starts, runs, softplus
-from veilmeter.metrics.scores import verification, zebra
-from veilmeter.metrics.scores.blocks import page_of
+from veilmeter.metrics.calibration import pool_starts, runs, softplus
+from veilmeter.metrics.scores.blocks import BlockSets
+from veilmeter.metrics.scores.forms import ScoreSet, bin_counts, histogram_edges
 
 Floats = NDArray[np.float64]
 STRETCHES = 64  # times two files, which every system lets a process open
@@ -61,72 +62,92 @@ class _Class:
             file.close()
 
 
-def measure_stream(
+class StreamedScores(ScoreSet):
+    """Scores on disk: what measures share of them is found in one pass over the stretches."""
+
+    def __init__(self, targets: _Class, impostors: _Class, edges: Floats) -> None:
+        super().__init__()
+        self._targets, self._impostors, self._edges = targets, impostors, edges
+        self.counts = {"targets": targets.total, "impostors": impostors.total}
+
+    @cached_property
+    def _pass(self) -> tuple[BlockSets, BlockSets, tuple[Floats, Floats]]:
+        """The blocks in both directions, and the histograms."""
+        rising, falling = _Blocks(), _Blocks()
+        sides = self._targets, self._impostors
+        low, high = min(side.low for side in sides), max(side.high for side in sides)
+        bins = histogram_edges(low, high, self.counts["targets"])
+        bins_t, bins_n = np.zeros(len(bins) - 1), np.zeros(len(bins) - 1)
+        for i in range(STRETCHES):
+            t, n = (side.stretch(i) for side in sides)
+            bins_t += bin_counts(t, bins)
+            bins_n += bin_counts(n, bins)
+            if len(t) and len(n):
+                merged = runs(t, n)
+                rising.add(*merged.pooled())
+                falling.add(*merged.pooled(flipped=True), flipped=True)
+            elif len(t) or len(n):
+                lengths = np.array([float(len(t))]), np.array([float(len(n))])
+                rising.add(*lengths)
+                falling.add(*lengths, flipped=True)
+        return BlockSets.single(rising.t, rising.n), BlockSets.single(falling.t, falling.n), (bins_t, bins_n)
+
+    @property
+    def blocks(self) -> BlockSets:
+        return self._pass[0]
+
+    @property
+    def flipped_blocks(self) -> BlockSets:
+        return self._pass[1]
+
+    @property
+    def histograms(self) -> tuple[Floats, Floats]:
+        return self._pass[2]
+
+    @property
+    def mean_costs(self) -> tuple[float, float]:
+        return self._targets.cost / self._targets.total, self._impostors.cost / self._impostors.total
+
+    def impostor_at(self, place: int) -> float:
+        above = np.cumsum(self._impostors.counts[::-1])[::-1]  # impostors in each stretch and above
+        stretch = int(np.flatnonzero(above > place)[-1])
+        return float(self._impostors.stretch(stretch)[above[stretch] - 1 - place])
+
+    def targets_above(self, bound: float) -> int:
+        stretch = int(np.searchsorted(self._edges, bound, side="right"))
+        theirs = self._targets.stretch(stretch)
+        higher = int(self._targets.counts[stretch + 1 :].sum())
+        return higher + len(theirs) - int(np.searchsorted(theirs, bound, side="right"))
+
+
+@contextmanager
+def streamed_scores(
     pieces: Iterable[tuple[Floats, NDArray[np.bool_]]], *, folder: str | Path | None = None
-) -> tuple[dict[str, float], dict[str, int], float]:
-    """The value of every measure, the counts, and D_ECE with the sign flipped. `folder` is for the files on the way:
-    eight bytes a score."""
+) -> Iterator[StreamedScores]:
+    """All scores of these pieces. `folder` is for the temporary files: eight bytes per score."""
     with tempfile.TemporaryDirectory(prefix="veilmeter-", dir=folder) as place:
         targets, impostors = _Class(Path(place), "t", -1.0), _Class(Path(place), "n", 1.0)
         try:
-            edges = None
-            for values, labels in pieces:
-                if edges is None:  # the first piece says where scores are dense; a poor guess costs memory, not truth
+            edges = np.empty(0)
+            for number, (values, labels) in enumerate(pieces):
+                if not number:  # the first piece says where scores are dense; a poor guess costs memory, not truth
                     edges = np.quantile(values, np.linspace(0, 1, STRETCHES + 1)[1:-1], method="lower")
                 targets.add(values[labels], edges)
                 impostors.add(values[~labels], edges)
             for side, name in ((targets, "target"), (impostors, "impostor")):
                 if not side.total:
                     raise InputError(f"there are no {name} trials", fix="a measure needs both classes")
-            return _measured(targets, impostors)
+            yield StreamedScores(targets, impostors, edges)
         except OSError as error:
             raise VeilmeterError(
                 f"the temporary files can't be kept: {error.strerror or error}",
                 path=place,
-                fix="they need eight bytes a score; set TMPDIR to a folder with room",
+                fix="they need eight bytes per score; set TMPDIR to a folder with room",
             ) from None
         finally:
             for side in (targets, impostors):
                 with suppress(OSError):  # what is left in a buffer may not fit either
                     side.close()
-
-
-def _measured(targets: _Class, impostors: _Class) -> tuple[dict[str, float], dict[str, int], float]:
-    total_t, total_n = targets.total, impostors.total
-    rising, falling = _Blocks(), _Blocks()
-    low, high = np.array([min(targets.low, impostors.low)]), np.array([max(targets.high, impostors.high)])
-    edges = verification.d_sys_edges(low, high, count=total_t)
-    bins_t, bins_n = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
-    above = dict.fromkeys(verification.LOW_FPRS, 0)
-    left_n = np.append(np.cumsum(impostors.counts[::-1])[::-1], 0)  # impostors in this stretch and above
-    for i in range(STRETCHES):
-        t, n = targets.stretch(i), impostors.stretch(i)
-        bins_t += verification.binned(t, edges)
-        bins_n += verification.binned(n, edges)
-        for fpr in above:
-            allowed = int(np.floor(fpr * total_n + 1e-9)) - int(left_n[i + 1])
-            if allowed >= len(n):  # all impostors from here on may be accepted
-                above[fpr] += len(t)
-            elif allowed >= 0:
-                above[fpr] += len(t) - int(np.searchsorted(t, n[len(n) - 1 - allowed], side="right"))
-        if len(t) and len(n):
-            merged = runs(t, n)
-            rising.add(*merged.pooled())
-            falling.add(*merged.pooled(flipped=True), flipped=True)
-        elif len(t) or len(n):
-            lengths = np.array([float(len(t))]), np.array([float(len(n))])
-            rising.add(*lengths)
-            falling.add(*lengths, flipped=True)
-    nothing = np.zeros(len(rising.t))
-    blocks = Pav(nothing, nothing, rising.t, rising.n, float(total_t), float(total_n))
-    cllr = (targets.cost / total_t + impostors.cost / total_n) / (2 * float(np.log(2)))
-    values = page_of(
-        blocks,
-        cllr=cllr,
-        d_sys=float(verification.d_sys_of_counts(bins_t, bins_n)),
-        low={verification.tpr_name(fpr): 100 * count / total_t for fpr, count in above.items()},
-    )
-    return values, {"targets": total_t, "impostors": total_n}, zebra.d_ece_of_counts(falling.t, falling.n)
 
 
 class _Blocks:

@@ -2,76 +2,70 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.engine import Engine
+from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.calibration import Pav, group, pav_of_runs, runs
-from veilmeter.metrics.registry import MEASURES, estimate_of
-from veilmeter.metrics.scores import resampling, verification, zebra
-from veilmeter.metrics.scores.blocks import page_of, values_of_pav
+from veilmeter.metrics.measure import Measure
+from veilmeter.metrics.registry import MEASURES, computed, estimate_of
+from veilmeter.metrics.scores import resampling
+from veilmeter.metrics.scores.eer import Eer
+from veilmeter.metrics.scores.forms import ScoreFunction, ScoreSet, SortedScores
 from veilmeter.metrics.scores.null import Null, null_levels
 from veilmeter.metrics.scores.resampling import Replicates, Shape
+from veilmeter.metrics.scores.streaming import streamed_scores
 
 Floats = NDArray[np.float64]
+Functions = dict[str, ScoreFunction]
 NULL_ANYWAY = 200_000  # trials up to which the null level costs next to nothing
-# Ends of a measure's range that a sample may reach by luck, and measures that are fitted to the trials they measure.
-_SURE = {"eer": (0.0, 100.0), "tpr@fpr": (0.0, 100.0), "min_cllr": (0.0,), "d_ece": (zebra.MAX_D_ECE,), "d_sys": (1.0,)}
-_OVERFITS = ("min_cllr", "d_ece", "d_sys")
-EER_METHODS: tuple[str, ...] = get_args(verification.EerMethod)
-NAMES = (
-    "eer", "cllr", "min_cllr", "calibration_loss", "d_ece", "l_w", "d_sys",
-    *map(verification.tpr_name, verification.LOW_FPRS),
-)  # fmt: skip
 
 
-def shape_of(name: str) -> Shape:
-    """How a measure of scores behaves under resampling."""
-    family = MEASURES.family(name)
-    entry = MEASURES[family]
-    return Shape(entry.low, entry.high, overfits=family in _OVERFITS, sure=_SURE.get(family, ()))
+def score_functions(eer_method: str = "rocch") -> Functions:
+    """How the registered measures of scores are computed that can be resampled, by name."""
+    functions = {
+        name: function
+        for entry in MEASURES.of_kind("scores")
+        for name, function in entry.functions.items()
+        if isinstance(function, ScoreFunction)
+    }
+    return functions | {"eer": Eer(eer_method)}
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class SortedScores:
-    """Sorted scores and what was computed of them once."""
+def plain_measures() -> list[Measure]:
+    """The registered measures of scores that are one plain function, which can't be resampled."""
+    return [entry for entry in MEASURES.of_kind("scores") if not _is_resampled(entry)]
 
-    targets: Floats
-    impostors: Floats
-    pav: Pav
-    flipped_d_ece: float
+
+def _is_resampled(entry: Measure) -> bool:
+    return all(isinstance(function, ScoreFunction) for function in entry.functions.values())
+
+
+def shape_of(name: str, function: ScoreFunction | None = None) -> Shape:
+    """How a measure of scores behaves under resampling; `function` computes it, if that is known."""
+    entry = MEASURES[MEASURES.family(name)]
+    own = function or entry.functions.get(name)
+    if not isinstance(own, ScoreFunction):
+        return Shape(entry.low, entry.high)
+    return Shape(entry.low, entry.high, overfits=own.overfits, sure=own.sure)
 
 
 def prepare(targets: Floats, impostors: Floats) -> SortedScores:
-    """Sort, group and calibrate once, in both orientations."""
-    return prepare_ordered(np.sort(targets), np.sort(impostors))
+    """The scores in rising order; everything else is computed when it is asked for."""
+    return SortedScores(np.sort(targets), np.sort(impostors))
 
 
-def prepare_ordered(t: Floats, n: Floats) -> SortedScores:
-    """The same of scores that are in rising order already, as `Scores.ordered` has them."""
-    sorted_runs = runs(t, n)
-    return SortedScores(t, n, pav_of_runs(sorted_runs, t, n), zebra.d_ece_of_counts(*sorted_runs.pooled(flipped=True)))
+def values(data: ScoreSet, eer_method: str = "rocch") -> dict[str, float]:
+    """The value of every measure that can be resampled."""
+    return {name: data.of(function) for name, function in score_functions(eer_method).items()}
 
 
-def values(data: SortedScores, eer_method: str = "rocch") -> dict[str, float]:
-    """The value of every measure in `NAMES`."""
-    t, n = data.targets, data.impostors
-    page = page_of(
-        data.pav,
-        cllr=verification.cllr_sorted(t, n),
-        d_sys=verification.d_sys_sorted(t, n),
-        low={verification.tpr_name(fpr): verification.tpr_at_fpr_sorted(t, n, fpr) for fpr in verification.LOW_FPRS},
-    )
-    return page if eer_method == "rocch" else {**page, "eer": verification.eer_sorted(t, n, eer_method)}
-
-
-@np.errstate(over="ignore", invalid="ignore")  # scores near the largest float have no finite sums
 def measure_scores(
     scores: Scores,
     *,
@@ -81,52 +75,79 @@ def measure_scores(
     eer_method: str = "rocch",
     engine: Engine | None = None,
 ) -> dict[str, Estimate]:
-    """Every score-based measure by name: eer, cllr, min_cllr, calibration_loss, d_ece, l_w, d_sys, tpr@fpr=...
+    """Every registered measure of scores by name: eer, cllr, min_cllr, d_ece, l_w, d_sys, tpr@fpr=..., min_dcf@p=...
 
     Without `intervals` large sets get no null level either: what remains is a few sorts' worth of time. Resamples of
-    large sets run on `engine`, if there is one.
+    large sets run on `engine`, if there is one. A measure of another package that fails is left out with a warning.
 
     >>> found = measure_scores(Scores.from_arrays([2.0, 3.0], [0.0, 1.0]), intervals=False)
     >>> round(found["d_ece"].value, 4), found["l_w"].extra["tag"]
     (0.7213, 'A')
     """
-    data = prepare_ordered(*scores.ordered)
-    measured = values(data, eer_method)
-    spread = _spread(scores, data, resamples if intervals else 0, seed, eer_method, engine)
+    measured, problems = measure_with_remarks(
+        scores, intervals=intervals, resamples=resamples, seed=seed, eer_method=eer_method, engine=engine
+    )
+    for problem in problems:
+        warnings.warn(problem, stacklevel=2)
+    return measured
+
+
+@np.errstate(over="ignore", invalid="ignore")  # scores near the largest float have no finite sums
+def measure_with_remarks(
+    scores: Scores,
+    *,
+    intervals: bool = True,
+    resamples: int = 1000,
+    seed: int = 0,
+    eer_method: str = "rocch",
+    engine: Engine | None = None,
+) -> tuple[dict[str, Estimate], list[str]]:
+    """As `measure_scores`, and why some measures gave nothing."""
+    functions = score_functions(eer_method)
+    data = SortedScores(*scores.ordered)
+    spread = _spread(scores, data, functions, resamples if intervals else 0, seed, engine)
     nulls: Mapping[str, Null] = {}
     if intervals or len(scores) <= NULL_ANYWAY:
-        nulls = null_levels(scores, seed=seed, eer_method=eer_method)
-    extras = extra_facts(data, measured)
-    return {
-        name: score_estimate(name, value, scores, method=method_of(name, eer_method, len(data.impostors)),
-                             spread=spread, null=nulls.get(name), extra=extras.get(name))
-        for name, value in measured.items()
-    }  # fmt: skip
+        nulls = null_levels(scores, functions, seed=seed)
+    measured = {
+        name: function_estimate(name, function, data, scores.counts, spread=spread, null=nulls.get(name))
+        for name, function in functions.items()
+    }
+    problems = []
+    for entry in plain_measures():
+        try:
+            measured |= _plain_estimates(entry, scores)
+        except InputError as error:
+            problems.append(f"{entry.name}: {error}")
+    return measured, problems
+
+
+def _plain_estimates(entry: Measure, scores: Scores) -> dict[str, Estimate]:
+    points = computed(entry, scores)
+    by_name = {point.name: point if point.n else point.with_(n=scores.counts) for point in points}
+    if len(by_name) < len(points):
+        raise InputError("it gave several estimates of one name", fix="a measure of scores has one per name")
+    return by_name
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def eer_estimate(
     scores: Scores, *, intervals: bool = True, resamples: int = 200, seed: int = 0, engine: Engine | None = None
 ) -> Estimate:
-    """The EER by itself, as `measure_scores` has it; what chance gives is known without dealing labels: nearly 50."""
-    data = prepare_ordered(*scores.ordered)
-    spread = _spread(scores, data, resamples if intervals else 0, seed, "rocch", engine, eer_alone=True)
-    return score_estimate("eer", values_of_pav(data.pav)["eer"], scores, method="rocch", spread=spread)
+    """The EER by itself, as `measure_scores` has it; what chance gives is known without shuffling labels: nearly 50."""
+    data, function = SortedScores(*scores.ordered), Eer()
+    spread = _spread(scores, data, {"eer": function}, resamples if intervals else 0, seed, engine)
+    return function_estimate("eer", function, data, scores.counts, spread=spread)
 
 
-def estimates_of_stream(measured: dict[str, float], counts: dict[str, int], flipped: float) -> dict[str, Estimate]:
-    """The page of what `streaming.measure_stream` found: values without intervals."""
-    tag = zebra.tag(measured["l_w"])
-    extras: dict[str, dict[str, Any]] = {
-        "l_w": {"tag": tag, "sentence": zebra.sentence(tag)},
-        "d_ece": {"flipped": flipped, "inverted": flipped > measured["d_ece"]},
-    }
-    nobody = Scores.from_arrays([1.0], [0.0])
-    return {
-        name: score_estimate(name, value, nobody, method=method_of(name, "rocch", counts["impostors"]),
-                   extra=extras.get(name)).with_(n=counts)
-        for name, value in measured.items()
-    }  # fmt: skip
+def measure_stream(
+    pieces: Iterable[tuple[Floats, NDArray[np.bool_]]], *, folder: str | None = None
+) -> dict[str, Estimate]:
+    """Every measure that can be resampled, of scores that need not fit into memory: values without intervals."""
+    with np.errstate(over="ignore", invalid="ignore"), streamed_scores(pieces, folder=folder) as data:
+        return {
+            name: function_estimate(name, function, data, data.counts) for name, function in score_functions().items()
+        }
 
 
 def one_target_person(scores: Scores) -> bool:
@@ -138,100 +159,61 @@ def one_target_person(scores: Scores) -> bool:
 
 
 def _spread(
-    scores: Scores,
-    data: SortedScores,
-    resamples: int,
-    seed: int,
-    eer_method: str,
-    engine: Engine | None,
-    *,
-    eer_alone: bool = False,
+    scores: Scores, data: SortedScores, functions: Functions, resamples: int, seed: int, engine: Engine | None
 ) -> Replicates | None:
     """What intervals are made of; nothing where none are wanted, or where nothing can be said."""
     if not resamples or one_target_person(scores):
         return None
-    return replicates_of(scores, data, resamples, seed, eer_method, engine, eer_alone=eer_alone)
+    return resampling.replicates(scores, data, functions, resamples=resamples, seed=seed, engine=engine)
 
 
-def replicates_of(
-    scores: Scores,
-    data: SortedScores,
-    resamples: int,
-    seed: int,
-    eer_method: str = "rocch",
-    engine: Engine | None = None,
+def replicates_of(scores: Scores, data: SortedScores, resamples: int, seed: int) -> Replicates:
+    """The replicates of every measure that can be resampled."""
+    return resampling.replicates(scores, data, score_functions(), resamples=resamples, seed=seed)
+
+
+def function_estimate(
+    name: str,
+    function: ScoreFunction,
+    data: ScoreSet,
+    counts: Mapping[str, int],
     *,
-    eer_alone: bool = False,
-) -> Replicates:
-    edges = verification.d_sys_edges(data.targets, data.impostors)
-    groups = group(data.targets, data.impostors)
-    return resampling.replicates(
-        scores,
-        data.impostors,
-        groups,
-        edges,
-        resamples=resamples,
-        seed=seed,
-        eer_method=eer_method,
-        eer_alone=eer_alone,
-        engine=engine,
+    spread: Replicates | None = None,
+    null: Null | None = None,
+) -> Estimate:
+    """The estimate of a measure that can be resampled, of scores of which `counts` says how many there are."""
+    return score_estimate(
+        name, data.of(function), counts, function=function, spread=spread, null=null, extra=function.extra(data)
     )
-
-
-def method_of(name: str, eer_method: str, impostors: int) -> str:
-    if name.startswith("tpr@"):  # fewer impostors than 1/FPR can't show so low a rate
-        allowed = int(float(name.split("=")[1]) * impostors + 1e-9)
-        return f"{allowed:,} false alarm{'s' * (allowed > 1)}" if allowed else "no false alarm"
-    fixed = {"d_ece": "PAV", "l_w": "PAV, Laplace", "min_cllr": "PAV", "cllr": "scores as LLRs", "d_sys": "histogram",
-             "calibration_loss": "Cllr - min Cllr"}  # fmt: skip
-    return eer_method if name == "eer" else fixed.get(name, "")
-
-
-def extra_facts(data: SortedScores, measured: dict[str, float]) -> dict[str, dict[str, Any]]:
-    """ZEBRA's tag with its sentence, and the other orientation."""
-    tag = zebra.tag(measured["l_w"])
-    return {
-        "l_w": {"tag": tag, "sentence": zebra.sentence(tag)},
-        "d_ece": {"flipped": data.flipped_d_ece, "inverted": data.flipped_d_ece > measured["d_ece"]},
-    }
-
-
-class Counted(Protocol):
-    """Knows how many trials and people an estimate rests on."""
-
-    @property
-    def counts(self) -> dict[str, int]: ...
 
 
 def score_estimate(
     name: str,
     value: float,
-    scores: Counted,
+    counts: Mapping[str, int],
     *,
+    function: ScoreFunction | None = None,
     method: str = "",
     spread: Replicates | None = None,
     null: Null | None = None,
     extra: Mapping[str, Any] | None = None,
     at: Mapping[str, float | int | str] | None = None,
-    label: str = "",
 ) -> Estimate:
-    """One estimate with the words of the table of measures."""
+    """One estimate with the words of its measure and, where replicates have it, an interval."""
     interval = None
-    if name == "d_sys" and scores.counts["targets"] < 2 * verification.TARGETS_A_BIN:
-        spread = None  # a single bin says 0 whatever the scores are
-    if spread is not None and name in spread.samples:
-        interval = spread.interval(name, value, shape_of(name))
-        if interval is not None and method == "rocch":  # the hull never rises above the diagonal
-            interval = (interval[0], min(interval[1], 50.0))
+    enough = function is None or counts["targets"] >= function.fewest_targets
+    if spread is not None and name in spread.samples and enough:
+        interval = spread.interval(name, value, shape_of(name, function))
+        if interval is not None and function is not None:
+            interval = (interval[0], min(interval[1], function.highest_end))
     return estimate_of(
         name,
         value,
-        label=label,
-        method=method,
+        method=method if function is None else function.method(counts),
         interval=interval,
         null=None if null is None else null.mean,
         null_range=None if null is None else null.range,
-        n=scores.counts,
+        n=counts,
         at=at or {},
         extra=extra or {},
     )
@@ -239,13 +221,8 @@ def score_estimate(
 
 def eers_by(scores: Scores, rules: Iterable[str]) -> dict[str, Estimate]:
     """The EER by other rules than veilmeter's own, each under a name of its own: `eer_speechbrain`."""
-    counts = {"targets": len(scores.targets), "impostors": len(scores) - len(scores.targets)}
+    data = SortedScores(*scores.ordered)
     return {
-        f"eer_{rule}": estimate_of(
-            f"eer_{rule}",
-            verification.eer_sorted(*scores.ordered, rule),
-            method=f"the rule {rule}",
-            n=counts,
-        )
+        f"eer_{rule}": estimate_of(f"eer_{rule}", data.of(Eer(rule)), method=f"the rule {rule}", n=data.counts)
         for rule in rules
     }

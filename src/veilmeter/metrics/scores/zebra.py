@@ -5,15 +5,19 @@ Noé et al. 2022 (paper 004), sections 5 and 7, and Nautsch et al. 2020.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError
-from veilmeter.metrics.calibration import Calibration, checked, logistic, pav, pav_of_runs, runs, softplus
-from veilmeter.metrics.scores.blocks import BlockSets, d_ece_of_sets, values_of_pav
-from veilmeter.metrics.scores.blocks import z as z
+from veilmeter.core.estimate import Estimate
+from veilmeter.metrics.calibration import Calibration, checked, logistic, pav, softplus
+from veilmeter.metrics.measure import Measure
+from veilmeter.metrics.scores.blocks import BlockSets
+from veilmeter.metrics.scores.forms import BlockFunction, ScoreSet, SortedScores
 
 Floats = NDArray[np.float64]
 Number = float | np.float64 | Floats  # one value, or one of many resamples
@@ -28,6 +32,114 @@ TAGS: tuple[tuple[float, str, str], ...] = (
     (2, "C", "an attacker who is sure is wrong once in 100 to 10,000"),
     (1, "B", "an attacker who is sure is wrong once in 10 to 100"),
     (0, "A", "more is disclosed than by a coin, but an attacker is wrong at least once in 10"),
+)
+
+
+@dataclass(frozen=True)
+class DEce(BlockFunction):
+    """The expected disclosure in bit, after oracle calibration (eq. 13)."""
+
+    sure = (MAX_D_ECE,)
+    overfits = True
+    per_speaker = True
+
+    def of_blocks(self, blocks: BlockSets) -> Floats:
+        (for_target, for_impostor), (share_t, share_n) = blocks.llrs, blocks.shares
+        gain = z(for_target) * share_t + z(-for_impostor) * share_n
+        return np.asarray(np.maximum(0.0, blocks.sums(gain) / (2 * np.log(2))))
+
+    def method(self, counts: Mapping[str, int]) -> str:
+        return "PAV"
+
+    def extra(self, scores: ScoreSet) -> dict[str, Any]:
+        """The disclosure with the sign flipped: PAV only sees leakage in the direction it is told to look."""
+        flipped = flipped_d_ece(scores)
+        return {"flipped": flipped, "inverted": flipped > scores.of(self)}
+
+    def warnings(self, estimate: Estimate) -> list[str]:
+        flipped = float(estimate.extra["flipped"])
+        bound = estimate.null_range[1] if estimate.null_range is not None else 0.0
+        if not estimate.extra["inverted"] or flipped <= bound:
+            return []
+        return [
+            f"inverted leakage: with their sign flipped the scores disclose {flipped:.4f} bit (D_ECE), more than as "
+            f"they are ({estimate.value:.4f}). An attacker will flip it; are these distances instead of similarities?"
+        ]
+
+
+@dataclass(frozen=True)
+class Strongest(BlockFunction):
+    """The strongest evidence of any trial under Laplace's rule, in powers of ten of the likelihood ratio."""
+
+    per_speaker = True
+
+    def of_blocks(self, blocks: BlockSets) -> Floats:
+        """Only the lowest and the highest block can be the strongest.
+
+        Isotonic regression fits an element by max over starts a of min over ends b of mean(a..b): for the lowest real
+        block the start is the dummy pair below or the block itself, for the highest the end is the dummy pair above or
+        itself.
+        """
+        t, n, first, of = blocks.targets, blocks.impostors, blocks.first, blocks.set_of
+        total_t, total_n = blocks.total_targets, blocks.total_impostors
+        up_t, up_m = blocks.running(t), blocks.running(t + n)
+        down_t, down_m = total_t[of] - up_t + t, (total_t + total_n)[of] - up_m + t + n
+        both = total_t + total_n
+        all_and_two, all_and_one = (2 + total_t) / (4 + both), (1 + total_t) / (2 + both)
+        lowest = np.maximum(
+            np.minimum(np.minimum.reduceat((1 + up_t) / (2 + up_m), first), all_and_two),
+            np.minimum(np.minimum.reduceat(up_t / up_m, first), all_and_one),
+        )
+        highest = np.minimum(
+            np.maximum(np.maximum.reduceat((1 + down_t) / (2 + down_m), first), all_and_two),
+            np.maximum(np.maximum.reduceat(down_t / down_m, first), all_and_one),
+        )
+        prior = np.log(total_t / total_n)
+        with np.errstate(divide="ignore"):
+            ends = [np.abs(np.log(share) - np.log1p(-share) - prior) for share in (lowest, highest)]
+        return np.asarray(np.maximum(*ends) / np.log(10))
+
+    def method(self, counts: Mapping[str, int]) -> str:
+        return "PAV, Laplace"
+
+    def extra(self, scores: ScoreSet) -> dict[str, Any]:
+        letter = tag(scores.of(self))
+        return {"tag": letter, "sentence": sentence(letter)}
+
+
+MEASURES = (
+    Measure(
+        name="d_ece",
+        label="D_ECE",
+        unit="bit",
+        better="lower",
+        meaning=f"The information a trial discloses about identity on average over all prior beliefs; {MAX_D_ECE:.3f} is "
+        "all.",
+        source="Noé et al. 2022",
+        section="disclosure",
+        equation="∫₀¹ [H(π) − ECE(π)] dπ = (⟨Z(l)⟩ + ⟨Z(−l)⟩) / (2 ln 2)",
+        low=0,
+        high=MAX_D_ECE,
+        bar=MAX_D_ECE,
+        order=10,
+        kind="scores",
+        compute=DEce(),
+    ),
+    Measure(
+        name="l_w",
+        label="l_w",
+        unit="log10",
+        better="lower",
+        meaning="The strongest evidence that any single trial gives, in powers of ten of the likelihood ratio.",
+        source="Noé et al. 2022",
+        section="disclosure",
+        equation="max |l| / ln 10, with Laplace's rule of succession",
+        low=0,
+        bar=6,
+        order=11,
+        kind="scores",
+        compute=Strongest(),
+    ),
 )
 
 
@@ -58,11 +170,9 @@ def zebra(targets: ArrayLike, impostors: ArrayLike) -> Zebra:
     >>> round(found.d_ece, 4), found.tag, found.inverted
     (0.7213, 'A', False)
     """
-    t, n = np.sort(checked(targets, "target")), np.sort(checked(impostors, "impostor"))
-    sorted_runs = runs(t, n)
-    values = values_of_pav(pav_of_runs(sorted_runs, t, n))
-    flipped = d_ece_of_counts(*sorted_runs.pooled(flipped=True))
-    return Zebra(values["d_ece"], values["l_w"], tag(values["l_w"]), flipped)
+    scores = SortedScores(np.sort(checked(targets, "target")), np.sort(checked(impostors, "impostor")))
+    l_w = scores.of(Strongest())
+    return Zebra(scores.of(DEce()), l_w, tag(l_w), flipped_d_ece(scores))
 
 
 def d_ece(target_llrs: ArrayLike, impostor_llrs: ArrayLike) -> float:
@@ -72,9 +182,36 @@ def d_ece(target_llrs: ArrayLike, impostor_llrs: ArrayLike) -> float:
     return (up + down) / (2 * float(np.log(2)))
 
 
-def d_ece_of_counts(targets: Floats, impostors: Floats) -> float:
-    """D_ECE of blocks with these counts, in whichever order, in bit."""
-    return float(d_ece_of_sets(BlockSets.single(targets, impostors))[0])
+def flipped_d_ece(scores: ScoreSet) -> float:
+    """D_ECE of the scores with their sign changed, in bit."""
+    return float(DEce().of_blocks(scores.flipped_blocks)[0])
+
+
+def z(llr: ArrayLike) -> Floats:
+    """The integral over all priors of what a log-likelihood ratio tells (eq. 13): 0 at 0, 1/2 at inf, -inf at -inf.
+
+    Z(l) = 1/2 + (l - (e^l - 1)) / (e^l - 1)^2, by its series near 0, where the quotient loses all digits.
+
+    >>> [round(float(v), 6) for v in z([-np.inf, -800, 0, 1e-9, 2, 800, np.inf])]
+    [-inf, -798.5, 0.0, 0.0, 0.392478, 0.5, 0.5]
+    """
+    x = np.asarray(llr, np.float64)
+    out = np.empty_like(x)
+    near = np.abs(x) < 0.3
+    y = x[near]
+    out[near] = y * (1 / 3 + y * (-1 / 12 + y * (1 / 180 + y * (1 / 720 - y / 5040))))
+    up = x >= 0.3
+    y = x[up]
+    e = np.exp(-y)
+    grown = -np.expm1(-y)  # 1 - e^-l, so that e^l - 1 = grown / e
+    finite = np.where(np.isinf(y), 0.0, y)
+    out[up] = 0.5 + (finite * e - grown) * e / grown**2
+    down = x <= -0.3
+    y = x[down]
+    less = np.expm1(y)
+    out[down] = 0.5 + (y - less) / less**2
+    out[np.isnan(x)] = np.nan
+    return out
 
 
 def tag(l_w: float) -> str:

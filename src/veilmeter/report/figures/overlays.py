@@ -11,7 +11,9 @@ import numpy as np
 from veilmeter.core.colors import BLUE, GRAY, RED
 from veilmeter.core.errors import InputError
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.scores import verification, zebra
+from veilmeter.metrics.scores import zebra
+from veilmeter.metrics.scores.eer import eer
+from veilmeter.metrics.scores.forms import bin_counts
 from veilmeter.report.figures.scores import (
     HEIGHT,
     LARGEST,
@@ -76,7 +78,7 @@ def det_curves(sets: Mapping[str, Scores]) -> Any:
         thresholds = np.unique(np.concatenate([spread(t), spread(n)]))
         miss = np.searchsorted(t, thresholds, side="left") / len(t)
         false = 1 - np.searchsorted(n, thresholds, side="left") / len(n)
-        names.append(f"{key}: EER {verification.eer(t, n):.1f} %")
+        names.append(f"{key}: EER {eer(t, n):.1f} %")
         rows += det_rows(false, miss, set=names[-1])
     chart = det_lines(rows, "set", _color(list(_named(sets)), shown=names))
     return styled(chart.properties(width=HEIGHT + 40, height=HEIGHT + 40, title="Detection error trade-off"))
@@ -94,7 +96,7 @@ def densities(sets: Mapping[str, Scores]) -> Any:
         {"set": key, "trials": kind, "score": float(edges[i : i + 2].mean()), "density": float(density)}
         for key, scores in known.items()
         for kind, values in (("target", scores.targets), ("impostor", scores.impostors))
-        for i, density in enumerate(verification.binned(np.sort(values), edges) / (len(values) * (edges[1] - edges[0])))
+        for i, density in enumerate(bin_counts(np.sort(values), edges) / (len(values) * (edges[1] - edges[0])))
     ]
     dash = alt.StrokeDash(
         "trials:N", title=None, scale=alt.Scale(domain=["target", "impostor"], range=[[1, 0], [4, 3]]),

@@ -15,7 +15,8 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import normal_quantile
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.calibration import pav, sigmoid
-from veilmeter.metrics.scores import verification, zebra
+from veilmeter.metrics.scores import zebra
+from veilmeter.metrics.scores.forms import bin_counts
 from veilmeter.report.figures.style import FORMATS, save, styled, table
 from veilmeter.report.figures.typesetting import Typesetting
 
@@ -119,7 +120,7 @@ def histogram(scores: Scores, *, bins: int = 60) -> Any:
     rows = [
         {"trials": name, "from": float(edges[i]), "to": float(edges[i + 1]), "density": float(density)}
         for name, values in (("impostor", n), ("target", t))
-        for i, density in enumerate(verification.binned(values, edges) / (len(values) * width))
+        for i, density in enumerate(bin_counts(values, edges) / (len(values) * width))
     ]
     chart = (
         alt.Chart(table(rows))
