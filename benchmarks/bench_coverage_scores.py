@@ -16,7 +16,7 @@ import numpy as np
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.scores import zebra
 from veilmeter.metrics.scores.null import null_levels
-from veilmeter.metrics.scores.summary import prepare, replicates_of, shape_of, values
+from veilmeter.metrics.scores.summary import prepare, replicates_of, score_functions, shape_of, values
 
 MEASURES = ("eer", "d_ece", "min_cllr")
 
@@ -75,7 +75,7 @@ def exceeded(*, people: int, utterances: int, likeness: float, samples: int, see
         )
         found = values(prepare(scores.targets, scores.impostors))
         for which, some in enumerate((scores, Scores(scores.values, scores.is_target))):
-            null = null_levels(some, seed=number)
+            null = null_levels(some, score_functions(), seed=number)
             for name, counts in beyond.items():
                 low, high = null[name].range
                 counts[which] += found[name] > high if name in ("d_ece", "l_w") else found[name] < low

@@ -21,8 +21,7 @@ from veilmeter.core.engine import Here, Pool
 from veilmeter.data.formats.score_stream import stream
 from veilmeter.data.formats.scores import read_score_table, read_scores
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.scores.streaming import measure_stream
-from veilmeter.metrics.scores.summary import measure_scores
+from veilmeter.metrics.scores.summary import measure_scores, measure_stream
 
 SHARED = Path(os.environ.get("VEILMETER_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 

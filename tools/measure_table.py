@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from veilmeter.metrics.catalog import CATALOG
+from veilmeter.metrics.registry import MEASURES
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "measures.md"
 HEAD = "| measure | in one sentence | private is | from |\n|---|---|---|---|\n"
@@ -13,7 +13,7 @@ DIRECTIONS = {"higher": "higher", "lower": "lower", "neither": "depends"}
 
 
 def table() -> str:
-    rows = [(entry.label, entry.meaning, DIRECTIONS[entry.better], entry.source) for entry in CATALOG]
+    rows = [(entry.label, entry.meaning, DIRECTIONS[entry.better], entry.source) for entry in MEASURES.values()]
     return HEAD + "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n" for row in rows)
 
 

@@ -12,6 +12,7 @@ from veilmeter.metrics.legal import chance
 from veilmeter.metrics.legal.chance import FigureKey, Relabeled, Trials, joint_chance, relabel
 from veilmeter.metrics.legal.linkability import better_impostors, link_probability
 from veilmeter.metrics.scores.summary import prepare, values
+from veilmeter.metrics.scores.zebra import flipped_d_ece
 
 
 def trials_of(seed: int, people: int = 8, each: int = 3, *, decimals: int = 1, mask: bool = False) -> Trials:
@@ -74,7 +75,7 @@ def test_d_ece_under_relabeling_is_d_ece_of_relabeled_people(mask: bool, decimal
         target[called[trials.own], np.arange(len(trials.own))] = True
         data = prepare(trials.scores[target & everything], trials.scores[~target & everything])
         assert drawn[0, column] == pytest.approx(values(data)["d_ece"], abs=1e-12)
-        assert drawn[1, column] == pytest.approx(data.flipped_d_ece, abs=1e-12)
+        assert drawn[1, column] == pytest.approx(flipped_d_ece(data), abs=1e-12)
 
 
 def unequal_trials(seed: int) -> Trials:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
@@ -25,7 +27,10 @@ from veilmeter.metrics.registry import (
     mean_over_recordings,
     measure,
 )
-from veilmeter.metrics.scores.summary import measure_scores
+from veilmeter.metrics.scores.blocks import BlockSets
+from veilmeter.metrics.scores.eer import Eer
+from veilmeter.metrics.scores.forms import BlockFunction
+from veilmeter.metrics.scores.summary import measure_scores, measure_stream
 
 
 @pytest.fixture
@@ -36,9 +41,16 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[MeasureRegistry]:
     return own
 
 
+@dataclass(frozen=True)
+class HalfEer(BlockFunction):
+    def of_blocks(self, blocks: BlockSets) -> NDArray[np.float64]:
+        return Eer().of_blocks(blocks) / 2
+
+
 def added(name: str = "ties", compute: Callable[..., Any] = len, **changes: Any) -> Measure:
-    facts: dict[str, Any] = {"kind": "scores", **changes}
-    return Measure(name, "ties", "percent", "lower", "How many scores are equal.", "a test", compute=compute, **facts)
+    facts: dict[str, Any] = {"kind": "scores", "unit": "percent", **changes}
+    words = {"label": "ties", "meaning": "How many scores are equal.", "source": "a test"}
+    return Measure(name, better="lower", compute=compute, **words, **facts)
 
 
 @pytest.mark.parametrize("entry", MEASURES.values(), ids=lambda entry: entry.name)
@@ -48,7 +60,7 @@ def test_every_measure_has_its_words(entry: Measure) -> None:
     assert entry.source
     assert entry.section in SECTIONS
     assert entry.low < entry.high
-    assert entry.kind is None  # what veilmeter brings is computed by its own functions
+    assert (entry.kind is None) == (not entry.functions)
 
 
 def test_values_lie_within_the_ranges() -> None:
@@ -85,7 +97,7 @@ def test_an_added_measure_of_scores_is_found_and_computed(fresh: MeasureRegistry
         return fresh["eer_ties"].estimate(100.0 * (len(scores) - len(np.unique(scores.values))) / len(scores))
 
     fresh.register("eer_ties", added("eer_ties", compute))
-    assert [entry.name for entry in fresh.of_kind("scores")] == ["eer_ties"]
+    assert "eer_ties" in [entry.name for entry in fresh.of_kind("scores")]
     assert fresh.family("eer_ties") == "eer_ties"  # its own, though its name begins like another's
     assert fresh["eer_ties"].section == "verification"
     point = computed(fresh["eer_ties"], Scores.from_arrays([1.0, 1.0], [0.0, 2.0]))["eer_ties"]
@@ -93,10 +105,36 @@ def test_an_added_measure_of_scores_is_found_and_computed(fresh: MeasureRegistry
     assert point.value == 25.0
 
 
+def test_registered_functions_are_measured_with_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plain function gets the words and counts; one that fails is left out, by name."""
+    scores = Scores.from_arrays([1.0, 1.0], [0.0, 2.0])
+    monkeypatch.setitem(MEASURES._loaded, "ties", added(compute=lambda scores: 25))
+    page = measure_scores(scores, intervals=False)
+    assert (page["ties"].value, page["ties"].label, page["ties"].n) == (25.0, "ties", scores.counts)
+    assert page["ties"].interval is None
+    monkeypatch.setitem(MEASURES._loaded, "ties", added(compute=lambda scores: 1 / 0))
+    with pytest.warns(UserWarning, match="ties: the measure 'ties' failed: ZeroDivisionError"):
+        assert "ties" not in measure_scores(scores, intervals=False)
+
+
+def test_a_resampled_function_has_interval_chance_and_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another package's function that is written as veilmeter's own are gets all that these have."""
+    entry = added("half_eer", HalfEer(), unit="percent", high=50.0, low=0.0)
+    monkeypatch.setitem(MEASURES._loaded, "half_eer", entry)
+    rng = np.random.default_rng(0)
+    scores = Scores.from_arrays(rng.normal(1, 1, 60), rng.normal(0, 1, 300))
+    page = measure_scores(scores, resamples=60)
+    assert page["half_eer"].value == page["eer"].value / 2
+    assert page["half_eer"].null == pytest.approx(page["eer"].null / 2)  # type: ignore[operator]
+    assert page["half_eer"].interval is not None
+    streamed = measure_stream([(scores.values, scores.is_target)])
+    assert streamed["half_eer"].value == pytest.approx(page["half_eer"].value)
+
+
 @pytest.mark.parametrize(
     ("compute", "message"),
     [
-        (lambda scores: 3.0, "gave a float"),
+        (lambda scores: "3.0", "gave a str"),
         (lambda scores: 1 / 0, "failed: ZeroDivisionError"),
         (lambda scores: Estimates([Estimate(name="eer", value=1.0)]), "gave an estimate called 'eer'"),
     ],

@@ -15,7 +15,7 @@ import numpy as np
 from veilmeter.assessment.attack import Job, MeasureOptions, measure_attack, single_trials
 from veilmeter.assessment.attackers import AttackerPlanner
 from veilmeter.assessment.given_scores import Groups, ScoreFiles, within_groups
-from veilmeter.assessment.plugins import AddedMeasure, added_estimates
+from veilmeter.assessment.plugins import MeasureVersion, computed_estimates
 from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.attacks.attacker import Attacker, AttackScoring
 from veilmeter.attacks.inversion import evaluate, identity_map, learn
@@ -456,7 +456,7 @@ def _attack_job(planner: AttackerPlanner, known: Attacker) -> tuple[Job, Materia
 def _control(planner: AttackerPlanner, job: Job, material: Material, test: Embeddings, where: str) -> Job:
     assert isinstance(job.scoring, AttackScoring)
     scoring = replace(job.scoring, material=material)
-    measure_options = replace(planner.measure_options, measures=CONTROL_MEASURES, groups={}, added=())
+    measure_options = replace(planner.measure_options.with_own_measures(), measures=CONTROL_MEASURES, groups={})
     attacker = replace(job.attacker, name=f"{job.attacker.name} {where}", apart=True)
     mask = planner.case.protocol.mask(scoring.names, list(test.utterances))
     return Job(attacker=attacker, test=test, scoring=scoring, options=measure_options, mask=mask)
@@ -474,8 +474,8 @@ def _shuffle_people(material: Material, order: np.ndarray) -> Material:
 
 
 def added_part(
-    added: Sequence[AddedMeasure], original: Embeddings, anonymized: Embeddings
+    measures: Sequence[MeasureVersion], original: Embeddings, anonymized: Embeddings
 ) -> tuple[TaskResult, Arrays]:
-    """The added measures of both sides, as one part of the results."""
-    measured, reasons = added_estimates(added, original, anonymized)
+    """The measures of embeddings before and after, as one part of the results."""
+    measured, reasons = computed_estimates(measures, original, anonymized)
     return TaskResult(part=Part(name="added", estimates=Estimates.of(measured)), not_tested=tuple(reasons)), {}

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.assessment.plugins import AddedMeasure, added_estimates
+from veilmeter.assessment.plugins import MeasureVersion
 from veilmeter.assessment.settings import CURVE, curve_sizes, drawn_sizes
 from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.attacks.attacker import AttackScoring
@@ -32,7 +32,7 @@ from veilmeter.metrics.legal.one_minus_eer import of_eer
 from veilmeter.metrics.legal.population import population_linkability
 from veilmeter.metrics.legal.ranks import rank_estimates, speaker_disclosure
 from veilmeter.metrics.legal.singling_out import CONVERSATIONS, singling_out, singling_out_of_scores
-from veilmeter.metrics.scores.summary import eer_estimate, eers_by, measure_scores
+from veilmeter.metrics.scores.summary import eer_estimate, eers_by, measure_with_problems
 from veilmeter.metrics.scores.zebra import ece_profile
 from veilmeter.results.model import AttackerResult, LinkedPerson
 
@@ -54,7 +54,7 @@ class MeasureOptions:
     population: tuple[int, ...] = ()
     candidates: int | None = None
     measures: tuple[str, ...] = ()
-    added: tuple[AddedMeasure, ...] = ()
+    score_measures: tuple[MeasureVersion, ...] = ()
     groups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     intervals: bool = True
     resamples: int = 1000
@@ -63,6 +63,10 @@ class MeasureOptions:
 
     def wants(self, family: str) -> bool:
         return family in self.measures
+
+    def with_own_measures(self) -> MeasureOptions:
+        """The same with veilmeter's own measures of scores only, for controls."""
+        return replace(self, score_measures=tuple(measure for measure in self.score_measures if not measure.version))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -280,6 +284,18 @@ def _first(matrices: Mapping[int, Matrix]) -> Matrix:
     return matrices.get(1) or next(iter(matrices.values()))
 
 
+def estimates_of_scores(scores: Scores, options: MeasureOptions) -> tuple[dict[str, Estimate], list[str]]:
+    """By name, every measure of scores, and why some gave nothing."""
+    measured, reasons = measure_with_problems(
+        scores,
+        measures=[measure.name for measure in options.score_measures],
+        intervals=options.intervals,
+        resamples=options.resamples,
+        seed=options.seed,
+    )
+    return {**measured, **eers_by(scores, options.eer_rules)}, reasons
+
+
 def estimates_of(
     matrices: Mapping[int, Matrix], scores: Scores, options: MeasureOptions, *, whole: bool = False
 ) -> tuple[Estimates, list[str]]:
@@ -290,12 +306,8 @@ def estimates_of(
     # Before the first set of scores is put in order: two of them at once take twice the room.
     longer = {m.length: _eer(m, options) for m in matrices.values() if m.length != 1 and options.wants("linkability")}
     if options.wants("scores"):
-        measured.update(
-            measure_scores(scores, intervals=options.intervals, resamples=options.resamples, seed=options.seed)
-        )
-        measured.update(eers_by(scores, options.eer_rules))
-        added, reasons = added_estimates(options.added, scores)
-        measured.update(added)
+        of_scores, reasons = estimates_of_scores(scores, options)
+        measured.update(of_scores)
         warnings += reasons
     links = {length: link for length, m in matrices.items() if (link := m.linkability) is not None}
     if options.wants("linkability"):

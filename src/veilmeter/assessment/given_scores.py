@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from veilmeter.assessment.attack import MeasureOptions, det_of, profile_of, tied_share
-from veilmeter.assessment.plugins import added_estimates
+from veilmeter.assessment.attack import MeasureOptions, det_of, estimates_of_scores, profile_of, tied_share
 from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimates import Estimates
 from veilmeter.data.scores import Scores, encode
 from veilmeter.metrics.legal.one_minus_eer import of_eer
-from veilmeter.metrics.scores.summary import eers_by, measure_scores
 from veilmeter.results.model import AttackerResult
 
 GIVEN = "scores as given"
@@ -119,9 +117,8 @@ def measure_given(
 
 
 def _estimates(scores: Scores, options: MeasureOptions) -> tuple[Estimates, list[str]]:
-    measured = measure_scores(scores, intervals=options.intervals, resamples=options.resamples, seed=options.seed)
-    added, reasons = added_estimates(options.added, scores)
-    return Estimates.of({**measured, **eers_by(scores, options.eer_rules), **added}), reasons
+    measured, reasons = estimates_of_scores(scores, options)
+    return Estimates.of(measured), reasons
 
 
 def combined(vectors: AttackerResult | None, given: AttackerResult) -> AttackerResult:

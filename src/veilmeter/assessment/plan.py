@@ -24,7 +24,7 @@ from veilmeter.assessment.attack import Job, MeasureOptions, measure_attack
 from veilmeter.assessment.attackers import AttackerPlanner, describe
 from veilmeter.assessment.experiment import NOT_OF_A_PERSON, Experiment
 from veilmeter.assessment.given_scores import ScoreFiles, measure_given
-from veilmeter.assessment.plugins import added_measures
+from veilmeter.assessment.plugins import measure_versions
 from veilmeter.assessment.settings import AttackerSettings, Settings, attacker_names
 from veilmeter.assessment.tasks import Task, TaskId, TaskKind
 from veilmeter.attacks.attacker import BASELINE, Attacker, AttackerId
@@ -87,7 +87,7 @@ class _Planner:
             population=settings.population,
             candidates=settings.candidates,
             measures=tuple(dict.fromkeys((*settings.measures, *NEEDED_BY_CHECKS))),
-            added=added_measures("scores"),
+            score_measures=measure_versions("scores"),
             groups=self.case.groups,
             intervals=settings.intervals,
             resamples=settings.resamples,
@@ -113,8 +113,8 @@ class _Planner:
                 "sessions", sessions_part, self.case.original, self.case.anonymized, settings.intervals, settings.seed
             )
         self._runs()
-        if added := added_measures("embeddings"):
-            self._analyze("added", added_part, added, clear, protected)
+        if measures := measure_versions("embeddings"):
+            self._analyze("added", added_part, measures, clear, protected)
         return AssessmentPlan(self.tasks, self.jobs, self.not_tested, self.planner.used, attributes)
 
     def _add(self, kind: TaskKind, name: str, function: object, *arguments: object, needed: bool = False) -> None:
@@ -276,7 +276,7 @@ class _Planner:
             again = job if name == "ignorant" else self._enrolled_from(job, second.of_utterances(enrollment))
             mask = protocol.mask(again.scoring.names, list(test.utterances))
             rerun[name] = replace(again, test=test, mask=mask)
-        plain = replace(self.measure_options, measures=("scores", "linkability"), groups={}, added=())
+        plain = replace(self.measure_options.with_own_measures(), measures=("scores", "linkability"), groups={})
         across = Job(
             attacker=AttackerResult(name="across runs", about="compares a released run with another run"),
             test=test,

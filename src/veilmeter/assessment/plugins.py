@@ -1,4 +1,4 @@
-"""Measures that other packages add: computed where their material is, kept by what they depend on."""
+"""Registered measures as tasks need them: by name, with the version of their code where it is not veilmeter's own."""
 
 from __future__ import annotations
 
@@ -8,33 +8,36 @@ from typing import Any
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.user_code import source_version
+from veilmeter.core.user_code import foreign_version
 from veilmeter.metrics.measure import InputKind, Measure
 from veilmeter.metrics.registry import MEASURES, computed
 
 
 @dataclass(frozen=True, slots=True)
-class AddedMeasure:
-    """A measure by name, with a hash of the code that computes it: other code is another measure."""
+class MeasureVersion:
+    """A measure by name, with a hash of the code of another package that computes it: other code is another measure."""
 
     name: str
     version: str
 
     @classmethod
-    def of(cls, measure: Measure) -> AddedMeasure:
-        return cls(measure.name, source_version(measure.compute))
+    def of(cls, measure: Measure) -> MeasureVersion:
+        functions = measure.functions.values()
+        return cls(measure.name, "".join(dict.fromkeys(map(foreign_version, functions))))
 
 
-def added_measures(kind: InputKind) -> tuple[AddedMeasure, ...]:
-    """Those that installed packages add for this kind of material."""
-    return tuple(AddedMeasure.of(measure) for measure in MEASURES.of_kind(kind))
+def measure_versions(kind: InputKind) -> tuple[MeasureVersion, ...]:
+    """The registered measures that are computed from this kind of material."""
+    return tuple(MeasureVersion.of(measure) for measure in MEASURES.of_kind(kind))
 
 
-def added_estimates(added: Sequence[AddedMeasure], *material: Any) -> tuple[dict[str, list[Estimate]], list[str]]:
+def computed_estimates(
+    measures: Sequence[MeasureVersion], *material: Any
+) -> tuple[dict[str, list[Estimate]], list[str]]:
     """By measure, what each gives for this material, and why some give nothing."""
     measured: dict[str, list[Estimate]] = {}
     reasons: list[str] = []
-    for measure in added:
+    for measure in measures:
         try:
             for point in computed(MEASURES[measure.name], *material):
                 measured.setdefault(point.name, []).append(point)

@@ -30,7 +30,7 @@ from veilmeter.assessment.experiment import Experiment, group_people
 from veilmeter.assessment.given_scores import ScoreFiles, measure_given
 from veilmeter.assessment.hearing import further_hearings
 from veilmeter.assessment.plan import AssessmentPlan, make_plan
-from veilmeter.assessment.plugins import added_measures
+from veilmeter.assessment.plugins import measure_versions
 from veilmeter.assessment.preflight import refuse_missing_files
 from veilmeter.assessment.protocol import GivenProtocol, Protocol, lists_near, make_protocol
 from veilmeter.assessment.reading import HeardRun, Reader
@@ -473,7 +473,7 @@ class ScoreRun(Run):
         options = MeasureOptions(
             lengths=settings.lengths,
             measures=("scores",),
-            added=added_measures("scores"),
+            score_measures=measure_versions("scores"),
             intervals=settings.intervals,
             resamples=settings.resamples,
             seed=settings.seed,

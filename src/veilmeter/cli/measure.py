@@ -9,10 +9,10 @@ import typer
 
 from veilmeter.cli import options
 from veilmeter.core.errors import InputError
-from veilmeter.core.findings import Finding, remark, warning
+from veilmeter.core.findings import Finding, remark, unclassified, warning
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from veilmeter.cli.output import Page
     from veilmeter.core.estimate import Estimate
@@ -115,12 +115,12 @@ def command(
     from veilmeter.cli.output import Form, Page, chosen_form, emit
     from veilmeter.core.engine import open_engine
     from veilmeter.data.formats.scores import read_with_findings
-    from veilmeter.metrics.scores.summary import EER_METHODS, measure_scores
+    from veilmeter.metrics.scores.eer import Eer
+    from veilmeter.metrics.scores.summary import measure_with_problems
 
     form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
     setting = options.typesetting(figures, width, font, font_size)
-    if eer_method not in EER_METHODS:
-        raise InputError(f"there is no EER method called {eer_method!r}", fix=f"choose from {', '.join(EER_METHODS)}")
+    Eer(eer_method)  # an unknown method is refused before anything is read
     three = {"--original": original, "--mixed": mixed, "--protected": protected}
     if any(three.values()) and not all(three.values()):
         there, missing = (
@@ -152,12 +152,14 @@ def command(
     data = read(main, trials, "scores")
     drawn: dict[str, Any] = {"intervals": not no_intervals, "resamples": resamples, "seed": seed}
     with closing(open_engine(jobs, cluster)) as engine:
-        estimates: dict[str, Any] = dict(measure_scores(data, eer_method=eer_method, engine=engine, **drawn))
+        measured, problems = measure_with_problems(data, eer_method=eer_method, engine=engine, **drawn)
+        estimates: dict[str, Any] = dict(measured)
         if calibrate_on is not None:
             from veilmeter.metrics.scores.score_sets import calibrated_on
 
             other = read(calibrate_on, calibration_trials or trials, "calibrate_on")
             estimates |= calibrated_on(data, other, **drawn)
+        sections = _sections(estimates)
         if original is not None and mixed is not None and protected is not None:
             from veilmeter.metrics.scores.score_sets import compared
 
@@ -165,14 +167,18 @@ def command(
                 data if path == main else read(path, trials, role)
                 for role, path in (("original", original), ("mixed", mixed), ("protected", protected))
             ]
-            estimates |= compared(*sets, engine=engine, **drawn)
+            against = compared(*sets, engine=engine, **drawn)
+            estimates |= against
+            sections[AGAINST_ORIGINAL] = list(against)
             overlaid = dict(zip(("OO", "OP", "PP"), sets, strict=True))
         if per_speaker:
             from veilmeter.metrics.scores.score_sets import per_speaker as each
 
             drawn["resamples"] = min(resamples, PER_SPEAKER_RESAMPLES)
-            estimates |= each(data, eer_method=eer_method, **drawn)
-    warnings += _warnings(estimates, data, intervals=not no_intervals)
+            by_speaker = each(data, eer_method=eer_method, **drawn)
+            estimates |= by_speaker
+            sections[OF_EACH_SPEAKER] = list(by_speaker)
+    warnings += [*_warnings(measured, data, intervals=not no_intervals), *map(unclassified, problems)]
     unused = {
         "layout": _without_key(trials or calibration_trials),
         "resamples": "intervals were not asked for" if no_intervals else "",
@@ -199,7 +205,7 @@ def command(
         | ({"resamples_per_speaker": drawn["resamples"]} if per_speaker and not no_intervals else {}),
         warnings=warnings,
         notes=_notes(estimates, data, no_intervals, cut),
-        sections=SECTIONS,
+        sections=sections,
         figures=drawn_files,
     )
     emit(page, form)
@@ -214,32 +220,35 @@ def _streamed(path: Path, key: Path | None, layout: str | None, remarks: list[Fi
     from veilmeter.cli.output import Page
     from veilmeter.core.engine import ahead
     from veilmeter.data.formats.score_stream import stream
-    from veilmeter.metrics.scores.streaming import measure_stream
-    from veilmeter.metrics.scores.summary import estimates_of_stream
+    from veilmeter.metrics.scores.summary import measure_stream, warnings_of
 
-    estimates = estimates_of_stream(*measure_stream(ahead(stream(path, key, layout=layout))))
+    estimates = measure_stream(ahead(stream(path, key, layout=layout)))
     n = estimates["eer"].n
     return Page(
         title=f"{path}: {n['targets']:,} target and {n['impostors']:,} impostor trials",
         estimates=estimates,
         inputs={"scores": {"path": str(path), **n}} | ({} if key is None else {"trials": str(key)}),
-        warnings=_inverted(estimates["d_ece"]) + _few_trials(estimates["eer"].n) + remarks,
+        warnings=warnings_of(estimates) + remarks,
         notes=["Streamed: values are exact; no intervals and no chance level; repeated pairs were not looked for."],
-        sections=SECTIONS,
+        sections=_sections(estimates),
     )
 
 
 WORST = 10
-SECTIONS = {
-    "Can the attacker tell speakers apart?": ["eer", "tpr@fpr=0.01", "tpr@fpr=0.001", "tpr@fpr=0.0001", "d_sys"],
-    "What do the scores disclose? (ZEBRA)": ["d_ece", "l_w", "c_ece_linear", "c_ece_isotonic"],
-    "What do the scores cost as evidence?": ["cllr", "min_cllr", "calibration_loss"],
-    "Against the original voices (eq. 17-20)": [
-        "d_ece_op_oo", "min_cllr_op_oo", "g_d_ece", "g_min_cllr",
-        "d_ece_oo", "d_ece_op", "d_ece_pp", "min_cllr_oo", "min_cllr_op", "min_cllr_pp",
-    ],
-    "For whom is protection weakest?": ["d_ece_per_speaker", "l_w_per_speaker", "eer_per_speaker"],
-}  # fmt: skip
+HEADINGS = {"verification": "Can the attacker tell speakers apart?", "disclosure": "What do the scores disclose?"}
+AGAINST_ORIGINAL = "Against the original voices (eq. 17-20)"
+OF_EACH_SPEAKER = "For whom is protection weakest?"
+
+
+def _sections(estimates: Iterable[str]) -> dict[str, list[str]]:
+    """The measures of one set of scores under the headings of their sections."""
+    from veilmeter.metrics.registry import measure
+
+    sections: dict[str, list[str]] = {heading: [] for heading in HEADINGS.values()}
+    for name in estimates:
+        section = measure(name).section
+        sections.setdefault(HEADINGS.get(section, section.replace("_", " ").capitalize()), []).append(name)
+    return sections
 
 
 def _input(path: Path, key: Path | None, scores: Scores) -> dict[str, Any]:
@@ -260,35 +269,15 @@ def _title(path: Path, data: Scores) -> str:
     return f"{path}: {counts['targets']:,} target and {counts['impostors']:,} impostor trials{people}"
 
 
-def _warnings(estimates: dict[str, Any], data: Scores, *, intervals: bool) -> list[Finding]:
-    from veilmeter.metrics.scores.summary import one_target_person
+def _warnings(estimates: Mapping[str, Estimate], data: Scores, *, intervals: bool) -> list[Finding]:
+    from veilmeter.metrics.scores.summary import one_target_person, warnings_of
 
-    warnings = _inverted(estimates["d_ece"]) + _few_trials(data.counts)
+    warnings = warnings_of(estimates)
     if intervals and one_target_person(data):
         warnings.append(warning("one_target_speaker"))
     elif intervals and 0 < data.speaker_count < 10:
         warnings.append(warning("few_speakers", count=data.speaker_count))
     return warnings
-
-
-def _few_trials(n: Mapping[str, int]) -> list[Finding]:
-    """What so few trials can't show."""
-    from veilmeter.metrics.scores.verification import LOW_FPRS, TARGETS_A_BIN
-
-    warnings = []
-    if n["targets"] < 2 * TARGETS_A_BIN:
-        warnings.append(warning("few_target_trials", needed=2 * TARGETS_A_BIN))
-    if n["impostors"] * LOW_FPRS[0] < 1:
-        warnings.append(warning("few_impostor_trials", count=n["impostors"]))
-    return warnings
-
-
-def _inverted(d_ece: Estimate) -> list[Finding]:
-    flipped = float(d_ece.extra["flipped"])
-    bound = d_ece.null_range[1] if d_ece.null_range is not None else 0.0
-    if d_ece.extra["inverted"] and flipped > bound:
-        return [warning("scores_inverted", flipped=flipped, as_given=d_ece.value)]
-    return []
 
 
 def _shortened(estimates: dict[str, Any]) -> tuple[dict[str, Any], int]:
@@ -299,12 +288,16 @@ def _shortened(estimates: dict[str, Any]) -> tuple[dict[str, Any], int]:
 
 
 def _notes(estimates: dict[str, Any], data: Scores, no_intervals: bool, cut: int) -> list[str]:
-    l_w: Estimate = estimates["l_w"]
-    notes = [f"Tag {l_w.extra['tag']}: {l_w.extra['sentence']} (at even odds)."]
+    single = [measured for measured in estimates.values() if not isinstance(measured, list)]
+    tagged = [point.extra for point in single if "sentence" in point.extra]
+    notes = [f"Tag {facts['tag']}: {facts['sentence']} (at even odds)." for facts in tagged]
     if cut:
         notes.append(f"The {WORST} speakers with the highest D_ECE of {cut:,}; --json and --csv have all of them.")
+    without = [point.label for point in single if point.interval is None]
+    if not no_intervals and len(without) < len(single):
+        notes += [f"No interval: {', '.join(without)}."] if without else []
     if not no_intervals:
-        alone = "; an utterance of nobody enrolled stands for itself" if data.speakers_from == "target trials" else ""
+        alone = "; an utterance of nobody enrolled counts by itself" if data.speakers_from == "target trials" else ""
         who = (
             f"speakers (known from {data.speakers_from}{alone})"
             if data.enrol_speaker is not None

@@ -48,7 +48,7 @@ class Registry(Generic[Thing]):
         accepts: Callable[[object], bool] | None = None,
         forms: Sequence[str] = (),
     ) -> None:
-        """`built_in` may be a function, which is called when they are first asked for; `forms` are other ways to name one
+        """`built_in` may be a function, which is called when one is first asked for; `forms` are other ways to name one
         than by a registered name, such as `module:function`, for errors."""
         self.kind = kind
         self.group = group

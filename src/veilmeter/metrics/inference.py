@@ -19,11 +19,28 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import t_quantile
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.discriminant import Array, discriminant_views, nearest_center, unit64
+from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.registry import estimate_of, measure
 
 Codes = NDArray[np.int64]
 LEAST_SPEAKERS = 4  # of a value, for it to be learned from some and guessed for others
 AT_ONCE = 4_000_000  # weights of training recordings in shuffles that are done at once
+
+
+MEASURE = Measure(
+    name="inference",
+    label="attribute inference",
+    unit="percent",
+    better="lower",
+    meaning="How often an attribute (gender, accent) is guessed right from protected speech, balanced over its values.",
+    source="Opinion 05/2014",
+    section="inference",
+    equation="mean over values of the share guessed right",
+    low=0,
+    high=100,
+    bar=100,
+    headline=False,
+)
 
 
 @dataclass(frozen=True, eq=False)

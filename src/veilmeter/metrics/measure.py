@@ -45,8 +45,8 @@ class Measure:
 
     `compute` gives its value from material of one `kind`:
 
-    * `scores`: a function of `veilmeter.Scores` (every comparison of an attacker, with labels and speakers) that gives a
-      number, an `Estimate`, or `Estimates` with one estimate per name; or a
+    * `scores`: a function of `veilmeter.Scores` (every comparison of an attacker, with labels and speakers) that gives
+      a number, an `Estimate`, or `Estimates` with one estimate per name; or a
       `veilmeter.metrics.scores.forms.ScoreFunction`, which has an interval and a chance level as well, or a tuple of
       them, one per variant;
     * `embeddings`: a function of two `veilmeter.Embeddings`, original and anonymized, whose rows are the same

@@ -26,7 +26,9 @@ class MeasureRegistry(Registry[Measure]):
     """Measures by name. A name may have a variant behind it: `tpr@fpr=0.01`, `c_ece_linear`, `eer_per_speaker`."""
 
     def __init__(self) -> None:
-        super().__init__("measure", "veilmeter.measures", _own_measures, accepts=lambda thing: isinstance(thing, Measure))
+        super().__init__(
+            "measure", "veilmeter.measures", _own_measures, accepts=lambda thing: isinstance(thing, Measure)
+        )
         self._families: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> Measure:
@@ -76,7 +78,8 @@ def _own_measures() -> dict[str, str | Measure]:
             for entry in thing if isinstance(thing, tuple) else (thing,):
                 if isinstance(entry, Measure) and found.setdefault(entry.name, entry) is not entry:
                     raise InputError(f"two measures are called {entry.name!r}; the second is in {module.name}")
-    return dict(sorted(found.items(), key=lambda item: (SECTIONS.index(item[1].section), item[1].order)))
+    entries = sorted(found.values(), key=lambda entry: (SECTIONS.index(entry.section), entry.order))
+    return {entry.name: entry for entry in entries}
 
 
 def measure(name: str) -> Measure:
@@ -146,7 +149,8 @@ def computed(measure: Measure, *material: Any) -> Estimates:
     points = Estimates([given]) if isinstance(given, Estimate) else given
     if not isinstance(points, Estimates):
         raise InputError(
-            f"the measure {measure.name!r} gave a {type(given).__name__}", fix="it must give a number, an Estimate or Estimates"
+            f"the measure {measure.name!r} gave a {type(given).__name__}",
+            fix="it must give a number, an Estimate or Estimates",
         )
     for point in points:
         if point.name != measure.name and family_of(point.name, [measure.name]) is None:

@@ -11,10 +11,10 @@ from veilmeter.attacks.registry import ATTACKERS, plain_words
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.core.findings import Finding
+from veilmeter.metrics.registry import is_headline
 from veilmeter.report.advice import advice
 from veilmeter.report.criterion_rows import Bar, CriterionRow, about_attacker, bar_of, criterion_row
 from veilmeter.report.release import Curve, Release, release_of
-from veilmeter.report.rows import added, section_of
 from veilmeter.results.criteria import linking_finding
 from veilmeter.results.levels import ORDER as LEVEL_ORDER
 from veilmeter.results.model import Check, Criterion, Results
@@ -404,7 +404,7 @@ def use(results: Results) -> tuple[Finding, ...]:
     measured = []
     for name in part.estimates.names:
         point = part.estimates.single(name)
-        if point is None or (name not in PLAIN_USE and section_of(name) == "utility" and not added(name)):
+        if point is None or (name not in PLAIN_USE and not is_headline(name)):
             continue
         before = part.estimates.single(f"{name}_original") or part.reference.single(name)
         original = {} if before is None else {"original": before}

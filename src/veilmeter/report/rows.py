@@ -44,14 +44,6 @@ def section_of(name: str) -> str:
         return FURTHER
 
 
-def added(name: str) -> bool:
-    """Whether another package brought this measure."""
-    try:
-        return measure(name).kind is not None
-    except VeilmeterError:
-        return True
-
-
 def section_points(results: Results, section: str) -> Iterator[tuple[str, Estimate]]:
     """Every point of a section with who or what it is of; of curves only the ends."""
     for place, estimates in results.places():

@@ -14,17 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.core.findings import Finding, Reference
-from veilmeter.metrics.registry import label_of, measure
+from veilmeter.metrics.registry import is_headline, label_of
 from veilmeter.results.differences import difference_of, sure_by_holm
 from veilmeter.results.model import AttackerResult, Part, Results
 from veilmeter.results.paired import paired_trials
 from veilmeter.results.run_folder import read_results
 
-SINGLE = ("eer", "d_ece", "l_w", "min_cllr")
 CURVES = ("linkability", "residual_risk")
 OF_PARTS = {"similarity": ("deid", "g_vd"), "inversion": ("top1",)}
 
@@ -257,12 +256,7 @@ def _compared_points(held: tuple[str, Estimates]) -> dict[str, Estimate]:
 
 
 def _is_compared(holder: str, name: str) -> bool:
-    if holder == "utility" or (name in SINGLE and holder not in OF_PARTS):
-        return True
-    try:
-        return measure(name).kind is not None  # of another package
-    except VeilmeterError:  # of one that is not installed here
-        return True
+    return holder == "utility" or (holder not in OF_PARTS and is_headline(name))
 
 
 def _summary(

@@ -13,8 +13,9 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import clustered_error, t_quantile
 from veilmeter.core.parquet_bounds import read_table, texts
 from veilmeter.data.scores import Scores, encode
+from veilmeter.metrics.scores.forms import SortedScores
 from veilmeter.metrics.scores.resampling import Replicates, shared_draws
-from veilmeter.metrics.scores.summary import prepare_ordered, replicates_of, shape_of
+from veilmeter.metrics.scores.summary import replicates_of, shape_of
 from veilmeter.results.model import LinkedPerson, Results
 from veilmeter.results.run_folder import table_of
 
@@ -97,7 +98,7 @@ def paired_trials(runs: Sequence[tuple[Path, Results, str]], resamples: int, see
         for scores in sets:
             if scores is None:
                 return PairedTrials((), tuple(people))
-            replicates.append(replicates_of(scores, prepare_ordered(*scores.ordered), resamples, seed))
+            replicates.append(replicates_of(scores, SortedScores(*scores.ordered), resamples, seed))
     return PairedTrials(tuple(replicates), tuple(people))
 
 

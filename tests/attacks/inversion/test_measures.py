@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veilmeter.attacks.inversion import evaluate, identify, identity_map
-from veilmeter.attacks.inversion.measures import Identification
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
+from veilmeter.metrics.identification import Identification
 from veilmeter.metrics.scores.eer import eer
 
 

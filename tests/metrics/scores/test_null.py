@@ -13,7 +13,9 @@ from veilmeter.core import ordering
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.scores.null import null_levels
 from veilmeter.metrics.scores.relabeling import CellRelabeling, MatrixRelabeling, dealt, relabeling
-from veilmeter.metrics.scores.summary import measure_scores, prepare, values
+from veilmeter.metrics.scores.summary import measure_scores, prepare, score_functions, values
+
+FUNCTIONS = score_functions()
 
 
 def numbered(people: int = 6, utterances: int = 3, outsiders: int = 2, mask: np.ndarray | None = None) -> Scores:
@@ -91,7 +93,7 @@ def test_where_people_hardly_meet_others_trials_are_shuffled() -> None:
     assert relabeling(thinned) is None
     assert relabeling(numbered(3, outsiders=0)) is None
     assert relabeling(Scores.from_arrays([1.0, 2.0], [0.0, 3.0])) is None
-    assert null_levels(thinned, draws=5)["d_ece"].mean >= 0
+    assert null_levels(thinned, FUNCTIONS, draws=5)["d_ece"].mean >= 0
 
 
 def voices_without_information(rng: np.random.Generator, people: int = 12, utterances: int = 6) -> Scores:
@@ -109,8 +111,8 @@ def test_no_information_exceeds_the_null_range_in_five_percent() -> None:
         scores = voices_without_information(rng)
         d_ece = values(prepare(scores.targets, scores.impostors))["d_ece"]
         nobody = Scores(scores.values, scores.is_target)
-        beyond += d_ece > null_levels(scores, draws=40, seed=number)["d_ece"].range[1]
-        naive += d_ece > null_levels(nobody, draws=40, seed=number)["d_ece"].range[1]
+        beyond += d_ece > null_levels(scores, FUNCTIONS, draws=40, seed=number)["d_ece"].range[1]
+        naive += d_ece > null_levels(nobody, FUNCTIONS, draws=40, seed=number)["d_ece"].range[1]
     assert beyond / worlds < 0.12
     assert naive / worlds > 0.25  # what shuffling trial by trial would do
 
@@ -133,9 +135,9 @@ def test_levels_of_many_scores_give_the_same_chance(known: bool, monkeypatch: py
     scores = Scores.from_matrix(rng.normal(size=(60, 240)), names, np.repeat(names, 4))
     if not known:
         scores = Scores.from_arrays(scores.targets, scores.impostors)
-    exact = null_levels(scores)
+    exact = null_levels(scores, FUNCTIONS)
     monkeypatch.setattr(ordering, "MANY", 0)
     monkeypatch.setattr(ordering, "FULLEST", 1e-3)
-    binned = null_levels(scores)
+    binned = null_levels(scores, FUNCTIONS)
     assert exact.keys() == binned.keys()
     assert [binned[name].mean for name in exact] == pytest.approx([exact[name].mean for name in exact], rel=0.01)

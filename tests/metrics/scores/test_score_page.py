@@ -16,13 +16,18 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import t_quantile
 from veilmeter.data.scores import Scores, read_scores
 from veilmeter.metrics.calibration import group
-from veilmeter.metrics.scores import resampling, trial_weights, verification, zebra
+from veilmeter.metrics.scores import resampling, trial_weights, zebra
+from veilmeter.metrics.scores.d_sys import of_histograms
+from veilmeter.metrics.scores.eer import eer
+from veilmeter.metrics.scores.forms import bin_counts
 from veilmeter.metrics.scores.null import null_levels
 from veilmeter.metrics.scores.resampling import Shape, interval
 from veilmeter.metrics.scores.score_sets import calibrated_on, compared, per_speaker
-from veilmeter.metrics.scores.summary import NAMES, measure_scores, prepare, values
+from veilmeter.metrics.scores.summary import measure_scores, prepare, score_functions, values
 from veilmeter.metrics.scores.trial_weights import layout
 
+FUNCTIONS = score_functions()
+NAMES = tuple(FUNCTIONS)
 TOLERANCES = {"d_ece": 1e-5, "l_w": 1e-4, "cllr": 1e-3, "min_cllr": 1e-4, "eer": 0.01, "d_sys": 1e-5}
 IN_REFERENCE = {"d_ece": "d_ece_bits", "eer": "rocch_eer_percent"}
 ORIGINAL, MIXED, PROTECTED = (
@@ -165,33 +170,33 @@ def test_weights_are_repeated_trials(t: list[float], n: list[float], seed: int) 
     each = np.arange(len(t) + len(n))  # every trial is of a person of its own
     scores = Scores(np.array([*t, *n]), each < len(t), each, each)
     data = prepare(scores.targets, scores.impostors)
-    edges = verification.d_sys_edges(data.targets, data.impostors)
+    edges = data.edges
     place = layout(scores, len(each), group(data.targets, data.impostors), edges)
     wt, wn = rng.integers(0, 3, len(t)), rng.integers(0, 3, len(n))
     wt[0], wn[0] = 1, 1
     drawn = np.concatenate([wt, wn])[:, None].astype(float)
     for method in ("rocch", "interpolated"):
-        found = resampling.statistics(place.targets.drawn(drawn), place.impostors.drawn(drawn), method)
+        sets = resampling.ReweightedSets(place.targets.drawn(drawn), place.impostors.drawn(drawn))
+        found = {name: sets.of(function) for name, function in score_functions(method).items()}
         repeated = prepare(np.repeat(t, wt), np.repeat(n, wn))
         expected = values(repeated, method)
         for name in set(NAMES) - {"d_sys"}:
             assert found[name][0] == pytest.approx(expected[name], abs=1e-9), name
-        t_bins, n_bins = (verification.binned(x, edges) for x in (repeated.targets, repeated.impostors))
-        d_sys = verification.d_sys_of_counts(t_bins, n_bins)
+        t_bins, n_bins = (bin_counts(x, edges) for x in (repeated.targets, repeated.impostors))
+        d_sys = of_histograms(t_bins, n_bins)
         assert found["d_sys"][0] == pytest.approx(float(d_sys), abs=1e-9)
 
 
 def test_people_are_drawn_with_their_trials_on_both_sides() -> None:
     scores = correlated(np.random.default_rng(1), 5, 2, 1.0)
     data = prepare(scores.targets, scores.impostors)
-    edges = verification.d_sys_edges(data.targets, data.impostors)
+    edges = data.edges
     place = layout(scores, 5, group(data.targets, data.impostors), edges)
     drawn = np.array([[2.0], [0.0], [1.0], [1.0], [1.0]])
     for sums in (place.targets.drawn(drawn).groups, place.targets.drawn(drawn).bins):
         assert sums.sum() == 2 * 5  # a target trial counts as often as its person, not squared
     assert place.impostors.drawn(drawn).groups.sum() == 2 * (5 * 5 - (4 + 0 + 1 + 1 + 1))
-    groups, bins = group(data.targets, data.impostors), np.linspace(-9, 9, 5)
-    same, again = (resampling.replicates(scores, data.impostors, groups, bins, resamples=60, seed=3) for _ in range(2))
+    same, again = (resampling.replicates(scores, data, FUNCTIONS, resamples=60, seed=3) for _ in range(2))
     assert (same.samples["d_ece"] == again.samples["d_ece"]).all()
     assert same.clusters == 5
 
@@ -199,7 +204,7 @@ def test_people_are_drawn_with_their_trials_on_both_sides() -> None:
 def test_leaving_each_person_out_is_drawing_everybody_else() -> None:
     scores = correlated(np.random.default_rng(1), 6, 3, 1.0)
     data = prepare(scores.targets, scores.impostors)
-    edges = verification.d_sys_edges(data.targets, data.impostors)
+    edges = data.edges
     place = layout(scores, 6, group(data.targets, data.impostors), edges)
     for cells in (place.targets, place.impostors):
         left_out, others = cells.without_each(), cells.drawn(1 - np.eye(6))
@@ -243,7 +248,7 @@ def test_intervals_without_people_say_so() -> None:
 
 def test_null_levels_are_those_of_the_methods_page() -> None:
     rng = np.random.default_rng(0)
-    found = null_levels(Scores.from_arrays(rng.normal(size=548), rng.normal(size=11196)), draws=400)
+    found = null_levels(Scores.from_arrays(rng.normal(size=548), rng.normal(size=11196)), FUNCTIONS, draws=400)
     assert found["d_ece"].mean == pytest.approx(0.0019, abs=2e-4)
     assert found["d_ece"].range[1] == pytest.approx(0.0042, abs=6e-4)
     assert found["l_w"].mean == pytest.approx(0.48, abs=0.06)
@@ -256,7 +261,7 @@ def test_null_levels_are_those_of_shuffled_labels() -> None:
     rng = np.random.default_rng(1)
     pooled = rng.integers(0, 30, 400).astype(float)
     for targets in (60, 330):  # either class may be the rarer one
-        found = null_levels(Scores.from_arrays(pooled[:targets], pooled[targets:]), draws=300, seed=2)
+        found = null_levels(Scores.from_arrays(pooled[:targets], pooled[targets:]), FUNCTIONS, draws=300, seed=2)
         direct = []
         for _ in range(300):
             shuffled = rng.permutation(pooled)
@@ -323,7 +328,7 @@ def test_a_speaker_whom_protection_fails_comes_first() -> None:
     assert first.value > 3 * second.value
     assert first.interval is not None
     assert first.interval[0] > second.null  # type: ignore[operator]
-    with pytest.raises(InputError, match="whose trials"):
+    with pytest.raises(InputError, match="speaker labels"):
         per_speaker(Scores.from_arrays([1.0], [0.0]))
 
 
@@ -401,6 +406,6 @@ def test_every_number_says_how_it_was_computed() -> None:
 def test_the_rule_of_the_challenges_has_an_interval() -> None:
     scores = correlated(np.random.default_rng(4), 10, 3, 1.0)
     page = measure_scores(scores, resamples=60, eer_method="speechbrain")["eer"]
-    assert page.value == verification.eer(scores.targets, scores.impostors, "speechbrain")
+    assert page.value == eer(scores.targets, scores.impostors, "speechbrain")
     assert page.interval is not None
     assert page.interval[0] <= page.value <= page.interval[1]

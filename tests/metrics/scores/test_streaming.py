@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from veilmeter.core.errors import InputError
 from veilmeter.data.formats.score_stream import stream
-from veilmeter.metrics.scores.streaming import measure_stream
-from veilmeter.metrics.scores.summary import NAMES, prepare, values
+from veilmeter.metrics.scores.summary import measure_stream, prepare, values
+from veilmeter.metrics.scores.zebra import flipped_d_ece
 
 
 @settings(max_examples=25)
@@ -26,13 +26,14 @@ def test_pieces_give_what_the_whole_gives(scores: list[float], size: int, seed: 
     labels = np.random.default_rng(seed).random(len(x)) < 0.4
     labels[:2] = [True, False]
     parts = [(x[i : i + size], labels[i : i + size]) for i in range(0, len(x), size)]
-    found, counts, flipped = measure_stream(parts)
+    found = measure_stream(parts)
     data = prepare(x[labels], x[~labels])
     expected = values(data)
-    assert counts == {"targets": int(labels.sum()), "impostors": int((~labels).sum())}
-    for name in NAMES:
-        assert found[name] == pytest.approx(expected[name], abs=1e-9), name
-    assert flipped == pytest.approx(data.flipped_d_ece, abs=1e-12)
+    assert found.keys() == expected.keys()
+    for name, point in found.items():
+        assert point.n == {"targets": int(labels.sum()), "impostors": int((~labels).sum())}
+        assert point.value == pytest.approx(expected[name], abs=1e-9), name
+    assert found["d_ece"].extra["flipped"] == pytest.approx(flipped_d_ece(data), abs=1e-12)
 
 
 def test_memory_does_not_grow_with_the_scores() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from veilmeter.core.errors import InputError
 from veilmeter.metrics.calibration import pav
 from veilmeter.metrics.scores import zebra
-from veilmeter.metrics.scores.blocks import values_of_pav
+from veilmeter.metrics.scores.blocks import BlockSets
 
 llrs = st.lists(st.floats(-20, 20), min_size=1, max_size=10)
 scores = st.lists(st.integers(-5, 5).map(float) | st.floats(-9, 9), min_size=1, max_size=30)
@@ -64,9 +64,8 @@ def test_disclosure_is_between_nothing_and_all(t: list[float], n: list[float]) -
 @given(scores, scores)
 def test_blocks_give_what_trials_give(t: list[float], n: list[float]) -> None:
     blocks = pav(t, n)
-    assert values_of_pav(blocks)["d_ece"] == pytest.approx(
-        max(0, zebra.d_ece(blocks.apply(t), blocks.apply(n))), abs=1e-12
-    )
+    found = zebra.DEce().of_blocks(BlockSets.single(blocks.targets, blocks.impostors))[0]
+    assert found == pytest.approx(max(0, zebra.d_ece(blocks.apply(t), blocks.apply(n))), abs=1e-12)
 
 
 def test_constant_and_separated_scores() -> None:
@@ -103,7 +102,7 @@ def test_a_calibration_that_is_sure_and_wrong_costs_everything() -> None:
 
 
 def test_profile_meets_cllr_and_the_prior() -> None:
-    from veilmeter.metrics.scores.verification import cllr, min_cllr
+    from veilmeter.metrics.scores.cllr import cllr, min_cllr
 
     rng = np.random.default_rng(3)
     t, n = rng.normal(1, 1, 200), rng.normal(-1, 1, 900)

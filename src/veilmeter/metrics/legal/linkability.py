@@ -23,6 +23,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import LEVEL, clustered_error, logit_t
 from veilmeter.data.embeddings import Embeddings, unit
 from veilmeter.metrics.legal.conversations import conversations, models
+from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.registry import estimate_of
 
 TEST_BLOCK, ENROL_BLOCK = 1024, 8192  # 32 MB of scores at a time, whatever the number of speakers
@@ -30,6 +31,35 @@ SAMPLED_CONVERSATIONS, SAMPLED_PEOPLE = 8192, 1024  # of which scores are kept, 
 KEEP = 1 << 24  # keep who beats whom (for the both-roles jackknife) up to this many pairs: 16 MB
 
 Progress = Callable[[int, int], None]
+
+
+MEASURES = (
+    Measure(
+        name="linkability",
+        label="Linkability",
+        unit="probability",
+        better="lower",
+        meaning="The chance that a protected recording is linked to the right person among N' enrolled ones.",
+        source="Vauquier et al. 2025",
+        section="linking",
+        equation="mean over recordings of C(K−r, N′−1) / C(K, N′−1), r the better impostors among K",
+        low=0,
+        high=1,
+    ),
+    Measure(
+        name="learning_linkability",
+        label="Linkability with more effort",
+        unit="probability",
+        better="lower",
+        meaning="The chance of a link when the attacker has fewer or more runs, recordings or other people's speech.",
+        source="veilmeter",
+        section="linking",
+        equation="the Linkability of the same attack with part of what there is",
+        low=0,
+        high=1,
+        headline=False,
+    ),
+)
 
 
 class VectorRows(Protocol):

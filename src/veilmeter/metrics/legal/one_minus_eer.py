@@ -18,12 +18,28 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal.conversations import conversations, models
 from veilmeter.metrics.legal.linkability import row_dots
+from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.registry import measure
 from veilmeter.metrics.scores.summary import eer_estimate
 
 TRIALS = 200_000  # impostor trials are drawn at random beyond this many
 RESAMPLES = 200
 BLOCK = 8192  # trials compared at a time
+
+
+MEASURE = Measure(
+    name="one_minus_eer",
+    label="1-EER",
+    unit="probability",
+    better="lower",
+    meaning="The accuracy of the verification attack, beside the legal measures; 0.5 is guessing.",
+    source="Vauquier et al. 2025",
+    section="verification",
+    equation="1 − EER",
+    low=0,
+    high=1,
+    headline=False,
+)
 
 
 def one_minus_eer(

@@ -31,6 +31,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import multiplicities, percentile, wilson
 from veilmeter.core.ordering import order_of
 from veilmeter.metrics.legal.linkability import Linkability, ScoreSample
+from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.registry import estimate_of
 
 Floats = NDArray[np.float64]
@@ -44,6 +45,21 @@ PARTS = 8  # random quarters
 RESAMPLES = 100
 COARSE = 6  # of the places at which a tail's likelihood is looked at, every so many are looked at first
 LEAST_THETA = 0.02
+
+
+MEASURE = Measure(
+    name="population_linkability",
+    label="Linkability in a population",
+    unit="probability",
+    better="lower",
+    meaning="Linkability extrapolated by a model to a population larger than was measured.",
+    source="cf. Rocher et al. 2025",
+    section="linking",
+    equation="mean over recordings of F(z)^(N′−1), F the distribution of impostor scores with a Pareto tail",
+    low=0,
+    high=1,
+    headline=False,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaln, expit, gammaln, psi
 
 _LOW, _HIGH = -9.0, 16.0  # of log a and log b
 _MOST_INFLATION = 12.0  # of the logit of z
@@ -37,13 +37,17 @@ class BetaBinomial:
         0.5
         """
         m = np.asarray(speakers, float) - 1
-        beaten = np.exp(betaln(self.a, self.b + m) - betaln(self.a, self.b))
+        beaten = np.exp(scipy.special.betaln(self.a, self.b + m) - scipy.special.betaln(self.a, self.b))
         return np.asarray(self.never + (1 - self.never) * beaten)
 
     def log_ranks(self, impostors: int) -> NDArray[np.float64]:
         """log P(r = 0), ..., log P(r = K)."""
         r = np.arange(impostors + 1)
-        logs = _log_choose(impostors) + betaln(self.a + r, self.b + impostors - r) - betaln(self.a, self.b)
+        logs = (
+            _log_choose(impostors)
+            + scipy.special.betaln(self.a + r, self.b + impostors - r)
+            - scipy.special.betaln(self.a, self.b)
+        )
         logs += np.log1p(-self.never)
         logs[0] = np.logaddexp(logs[0], np.log(self.never)) if self.never > 0 else logs[0]
         return np.asarray(logs)
@@ -80,12 +84,15 @@ def fit(
     def cost(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         a, b = np.exp(x[:2])
         k = impostors
-        logs = betaln(a + ranks, b + k - ranks) - betaln(a, b)
-        both = psi(a + b) - psi(a + b + k)
-        by_a, by_b = psi(a + ranks) - psi(a) + both, psi(b + k - ranks) - psi(b) + both
+        logs = scipy.special.betaln(a + ranks, b + k - ranks) - scipy.special.betaln(a, b)
+        both = scipy.special.psi(a + b) - scipy.special.psi(a + b + k)
+        by_a, by_b = (
+            scipy.special.psi(a + ranks) - scipy.special.psi(a) + both,
+            scipy.special.psi(b + k - ranks) - scipy.special.psi(b) + both,
+        )
         if not inflated:
             return -float(mass @ logs), -np.array([a * (mass @ by_a), b * (mass @ by_b)])
-        z = float(expit(x[2]))
+        z = float(scipy.special.expit(x[2]))
         share = np.ones(len(ranks))  # of each rank's likelihood, the part that is not the inflation
         total = logs + np.log1p(-z)
         whole = float(np.logaddexp(np.log(z), total[zero]))
@@ -103,7 +110,7 @@ def fit(
     inside = [min(max(x, low), high) for x, (low, high) in zip(x0, bounds, strict=True)]
     best = minimize(cost, inside, jac=True, method="L-BFGS-B", bounds=bounds)
     a, b = np.exp(best.x[:2])
-    return BetaBinomial(float(a), float(b), float(expit(best.x[2])) if inflated else 0.0)
+    return BetaBinomial(float(a), float(b), float(scipy.special.expit(best.x[2])) if inflated else 0.0)
 
 
 def refit(
@@ -124,13 +131,13 @@ def refit(
 
     def slopes(x: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
         a, b = np.exp(x).T[:, :, None]
-        both = psi(a + b) - psi(a + b + k)
+        both = scipy.special.psi(a + b) - scipy.special.psi(a + b + k)
         return np.concatenate(
             [
                 np.einsum("ij,ij->i", shares, slope)[:, None] * scale
                 for scale, slope in (
-                    (a, psi(a + ranks) - psi(a) + both),
-                    (b, psi(b + k - ranks) - psi(b) + both),
+                    (a, scipy.special.psi(a + ranks) - scipy.special.psi(a) + both),
+                    (b, scipy.special.psi(b + k - ranks) - scipy.special.psi(b) + both),
                 )
             ],
             axis=1,
@@ -163,6 +170,8 @@ def refit(
 def _log_choose(n: int) -> NDArray[np.float64]:
     """log C(n, 0), ..., log C(n, n)."""
     k = np.arange(n + 1)
-    logarithms = np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+    logarithms = np.asarray(
+        scipy.special.gammaln(n + 1) - scipy.special.gammaln(k + 1) - scipy.special.gammaln(n - k + 1)
+    )
     logarithms.flags.writeable = False
     return logarithms

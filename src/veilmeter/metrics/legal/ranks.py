@@ -21,6 +21,7 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import conversations, models
 from veilmeter.metrics.legal.linkability import ENROL_BLOCK, Linkability, row_dots
 from veilmeter.metrics.legal.rank_model import BetaBinomial, fit, refit
+from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.registry import estimate_of
 
 TOP = (1, 5, 10, 20, 50, 100)
@@ -29,6 +30,61 @@ RESAMPLES, OF_MANY = 200, 100  # of people; fewer where there are so many that a
 MANY = 2000  # conversations
 WORTH_SENDING = 100_000  # enrolled people; with fewer all resamples take a few seconds
 HISTOGRAM, MODEL = "histogram", "beta-binomial"
+
+
+MEASURES = (
+    Measure(
+        name="rank_disclosure",
+        label="rank disclosure",
+        unit="bit",
+        better="lower",
+        meaning="What the true speaker's rank among N gives away on average.",
+        source="Bäckström et al. 2025",
+        section="linking",
+        equation="log₂ N − H(rank)",
+        low=0,
+        headline=False,
+    ),
+    Measure(
+        name="rank_disclosure_worst",
+        label="worst rank disclosure",
+        unit="bit",
+        better="lower",
+        meaning="What the most telling rank gives away.",
+        source="Bäckström et al. 2025",
+        section="linking",
+        equation="maxₖ log₂ (N Pr{rank = k})",
+        low=0,
+        headline=False,
+    ),
+    Measure(
+        name="cmc",
+        label="top-k identification",
+        unit="probability",
+        better="lower",
+        meaning="The chance that the right person is among the k best matches.",
+        source="ISO/IEC 19795-1",
+        section="linking",
+        equation="Pr{rank ≤ k}",
+        low=0,
+        high=1,
+        headline=False,
+    ),
+    Measure(
+        name="identity_tpr@fpr",
+        label="TPR, own threshold each",
+        unit="probability",
+        better="lower",
+        meaning="The share of a person's recordings recognized with a threshold of their own that almost nobody else "
+        "passes.",
+        source="VoxGuard 2025",
+        section="verification",
+        low=0,
+        high=1,
+        family_label="TPR, own threshold each, at FPR",
+        headline=False,
+    ),
+)
 
 
 def rank_estimates(

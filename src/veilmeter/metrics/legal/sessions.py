@@ -26,11 +26,52 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.data.embeddings import Embeddings, unit
 from veilmeter.metrics.legal.linkability import Linkability
+from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.registry import measure
 
 Rows = NDArray[np.int64]
 Vectors = NDArray[np.float64]
 TIE = 1e-12  # two products of the same numbers may differ by rounding
+
+
+MEASURES = (
+    Measure(
+        name="linkability_within_session",
+        label="Linkability within a session",
+        unit="probability",
+        better="neither",
+        meaning="The chance that a recording is linked to its speaker within one session; pseudonyms should allow it.",
+        source="cf. Noé et al. 2020",
+        section="sessions",
+        low=0,
+        high=1,
+        headline=False,
+    ),
+    Measure(
+        name="linkability_across_sessions",
+        label="Linkability across sessions",
+        unit="probability",
+        better="lower",
+        meaning="The same for the speaker's protected voice in another session; pseudonyms should not allow it.",
+        source="cf. Noé et al. 2020",
+        section="sessions",
+        low=0,
+        high=1,
+        headline=False,
+    ),
+    Measure(
+        name="linkability_to_original",
+        label="Linkability to the original",
+        unit="probability",
+        better="lower",
+        meaning="The same for the speaker's original voice.",
+        source="cf. Noé et al. 2020",
+        section="sessions",
+        low=0,
+        high=1,
+        headline=False,
+    ),
+)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -30,10 +30,65 @@ from veilmeter.metrics.legal.outsiders import (
     kinds_of,
     without_target,
 )
+from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.registry import estimate_of
 
 PAPER_CHANCE = exp(-1)
 CONVERSATIONS = 10  # K_s is at most this, in the paper
+
+
+MEASURES = (
+    Measure(
+        name="singling_out",
+        label="Singling Out",
+        unit="probability",
+        better="lower",
+        meaning="The chance that an attacker's rule picks out exactly one person among N.",
+        source="Vauquier et al. 2025",
+        section="singling_out",
+        equation="Pr{exactly one of N scores above the threshold}",
+        low=0,
+        high=1,
+        headline=False,
+    ),
+    Measure(
+        name="residual_risk",
+        label="risk beyond the control",
+        unit="probability",
+        better="lower",
+        meaning="Singling Out beyond what a rule without knowledge of anybody achieves.",
+        source="Vauquier et al. 2025",
+        section="singling_out",
+        equation="(attack − control) / (1 − control)",
+        high=1,
+    ),
+    Measure(
+        name="control",
+        label="control",
+        unit="probability",
+        better="neither",
+        meaning="How often a rule picks out exactly one person though it knows nobody: what Singling Out starts from.",
+        source="cf. Giomi et al. 2023",
+        section="singling_out",
+        equation="the same, with the rule of a person who is not among the N",
+        low=0,
+        high=1,
+        headline=False,
+    ),
+    Measure(
+        name="hit_share",
+        label="isolates the right one",
+        unit="probability",
+        better="lower",
+        meaning="Of the people picked out, the share that the attacker was after.",
+        source="Vauquier et al. 2025",
+        section="singling_out",
+        equation="Pr{the one above the threshold is the enrolled person | exactly one is}",
+        low=0,
+        high=1,
+        headline=False,
+    ),
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,7 @@ class Cllr(ScoreFunction):
 
     def values(self, sets: WeightedSets) -> Floats:
         up, down = sets.mean_costs
-        return (up + down) / (2 * np.log(2))
+        return np.asarray((up + down) / (2 * np.log(2)))
 
     def method(self, counts: Mapping[str, int]) -> str:
         return "scores as LLRs"
@@ -44,7 +44,7 @@ class MinCllr(BlockFunction):
     def of_blocks(self, blocks: BlockSets) -> Floats:
         (for_target, for_impostor), (share_t, share_n) = blocks.llrs, blocks.shares
         cost = softplus(-for_target) * share_t + softplus(for_impostor) * share_n
-        return blocks.sums(cost) / (2 * np.log(2))
+        return np.asarray(blocks.sums(cost) / (2 * np.log(2)))
 
     def method(self, counts: Mapping[str, int]) -> str:
         return "PAV"

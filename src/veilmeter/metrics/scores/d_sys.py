@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.estimate import Estimate
+from veilmeter.core.findings import Finding, warning
 from veilmeter.metrics.calibration import checked
 from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.scores.forms import TARGETS_PER_BIN, ScoreFunction, ScoreSet, SortedScores, WeightedSets
@@ -34,10 +35,10 @@ class DSys(ScoreFunction):
     def method(self, counts: Mapping[str, int]) -> str:
         return "histogram"
 
-    def warnings(self, estimate: Estimate) -> list[str]:
+    def warnings(self, estimate: Estimate) -> list[Finding]:
         if estimate.n["targets"] >= self.fewest_targets:
             return []
-        return [f"D_sys is 0 by its definition with fewer than {self.fewest_targets} target trials: do not read it"]
+        return [warning("few_target_trials", needed=self.fewest_targets)]
 
 
 MEASURE = Measure(

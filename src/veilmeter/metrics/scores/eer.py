@@ -31,7 +31,9 @@ class Eer(BlockFunction):
 
     def __post_init__(self) -> None:
         if self.rule not in EER_METHODS:
-            raise InputError(f"there is no EER method called {self.rule!r}", fix=f"choose from {', '.join(EER_METHODS)}")
+            raise InputError(
+                f"there is no EER method called {self.rule!r}", fix=f"choose from {', '.join(EER_METHODS)}"
+            )
 
     @property
     def highest_end(self) -> float:
@@ -95,7 +97,8 @@ LEARNING = Measure(
     label="EER with more effort",
     unit="percent",
     better="higher",
-    meaning="The attacker's EER when it has fewer or more of its own runs, enrollment recordings or other people's speech.",
+    meaning="The attacker's EER when it has fewer or more of its own runs, enrollment recordings or other people's "
+    "speech.",
     source="veilmeter",
     section="verification",
     equation="the EER of the same attack with part of what there is",

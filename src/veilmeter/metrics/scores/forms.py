@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.estimate import Estimate
+from veilmeter.core.findings import Finding
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.calibration import Pav, Runs, pav_of_runs, runs, softplus
+from veilmeter.metrics.calibration import Runs, runs, softplus
 from veilmeter.metrics.scores.blocks import BlockSets, pooled_sets
 
 Floats = NDArray[np.float64]
@@ -27,8 +28,8 @@ TARGETS_PER_BIN = 10
 class ScoreFunction:
     """How a measure of scores is computed. A subclass is a frozen dataclass; its fields are the measure's parameters.
 
-    `suffix` is what a variant has behind the measure's name, such as `=0.01`. `sure` are the ends of the measure's range
-    that a sample may reach by chance, where resamples agree and none can be trusted: Wilson's interval with the number
+    `suffix` is what a variant has behind the measure's name, such as `=0.01`. `sure` are the ends of its range that a
+    sample may reach by chance, where resamples agree and none can be trusted: Wilson's interval with the number
     of people replaces theirs. `overfits` says that it is fitted to the trials it measures. With fewer than
     `fewest_targets` it has no interval; no interval ends above `highest_end`. `looks_within_runs` says that it depends
     on where scores are within a run of one class. `per_speaker` says that `--per-speaker` gives it for every speaker.
@@ -64,7 +65,7 @@ class ScoreFunction:
         """Further facts that go with the value."""
         return {}
 
-    def warnings(self, estimate: Estimate) -> list[str]:
+    def warnings(self, estimate: Estimate) -> list[Finding]:
         """What a reader of the estimate must not miss."""
         return []
 
@@ -143,10 +144,6 @@ class SortedScores(ScoreSet):
     @cached_property
     def runs(self) -> Runs:
         return runs(self.targets, self.impostors)
-
-    @cached_property
-    def pav(self) -> Pav:
-        return pav_of_runs(self.runs, self.targets, self.impostors)
 
     @cached_property
     def blocks(self) -> BlockSets:

@@ -174,9 +174,7 @@ def compared_figures(original: SetFigures, mixed: SetFigures, protected: SetFigu
     for name, figures in sets.items():
         for what, function in _FUNCTIONS.items():
             value, null = figures.values[what], figures.nulls[what]
-            estimate = score_estimate(
-                what, value, figures.counts, function=function, spread=figures.spread, null=null
-            )
+            estimate = score_estimate(what, value, figures.counts, function=function, spread=figures.spread, null=null)
             out[f"{what}_{name}"] = estimate.with_(name=f"{what}_{name}", label=f"{estimate.label} {name.upper()}")
     points = {name: figures.values for name, figures in sets.items()}
     relative = asdict(
@@ -199,14 +197,15 @@ def compared_figures(original: SetFigures, mixed: SetFigures, protected: SetFigu
         replicated = {key: np.asarray(column, np.float64) for key, column in asdict(_normalized(samples)).items()}
         together = Replicates(replicated, people.pop(), spreads["oo"].unit)
     chance = _chance(points, {name: figures.nulls for name, figures in sets.items()})
+    normalized: dict[str, Estimate] = {}
     for name, value in relative.items():
         whose = mixed if name.endswith("op_oo") else protected
         level = Null(chance[name], (0.0, 0.0))
         estimate = score_estimate(
             name, float(value), whose.counts, method=_EQUATIONS[name], spread=together, null=level
         )
-        out[name] = estimate.with_(null_range=None)
-    return out
+        normalized[name] = estimate.with_(null_range=None)
+    return normalized | out
 
 
 _EQUATIONS = {"d_ece_op_oo": "eq. 17", "min_cllr_op_oo": "eq. 18", "g_d_ece": "eq. 19", "g_min_cllr": "eq. 20"}
@@ -237,8 +236,8 @@ def per_speaker(
     draws: int = 40,
     eer_method: str = "rocch",
 ) -> dict[str, list[Estimate]]:
-    """EER, D_ECE, l_w and other measures that have `per_speaker`, of each enrolled speaker's trials; the worst protected
-    (highest D_ECE) come first.
+    """EER, D_ECE, l_w and other measures that have `per_speaker`, of each enrolled speaker's trials. The worst
+    protected, with the highest D_ECE, come first.
 
     With one person's few trials all measures are biased: read them beside their null level. Resamples draw that
     person's target trials one by one, and the impostor trials by test speaker.

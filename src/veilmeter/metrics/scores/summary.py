@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from veilmeter.core.engine import Engine
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
+from veilmeter.core.findings import Finding
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.registry import MEASURES, computed, estimate_of
@@ -27,24 +28,17 @@ Functions = dict[str, ScoreFunction]
 NULL_ANYWAY = 200_000  # trials up to which the null level costs next to nothing
 
 
-def score_functions(eer_method: str = "rocch") -> Functions:
-    """How the registered measures of scores are computed that can be resampled, by name."""
+def score_functions(eer_method: str = "rocch", measures: Sequence[Measure] | None = None) -> Functions:
+    """By name, how measures of scores are computed that can be resampled: all registered ones unless some are given."""
     functions = {
         name: function
-        for entry in MEASURES.of_kind("scores")
+        for entry in (MEASURES.of_kind("scores") if measures is None else measures)
         for name, function in entry.functions.items()
         if isinstance(function, ScoreFunction)
     }
-    return functions | {"eer": Eer(eer_method)}
-
-
-def plain_measures() -> list[Measure]:
-    """The registered measures of scores that are one plain function, which can't be resampled."""
-    return [entry for entry in MEASURES.of_kind("scores") if not _is_resampled(entry)]
-
-
-def _is_resampled(entry: Measure) -> bool:
-    return all(isinstance(function, ScoreFunction) for function in entry.functions.values())
+    if "eer" in functions:
+        functions["eer"] = Eer(eer_method)
+    return functions
 
 
 def shape_of(name: str, function: ScoreFunction | None = None) -> Shape:
@@ -84,7 +78,7 @@ def measure_scores(
     >>> round(found["d_ece"].value, 4), found["l_w"].extra["tag"]
     (0.7213, 'A')
     """
-    measured, problems = measure_with_remarks(
+    measured, problems = measure_with_problems(
         scores, intervals=intervals, resamples=resamples, seed=seed, eer_method=eer_method, engine=engine
     )
     for problem in problems:
@@ -93,7 +87,7 @@ def measure_scores(
 
 
 @np.errstate(over="ignore", invalid="ignore")  # scores near the largest float have no finite sums
-def measure_with_remarks(
+def measure_with_problems(
     scores: Scores,
     *,
     intervals: bool = True,
@@ -101,9 +95,11 @@ def measure_with_remarks(
     seed: int = 0,
     eer_method: str = "rocch",
     engine: Engine | None = None,
+    measures: Sequence[str] | None = None,
 ) -> tuple[dict[str, Estimate], list[str]]:
-    """As `measure_scores`, and why some measures gave nothing."""
-    functions = score_functions(eer_method)
+    """As `measure_scores`, of all registered measures or of those named, and why some gave nothing."""
+    entries = [entry for entry in MEASURES.of_kind("scores") if measures is None or entry.name in measures]
+    functions = score_functions(eer_method, entries)
     data = SortedScores(*scores.ordered)
     spread = _spread(scores, data, functions, resamples if intervals else 0, seed, engine)
     nulls: Mapping[str, Null] = {}
@@ -114,11 +110,12 @@ def measure_with_remarks(
         for name, function in functions.items()
     }
     problems = []
-    for entry in plain_measures():
-        try:
-            measured |= _plain_estimates(entry, scores)
-        except InputError as error:
-            problems.append(f"{entry.name}: {error}")
+    for entry in entries:
+        if not functions.keys() >= entry.functions.keys():  # one plain function, which can't be resampled
+            try:
+                measured |= _plain_estimates(entry, scores)
+            except InputError as error:
+                problems.append(f"{entry.name}: {error}")
     return measured, problems
 
 
@@ -217,6 +214,13 @@ def score_estimate(
         at=at or {},
         extra=extra or {},
     )
+
+
+def warnings_of(estimates: Mapping[str, Estimate]) -> list[Finding]:
+    """What a reader of these estimates must not miss, by the measures' own rules."""
+    functions = score_functions()
+    known = [(functions[name], point) for name, point in estimates.items() if name in functions]
+    return [finding for function, point in known for finding in function.warnings(point)]
 
 
 def eers_by(scores: Scores, rules: Iterable[str]) -> dict[str, Estimate]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.estimate import Estimate
+from veilmeter.core.findings import Finding, warning
 from veilmeter.metrics.calibration import checked
 from veilmeter.metrics.measure import Measure, rate_suffix
 from veilmeter.metrics.scores.forms import ScoreFunction, ScoreSet, SortedScores, WeightedSets
@@ -19,7 +20,7 @@ LOW_FPRS = (0.01, 0.001, 0.0001)
 
 @dataclass(frozen=True)
 class Tpr(ScoreFunction):
-    """The share of targets accepted by the lowest threshold that accepts at most this share of impostors, in percent."""
+    """As `tpr_at_fpr`."""
 
     fpr: float
 
@@ -40,21 +41,18 @@ class Tpr(ScoreFunction):
     def values(self, sets: WeightedSets) -> Floats:
         above_t, above_n = sets.accepted
         with np.errstate(divide="ignore", invalid="ignore"):
-            return 100 * np.max(np.where(above_n <= self.fpr + 1e-12, above_t, 0.0), axis=0)
+            return np.asarray(100 * np.max(np.where(above_n <= self.fpr + 1e-12, above_t, 0.0), axis=0))
 
     def method(self, counts: Mapping[str, int]) -> str:
         """How many false alarms were allowed: fewer impostors than 1/FPR can't show so low a rate."""
         allowed = self._allowed(counts["impostors"])
         return f"{allowed:,} false alarm{'s' * (allowed > 1)}" if allowed else "no false alarm"
 
-    def warnings(self, estimate: Estimate) -> list[str]:
+    def warnings(self, estimate: Estimate) -> list[Finding]:
         impostors = estimate.n["impostors"]
         if self.fpr != LOW_FPRS[0] or impostors * self.fpr >= 1:
             return []
-        return [
-            f"{impostors} impostor trials can't show a FPR of {100 * self.fpr:g} % or less: TPRs are those without "
-            "false alarm"
-        ]
+        return [warning("few_impostor_trials", count=impostors)]
 
     def _allowed(self, impostors: int) -> int:
         return int(np.floor(self.fpr * impostors + 1e-9))

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
+from veilmeter.core.findings import Finding, warning
 from veilmeter.metrics.calibration import Calibration, checked, logistic, pav, softplus
 from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.scores.blocks import BlockSets
@@ -56,15 +57,12 @@ class DEce(BlockFunction):
         flipped = flipped_d_ece(scores)
         return {"flipped": flipped, "inverted": flipped > scores.of(self)}
 
-    def warnings(self, estimate: Estimate) -> list[str]:
+    def warnings(self, estimate: Estimate) -> list[Finding]:
         flipped = float(estimate.extra["flipped"])
         bound = estimate.null_range[1] if estimate.null_range is not None else 0.0
         if not estimate.extra["inverted"] or flipped <= bound:
             return []
-        return [
-            f"inverted leakage: with their sign flipped the scores disclose {flipped:.4f} bit (D_ECE), more than as "
-            f"they are ({estimate.value:.4f}). An attacker will flip it; are these distances instead of similarities?"
-        ]
+        return [warning("scores_inverted", flipped=flipped, as_given=estimate.value)]
 
 
 @dataclass(frozen=True)
@@ -113,8 +111,8 @@ MEASURES = (
         label="D_ECE",
         unit="bit",
         better="lower",
-        meaning=f"The information a trial discloses about identity on average over all prior beliefs; {MAX_D_ECE:.3f} is "
-        "all.",
+        meaning="The information a trial discloses about identity on average over all prior beliefs; "
+        f"{MAX_D_ECE:.3f} is all.",
         source="Noé et al. 2022",
         section="disclosure",
         equation="∫₀¹ [H(π) − ECE(π)] dπ = (⟨Z(l)⟩ + ⟨Z(−l)⟩) / (2 ln 2)",

@@ -3,16 +3,106 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import LEVEL, t_quantile
+from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.registry import estimate_of, measure
 from veilmeter.metrics.similarity.matrices import KINDS, Kind, Similarity, deid, g_vd
 
 Floats = NDArray[np.float64]
+
+_NOE20, _NOE22 = "Noé et al. 2020", "Noé et al. 2022"
+_PAIRS = {
+    "OO": "among the original voices",
+    "OP": "between original and protected voices, signed",
+    "PP": "among the protected voices",
+}
+
+
+def _of_pairs(kind: str, ending: str, label: str, meaning: str, equation: str, **facts: Any) -> Measure:
+    """A measure of the diagonal of one matrix."""
+    return Measure(
+        name=f"d_diag_{kind.lower()}{ending}",
+        label=label,
+        better="lower" if kind == "OP" else "neither",
+        meaning=meaning,
+        section="similarity",
+        equation=equation,
+        headline=False,
+        **facts,
+    )
+
+
+_DIAGONAL = "(mean of the diagonal − mean of the rest) of the matrix of similarities"
+MEASURES = (
+    Measure(
+        name="deid",
+        label="DeID",
+        unit="percent",
+        better="higher",
+        meaning="How much of the link between a speaker's original and protected voice is gone; 100 % is all.",
+        source=_NOE20,
+        section="similarity",
+        equation="1 − D_diag(OP) / D_diag(OO)",
+        high=100,
+        bar=100,
+    ),
+    Measure(
+        name="g_vd",
+        label="G_VD",
+        unit="dB",
+        better="neither",
+        meaning="How distinct the protected voices stay from each other; 0 dB is as distinct as the originals.",
+        source=_NOE20,
+        section="similarity",
+        equation="10 log₁₀ (D_diag(PP) / D_diag(OO))",
+    ),
+    *(
+        _of_pairs(
+            kind,
+            "",
+            f"D_diag({kind})",
+            f"Diagonal dominance {where}.",
+            _DIAGONAL,
+            unit="",
+            source=_NOE20,
+            low=-1,
+            high=1,
+        )
+        for kind, where in _PAIRS.items()
+    ),
+    *(
+        _of_pairs(
+            kind,
+            "_modulus",
+            f"|D_diag({kind})|",
+            f"D_diag({kind}) without its sign, as the papers define it.",
+            f"|{_DIAGONAL}|",
+            unit="",
+            source=_NOE20,
+            low=0,
+            high=1,
+        )
+        for kind in _PAIRS
+    ),
+    *(
+        _of_pairs(
+            kind,
+            "_log",
+            f"log D_diag({kind})",
+            f"Diagonal dominance of the logarithms of the similarities ({kind}): bits, which add up.",
+            "(mean of the diagonal − mean of the rest) of log₂ of the similarities",
+            unit="bit",
+            source=_NOE22,
+        )
+        for kind in _PAIRS
+    ),
+)
 
 
 def similarity_estimates(

@@ -18,12 +18,32 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import drawn_people, percentile
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.discriminant import discriminant_views, nearest_class
+from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.registry import estimate_of, measure
 
 LEAST_SPEAKERS = 3  # with a value, for it to be learned from some and told for others
 FOLDS = 5
 
 Array = NDArray[np.float64]
+
+
+MEASURE = Measure(
+    name="label_recall",
+    label="label recall",
+    unit="percent",
+    better="neither",
+    meaning="How well what an utterance expresses, such as an emotion, can still be told from anonymized speech, "
+    "balanced over its values.",
+    source="cf. Tomashenko et al. 2022",
+    section="utility",
+    equation="unweighted average recall (UAR) over the values",
+    low=0,
+    high=100,
+    bar=100,
+    use="higher",
+    order=60,
+    headline=False,
+)
 
 
 @dataclass(frozen=True, eq=False)

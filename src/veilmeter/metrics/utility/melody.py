@@ -5,9 +5,26 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veilmeter.metrics.measure import Measure
+
 LONGEST_LAG = 25  # frames of 16 ms, to either side
 FEWEST_FRAMES = 20  # voiced on both sides, for a correlation to mean anything
 LEAST_OVERLAP = 0.5  # of the frames voiced on both sides without a lag
+
+MEASURE = Measure(
+    name="pitch_correlation",
+    label="pitch correlation",
+    unit="",
+    better="neither",
+    meaning="Whether the melody survives: 1 if the pitch rises and falls as in the original, 0 if it has nothing to "
+    "do with it.",
+    source="cf. Tomashenko et al. 2022",
+    section="utility",
+    equation="Pearson's ρ of F0 over frames voiced on both sides, at the best lag",
+    low=-1,
+    high=1,
+    use="higher",
+)
 
 
 def pitch_correlation(original: ArrayLike, anonymized: ArrayLike) -> float:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
+from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.registry import estimate_of, mean_over_recordings, measure
 from veilmeter.metrics.utility.words import TextErrors, pooled_difference, pooled_rate
 
@@ -19,6 +20,116 @@ _CHANGES = {"d_mos": "mos"}
 _IN_ROWS = ("mos", "dnsmos_ovr", "pitch_correlation", "duration_ratio", "level_difference")
 
 Numbers = NDArray[np.float64]
+
+
+MEASURES = (
+    Measure(
+        name="mos",
+        label="MOS (Distill-MOS)",
+        unit="",
+        better="neither",
+        meaning="How good it sounds, from 1 (bad) to 5 (excellent), as a model predicts what listeners would say.",
+        source="Stahl & Gamper 2025",
+        section="utility",
+        equation="mean over stretches of 7.68 s",
+        low=1,
+        high=5,
+        use="higher",
+    ),
+    Measure(
+        name="d_mos",
+        label="MOS, change",
+        unit="",
+        better="neither",
+        meaning="How much better it sounds than the original speech; below 0 it sounds worse.",
+        source="Stahl & Gamper 2025",
+        section="utility",
+        equation="MOS of anonymized − MOS of original speech",
+        low=-4,
+        high=4,
+        use="higher",
+        headline=False,
+    ),
+    Measure(
+        name="dnsmos_sig",
+        label="DNSMOS speech",
+        unit="",
+        better="neither",
+        meaning="How undistorted the speech itself is, from 1 to 5, as a model predicts what listeners would say.",
+        source="Reddy et al. 2022",
+        section="utility",
+        equation="P.835 SIG, mean over stretches of 9.01 s",
+        low=0,
+        high=5,
+        use="higher",
+        headline=False,
+    ),
+    Measure(
+        name="dnsmos_bak",
+        label="DNSMOS background",
+        unit="",
+        better="neither",
+        meaning="How little the background disturbs, from 1 to 5, as a model predicts what listeners would say.",
+        source="Reddy et al. 2022",
+        section="utility",
+        equation="P.835 BAK, mean over stretches of 9.01 s",
+        low=0,
+        high=5,
+        use="higher",
+        headline=False,
+    ),
+    Measure(
+        name="dnsmos_ovr",
+        label="DNSMOS overall",
+        unit="",
+        better="neither",
+        meaning="How clean it is overall, from 1 to 5, as a model predicts what listeners would say.",
+        source="Reddy et al. 2022",
+        section="utility",
+        equation="P.835 OVRL, mean over stretches of 9.01 s",
+        low=0,
+        high=5,
+        use="higher",
+        headline=False,
+    ),
+    Measure(
+        name="duration_ratio",
+        label="duration ratio",
+        unit="",
+        better="neither",
+        meaning="How long the anonymized recording is, compared with the original one; 1 is as long.",
+        source="veilmeter",
+        section="utility",
+        equation="seconds of anonymized / seconds of original speech",
+        low=0,
+        headline=False,
+    ),
+    Measure(
+        name="level_difference",
+        label="level difference",
+        unit="dB",
+        better="neither",
+        meaning="How much louder the anonymized recording is than the original one; below 0 it is quieter.",
+        source="veilmeter",
+        section="utility",
+        equation="10 log₁₀(mean square of anonymized / of original samples)",
+        headline=False,
+    ),
+    Measure(
+        name="real_time_factor",
+        label="real-time factor",
+        unit="",
+        better="neither",
+        meaning="How long one processor works to anonymize a second of speech, in seconds; below 1 it keeps up with "
+        "live speech.",
+        source="veilmeter",
+        section="utility",
+        equation="processing time / duration",
+        low=0,
+        use="lower",
+        headline=False,
+    ),
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,69 @@ from numpy.typing import ArrayLike, NDArray
 from veilmeter.core.errors import InputError
 from veilmeter.core.extras import need
 from veilmeter.core.intervals import t_quantile, wilson
+from veilmeter.metrics.measure import Measure
 
 Interval = tuple[float, float]
+
+
+MEASURES = (
+    Measure(
+        name="wer",
+        label="word error rate",
+        unit="percent",
+        better="neither",
+        meaning="Of 100 words, how many a speech recognizer gets wrong in anonymized speech: replaced, lost or added.",
+        source="cf. Tomashenko et al. 2022",
+        section="utility",
+        equation="(substitutions + deletions + insertions) / words of the reference",
+        low=0,
+        bar=100,
+        use="lower",
+        order=10,
+    ),
+    Measure(
+        name="d_wer",
+        label="word error rate, increase",
+        unit="percent",
+        better="neither",
+        meaning="How many more of 100 words the recognizer gets wrong than in the original speech, in percentage "
+        "points.",
+        source="cf. Tomashenko et al. 2022",
+        section="utility",
+        equation="WER of anonymized − WER of original speech",
+        use="lower",
+        headline=False,
+        order=10,
+    ),
+    Measure(
+        name="cer",
+        label="character error rate",
+        unit="percent",
+        better="neither",
+        meaning="The same as the word error rate for characters: small slips count less.",
+        source="cf. Tomashenko et al. 2022",
+        section="utility",
+        equation="(substitutions + deletions + insertions) / characters of the reference",
+        low=0,
+        bar=100,
+        use="lower",
+        headline=False,
+        order=10,
+    ),
+    Measure(
+        name="d_cer",
+        label="character error rate, increase",
+        unit="percent",
+        better="neither",
+        meaning="How many more of 100 characters are wrong than in the original speech, in percentage points.",
+        source="cf. Tomashenko et al. 2022",
+        section="utility",
+        equation="CER of anonymized − CER of original speech",
+        use="lower",
+        headline=False,
+        order=10,
+    ),
+)
 
 
 @dataclass(frozen=True, eq=False)

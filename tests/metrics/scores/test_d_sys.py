@@ -1,0 +1,30 @@
+"""D_sys against the published recipe."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import trapezoid
+
+from veilmeter.metrics.scores.d_sys import d_sys
+
+scores = st.lists(st.integers(-6, 6).map(float) | st.floats(-50, 50), min_size=1, max_size=40)
+
+
+@given(scores, scores)
+def test_d_sys_is_the_published_recipe(t: list[float], n: list[float]) -> None:
+    targets, impostors = np.repeat(t, 7), np.array(n)
+    bins = max(1, min(len(targets) // 10, 100))
+    low, high = min(targets.min(), impostors.min()), max(targets.max(), impostors.max())
+    both = (low, high) if high > low else (low - 0.5, high + 0.5)
+    y_t, edges = np.histogram(targets, bins=bins, range=both, density=True)
+    y_n, _ = np.histogram(impostors, bins=bins, range=both, density=True)
+    d = np.zeros(bins)
+    for i in range(bins):
+        if y_t[i] > 0:
+            ratio = np.inf if y_n[i] == 0 else y_t[i] / y_n[i]
+            d[i] = 1.0 if np.isinf(ratio) else max(0.0, 2 * ratio / (1 + ratio) - 1)
+    centres = (edges[1:] + edges[:-1]) / 2
+    assert d_sys(targets, impostors) == pytest.approx(float(trapezoid(d * y_t, centres)), abs=1e-9)
