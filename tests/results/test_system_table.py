@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from sample_results import attacker, eer, link, sample
-from tests.core.test_latex import compiled
+from tests.report.test_latex import compiled
 from typer.testing import CliRunner
 
 from veilmeter.cli.main import app
