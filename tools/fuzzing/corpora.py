@@ -176,9 +176,9 @@ def _read_trials(folder: Path) -> object:
 
 
 def _read_settings(folder: Path) -> object:
-    from veilmeter.assessment import make_settings, read_toml
+    from veilmeter.assessment import make_settings, read_settings
 
-    return make_settings(read_toml(folder / "run.toml"), where=folder / "run.toml")
+    return make_settings(read_settings(folder / "run.toml"), where=folder / "run.toml")
 
 
 def _read_cluster(folder: Path) -> object:

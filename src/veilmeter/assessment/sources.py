@@ -10,6 +10,7 @@ from veilmeter.assessment.settings import Settings
 from veilmeter.assessment.speech import Speech, as_list
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import to_json, write_text
+from veilmeter.data.corpus_options import CorpusReading
 from veilmeter.data.formats.table import parse_columns
 from veilmeter.data.layouts import LAYOUTS, recognize
 from veilmeter.data.matching import Matched
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from veilmeter.data.corpus import Corpus
 
 
-def read_sources(places: Iterable[tuple[str, Path]], settings: Settings) -> dict[tuple[str, str], Corpus]:
+def read_sources(places: Iterable[tuple[str, Path]], settings: CorpusReading) -> dict[tuple[str, str], Corpus]:
     """The audio at several places, each with its role, by role and path.
 
     `--columns` must hold for the first table among them. The others, such as the lists that lie beside anonymized
@@ -40,7 +41,7 @@ def read_sources(places: Iterable[tuple[str, Path]], settings: Settings) -> dict
     return corpora
 
 
-def read_source(path: Path, *, role: str, settings: Settings, own_names: bool = False) -> Corpus:
+def read_source(path: Path, *, role: str, settings: CorpusReading, own_names: bool = False) -> Corpus:
     """The audio at a path. One folder of VoicePrivacy data may hold the original and the anonymized speech."""
     from veilmeter.data.corpus import read_corpus
 

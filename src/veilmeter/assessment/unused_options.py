@@ -12,7 +12,8 @@ from typing import Any
 from veilmeter.anonymizers.base import load_with_unused
 from veilmeter.anonymizers.options import parse_options
 from veilmeter.assessment.settings import ALL, EVERY_SIZE, AttackerSettings, Facts, Settings
-from veilmeter.core.options import options_of
+from veilmeter.core.findings import Finding
+from veilmeter.core.options import option_without_effect, options_of, unused_options
 
 
 @dataclass(frozen=True)
@@ -21,27 +22,26 @@ class OptionUse:
     those in which runs may differ and still be compared."""
 
     used: Mapping[str, Any]
-    remarks: tuple[str, ...]
+    remarks: tuple[Finding, ...]
     incidental: tuple[str, ...]
 
 
 def option_use(settings: Settings, facts: Facts) -> OptionUse:
     used: dict[str, Any] = {}
-    remarks: list[str] = []
+    remarks = [
+        option_without_effect(*options_of(Settings)[name].spell(getattr(settings, name)), reason=reason)
+        for name, reason in unused_options(settings, facts).items()
+    ]
     for name, declared in options_of(Settings).items():
-        value = getattr(settings, name)
-        reason = declared.idle_reason(settings, facts)
-        used[name] = None if reason else _plain(value)
-        if reason and value != declared.default:
-            remarks.append(f"{declared.spell(value)} had no effect: {reason}")
+        used[name] = None if declared.idle_reason(settings, facts) else _plain(getattr(settings, name))
     used["attackers"] = {name: _plain(table) for name, table in settings.attackers.items() if name in facts.attackers}
     if settings.speakers == EVERY_SIZE and used["speakers"] is not None:
         used["speakers"] = ALL
     beyond = [n for n in settings.speakers if n > facts.enrolled]
     if beyond and used["speakers"] is not None:
         used["speakers"] = [n for n in settings.speakers if n not in beyond]
-        listed = ", ".join(map(str, beyond))
-        remarks.append(f"--speakers {listed} had no effect: only {facts.enrolled} people are enrolled")
+        reason = f"only {facts.enrolled} people are enrolled"
+        remarks.append(option_without_effect("--speakers", ", ".join(map(str, beyond)), reason=reason))
     remarks += _unused_system_options(settings)
     return OptionUse(used, tuple(remarks), _incidental_options())
 
@@ -53,7 +53,7 @@ def _incidental_options() -> tuple[str, ...]:
     return (*own, *of_tables)
 
 
-def _unused_system_options(settings: Settings) -> list[str]:
+def _unused_system_options(settings: Settings) -> list[Finding]:
     """Options passed to the anonymizer by --option that can't act in it."""
     options = parse_options(settings.option)
     if not options:
@@ -62,7 +62,7 @@ def _unused_system_options(settings: Settings) -> list[str]:
     idle = load_with_unused(settings.system or "command", {**options, **command})[1]
     if settings.anonymized:
         idle["per"] = "the release is given, and attackers draw again for each utterance"
-    return [f"--option {name} had no effect: {idle[name]}" for name in options if name in idle]
+    return [option_without_effect("--option", name, reason=idle[name]) for name in options if name in idle]
 
 
 def _plain(value: Any) -> Any:

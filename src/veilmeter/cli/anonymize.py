@@ -2,91 +2,88 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from veilmeter.cli import options
+from veilmeter.cli.given import Given
+from veilmeter.cli.shared_options import CorpusCommand
+from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
+from veilmeter.core.options import OptionSet, declare, option_without_effect, options_of, place_code
 
 if TYPE_CHECKING:
     from veilmeter.anonymizers.anonymize_corpus import Anonymized
     from veilmeter.anonymizers.base import Anonymizer
 
 
-def command(
-    ctx: typer.Context,
-    corpus: options.Corpus,
-    out: Annotated[Path, typer.Argument(help="The folder for the anonymized corpus; a stopped run goes on from it.")],
-    system: Annotated[
-        str | None,
-        typer.Option(
-            help="mcadams (the default), mcadams-random, xvector-pool, command (with --command the default), the name "
-            "of an installed one, module:name or file.py:name.",
-            show_default=False,
-        ),
-    ] = None,
-    alpha: Annotated[float | None, typer.Option(help="mcadams: the coefficient (0.8).")] = None,
-    alpha_range: Annotated[
-        tuple[float, float] | None,
-        typer.Option(help="mcadams-random: draw the coefficient from this range (0.5 0.9).", metavar="LOW HIGH"),
-    ] = None,
-    per: Annotated[
-        str | None,
-        typer.Option(
-            help="Draw anew for each speaker or utterance (mcadams-random: utterance; xvector-pool, command: speaker)."
-        ),
-    ] = None,
-    command_line: Annotated[
-        str | None,
-        typer.Option(
-            "--command",
-            help="command: the program, such as 'myanon {input} {output}', or once for many recordings "
-            "'myanon {input_list} {output_list}' or 'myanon {input_folder} {output_folder}'; no shell is involved.",
-        ),
-    ] = None,
-    program_version: Annotated[
-        str | None,
-        typer.Option(
-            "--version",
-            help="command: what it made is kept while this is the same, instead of the content of the files it names.",
-            metavar="TEXT",
-        ),
-    ] = None,
-    batch: Annotated[int | None, typer.Option(help="command: recordings per start with lists (500).", min=1)] = None,
-    timeout: Annotated[float | None, typer.Option(help="command: seconds for each recording (600).")] = None,
-    furthest: Annotated[int | None, typer.Option(help="xvector-pool: consider so many voices (60).", min=1)] = None,
-    drawn: Annotated[int | None, typer.Option(help="xvector-pool: average so many of them (10).", min=1)] = None,
-    gender: Annotated[str | None, typer.Option(help="xvector-pool: random, same or cross.")] = None,
-    distance: Annotated[str | None, typer.Option(help="xvector-pool: cosine or plda.")] = None,
-    model: Annotated[str | None, typer.Option(help="xvector-pool: a model of your own (veilmeter train).")] = None,
-    option: Annotated[
-        list[str] | None, typer.Option(help="Any other option of the system.", metavar="NAME=VALUE")
-    ] = None,
-    seed: options.Seed = 0,
-    format: Annotated[str, typer.Option(help="flac or wav, 16 bits either way.")] = "flac",
-    rate: Annotated[
-        int | None, typer.Option(metavar="HZ", help="Sampling rate of the output, instead of the input's.")
-    ] = None,
-    manifest: Annotated[
-        Path | None, typer.Option(help="Where to say what was done to each utterance (OUT.manifest.jsonl).")
-    ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Do again what was made with other settings.")] = False,
-    layout: options.Layout = None,
-    part: options.Part = None,
-    suffix: options.Suffix = None,
-    root: options.Roots = None,
-    columns: options.Columns = None,
-    channel: options.Channel = None,
-    max_seconds: options.MaxSeconds = 3600.0,
-    jobs: options.Jobs = None,
-    cluster: options.Cluster = None,
-    strict: options.Strict = False,
-    offline: options.Offline = False,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class SystemOptions(OptionSet):
+    """Options of anonymizers that the command knows by name."""
+
+    alpha: float | None = declare(None, help="mcadams: coefficient.", default_text="0.8", example=0.7)
+    alpha_range: tuple[float, float] | None = declare(
+        None, help="mcadams-random: range from which the coefficient is drawn.", metavar="LOW HIGH",
+        default_text="0.5 0.9", example=(0.7, 0.9),
+    )  # fmt: skip
+    per: str | None = declare(
+        None, help="Draw once per speaker or per utterance.", metavar="WHAT",
+        default_text="utterance for mcadams-random, speaker for xvector-pool and command", example="speaker",
+    )  # fmt: skip
+    command: str | None = declare(
+        None, help="command: program such as 'myanon {input} {output}', or for many recordings with {input_list} "
+        "{output_list} or {input_folder} {output_folder}; no shell is involved.", metavar="PROGRAM",
+        example="cp -f {input} {output}",
+    )  # fmt: skip
+    program_version: str | None = declare(
+        None, help="command: version of the program; its output is kept while this is the same, instead of the content "
+        "of the files it names.", flags=("--version",), example="2",
+    )  # fmt: skip
+    batch: int | None = declare(
+        None, help="command: recordings per start with lists.", least=1, default_text="500", example=2
+    )
+    timeout: float | None = declare(None, help="command: seconds per recording.", default_text="600", example=30)
+    furthest: int | None = declare(
+        None, help="xvector-pool: number of distant voices to consider.", least=1, default_text="60", example=5
+    )
+    drawn: int | None = declare(
+        None, help="xvector-pool: number of these to average.", least=1, default_text="10", example=2
+    )
+    gender: str | None = declare(None, help="xvector-pool: random, same or cross.", example="cross")
+    distance: str | None = declare(None, help="xvector-pool: cosine or plda.", example="plda")
+    model: str | None = declare(
+        None, help="xvector-pool: model of your own (veilmeter train).", path=True, example="none"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnonymizeOptions(SystemOptions, CorpusCommand):
+    """The options of the command."""
+
+    system: str | None = declare(
+        None, help="mcadams, mcadams-random, xvector-pool, command, the name of an installed one, module:name or "
+        "file.py:name.", metavar="NAME", default_text="mcadams, or command with --command", path=place_code,
+        example="mcadams-random",
+    )  # fmt: skip
+    option: tuple[str, ...] = declare(
+        (), help="Any other option of the system.", metavar="NAME=VALUE", example="gain=0.3"
+    )
+    seed: int = option_groups.seed()
+    format: str = declare("flac", help="flac or wav, 16 bits either way.", example="wav")
+    rate: int | None = declare(
+        None, help="Sampling rate of the output.", metavar="HZ", default_text="the input's", example=8000
+    )
+    manifest: Path | None = declare(
+        None, help="File that tells what was done to each utterance.", default_text="OUT.manifest.jsonl", path=True,
+        example="out-manifest.jsonl",
+    )  # fmt: skip
+    overwrite: bool = declare(False, help="Replace what was made with other settings.")
+
+
+OPTIONS = (AnonymizeOptions,)
+
+
+def command(given: Given) -> None:
     """Anonymize every recording of CORPUS into OUT, which keeps its layout and its ids.
 
     Stopped or killed, the same command goes on where it was, and ends with the same bytes. What was done to each
@@ -109,44 +106,43 @@ def command(
     from veilmeter.anonymizers.anonymize_corpus import anonymize_corpus
     from veilmeter.anonymizers.base import load_with_unused
     from veilmeter.anonymizers.options import parse_options
-    from veilmeter.cli import given
     from veilmeter.cli.corpora import exit_if_left_out, print_outcome, read_given, remarks_on_reading
     from veilmeter.cli.progress import shown
     from veilmeter.core.engine import open_engine
 
-    named = {
-        "alpha": alpha, "alpha_range": alpha_range, "per": per, "command": command_line, "timeout": timeout,
-        "program_version": program_version, "batch": batch,
-        "furthest": furthest, "drawn": drawn, "gender": gender, "distance": distance, "model": model,
-    }  # fmt: skip
-    system = system or ("mcadams" if command_line is None else "command")
+    options = given.build(AnonymizeOptions)
+    system = options.system or ("mcadams" if options.command is None else "command")
+    named = {name: getattr(options, name) for name in options_of(SystemOptions)}
     chosen: dict[str, Any] = {key: value for key, value in named.items() if value is not None}
-    chosen |= {"seed": seed, "offline": offline}
-    further = parse_options(option or [])
+    chosen |= {"seed": options.seed, "offline": options.offline}
+    further = parse_options(options.option)
     if twice := sorted(chosen.keys() & further.keys()):
         own = twice[0].replace("_", "-")
         raise InputError(f"{own} is given twice", fix=f"give it once: --{own} is an option of its own")
     chosen |= further
     anonymizer, idle = load_with_unused(system, chosen)
-    recordings = read_given(corpus, layout, part=part, suffix=suffix, root=root, columns=columns, channel=channel)
-    with closing(open_engine(jobs, cluster)) as engine, shown("anonymizing", quiet=quiet) as progress:
+    recordings = read_given(options.corpus, options)
+    with (
+        closing(open_engine(options.jobs, options.cluster)) as engine,
+        shown("anonymizing", quiet=options.quiet) as progress,
+    ):
         done = anonymize_corpus(
-            recordings, out, anonymizer,
-            audio=format, rate=rate, engine=engine, manifest=manifest, overwrite=overwrite, source=corpus,
-            max_seconds=max_seconds, strict=strict, progress=progress,
+            recordings, options.out, anonymizer, audio=options.format, rate=options.rate, engine=engine,
+            manifest=options.manifest, overwrite=options.overwrite, source=options.corpus,
+            max_seconds=options.max_seconds, strict=options.strict, progress=progress,
         )  # fmt: skip
-    inputs = {"corpus": str(corpus), "layout": recordings.layout, "system": system}
+    inputs = {"corpus": str(options.corpus), "layout": recordings.layout, "system": system}
     print_outcome(
         "anonymize", inputs, {"anonymized": _facts(done)}, done.failed,
-        json=json, as_text=lambda: _print(done, anonymizer),
+        json=options.json, as_text=lambda: _print(done, anonymizer),
         remarks=[
-            *remarks_on_reading(ctx, recordings),
-            *given.without_effect(ctx, idle),
-            *(given.option_without_effect("--option", name, reason=idle[name]) for name in further if name in idle),
+            *remarks_on_reading(given, options, recordings),
+            *given.without_effect(idle),
+            *(option_without_effect("--option", name, reason=idle[name]) for name in further if name in idle),
         ],
     )  # fmt: skip
     if not done.done:
-        raise InputError("not one recording could be anonymized", path=corpus)
+        raise InputError("not one recording could be anonymized", path=options.corpus)
     exit_if_left_out(done.failed)
 
 

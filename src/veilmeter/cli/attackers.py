@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from veilmeter.cli import options, streams
+from dataclasses import dataclass
+
+from veilmeter.cli import streams
+from veilmeter.cli.given import Given
+from veilmeter.core import option_groups
+from veilmeter.core.options import OptionSet
 
 COLUMNS = ("attacker", "enrollment speech", "extractor", "inversion", "VoicePrivacy", "Vauquier et al. 2025")
 
 
-def command(
-    json: options.Json = False,
-    markdown: options.Markdown = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ListOptions(OptionSet):
+    """The options of the command."""
+
+    json: bool = option_groups.json()
+    markdown: bool = option_groups.markdown()
+
+
+OPTIONS = (ListOptions,)
+
+
+def command(given: Given) -> None:
     """The attackers, what each has, and what others call them."""
     from veilmeter.attacks.attacker import BASELINE
     from veilmeter.attacks.registry import ATTACKERS
-    from veilmeter.cli.output import chosen_form
+    from veilmeter.cli.output import output_form
     from veilmeter.core.files import to_json
 
-    form = chosen_form(json=json, markdown=markdown)
+    form = output_form(given.build(ListOptions))
     attackers = {name: attacker for name, attacker in ATTACKERS.items() if name != BASELINE}
     if form == "json":
         print(to_json({name: attacker.to_json() for name, attacker in attackers.items()}))

@@ -2,43 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from veilmeter.cli import options
 from veilmeter.cli.exit_codes import Exit
-from veilmeter.core.errors import InputError, Problem, VeilmeterError
+from veilmeter.cli.given import Given
+from veilmeter.core import option_groups
+from veilmeter.core.errors import Problem, VeilmeterError
+from veilmeter.core.options import declare, options_of
+from veilmeter.data.corpus_options import CorpusReading
 
 if TYPE_CHECKING:
     from veilmeter.data.checks import Checked
 
 
-def command(
-    ctx: typer.Context,
-    paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE_OR_FOLDER...", help="Score files, trial keys, embeddings, corpora.", show_default=False
-        ),
-    ],
-    trials: Annotated[
-        Path | None, typer.Option(metavar="KEY", help="Also check that the score files match this trial key.")
-    ] = None,
-    layout: Annotated[
-        str | None,
-        typer.Option(
-            help="Where it can't be recognized: of trial keys vpc, pairs or voxceleb; of corpora folder, csv, ..."
-        ),
-    ] = None,
-    part: options.Part = None,
-    suffix: options.Suffix = None,
-    root: options.Roots = None,
-    columns: options.Columns = None,
-    channel: options.Channel = None,
-    json: options.Json = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(CorpusReading):
+    """The options of the command."""
+
+    paths: tuple[Path, ...] = declare(
+        help="Score files, trial keys, embeddings, corpora.", argument=True, metavar="FILE_OR_FOLDER..."
+    )
+    trials: Path | None = declare(
+        None, help="Trial key that the score files must match.", metavar="KEY", path=True, example="other-key"
+    )
+    layout: str | None = declare(
+        None, help="Layout if it is not recognized: vpc, pairs or voxceleb for trial keys; folder, csv, ... for "
+        "corpora.", example="voxceleb",
+    )  # fmt: skip
+    json: bool = option_groups.json()
+
+
+OPTIONS = (CheckOptions,)
+
+
+def command(given: Given) -> None:
     """List everything that is wrong with files: how often, where first, and how to mend it.
 
     What a path is (score file, trial key, embeddings, corpus) is recognized from what is in it.
@@ -49,30 +50,22 @@ def command(
         veilmeter check scores.txt trials
         veilmeter check scores.txt --trials trials
     """
-    from veilmeter.cli import given
     from veilmeter.data.checks import Checked
-    from veilmeter.data.formats.table import parse_columns
 
+    options = given.build(CheckOptions)
     results: list[tuple[Path, Checked]] = []
-    chosen = {
-        "part": part,
-        "suffix": suffix,
-        "roots": root or (),
-        "columns": parse_columns(columns),
-        "channel": channel,
-    }
-    kinds = {path: _kind(path) for path in paths}
+    kinds = {path: _kind(path) for path in options.paths}
     if "scores" not in kinds.values():
-        given.refuse(ctx, ["trials"], "no score file is checked", fix="give the score files too, or leave it out")
-    if trials is None and set(kinds.values()) == {"scores"}:
-        given.refuse(ctx, ["layout"], "score files have none", fix="give their key with --trials, or leave it out")
+        given.refuse(["trials"], "no score file is checked", fix="give the score files too, or leave it out")
+    if options.trials is None and set(kinds.values()) == {"scores"}:
+        given.refuse(["layout"], "score files have none", fix="give their key with --trials, or leave it out")
     for path, kind in kinds.items():
         try:
-            results.append((path, _check(path, kind, trials, layout, chosen)))
+            results.append((path, _check(path, kind, options, given)))
         except VeilmeterError as error:
             problem = Problem("unreadable", error.what, error.path or str(path), error.line, error.fix or "")
             results.append((path, Checked("unknown", "", [problem])))
-    if json:
+    if options.json:
         _print_json(results)
     else:
         _print(results)
@@ -87,30 +80,33 @@ def _kind(path: Path) -> str | None:
     return check_scores.recognize(path) if path.is_file() else None
 
 
-def _check(path: Path, kind: str | None, trials: Path | None, layout: str | None, chosen: dict[str, Any]) -> Checked:
+def _check(path: Path, kind: str | None, options: CheckOptions, given: Given) -> Checked:
     from veilmeter.data.checks import check
     from veilmeter.data.formats import check_scores
 
-    corpus = None if kind in ("scores", "trials") else _check_corpus(path, layout, chosen)
+    corpus = None if kind in ("scores", "trials") else _check_corpus(path, options)
     if corpus is not None:
         return corpus
-    if useless := [name for name, value in chosen.items() if value]:
-        option = {"roots": "root"}.get(useless[0], useless[0])
-        raise InputError(f"--{option} is for corpora, and this is none", path=path, fix="leave it out")
+    of_corpora = [name for name in options_of(CorpusReading) if name != "layout"]
+    given.refuse(of_corpora, "this is not a corpus", path=path, fix="leave it out")
     if kind == "scores":
-        return check_scores.check_scores(path, trials=trials, layout=layout)
-    return check_scores.check_trials(path, layout=layout) if kind == "trials" else check(path)
+        return check_scores.check_scores(path, trials=options.trials, layout=options.layout)
+    return check_scores.check_trials(path, layout=options.layout) if kind == "trials" else check(path)
 
 
-def _check_corpus(path: Path, layout: str | None, chosen: dict[str, Any]) -> Checked | None:
+def _check_corpus(path: Path, options: CheckOptions) -> Checked | None:
     from veilmeter.cli.progress import shown
+    from veilmeter.data.formats.table import parse_columns
     from veilmeter.data.formats.vectors import is_embeddings
     from veilmeter.speech import check_corpus
 
-    if layout is None and is_embeddings(path):
+    if options.layout is None and is_embeddings(path):
         return None
     with shown("reading", unit="recordings") as progress:
-        return check_corpus.check(path, layout=layout, progress=progress, **chosen)
+        return check_corpus.check(
+            path, layout=options.layout, progress=progress, part=options.part, suffix=options.suffix,
+            roots=options.roots, columns=parse_columns(options.columns), channel=options.channel,
+        )  # fmt: skip
 
 
 def _print(results) -> None:  # type: ignore[no-untyped-def]

@@ -9,40 +9,34 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from typer import Context
-
+    from veilmeter.cli.given import Given
     from veilmeter.core.errors import Problem
     from veilmeter.core.findings import Finding
     from veilmeter.data.corpus import Corpus
+    from veilmeter.data.corpus_options import CorpusReading
 
 
-def read_given(
-    path: Path,
-    layout: str | None,
-    *,
-    part: str | None,
-    suffix: str | None,
-    root: Sequence[Path] | None,
-    columns: Sequence[str] | None,
-    channel: str | None,
-) -> Corpus:
+def read_given(path: Path, options: CorpusReading) -> Corpus:
     """The corpus that the options of a command name."""
     from veilmeter.data.corpus import read_corpus
     from veilmeter.data.formats.table import parse_columns
 
     return read_corpus(
-        path, layout, roots=root or (), part=part, suffix=suffix, columns=parse_columns(columns), channel=channel
+        path,
+        options.layout,
+        roots=options.root,
+        part=options.part,
+        suffix=options.suffix,
+        columns=parse_columns(options.columns),
+        channel=options.channel,
     )
 
 
-def remarks_on_reading(ctx: Context, *corpora: Corpus) -> list[Finding]:
-    """One for each option of reading that decided nothing in any of them."""
-    from veilmeter.cli import given
-    from veilmeter.speech.reading_options import unused_options
+def remarks_on_reading(given: Given, options: CorpusReading, *corpora: Corpus) -> list[Finding]:
+    """A remark on each option of reading that decided nothing in any of them."""
+    from veilmeter.speech.reading_options import reading_facts
 
-    root, channel = ctx.params["root"] or (), ctx.params["channel"]
-    unused = [unused_options(corpus, root, channel) for corpus in corpora]
-    return given.without_effect(ctx, {name: why for name, why in unused[0].items() if all(name in of for of in unused)})
+    return given.unused(options, reading_facts(options, *corpora))
 
 
 def print_outcome(

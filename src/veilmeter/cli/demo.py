@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from veilmeter.cli.given import Given
+from veilmeter.core import option_groups
+from veilmeter.core.options import OptionSet, declare
 
-from veilmeter.cli import options
+
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions(OptionSet):
+    """The options of the command."""
+
+    out: Path = declare(
+        Path("demo"), help="Output folder; an interrupted demo continues there.", path=True, example="out-elsewhere"
+    )
+    fast: bool = declare(False, help="A first look: 12 voices, one system, fewer measures.", example=True)
+    jobs: int | None = option_groups.jobs()
+    seed: int = option_groups.seed()
+    offline: bool = option_groups.offline()
 
 
-def command(
-    out: Annotated[Path, typer.Option(help="Where everything goes; an interrupted demo goes on from there.")] = Path(
-        "demo"
-    ),
-    fast: Annotated[bool, typer.Option("--fast", help="A first look: 12 voices, one system, fewer measures.")] = False,
-    jobs: options.Jobs = None,
-    seed: options.Seed = 0,
-    offline: options.Offline = False,
-) -> None:
+OPTIONS = (DemoOptions,)
+
+
+def command(given: Given) -> None:
     """See the whole story on synthetic voices: three anonymizers attacked, measured and reported."""
     from veilmeter.cli.progress import stages
     from veilmeter.core.engine import cores
     from veilmeter.demo.story import tell
 
     say = stages()
-    story = tell(out, fast=fast, jobs=jobs or cores(), seed=seed, offline=offline, say=say)
+    options = given.build(DemoOptions)
+    story = tell(
+        options.out, fast=options.fast, jobs=options.jobs or cores(), seed=options.seed, offline=options.offline,
+        say=say,
+    )  # fmt: skip
     say("done")
     for title, headline in story.headlines.items():
         print(f"\n{title}\n  {headline}")

@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import typer
-
-from veilmeter.cli import options
+from veilmeter.cli.given import Given
+from veilmeter.cli.shared_options import CorpusCommand
+from veilmeter.core.options import declare, place_code
 
 if TYPE_CHECKING:
     from veilmeter.speech.extractors.embed_corpus import Embedded
 
 
-def command(
-    ctx: typer.Context,
-    corpus: options.Corpus,
-    out: Annotated[Path, typer.Argument(help="The folder for the embeddings; a stopped run goes on from it.")],
-    extractor: Annotated[
-        str, typer.Option(help="campplus, ge2e, onnx:FILE, an installed one's name, or module:function.")
-    ] = "campplus",
-    layout: options.Layout = None,
-    part: options.Part = None,
-    suffix: options.Suffix = None,
-    root: options.Roots = None,
-    columns: options.Columns = None,
-    channel: options.Channel = None,
-    max_seconds: options.MaxSeconds = 3600.0,
-    jobs: options.Jobs = None,
-    cluster: options.Cluster = None,
-    strict: options.Strict = False,
-    offline: options.Offline = False,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class EmbedOptions(CorpusCommand):
+    """The options of the command."""
+
+    extractor: str = declare(
+        "campplus", help="campplus, ge2e, onnx:FILE, an installed one's name, or module:function.", metavar="NAME",
+        path=place_code, example="other.py:embed",
+    )  # fmt: skip
+
+
+OPTIONS = (EmbedOptions,)
+
+
+def command(given: Given) -> None:
     """Extract a speaker embedding of every recording into Parquet files in OUT.
 
     Stopped or killed, the same command goes on where it was. A recording is read again only if its file changed, and
@@ -55,16 +48,20 @@ def command(
     from veilmeter.core.engine import open_engine
     from veilmeter.speech.extractors.embed_corpus import embed_corpus
 
-    recordings = read_given(corpus, layout, part=part, suffix=suffix, root=root, columns=columns, channel=channel)
-    with closing(open_engine(jobs, cluster)) as engine, shown("embedding", quiet=quiet) as progress:
+    options = given.build(EmbedOptions)
+    recordings = read_given(options.corpus, options)
+    with (
+        closing(open_engine(options.jobs, options.cluster)) as engine,
+        shown("embedding", quiet=options.quiet) as progress,
+    ):
         done = embed_corpus(
-            recordings, out, extractor,
-            engine=engine, offline=offline, strict=strict, max_seconds=max_seconds, progress=progress,
+            recordings, options.out, options.extractor, engine=engine, offline=options.offline,
+            strict=options.strict, max_seconds=options.max_seconds, progress=progress,
         )  # fmt: skip
-    inputs = {"corpus": str(corpus), "layout": recordings.layout}
+    inputs = {"corpus": str(options.corpus), "layout": recordings.layout}
     print_outcome(
-        "embed", inputs, {"embedded": _facts(done)}, done.skipped,
-        json=json, as_text=lambda: _print(done), remarks=remarks_on_reading(ctx, recordings),
+        "embed", inputs, {"embedded": _facts(done)}, done.skipped, json=options.json, as_text=lambda: _print(done),
+        remarks=remarks_on_reading(given, options, recordings),
     )  # fmt: skip
     exit_if_left_out(done.skipped)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from veilmeter.core.errors import InputError
-from veilmeter.core.findings import Finding, Reference, warning
-from veilmeter.core.options import Option, build, options_of, parse_words
+from veilmeter.core.findings import Finding
+from veilmeter.core.options import Option, build, option_without_effect, options_of, parse_words
 
 if TYPE_CHECKING:
     from typer import Context
@@ -41,14 +41,18 @@ class Given:
 
     def spell(self, name: str) -> str:
         """The option as it was written, with its value."""
-        return self.declared[name].spell(self.words[name])
+        return " ".join(self.declared[name].spell(self.words[name]))
 
-    def without_effect(self, reasons: Mapping[str, str]) -> list[str]:
-        """A remark on every option that was given and has a reason here for having had no effect."""
-        return [f"{self.spell(name)} had no effect: {why}" for name, why in reasons.items() if why and name in self]
+    def without_effect(self, reasons: Mapping[str, str]) -> list[Finding]:
+        """One for every option that was given and has a reason here for having had no effect."""
+        return [
+            option_without_effect(*self.declared[name].spell(self.words[name]), reason=reason)
+            for name, reason in reasons.items()
+            if reason and name in self
+        ]
 
-    def unused(self, settings: Any, facts: Any) -> list[str]:
-        """A remark on every option that was given and, by its declaration, had no effect."""
+    def unused(self, settings: Any, facts: Any) -> list[Finding]:
+        """One for every option that was given and, by its declaration, had no effect."""
         return self.without_effect(
             {name: declared.idle_reason(settings, facts) for name, declared in self.declared.items()}
         )
@@ -83,11 +87,6 @@ def without_effect(ctx: Context, reasons: Mapping[str, str]) -> list[Finding]:
         for name, reason in reasons.items()
         if reason and is_given(ctx, name)
     ]
-
-
-def option_without_effect(option: str, *values: str, reason: str) -> Finding:
-    given = Reference("text", " ".join(values)) if values else None
-    return warning("option_without_effect", option=option, given=given, reason=reason)
 
 
 def refuse(ctx: Context, names: Iterable[str], reason: str, *, fix: str, path: Path | None = None) -> None:

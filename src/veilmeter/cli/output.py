@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from veilmeter._version import __version__
@@ -84,16 +85,16 @@ def _listed(measured: Estimate | Sequence[Estimate]) -> list[Estimate]:
     return [measured] if isinstance(measured, Estimate) else list(measured)
 
 
-def chosen_form(*, json: bool = False, csv: bool = False, markdown: bool = False, latex: bool = False) -> Form:
-    """The form from the flags that every command has."""
-    wanted = [
-        form
-        for form, flag in [(Form.JSON, json), (Form.CSV, csv), (Form.MARKDOWN, markdown), (Form.LATEX, latex)]
-        if flag
-    ]
+def output_form(options: Any) -> Form:
+    """The form that the options of a command choose."""
+    wanted = [form for form in Form if form is not Form.TABLE and getattr(options, form, False)]
     if len(wanted) > 1:
         raise VeilmeterError(f"--{wanted[0]} and --{wanted[1]} exclude each other", fix="give one of them")
     return wanted[0] if wanted else Form.TABLE
+
+
+def chosen_form(*, json: bool = False, csv: bool = False, markdown: bool = False, latex: bool = False) -> Form:
+    return output_form(SimpleNamespace(json=json, csv=csv, markdown=markdown, latex=latex))
 
 
 def per_speaker_reason(form: Form) -> str:

@@ -2,58 +2,73 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from veilmeter.cli.given import Given
+from veilmeter.cli.shared_options import run, typesetting
+from veilmeter.core.option_groups import Figures
+from veilmeter.core.options import declare, parse_fraction
 
-from veilmeter.cli import options
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions(Figures):
+    """The options of the command."""
+
+    run: Path = run()
+    out: Path | None = declare(
+        None, help="Output file.", default_text="beside the results", path=True, example="out-elsewhere"
+    )
+    format: str = declare("html", help="html, pdf, docx (the annex for the file), md, latex or json.", example="md")
+    annex: bool = declare(False, help="Only the annex for the file: html, pdf or docx.", example=True)
+    release_size: int | None = declare(
+        None, help="People in the real release.", least=1, default_text="those assessed", example=5000
+    )
+    candidates: int | None = declare(
+        None, help="People of whom an attacker has recordings.", least=2, default_text="those assessed", example=700
+    )
+    threshold: float | None = declare(
+        None, help="Accepted risk of being linked (9%, say), drawn into the curves.", parse=parse_fraction,
+        example="9%",
+    )  # fmt: skip
+    paper: str | None = declare(
+        None, help="Paper of the PDF and the DOCX: a4 or letter.", default_text="a4", example="letter"
+    )
+    with_audio: bool = declare(
+        False, help="Put original and anonymized recordings of the riskiest speakers into the page.", example=True
+    )
+    show_ids: bool = declare(False, help="Show speaker ids instead of pseudonyms.", example=True)
+    figures: Path | None = declare(
+        None, help="Write every figure too: SVG, PNG, PDF and CSV.", metavar="DIR", path=True,
+        example="out-elsewhere",
+    )  # fmt: skip
 
 
-def command(
-    run: options.Run,
-    out: Annotated[Path | None, typer.Option(help="Where to write it; by default beside the results.")] = None,
-    form: Annotated[
-        str, typer.Option("--format", help="html, pdf, docx (the annex for the file), md, latex or json.")
-    ] = "html",
-    annex: Annotated[bool, typer.Option("--annex", help="Only the annex for the file: html, pdf or docx.")] = False,
-    release_size: Annotated[
-        int | None, typer.Option(help="People in the real release; by default those that were assessed.")
-    ] = None,
-    candidates: Annotated[
-        int | None, typer.Option(help="People an attacker has recordings of; by default those that were assessed.")
-    ] = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option(help="A risk you chose as the limit (9%, say); drawn into the curves.", parser=options.fraction),
-    ] = None,
-    paper: Annotated[str | None, typer.Option(help="Of the PDF and the DOCX: a4 (the default) or letter.")] = None,
-    with_audio: Annotated[
-        bool, typer.Option(help="Put original and anonymized recordings of the riskiest speakers into the page.")
-    ] = False,
-    show_ids: Annotated[bool, typer.Option(help="Show speaker ids instead of pseudonyms.")] = False,
-    figures: Annotated[Path | None, typer.Option(help="Also write every figure there: SVG, PNG, PDF and CSV.")] = None,
-    width: options.Width = None,
-    font: options.Font = None,
-    font_size: options.FontSize = None,
-) -> None:
+OPTIONS = (ReportOptions,)
+
+
+def command(given: Given) -> None:
     """Write a run's report: one HTML page that needs no network, a PDF, a DOCX, Markdown, LaTeX or JSON."""
     from veilmeter.report import SHOWN_IN, write_figures, write_report
 
-    setting = options.typesetting(figures, width, font, font_size)
+    options = given.build(ReportOptions)
+    setting = typesetting(options)
     path = write_report(
-        run,
-        out,
-        form=form,
-        annex_only=annex,
-        show_ids=show_ids and (figures is None or form in SHOWN_IN["show_ids"]),  # figures show them too
-        with_audio=with_audio,
-        threshold=threshold,
-        release_size=release_size,
-        candidates=candidates,
-        paper=paper,
+        options.run,
+        options.out,
+        form=options.format,
+        annex_only=options.annex,
+        # figures show them too
+        show_ids=options.show_ids and (options.figures is None or options.format in SHOWN_IN["show_ids"]),
+        with_audio=options.with_audio,
+        threshold=options.threshold,
+        release_size=options.release_size,
+        candidates=options.candidates,
+        paper=options.paper,
     )
     print(path)
-    if figures is not None:
-        write_figures(run, figures, setting=setting, show_ids=show_ids, threshold=threshold)
-        print(figures)
+    if options.figures is not None:
+        write_figures(
+            options.run, options.figures, setting=setting, show_ids=options.show_ids, threshold=options.threshold
+        )
+        print(options.figures)

@@ -2,49 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from veilmeter.cli import options
-from veilmeter.core.errors import InputError
+from veilmeter.cli.given import Given
+from veilmeter.core import option_groups
+from veilmeter.core.options import declare
+from veilmeter.data.corpus_options import CorpusReading
 
 SYSTEMS = ("xvector-pool",)
 
 
-def command(
-    ctx: typer.Context,
-    system: Annotated[str, typer.Argument(help="What to train: xvector-pool.")],
-    corpus: Annotated[Path, typer.Argument(help="A corpus of many speakers, in any layout that veilmeter knows.")],
-    out: Annotated[Path, typer.Argument(help="The folder for the model; a stopped run goes on from what is there.")],
-    layout: options.Layout = None,
-    part: options.Part = None,
-    suffix: options.Suffix = None,
-    root: options.Roots = None,
-    columns: options.Columns = None,
-    channel: options.Channel = None,
-    steps: Annotated[int, typer.Option(help="Training steps of the network.", min=1)] = 2000,
-    voices: Annotated[int, typer.Option(help="Voices to draw for the pool, for each gender.", min=1)] = 128,
-    layer: Annotated[
-        int, typer.Option(help="Layer of the recognizer's encoder that gives the words; early ones leak more.", min=1)
-    ] = 8,
-    bottleneck: Annotated[
-        int, typer.Option(help="Channels for what is said: more sound better and leak more of the speaker.", min=1)
-    ] = 32,
-    license: Annotated[str, typer.Option(help="The corpus's license, for the model card.")] = "not stated",
-    seed: options.Seed = 0,
-    jobs: options.Jobs = None,
-    offline: options.Offline = False,
-    quiet: options.Quiet = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions(CorpusReading):
+    """The options of the command."""
+
+    system: str = declare(help="System to train: xvector-pool.", argument=True, choices=SYSTEMS)
+    corpus: Path = declare(help="Corpus of many speakers in any known layout.", argument=True)
+    out: Path = declare(help="Folder for the model; a stopped run continues there.", argument=True)
+    steps: int = declare(2000, help="Training steps of the network.", least=1, example=2)
+    voices: int = declare(128, help="Voices to draw for the pool, per gender.", least=1, example=3)
+    layer: int = declare(
+        8, help="Layer of the recognizer's encoder that gives the words; early ones leak more.", least=1, example=3
+    )
+    bottleneck: int = declare(
+        32, help="Channels for what is said: more sound better and leak more of the speaker.", least=1, example=3
+    )
+    license: str = declare("not stated", help="License of the corpus, for the model card.", example="CC0")
+    seed: int = option_groups.seed()
+    jobs: int | None = option_groups.jobs()
+    offline: bool = option_groups.offline()
+    quiet: bool = option_groups.quiet()
+
+
+OPTIONS = (TrainOptions,)
+
+
+def command(given: Given) -> None:
     """Train an anonymizer's model: features of every utterance, then the network, then model.safetensors in OUT.
 
     The pool in it holds no real person: its voices are drawn from a distribution fitted to the corpus's speakers, and
     none is as close to a speaker as two recordings of one person are.
     """
-    if system not in SYSTEMS:
-        raise InputError(f"{system!r} can't be trained", fix=f"choose {', '.join(SYSTEMS)}")
     from contextlib import ExitStack
 
     from veilmeter.anonymizers.xvector_pool import card
@@ -55,9 +54,13 @@ def command(
     from veilmeter.core.text import clean
     from veilmeter.wording import sentence
 
-    settings = TrainingSettings(seed=seed, steps=steps, voices_per_gender=voices, layer=layer, bottleneck=bottleneck)
-    recordings = read_given(corpus, layout, part=part, suffix=suffix, root=root, columns=columns, channel=channel)
-    engine = open_engine(jobs)
+    options = given.build(TrainOptions)
+    settings = TrainingSettings(
+        seed=options.seed, steps=options.steps, voices_per_gender=options.voices, layer=options.layer,
+        bottleneck=options.bottleneck,
+    )  # fmt: skip
+    recordings = read_given(options.corpus, options)
+    engine = open_engine(options.jobs)
     bars: dict[str, Progress] = {}
     units = {"features": "utterances", "network": "steps"}
     on_screen = ExitStack()
@@ -65,20 +68,21 @@ def command(
     def tell(step: str, done: int, total: int, remark: str) -> None:
         if step not in bars:
             on_screen.close()  # one bar at a time
-            bars[step] = on_screen.enter_context(shown(step, unit=units[step], quiet=quiet))
+            bars[step] = on_screen.enter_context(shown(step, unit=units[step], quiet=options.quiet))
         bars[step](done, total)
 
     try:
         model = train(
-            recordings, out, settings, engine=engine, offline=offline, progress=tell, notes={"license": license}
-        )
+            recordings, options.out, settings, engine=engine, offline=options.offline, progress=tell,
+            notes={"license": options.license},
+        )  # fmt: skip
     finally:
         on_screen.close()
         engine.close()
-    card.write(model, out / card.NAME)
-    print(clean(f"{out / MODEL}: {model.card['parameters']:,} parameters, loss {model.card['loss']}"))
+    card.write(model, options.out / card.NAME)
+    print(clean(f"{options.out / MODEL}: {model.card['parameters']:,} parameters, loss {model.card['loss']}"))
     if left_out := model.card.get("utterances_left_out"):
-        print(clean(f"{left_out} recordings could not be used and were left out: veilmeter check {corpus} lists them"))
-    for remark in remarks_on_reading(ctx, recordings):
+        print(clean(f"{left_out} recordings were left out; list them with veilmeter check {options.corpus}"))
+    for remark in remarks_on_reading(given, options, recordings):
         print(f"! {sentence(remark)}")
-    print(clean(f"use it with: veilmeter anonymize CORPUS OUT --system xvector-pool --model {out / MODEL}"))
+    print(clean(f"use it with: veilmeter anonymize CORPUS OUT --system xvector-pool --model {options.out / MODEL}"))

@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from veilmeter.cli import options
+from veilmeter.cli.given import Given
+from veilmeter.cli.shared_options import CorpusCommand, language, recognizer
 
 if TYPE_CHECKING:
     from veilmeter.speech.transcribe_corpus import Transcribed
 
 
-def command(
-    ctx: typer.Context,
-    corpus: options.Corpus,
-    out: Annotated[Path, typer.Argument(help="The folder for the texts; a stopped run goes on from it.")],
-    recognizer: options.Recognizer = "moonshine",
-    language: options.Language = None,
-    layout: options.Layout = None,
-    part: options.Part = None,
-    suffix: options.Suffix = None,
-    root: options.Roots = None,
-    columns: options.Columns = None,
-    channel: options.Channel = None,
-    max_seconds: options.MaxSeconds = 3600.0,
-    jobs: options.Jobs = None,
-    cluster: options.Cluster = None,
-    strict: options.Strict = False,
-    offline: options.Offline = False,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class TranscribeOptions(CorpusCommand):
+    """The options of the command."""
+
+    recognizer: str = recognizer()
+    language: str | None = language()
+
+
+OPTIONS = (TranscribeOptions,)
+
+
+def command(given: Given) -> None:
     """Write what is said in every recording to OUT: Kaldi's `text`, transcripts.csv and transcripts.parquet.
 
     Stopped or killed, the same command goes on where it was. Long recordings are cut at pauses and heard in stretches.
@@ -53,16 +44,20 @@ def command(
     from veilmeter.core.engine import open_engine
     from veilmeter.speech.transcribe_corpus import transcribe_corpus
 
-    recordings = read_given(corpus, layout, part=part, suffix=suffix, root=root, columns=columns, channel=channel)
-    with closing(open_engine(jobs, cluster)) as engine, shown("transcribing", quiet=quiet) as progress:
+    options = given.build(TranscribeOptions)
+    recordings = read_given(options.corpus, options)
+    with (
+        closing(open_engine(options.jobs, options.cluster)) as engine,
+        shown("transcribing", quiet=options.quiet) as progress,
+    ):
         done = transcribe_corpus(
-            recordings, out, recognizer, language=language,
-            engine=engine, offline=offline, strict=strict, max_seconds=max_seconds, progress=progress,
+            recordings, options.out, options.recognizer, language=options.language, engine=engine,
+            offline=options.offline, strict=options.strict, max_seconds=options.max_seconds, progress=progress,
         )  # fmt: skip
-    inputs = {"corpus": str(corpus), "layout": recordings.layout}
+    inputs = {"corpus": str(options.corpus), "layout": recordings.layout}
     print_outcome(
-        "transcribe", inputs, {"transcribed": _facts(done)}, done.skipped,
-        json=json, as_text=lambda: _print(done), remarks=remarks_on_reading(ctx, recordings),
+        "transcribe", inputs, {"transcribed": _facts(done)}, done.skipped, json=options.json,
+        as_text=lambda: _print(done), remarks=remarks_on_reading(given, options, recordings),
     )  # fmt: skip
     exit_if_left_out(done.skipped)
 

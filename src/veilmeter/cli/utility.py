@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from veilmeter.cli import options
+from veilmeter.cli.given import Given
 from veilmeter.cli.lists import Lists
+from veilmeter.cli.shared_options import language, recognizer
+from veilmeter.core import option_groups
 from veilmeter.core.findings import Finding
+from veilmeter.core.option_groups import MORE, OutputForms, Workers
+from veilmeter.core.options import declare
+from veilmeter.data.corpus_options import CorpusReading
 
 if TYPE_CHECKING:
     from veilmeter.results.model import Part
@@ -17,37 +21,30 @@ if TYPE_CHECKING:
 COMMAND_CLASS = Lists
 
 
-def command(
-    ctx: typer.Context,
-    original: Annotated[Path, typer.Option(help="The original speech, in any known layout.", show_default=False)],
-    anonymized: Annotated[Path, typer.Option(help="The same utterances, anonymized.", show_default=False)],
-    recognizer: options.Recognizer = "moonshine",
-    language: options.Language = None,
-    recordings: Annotated[
-        int, typer.Option(min=1, help="Listen to at most so many recordings, as many of each person as can be.")
-    ] = 100,
-    rated: Annotated[
-        int, typer.Option(min=0, help="Predict the quality of at most so many of them; this takes longest.")
-    ] = 30,
-    by: Annotated[
-        list[str] | None, options.several("ATTRIBUTE", "Also within groups; by default gender, where it is known.",
-                                          options.MORE)
-    ] = None,
-    layout: options.Layout = None,
-    part: options.Part = None,
-    suffix: options.Suffix = None,
-    root: options.Roots = None,
-    columns: options.Columns = None,
-    channel: options.Channel = None,
-    jobs: options.Jobs = None,
-    cluster: options.Cluster = None,
-    offline: options.Offline = False,
-    json: options.Json = False,
-    csv: options.Csv = False,
-    markdown: options.Markdown = False,
-    latex: options.Latex = False,
-    quiet: options.Quiet = False,
-) -> None:  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class UtilityOptions(CorpusReading, Workers, OutputForms):
+    """The options of the command."""
+
+    original: Path = declare(help="Original speech in any known layout.", path=True, example="changed")
+    anonymized: Path = declare(help="The same utterances anonymized.", path=True, example="speech")
+    recognizer: str = recognizer()
+    language: str | None = language()
+    recordings: int = declare(
+        100, help="Number of recordings to measure, spread evenly over the speakers.", least=1, example=3
+    )
+    rated: int = declare(30, help="Number of them to rate for their quality; this takes longest.", least=0, example=2)
+    by: tuple[str, ...] = declare(
+        ("gender",), help="Attribute within whose values to measure too.", metavar="ATTRIBUTE", group=MORE,
+        example="speaker",
+    )  # fmt: skip
+    offline: bool = option_groups.offline()
+    quiet: bool = option_groups.quiet()
+
+
+OPTIONS = (UtilityOptions,)
+
+
+def command(given: Given) -> None:
     """Measure what anonymized speech is still good for: words, predicted quality, melody, timing, level.
 
     Every figure is paired by utterance with the original speech, with an interval over speakers. Words are compared
@@ -61,40 +58,39 @@ def command(
     from contextlib import closing
 
     from veilmeter.anonymizers.timings import real_time_factor
-    from veilmeter.assessment.settings import Settings
     from veilmeter.assessment.sources import read_sources
     from veilmeter.assessment.utility import UtilitySettings, measure_utility
     from veilmeter.cli.corpora import remarks_on_reading
-    from veilmeter.cli.output import Page, chosen_form, emit
+    from veilmeter.cli.output import Page, emit, output_form
     from veilmeter.cli.progress import shown, stages
     from veilmeter.core.engine import open_engine
 
-    form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
-    reading = Settings(
-        layout=layout, part=part, suffix=suffix, root=tuple(map(str, root or ())), columns=tuple(columns or ()),
-        channel=channel,
-    )  # fmt: skip
-    sides = (("original", original), ("anonymized", anonymized))
-    before, after = read_sources(sides, reading).values()
+    options = given.build(UtilityOptions)
+    form = output_form(options)
+    sides = (("original", options.original), ("anonymized", options.anonymized))
+    before, after = read_sources(sides, options).values()
     chosen = UtilitySettings(
-        recognizer=recognizer, language=language, recordings=recordings, rated=rated,
-        groups=tuple(by or ("gender",)), offline=offline,
+        recognizer=options.recognizer, language=options.language, recordings=options.recordings, rated=options.rated,
+        groups=options.by, offline=options.offline,
     )  # fmt: skip
-    with closing(open_engine(jobs, cluster)) as engine, shown("listening", quiet=quiet) as progress:
+    with (
+        closing(open_engine(options.jobs, options.cluster)) as engine,
+        shown("listening", quiet=options.quiet) as progress,
+    ):
         measured = measure_utility(
-            before, after, chosen,
-            engine=engine, say=stages(quiet=quiet), progress=progress, real_time_factor=real_time_factor([after.root]),
+            before, after, chosen, engine=engine, say=stages(quiet=options.quiet), progress=progress,
+            real_time_factor=real_time_factor([after.root]),
         )  # fmt: skip
     inputs = {
-        "original": {"path": str(original), "layout": before.layout, "utterances": len(before)},
-        "anonymized": {"path": str(anonymized), "layout": after.layout, "utterances": len(after)},
+        "original": {"path": str(options.original), "layout": before.layout, "utterances": len(before)},
+        "anonymized": {"path": str(options.anonymized), "layout": after.layout, "utterances": len(after)},
     }
     emit(
         Page(
             f"Utility of {after.root.name}",
             {name: measured.estimates[name] for name in measured.estimates.names},
             inputs=inputs,
-            warnings=[*_warnings(measured), *remarks_on_reading(ctx, before, after)],
+            warnings=[*_warnings(measured), *remarks_on_reading(given, options, before, after)],
             notes=_notes(measured),
             more={"by": _groups(measured), "utility": dict(measured.details)},
         ),

@@ -31,6 +31,10 @@ def json(help: str = "Print JSON.") -> Any:
     return declare(False, help=help, group=OUTPUT, role="output", example=True)
 
 
+def markdown() -> Any:
+    return declare(False, help="Print Markdown.", group=OUTPUT, role="output", example=True)
+
+
 def quiet() -> Any:
     return declare(False, help="Show no progress on standard error.", group=OUTPUT, role="output")
 
@@ -41,7 +45,7 @@ class OutputForms(OptionSet):
 
     json: bool = json()
     csv: bool = declare(False, help="Print CSV.", group=OUTPUT, role="output", example=True)
-    markdown: bool = declare(False, help="Print Markdown.", group=OUTPUT, role="output", example=True)
+    markdown: bool = markdown()
     latex: bool = declare(False, help="Print a LaTeX table.", group=OUTPUT, role="output", example=True)
 
 

@@ -21,8 +21,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from veilmeter.core.errors import InputError
+from veilmeter.core.findings import Finding, Reference, warning
 
 Role = Literal["source", "protocol", "computation", "output"]
+MISSING = dataclasses.MISSING
 LARGEST_FILE = 1_000_000  # bytes of a TOML file
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text", Path: "a path"}
 _SEVERAL = {int: "whole numbers", float: "numbers", str: "text", Path: "paths"}
@@ -98,17 +100,17 @@ class Option:
                 return condition.reason if isinstance(condition.reason, str) else condition.reason(settings, facts)
         return ""
 
-    def spell(self, value: Any) -> str:
-        """The option as it is written on the command line."""
+    def spell(self, value: Any) -> tuple[str, ...]:
+        """The words of the option on the command line."""
         if self.is_flag:
-            return self.all_flags[0]
+            return self.all_flags[:1]
         values = value if isinstance(value, list | tuple) else (value,)
-        return " ".join([self.all_flags[0], *map(str, values)]).strip()
+        return (self.all_flags[0], *map(str, values))
 
 
-def declare(default: Any = dataclasses.MISSING, *, help: str, **declared: Any) -> Any:
+def declare(default: Any = MISSING, *, help: str, **declared: Any) -> Any:
     """A field of an `OptionSet`; without a default the option is required."""
-    is_required = default is dataclasses.MISSING
+    is_required = default is MISSING
     metadata = {"option": Option(help=help, required=is_required, **declared)}
     if is_required:
         return dataclasses.field(metadata=metadata)
@@ -306,6 +308,26 @@ def refuse_unknown(name: str, value: str, known: Sequence[str]) -> None:
         near = difflib.get_close_matches(value, known, 1)
         fix = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(known)}"
         raise InputError(f"{name}: unknown value {value!r}", fix=fix)
+
+
+# --- effects
+
+
+def unused_options(settings: Any, facts: Any) -> dict[str, str]:
+    """The options that differ from their default and had no effect, each with the reason."""
+    kind: type = type(settings)
+    reasons = {
+        name: declared.idle_reason(settings, facts)
+        for name, declared in options_of(kind).items()
+        if getattr(settings, name) != declared.default
+    }
+    return {name: reason for name, reason in reasons.items() if reason}
+
+
+def option_without_effect(option: str, *values: str, reason: str) -> Finding:
+    """The warning on an option that was given in vain, with what was given."""
+    given = Reference("text", " ".join(values)) if values else None
+    return warning("option_without_effect", option=option, given=given, reason=reason)
 
 
 # --- files

@@ -12,12 +12,14 @@ import numpy as np
 
 from veilmeter.core.engine import Engine, Here, Pool, cores
 from veilmeter.core.errors import InputError, Problem
+from veilmeter.core.options import unused_options
 from veilmeter.data.checks import Checked
 from veilmeter.data.corpus import Corpus, Stretch, read_corpus
+from veilmeter.data.corpus_options import CorpusReading
 from veilmeter.data.formats.walk import sample
 from veilmeter.data.layouts import NotACorpus, recognize
 from veilmeter.speech.audio import LONGEST_SECONDS, AudioError, clipped_problem, read_recording
-from veilmeter.speech.reading_options import unused_options
+from veilmeter.speech.reading_options import reading_facts
 
 Progress = Callable[[int, int], None]
 
@@ -56,7 +58,8 @@ def check(
     usable = [entry for entry in heard if entry.problem is None or not entry.problem.fatal]
     problems = [*corpus.problems, *(entry.problem for entry in heard if entry.problem)]
     problems += remarks(corpus, heard)
-    for option, reason in unused_options(corpus, roots, channel).items():
+    reading = CorpusReading(root=tuple(map(str, roots)), channel=channel)
+    for option, reason in unused_options(reading, reading_facts(reading, corpus)).items():
         problems.append(Problem("no-effect", f"--{option} had no effect: {reason}", str(path), fatal=False))
     facts = describe(corpus, heard, problems)
     if not usable:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
 from veilmeter.data.corpus import Corpus
+from veilmeter.data.corpus_options import CorpusReading, ReadingFacts
 from veilmeter.speech.audio import read_header
-
-NO_CHANNELS = "no recording has several channels that a list leaves open"
-ALL_AT_HOME = "every recording lies below the corpus's own folder"
 
 
 def chose_channel(corpus: Corpus) -> bool:
@@ -24,11 +19,9 @@ def leaves_home(corpus: Corpus) -> bool:
     return bool(corpus.problems) or not all(u.path.resolve().is_relative_to(home) for u in corpus)
 
 
-def unused_options(corpus: Corpus, roots: Sequence[str | Path], channel: str | None) -> dict[str, str]:
-    """The options of reading that were given and decided nothing, and why."""
-    unused = {}
-    if roots and not leaves_home(corpus):
-        unused["root"] = ALL_AT_HOME
-    if channel is not None and not chose_channel(corpus):
-        unused["channel"] = NO_CHANNELS
-    return unused
+def reading_facts(options: CorpusReading, *corpora: Corpus) -> ReadingFacts:
+    """The facts that tell whether options of reading decided anything; not looked for where none was given."""
+    return ReadingFacts(
+        has_channels=options.channel is not None and any(map(chose_channel, corpora)),
+        leaves_home=bool(options.root) and any(map(leaves_home, corpora)),
+    )
