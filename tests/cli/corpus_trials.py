@@ -197,9 +197,9 @@ ANONYMIZE = CommandTrials(
     },
     only={
         **MADE_ONLY,
-        "drawn at random": frozenset({"alpha", "alpha_range", "per", "seed", "option", "command_line", "batch"}),
+        "drawn at random": frozenset({"alpha", "alpha_range", "per", "seed", "option", "command", "batch"}),
         "a program": frozenset(
-            {"command_line", "program_version", "batch", "timeout", "per", "seed", "alpha", "system"}
+            {"command", "program_version", "batch", "timeout", "per", "seed", "alpha", "system"}
         ),
         "a slow program": frozenset({"timeout"}),
         "one's own function": frozenset({"option", "seed", "alpha", "per"}),
@@ -209,7 +209,7 @@ ANONYMIZE = CommandTrials(
         "alpha": words("--alpha", 0.7),
         "alpha_range": words("--alpha-range", 0.7, 0.9),
         "per": words("--per", "speaker"),
-        "command_line": words("--command", "cp -f {input} {output}"),
+        "command": words("--command", "cp -f {input} {output}"),
         "program_version": words("--version", "2"),
         "batch": words("--batch", 2),
         "timeout": words("--timeout", 30),

@@ -48,10 +48,10 @@ REPORT = CommandTrials(
     where={
         "figures": frozenset({"figures"}),
         "out": frozenset({"md"}),
-        "form": frozenset({"latex"}),
+        "format": frozenset({"latex"}),
         "annex": frozenset({"html", "pdf", "md", "latex", "json"}),
     },
-    values={**SHOWN, "form": words("--format", "md")},
+    values={**SHOWN, "format": words("--format", "md")},
 )
 
 COMPARE = CommandTrials(
