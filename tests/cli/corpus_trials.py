@@ -198,9 +198,7 @@ ANONYMIZE = CommandTrials(
     only={
         **MADE_ONLY,
         "drawn at random": frozenset({"alpha", "alpha_range", "per", "seed", "option", "command", "batch"}),
-        "a program": frozenset(
-            {"command", "program_version", "batch", "timeout", "per", "seed", "alpha", "system"}
-        ),
+        "a program": frozenset({"command", "program_version", "batch", "timeout", "per", "seed", "alpha", "system"}),
         "a slow program": frozenset({"timeout"}),
         "one's own function": frozenset({"option", "seed", "alpha", "per"}),
     },
