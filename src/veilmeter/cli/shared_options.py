@@ -43,7 +43,7 @@ def language() -> Any:
 
 def eer_method() -> Any:
     def known_methods() -> tuple[str, ...]:
-        from veilmeter.metrics.scores.summary import EER_METHODS
+        from veilmeter.metrics.scores.eer import EER_METHODS
 
         return EER_METHODS
 
