@@ -173,8 +173,8 @@ def test_a_folder_of_2026(place: Path) -> None:
     assert (found["protocol"]["enrolled_speakers"], found["protocol"]["trial_utterances"]) == (6, 11)
     assert found["protocol"]["details"]["key"] == 6 * 11  # each pair once
     said = "\n".join(sentences(decode(tuple[Finding, ...], found["warnings"])))
-    assert "trials are listed as target and as nontarget; the last line holds" in said
-    assert "1 trial utterances of the lists are not in both corpora" in said
+    assert "trials are listed both as target and as nontarget" in said
+    assert "1 listed trial utterance left out: not in both corpora" in said
     assert found["inputs"]["train_original"]["path"].endswith("data")
     assert found["inputs"]["train_original"]["variant"] == "train_german"
     not_used = [json.loads(line)["path"] for line in Path("out/not_used.jsonl").read_text().splitlines()]

@@ -150,7 +150,7 @@ def test_recordings_that_were_left_out_end_with_three(folder: Path) -> None:
     words = ["assess", folder / "partly.toml", "--anonymized", folder / "fewer.npz", "--out", folder / "fewer"]
     code, text = run(*words, "--measures", "scores", "--no-intervals", "--no-report", "--jobs", 1, "--quiet")
     assert code == 3
-    assert "6 original utterances have no anonymized partner" in " ".join(text.split())
+    assert "6 original utterances without an anonymized version" in " ".join(text.split())
 
 
 def test_a_seed_of_zero_wins_over_the_file_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,7 +122,7 @@ def test_lazy_stays_lazy() -> None:
 
 def test_unmatched_recordings_are_refused_with_strict() -> None:
     some = RELEASED.take(np.arange(4, 32))
-    with pytest.raises(InputError, match="4 original utterances have no anonymized partner"):
+    with pytest.raises(InputError, match="4 original utterances without an anonymized version"):
         assess(ORIGINAL, some, strict=True, **FAST)
     assert assess(ORIGINAL, some, attackers="ignorant", **FAST).left_out == 4
 
