@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.bench_mcadams import speech
-from veilmeter.anonymizers.xvector_pool import hearing, model, world
+from veilmeter.anonymizers.xvector_pool import features, model, world
 from veilmeter.speech.recognizers.encoder_layers import load_layer
 
 ROUNDS = 3
@@ -23,9 +23,9 @@ def main() -> None:
     loaded = model.load(model.shipped())
     encoder = load_layer(loaded.layer)
     code = loaded.speaker_code(loaded.pool.average(loaded.pool.names[:10]))
-    utterances = [hearing.level(samples)[0] for samples in speech()[:4]]
+    utterances = [features.level(samples)[0] for samples in speech()[:4]]
     seconds = sum(len(samples) for samples in utterances) / world.RATE
-    loaded.convert(hearing.hear(utterances[0], encoder), code)  # warm up
+    loaded.convert(features.hear(utterances[0], encoder), code)  # warm up
     best: dict[str, float] = {}
 
     def timed(stage: str, work: Callable[[Any], Any], items: list[Any]) -> list[Any]:
@@ -36,11 +36,11 @@ def main() -> None:
 
     for _ in range(ROUNDS):
         pitches = timed("pitch", world.pitch, utterances)
-        energies = timed("energy", hearing.energy, utterances)
+        energies = timed("energy", features.energy, utterances)
         framed = list(zip(utterances, [len(f0) for f0 in pitches], strict=True))
-        contents = timed("recognizer's encoder", lambda pair: hearing.content(pair[0], encoder, pair[1]), framed)
+        contents = timed("recognizer's encoder", lambda pair: features.content(pair[0], encoder, pair[1]), framed)
         heard = [
-            hearing.SourceFrames(f0, energy, content, len(samples), 1.0)
+            features.SourceFrames(f0, energy, content, len(samples), 1.0)
             for f0, energy, content, samples in zip(pitches, energies, contents, utterances, strict=True)
         ]
         converted = timed("conversion", lambda item: loaded.convert(item, code), heard)

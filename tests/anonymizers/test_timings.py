@@ -8,12 +8,20 @@ from typing import Any
 
 import pytest
 
-from veilmeter.anonymizers import source_audio, treatment
+from veilmeter.anonymizers import treatment
 from veilmeter.anonymizers.anonymize_corpus import anonymize_corpus
 from veilmeter.anonymizers.mcadams import McAdams
-from veilmeter.anonymizers.timings import Effort, Timings, read_timings, real_time_factor, timings_path, write_timings
+from veilmeter.anonymizers.timings import (
+    Effort,
+    ProcessorClock,
+    TimedEngine,
+    Timings,
+    read_timings,
+    real_time_factor,
+    timings_path,
+    write_timings,
+)
 from veilmeter.core.engine import Here
-from veilmeter.core.processor_time import ProcessorClock, TimedEngine
 from veilmeter.data.corpus import read_corpus
 
 
@@ -22,10 +30,10 @@ def ticks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A processor that spends exactly one second between any two looks at it."""
     from itertools import count
 
-    from veilmeter.core import processor_time
+    from veilmeter.anonymizers import timings
 
     seconds = count()
-    monkeypatch.setattr(processor_time, "processor_seconds", lambda: float(next(seconds)))
+    monkeypatch.setattr(timings, "processor_seconds", lambda: float(next(seconds)))
 
 
 def test_the_clock_leaves_out_what_is_paused(ticks: None) -> None:
@@ -92,10 +100,10 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 def test_reading_audio_is_not_counted(folder_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading that costs a hundred seconds each leaves the system's own time as it is."""
-    from veilmeter.core import processor_time
+    from veilmeter.anonymizers import timings
 
-    spent, read = [0.0], source_audio.RecordingStream.__iter__
-    monkeypatch.setattr(processor_time, "processor_seconds", lambda: spent[0])
+    spent, read = [0.0], treatment.RecordingStream.__iter__
+    monkeypatch.setattr(timings, "processor_seconds", lambda: spent[0])
 
     def slow(stream: Any) -> Any:
         spent[0] += 100
@@ -106,7 +114,7 @@ def test_reading_audio_is_not_counted(folder_corpus: Path, tmp_path: Path, monke
             spent[0] += 1
             return blocks
 
-    monkeypatch.setattr(source_audio.RecordingStream, "__iter__", slow)
+    monkeypatch.setattr(treatment.RecordingStream, "__iter__", slow)
     monkeypatch.setattr(treatment.Treatment, "_unpack", lambda self: Busy())
     anonymize_corpus(read_corpus(folder_corpus), tmp_path / "out", McAdams())
     timings = read_timings(tmp_path / "out")

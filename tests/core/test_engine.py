@@ -309,7 +309,7 @@ def test_a_batch_cluster_is_made_from_the_users_file(tmp_path: Path) -> None:
         def scale(self, jobs: int) -> None:
             made.append(jobs)
 
-    from veilmeter.core.batch_systems import batch_cluster
+    from veilmeter.core.engine import batch_cluster
 
     original = jobqueue.SLURMCluster
     jobqueue.SLURMCluster = Recorded

@@ -40,7 +40,7 @@ def work(folder):
 """
 ALONE = """
 import signal, sys, time
-from veilmeter.core.stopping import raised
+from veilmeter.core.processes import raised
 from stopped_work import work
 raised(signal.SIGTERM, KeyboardInterrupt)
 begun = time.monotonic()

@@ -72,7 +72,7 @@ def test_names_of_weights_that_no_file_can_have(tmp_path: Path, name: str) -> No
     onnx = pytest.importorskip("onnx")
     from onnx import helper, numpy_helper
 
-    from veilmeter.speech.extractors.onnx_files import external_files
+    from veilmeter.speech.extractors.onnx import external_files
 
     weights = numpy_helper.from_array(np.ones((4, 2), np.float32), "w")
     ports = [helper.make_tensor_value_info("x", 1, [1, 4]), helper.make_tensor_value_info("y", 1, [1, 2])]
@@ -100,7 +100,7 @@ def test_a_media_file_whose_stream_has_no_rate_or_channel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, facts: dict[str, int], what: str
 ) -> None:
     av = pytest.importorskip("av")
-    from veilmeter.speech.media import MediaFile
+    from veilmeter.speech.decoding import MediaFile
 
     container = SimpleNamespace(streams=SimpleNamespace(audio=[Stream(**facts)]), close=lambda: None)
     monkeypatch.setattr(av, "open", lambda *_, **__: container)

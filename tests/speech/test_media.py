@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from veilmeter.data.corpus import Stretch
 from veilmeter.speech.audio import AudioError, read_audio, read_recording
-from veilmeter.speech.media import MediaFile
+from veilmeter.speech.decoding import MediaFile
 
 av = pytest.importorskip("av")
 

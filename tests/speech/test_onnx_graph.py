@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from veilmeter.speech.onnx_graph import GraphBuilder
+from veilmeter.speech.onnx_session import GraphBuilder
 
 
 def test_every_node_has_a_name_of_its_own() -> None:

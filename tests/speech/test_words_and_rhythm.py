@@ -19,12 +19,13 @@ from veilmeter.speech.extractors.durations import (
     UNIT,
     USUAL,
     DurationsExtractor,
+    Phone,
+    PhoneAligner,
     duration_features,
     duration_statistics,
 )
 from veilmeter.speech.extractors.rhythm import frame_levels, rhythm_features, rhythm_statistics
 from veilmeter.speech.extractors.words import hashed, style_features, tokens, word_features
-from veilmeter.speech.phones import Phone, PhoneAligner
 from veilmeter.speech.pitch import FRAME
 
 PEOPLE, EACH = 8, 5

@@ -169,7 +169,7 @@ def _check_scores(folder: Path) -> object:
 
 def _read_trials(folder: Path) -> object:
     from veilmeter.data.formats.trials import read_trials
-    from veilmeter.data.formats.vpc_trials import read_trial_list
+    from veilmeter.data.formats.vpc_sets import read_trial_list
 
     read_trials(folder / "trials")
     return read_trial_list(folder / "trials")
@@ -182,7 +182,7 @@ def _read_settings(folder: Path) -> object:
 
 
 def _read_cluster(folder: Path) -> object:
-    from veilmeter.core.batch_systems import read_config
+    from veilmeter.core.engine import read_config
 
     return read_config(folder / "slurm.yaml")
 

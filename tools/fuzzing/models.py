@@ -52,14 +52,13 @@ def _make_onnx(folder: Path) -> None:
 
 
 def _read_onnx(folder: Path) -> object:
-    from veilmeter.speech.extractors.onnx_files import model_digest
+    from veilmeter.speech.extractors.onnx import model_digest
 
     return model_digest(folder / "model.onnx")
 
 
 def _make_voices(folder: Path) -> None:
-    from veilmeter.anonymizers.xvector_pool.decoder import ConverterShape, make_converter
-    from veilmeter.anonymizers.xvector_pool.model import VoiceModel, Whitening
+    from veilmeter.anonymizers.xvector_pool.model import ConverterShape, VoiceModel, Whitening, make_converter
     from veilmeter.anonymizers.xvector_pool.selection import Plda, VoicePool
 
     shape = ConverterShape(content=2, outputs=2, speaker=2, bottleneck=1, channels=2, layers=1, kernel=3)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -26,6 +27,27 @@ from veilmeter.core.user_code import load_object, note_origin, source_version
 if TYPE_CHECKING:
     from veilmeter.core.engine import Engine
     from veilmeter.data.corpus import Corpus, Utterance
+
+
+def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
+    """NAME=VALUE as options: numbers and JSON as such, everything else as text.
+
+    >>> parse_options(["depth=3", "voice=low", "range=[1, 2]"])
+    {'depth': 3, 'voice': 'low', 'range': [1, 2]}
+    """
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        name, is_there, value = pair.partition("=")
+        if not is_there or not name.isidentifier():
+            raise InputError(f"--option {pair!r} is not NAME=VALUE")
+        if name in options:
+            raise InputError(f"--option {name} is given twice")
+        try:
+            options[name] = json.loads(value)
+        except ValueError:
+            options[name] = value
+    return options
+
 
 Samples = NDArray[np.float32]
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import to_json, write_text
+from veilmeter.data.corpus import Utterance
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,16 @@ class Entry:
 
     def line(self) -> str:
         return to_json(self, indent=None) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An utterance to do: the plan, what an earlier run did to it, and why the system refuses it if it does."""
+
+    utterance: Utterance
+    planned: Entry
+    earlier: Entry | None
+    refusal: str = ""
 
 
 def read_manifest(path: str | Path) -> dict[str, Entry]:

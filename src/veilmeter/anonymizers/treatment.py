@@ -12,25 +12,83 @@ from typing import Any
 import numpy as np
 
 from veilmeter.anonymizers.base import Anonymizer, Batches, ByBlocks, Output, Samples
-from veilmeter.anonymizers.loudness import OutputAudio
-from veilmeter.anonymizers.manifest import Entry
-from veilmeter.anonymizers.planning import Item
-from veilmeter.anonymizers.source_audio import SourceAudio
-from veilmeter.anonymizers.timings import NO_EFFORT, Effort
+from veilmeter.anonymizers.loudness import LevelMeter, OutputAudio
+from veilmeter.anonymizers.manifest import Entry, Item
+from veilmeter.anonymizers.timings import NO_EFFORT, Effort, ProcessorClock
 from veilmeter.core.errors import InputError, Problem, VeilmeterError
 from veilmeter.core.files import sha256
-from veilmeter.core.processor_time import ProcessorClock
 from veilmeter.core.user_code import load_files
 from veilmeter.data.corpus import Utterance
 from veilmeter.speech.audio import (
     LONGEST_SECONDS,
+    RATE,
     SHORTEST_SECONDS,
     AudioError,
+    Recording,
     RecordingStream,
     clipped_problem,
     read_recording,
     write_blocks,
 )
+
+_BLOCK = 1 << 20  # samples measured at once
+
+
+class SourceAudio:
+    """A recording for a system: in blocks, or read at once. Its level is measured on the way."""
+
+    def __init__(self, utterance: Utterance, max_seconds: float, clock: ProcessorClock) -> None:
+        self._stream = RecordingStream(utterance.path, stretch=utterance.stretch, max_seconds=max_seconds)
+        self._clock, self._path = clock, utterance.path
+        self._samples: Samples | None = None
+        self.meter = LevelMeter(RATE)
+        self.remarks: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Samples]:
+        """The blocks; only once."""
+        blocks = iter(self._stream)
+        while True:
+            with self._clock.paused():
+                block = next(blocks, None)
+                if block is None:
+                    return
+                self.meter.add(block)
+            yield block
+
+    def open_once(self) -> None:
+        """An error that is known before the recording is read, such as a length beyond what is allowed."""
+        with self._clock.paused():
+            self._stream.open_once()
+
+    def read(self) -> None:
+        """All of it, for a system that takes nothing less."""
+        with self._clock.paused():
+            stretch, most = self._stream.stretch, self._stream.max_seconds
+            recording = read_recording(self._path, stretch=stretch, max_seconds=most)
+            self._samples, self._stream.rate = recording.samples, recording.rate
+            self._stream.facts = replace(recording, samples=recording.samples[:0].copy())  # a view would keep them all
+            for start in range(0, recording.length, _BLOCK):
+                self.meter.add(recording.samples[start : start + _BLOCK])
+
+    def take(self) -> Samples:
+        """What was read; it is not kept any longer."""
+        assert self._samples is not None
+        samples, self._samples = self._samples, None
+        return samples
+
+    @property
+    def facts(self) -> Recording:
+        return self._stream.facts
+
+    @property
+    def rate(self) -> int:
+        """Of the file; known as soon as the first block was read."""
+        return self._stream.rate
+
+    @property
+    def seconds(self) -> float:
+        return self.meter.length / RATE
+
 
 FAR_TOO_LOUD = 0.1  # an output that had to be scaled by less gets a remark
 MUCH_LIMITED = 0.05  # as does one of which more was turned down

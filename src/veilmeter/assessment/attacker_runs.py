@@ -13,16 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilmeter.anonymizers.anonymize_corpus import Anonymized, anonymize_corpus, manifest_path
-from veilmeter.anonymizers.base import Draw, load_anonymizer
+from veilmeter.anonymizers.base import Draw, load_anonymizer, parse_options
 from veilmeter.anonymizers.manifest import Entry, read_manifest
-from veilmeter.anonymizers.options import parse_options
 from veilmeter.anonymizers.own_runs import own_seeds, run_again
 from veilmeter.assessment.settings import DRAWS, Settings
 from veilmeter.attacks.material import AttackerRun, DrawLevel
 from veilmeter.core.engine import Engine, Progress
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.data.formats.locate import locate
+from veilmeter.data.formats.walk import locate
 
 if TYPE_CHECKING:
     from veilmeter.data.corpus import Corpus

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veilmeter.anonymizers.options import parse_options
+from veilmeter.anonymizers.base import parse_options
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
 from veilmeter.core.option_groups import COMPUTATION, OUTPUT, Workers

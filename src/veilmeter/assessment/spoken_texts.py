@@ -22,8 +22,7 @@ from veilmeter.data.corpus import Corpus, Utterance
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.text_lines import read_texts
 from veilmeter.data.ids import match_ids
-from veilmeter.speech.annotations import annotate_corpus
-from veilmeter.speech.annotators import transcripts
+from veilmeter.speech.annotations import annotate_corpus, transcripts
 from veilmeter.speech.extractors.words import CODE, FEATURES, OF_CORPUS
 from veilmeter.speech.recognizers.base import DEFAULT, resolve_language
 

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from veilmeter.anonymizers.base import load_with_unused
-from veilmeter.anonymizers.options import parse_options
+from veilmeter.anonymizers.base import load_with_unused, parse_options
 from veilmeter.assessment.settings import ALL, EVERY_SIZE, AttackerSettings, Facts, Settings
 from veilmeter.core.findings import Finding
 from veilmeter.core.options import option_without_effect, options_of, unused_options

@@ -27,8 +27,7 @@ from veilmeter.metrics.utility.summary import ORIGINAL, UtilityTable, count_spee
 from veilmeter.metrics.utility.texts import normalize_text
 from veilmeter.metrics.utility.words import TextErrors, count_errors, most_frequent
 from veilmeter.results.model import Part
-from veilmeter.speech.annotations import Annotated, Annotator, annotate_corpus
-from veilmeter.speech.annotators import ratings, transcripts, voices
+from veilmeter.speech.annotations import Annotated, Annotator, annotate_corpus, ratings, transcripts, voices
 from veilmeter.speech.audio import AudioError, read_audio, read_header
 from veilmeter.speech.recognizers.base import DEFAULT, Language, resolve_language
 from veilmeter.speech.weights import cache_folder

@@ -104,8 +104,7 @@ def command(given: Given) -> None:
     from contextlib import closing
 
     from veilmeter.anonymizers.anonymize_corpus import anonymize_corpus
-    from veilmeter.anonymizers.base import load_with_unused
-    from veilmeter.anonymizers.options import parse_options
+    from veilmeter.anonymizers.base import load_with_unused, parse_options
     from veilmeter.cli.corpora import exit_if_left_out, print_outcome, read_given, remarks_on_reading
     from veilmeter.cli.progress import shown
     from veilmeter.core.engine import open_engine

@@ -22,7 +22,7 @@ from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.extras import explained
 from veilmeter.core.files import as_veilmeter_error
 from veilmeter.core.options import all_options
-from veilmeter.core.stopping import raised
+from veilmeter.core.processes import raised
 from veilmeter.core.text import clean
 
 # In the order in which a person meets them. Each name is a module of this package with a function `command` and the

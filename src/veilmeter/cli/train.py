@@ -46,8 +46,7 @@ def command(given: Given) -> None:
     """
     from contextlib import ExitStack
 
-    from veilmeter.anonymizers.xvector_pool import card
-    from veilmeter.anonymizers.xvector_pool.training import MODEL, TrainingSettings, train
+    from veilmeter.anonymizers.xvector_pool.training import CARD, MODEL, TrainingSettings, train, write_card
     from veilmeter.cli.corpora import read_given, remarks_on_reading
     from veilmeter.cli.progress import Progress, shown
     from veilmeter.core.engine import open_engine
@@ -79,7 +78,7 @@ def command(given: Given) -> None:
     finally:
         on_screen.close()
         engine.close()
-    card.write(model, options.out / card.NAME)
+    write_card(model, options.out / CARD)
     print(clean(f"{options.out / MODEL}: {model.card['parameters']:,} parameters, loss {model.card['loss']}"))
     if left_out := model.card.get("utterances_left_out"):
         print(clean(f"{left_out} recordings were left out; list them with veilmeter check {options.corpus}"))

@@ -17,9 +17,48 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from types import FrameType
+from typing import IO, Any
 
 from veilmeter.core.errors import InputError
+
+_MOMENT = 0.01  # seconds
+_WITH_CALLBACKS = "soundfile"
+
+
+def raised(number: int, exception: Callable[[], BaseException]) -> None:
+    """From now on the signal raises what `exception` returns: once, however often it came where that would be lost."""
+    waiting: list[threading.Timer] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        while waiting:
+            waiting.pop().cancel()
+        if not _would_be_lost(frame):
+            raise exception()
+        again = threading.Timer(_MOMENT, _send, (number,))
+        again.daemon = True
+        waiting.append(again)
+        again.start()
+
+    signal.signal(number, handle)
+
+
+def _would_be_lost(frame: FrameType | None) -> bool:
+    library: Any = getattr(sys.modules.get(_WITH_CALLBACKS), "__file__", None)
+    while frame is not None:
+        if frame.f_code.co_name == "__del__" or frame.f_code.co_filename == library:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _send(number: int) -> None:
+    """To the main thread itself: one that sleeps by now would not notice a signal that another thread got."""
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+    else:
+        signal.raise_signal(number)
+
 
 MARK = "VEILMETER_WORK"
 MOST_PRINTED, MOST_ERRORS = 1 << 20, 8000  # bytes kept of what a program prints on its two streams, from their end

@@ -83,7 +83,7 @@ LAYOUTS: Registry[Layout] = Registry(
         "kaldi": f"{_FORMATS}.kaldi_data:LAYOUT",
         "vpc": f"{_FORMATS}.vpc:LAYOUT",
         "csv": f"{_FORMATS}.csv_list:LAYOUT",
-        "jsonl": f"{_FORMATS}.jsonl_list:LAYOUT",
+        "jsonl": f"{_FORMATS}.json_lines:LAYOUT",
         "audiofolder": f"{_FORMATS}.audiofolder:LAYOUT",
         "dataset": f"{_FORMATS}.dataset:LAYOUT",
         "lhotse": f"{_FORMATS}.lhotse:LAYOUT",

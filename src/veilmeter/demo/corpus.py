@@ -12,8 +12,59 @@ from scipy.signal import fftconvolve, lfilter
 
 from veilmeter.core.engine import Engine
 from veilmeter.core.files import make_folder, write_text
-from veilmeter.demo.sentences import SENTENCES
 from veilmeter.demo.voices import RATE, Voice, speak, voices
+
+SENTENCES = (
+    "The boat left the harbor before the morning fog had lifted.",
+    "Please leave the heavy boxes next to the kitchen door.",
+    "Our train was late, so we walked along the river instead.",
+    "She found an old map folded inside the cover of the book.",
+    "The nurse wrote the time of each call on a yellow card.",
+    "A cold wind came down from the hills after sunset.",
+    "They painted the garden gate green and the window frames white.",
+    "He could not remember where he had parked the van.",
+    "The second question was much harder than the first one.",
+    "Take the small blue tablet twice a day with some water.",
+    "Nobody had watered the tomatoes since the end of July.",
+    "The lift stopped between two floors for almost an hour.",
+    "I would rather have the soup than the sandwich today.",
+    "Snow covered the roofs and made the whole street quiet.",
+    "The doctor asked how long the pain had been there.",
+    "Children were playing with a red ball behind the school.",
+    "We need three more chairs and another pot of coffee.",
+    "The letter arrived on a Tuesday with no name on the back.",
+    "You can see the lighthouse from the top of the stairs.",
+    "My brother keeps bees and sells the honey at the market.",
+    "The phone rang twice and then the line went dead.",
+    "After the storm the path was blocked by fallen branches.",
+    "It takes about forty minutes to reach the airport by bus.",
+    "The old clock in the hall is always five minutes fast.",
+    "Could you move the appointment to the following Monday?",
+    "A thin layer of dust lay on every shelf in the room.",
+    "The bakery on the corner opens at six in the morning.",
+    "He read the instructions twice before he touched anything.",
+    "The dog waited by the gate until everyone had come home.",
+    "There were seven apples in the basket and one on the floor.",
+    "She turned the radio down and listened to the rain.",
+    "The bridge will be closed for repairs until the spring.",
+    "We grew up in a house with a very large walnut tree.",
+    "The new carpet is softer but it shows every footprint.",
+    "Bring a warm coat, because the hall is never heated.",
+    "The teacher drew a circle and divided it into eight parts.",
+    "His voice was hoarse after two hours of singing.",
+    "The museum is free on the first Sunday of the month.",
+    "A small plane crossed the bay and vanished in the clouds.",
+    "They agreed to share the cost of the broken window.",
+    "The recipe asks for two eggs and a pinch of salt.",
+    "Most of the visitors came by bicycle this summer.",
+    "I have not slept well since we moved to the city.",
+    "The keys were under the mat the whole time.",
+    "Each table had a white cloth and a single candle.",
+    "The farmer counted the sheep again and shook his head.",
+    "Your parcel will be delivered between noon and three.",
+    "The choir practices in the church on Thursday evenings.",
+)
+
 
 SESSIONS = ("home", "clinic")
 SEED = "seed.txt"

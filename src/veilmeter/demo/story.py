@@ -124,8 +124,7 @@ def attack_cost(assessment: Assessment) -> str:
 
 def _anonymize(corpus: Corpus, out: Path, system: System, engine: Engine, seed: int, offline: bool) -> None:
     from veilmeter.anonymizers.anonymize_corpus import anonymize_corpus
-    from veilmeter.anonymizers.base import load_anonymizer
-    from veilmeter.anonymizers.options import parse_options
+    from veilmeter.anonymizers.base import load_anonymizer, parse_options
 
     anonymizer = load_anonymizer(system.system, {**parse_options(system.options), "seed": seed, "offline": offline})
     anonymize_corpus(corpus, out, anonymizer, engine=engine, source=corpus.root / "corpus.csv", overwrite=True)

@@ -2,10 +2,118 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from veilmeter.core.errors import InputError, missing_extra
+
+OPSET = 17
+IR_VERSION = 8
+EPSILON = 1e-5  # of torch's normalizations
+
+Array = NDArray[np.float32]
+
+
+class GraphBuilder:
+    """Nodes and constants as they are added."""
+
+    def __init__(self, state: Mapping[str, Array]) -> None:
+        try:
+            import onnx
+        except ImportError:
+            raise missing_extra("onnx", "audio") from None
+        self._onnx: Any = onnx
+        self.state = state
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+        self._shared: dict[tuple[int, ...] | int, str] = {}
+
+    def op(self, kind: str, inputs: Sequence[str], output: str | None = None, **attributes: Any) -> str:
+        name = output or f"n{len(self._nodes)}"
+        self._nodes.append(self._onnx.helper.make_node(kind, list(inputs), [name], name, **attributes))
+        return name
+
+    def constant(self, value: NDArray[Any]) -> str:
+        name = f"c{len(self._constants)}"
+        self._constants.append(self._onnx.numpy_helper.from_array(np.ascontiguousarray(value), name))
+        return name
+
+    def integers(self, values: Sequence[int]) -> str:
+        key = tuple(values)
+        if key not in self._shared:
+            self._shared[key] = self.constant(np.array(values, np.int64))
+        return self._shared[key]
+
+    def integer(self, value: int) -> str:
+        if value not in self._shared:
+            self._shared[value] = self.constant(np.array(value, np.int64))
+        return self._shared[value]
+
+    def convolve(self, x: str, name: str, *, batch_norm: str | None = None, **attributes: Any) -> str:
+        """A convolution, with the batch normalization after it folded in."""
+        weight: NDArray[Any] = self.state[f"{name}.weight"]
+        bias: NDArray[Any] | None = self.state.get(f"{name}.bias")
+        if batch_norm is not None:
+            gain, offset = self.normalization(batch_norm)
+            weight = weight * gain.reshape(-1, *[1] * (weight.ndim - 1))
+            bias = offset if bias is None else bias * gain + offset
+        inputs = [x, self.constant(weight.astype(np.float32))]
+        if bias is not None:
+            inputs.append(self.constant(bias.astype(np.float32)))
+        return self.op("Conv", inputs, kernel_shape=list(weight.shape[2:]), **attributes)
+
+    def normalize(self, x: str, name: str) -> str:
+        """Batch normalization that nothing before it can take over, and ReLU."""
+        gain, offset = self.normalization(name)
+        zeros = np.zeros(len(gain), np.float32)
+        ones = np.ones(len(gain), np.float32)
+        parameters = [self.constant(v.astype(np.float32)) for v in (gain, offset, zeros, ones)]
+        return self.op("Relu", [self.op("BatchNormalization", [x, *parameters], epsilon=0.0)])
+
+    def normalization(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Batch normalization as a gain and an offset for each channel."""
+        mean = self.state[f"{name}.running_mean"].astype(np.float64)
+        spread = np.sqrt(self.state[f"{name}.running_var"].astype(np.float64) + EPSILON)
+        gain = self.state.get(f"{name}.weight", np.ones(len(mean), np.float32)) / spread
+        offset = self.state.get(f"{name}.bias", np.zeros(len(mean), np.float32)) - mean * gain
+        return gain, offset
+
+    def linear(self, x: str, name: str) -> str:
+        """A matrix and an offset for the last axis."""
+        return self.affine(x, self.state[f"{name}.weight"], self.state[f"{name}.bias"])
+
+    def affine(self, x: str, weight: NDArray[Any], bias: NDArray[Any]) -> str:
+        product = self.op("MatMul", [x, self.constant(weight.T.astype(np.float32))])
+        return self.op("Add", [product, self.constant(bias.astype(np.float32))])
+
+    def layer_norm(self, x: str, name: str) -> str:
+        gain, offset = (self.constant(self.state[f"{name}.{part}"]) for part in ("weight", "bias"))
+        return self.op("LayerNormalization", [x, gain, offset], axis=-1, epsilon=EPSILON)
+
+    def serialized(
+        self,
+        name: str,
+        inputs: Mapping[str, Sequence[str | int]],
+        outputs: Mapping[str, Sequence[str | int]],
+        metadata: Mapping[str, str],
+    ) -> bytes:
+        helper, floats = self._onnx.helper, self._onnx.TensorProto.FLOAT
+        given, wanted = (
+            [helper.make_tensor_value_info(tensor, floats, list(shape)) for tensor, shape in tensors.items()]
+            for tensors in (inputs, outputs)
+        )
+        graph = helper.make_graph(self._nodes, name, given, wanted, self._constants)
+        model = helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION, producer_name="veilmeter"
+        )
+        helper.set_model_props(model, dict(metadata))
+        self._onnx.checker.check_model(model)
+        data: bytes = model.SerializeToString(deterministic=True)
+        return data
 
 
 def open_session(path: str | Path) -> Any:

@@ -12,8 +12,7 @@ from veilmeter.core.errors import Problem
 from veilmeter.core.files import make_folder, whole_file
 from veilmeter.core.text import csv_cell
 from veilmeter.data.corpus import Corpus
-from veilmeter.speech.annotations import Annotated, annotate_corpus
-from veilmeter.speech.annotators import transcripts
+from veilmeter.speech.annotations import Annotated, annotate_corpus, transcripts
 from veilmeter.speech.audio import LONGEST_SECONDS
 from veilmeter.speech.recognizers.base import DEFAULT, Language, resolve_language
 

@@ -17,8 +17,8 @@ pytest.importorskip("soundfile")
 from tests.fetched import fetched
 
 from veilmeter.anonymizers.base import Anonymizer, NeedsCorpus, load_anonymizer
-from veilmeter.anonymizers.xvector_pool import XvectorPool, hearing, model, system, world
-from veilmeter.anonymizers.xvector_pool.fitting import SAME_PERSON
+from veilmeter.anonymizers.xvector_pool import XvectorPool, features, model, system, world
+from veilmeter.anonymizers.xvector_pool.training import SAME_PERSON
 from veilmeter.core.engine import Here
 from veilmeter.core.errors import InputError
 from veilmeter.data.corpus import Corpus, Utterance
@@ -164,7 +164,7 @@ def test_the_output_has_the_pseudo_speakers_pitch_and_is_repeatable(prepared: tu
         code = loaded.speaker_code(loaded.pool.average(members))
         level = loaded.f0_level(code)
         # Of what is given to the vocoder: no tracker can be relied on where the words are made up.
-        f0 = loaded.convert(hearing.hear(samples, FakeEncoder()), code).f0
+        f0 = loaded.convert(features.hear(samples, FakeEncoder()), code).f0
         assert np.log(f0[f0 > 0]).mean() == pytest.approx(level)
         outputs.append((out, level))
     assert outputs[0][1] > outputs[1][1] + 0.2  # women speak higher
@@ -184,7 +184,7 @@ def test_the_output_is_as_loud_as_the_source_whatever_its_level(prepared: tuple[
     parameters = anonymizer.parameters(corpus.utterances[0])
     loud, quiet = (anonymizer.anonymize(scale * speech(), parameters) for scale in (np.float32(1), np.float32(0.01)))
     np.testing.assert_allclose(100 * quiet, loud, atol=0.01)
-    assert hearing.level(loud)[1] == pytest.approx(hearing.level(speech())[1], rel=0.01)
+    assert features.level(loud)[1] == pytest.approx(features.level(speech())[1], rel=0.01)
 
 
 def test_blocks_of_any_size_give_the_same_bytes(

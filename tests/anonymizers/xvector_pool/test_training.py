@@ -16,7 +16,7 @@ pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
 from veilmeter.anonymizers.xvector_pool import examples, model, training
-from veilmeter.anonymizers.xvector_pool.examples import Example
+from veilmeter.anonymizers.xvector_pool.features import Example
 from veilmeter.anonymizers.xvector_pool.training import TrainingSettings, fit
 from veilmeter.core.engine import Here
 from veilmeter.core.errors import InputError, VeilmeterError

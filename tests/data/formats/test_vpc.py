@@ -15,8 +15,7 @@ from veilmeter.data.corpus import read_corpus
 from veilmeter.data.formats.vectors import read_embeddings
 from veilmeter.data.formats.vpc import parse
 from veilmeter.data.formats.vpc_scores import find_scores
-from veilmeter.data.formats.vpc_sets import find_sets
-from veilmeter.data.formats.vpc_trials import read_trial_list
+from veilmeter.data.formats.vpc_sets import find_sets, read_trial_list
 
 
 def folder(

@@ -35,7 +35,7 @@ def cosine(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
 def random_networks(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, OnnxExtractor]:
     """The same network with random parameters and statistics, in torch and as a graph: needs no download."""
     from veilmeter.speech.extractors import campplus
-    from veilmeter.speech.extractors.campplus_graph import build_graph
+    from veilmeter.speech.extractors.onnx import build_graph
 
     torch.manual_seed(0)
     model = campplus.CamPlusPlus()

@@ -15,8 +15,7 @@ from veilmeter.data.corpus import read_corpus
 from veilmeter.data.formats.vectors import read_embeddings
 from veilmeter.speech.audio import read_audio
 from veilmeter.speech.check_corpus import listen
-from veilmeter.speech.extractors.embed_corpus import embed_corpus
-from veilmeter.speech.extractors.windows import WINDOW_SECONDS, embed_in_windows
+from veilmeter.speech.extractors.embed_corpus import WINDOW_SECONDS, embed_corpus, embed_in_windows
 
 soundfile = pytest.importorskip("soundfile")
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from veilmeter.anonymizers.base import Draw, Samples, generator
 from veilmeter.anonymizers.xvector_pool import model as models
 from veilmeter.anonymizers.xvector_pool import world
-from veilmeter.anonymizers.xvector_pool.hearing import hear, level
+from veilmeter.anonymizers.xvector_pool.features import hear, level
 from veilmeter.anonymizers.xvector_pool.selection import Rule, VoicePool, choose
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import unit
@@ -234,7 +234,7 @@ def _read_pool(path: str) -> VoicePool:
 
 def _embed(offline: bool, utterance: Utterance) -> Vector | None:
     from veilmeter.speech.audio import RecordingStream, read_recording
-    from veilmeter.speech.extractors.windows import embed_in_windows
+    from veilmeter.speech.extractors.embed_corpus import embed_in_windows
 
     try:
         extractor = load_extractor("campplus", offline=offline)

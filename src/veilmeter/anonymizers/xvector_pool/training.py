@@ -9,23 +9,204 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from veilmeter._version import __version__
-from veilmeter.anonymizers.xvector_pool import fitting, hearing, world
-from veilmeter.anonymizers.xvector_pool.decoder import Converter, Converters, ConverterShape
-from veilmeter.anonymizers.xvector_pool.examples import Example, Progress, extract, silent
-from veilmeter.anonymizers.xvector_pool.model import FILE, VoiceModel, Whitening, one_thread, prosody_of
+from veilmeter.anonymizers.xvector_pool import features, world
+from veilmeter.anonymizers.xvector_pool.features import Example, Progress, extract, silent
+from veilmeter.anonymizers.xvector_pool.model import (
+    FILE,
+    Converter,
+    Converters,
+    ConverterShape,
+    VoiceModel,
+    Whitening,
+    one_thread,
+    prosody_of,
+)
+from veilmeter.anonymizers.xvector_pool.selection import Plda, VoicePool
 from veilmeter.core.engine import Engine, Here
 from veilmeter.core.errors import InputError, VeilmeterError
-from veilmeter.core.files import make_folder, only_one, whole_file
+from veilmeter.core.files import make_folder, only_one, whole_file, write_text
 from veilmeter.data.corpus import Corpus
 from veilmeter.data.embeddings import unit
+
+Array = NDArray[np.float64]
+
+RIDGE_STRENGTHS = tuple(float(s) for s in np.logspace(-1, 3, 17))
+# Two recordings of one person seldom have a cosine below 0.45 in CAM++, two persons seldom above 0.42.
+SAME_PERSON = 0.45
+SHRINKAGE = 0.1
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Ridge:
+    """Weights with the intercept last, the strength that predicted best left-out speakers, and how well (R squared)."""
+
+    weights: Array
+    strength: float
+    r_squared: float
+
+
+def fit_ridge(inputs: ArrayLike, outputs: ArrayLike, strengths: Sequence[float] = RIDGE_STRENGTHS) -> Ridge:
+    """Ridge regression; the strength by the leave-one-out error, which has a closed form (PRESS)."""
+    x, y = np.asarray(inputs, float), np.asarray(outputs, float)
+    x_mean, y_mean = x.mean(axis=0), y.mean()
+    u, s, vt = np.linalg.svd(x - x_mean, full_matrices=False)
+    projected = u.T @ (y - y_mean)
+    best: tuple[float, float] | None = None
+    for strength in strengths:
+        shrink = s**2 / (s**2 + strength)
+        residual = y - y_mean - u @ (shrink * projected)
+        leverage = 1 / len(x) + (u**2 * shrink).sum(axis=1)
+        error = float(np.mean((residual / np.maximum(1 - leverage, 1e-9)) ** 2))
+        if best is None or error < best[0]:
+            best = (error, strength)
+    if best is None:
+        raise InputError("no ridge strength was given")
+    error, strength = best
+    slope = vt.T @ (s / (s**2 + strength) * projected)
+    variance = float(y.var()) or 1.0
+    return Ridge(np.append(slope, y_mean - x_mean @ slope), strength, 1 - error / variance)
+
+
+def fit_plda(whitening: Whitening, pieces: ArrayLike, speakers: Sequence[str]) -> Plda:
+    """Two-covariance PLDA from several vectors a speaker (pieces of an utterance will do), in the whitened space."""
+    z = whitening(pieces)
+    codes = np.unique(np.asarray(speakers, dtype=str), return_inverse=True)[1]
+    counts = np.bincount(codes)
+    means = np.stack([np.bincount(codes, z[:, d]) for d in range(z.shape[1])], axis=1) / counts[:, None]
+    residual = z - means[codes]
+    freedom = max(1, len(z) - len(counts))
+    within = residual.T @ residual / freedom
+    # Where hardly anyone has two pieces the estimate is thin: lean on its diagonal, and never let it be singular.
+    within = (1 - SHRINKAGE) * within + SHRINKAGE * np.diag(np.diag(within)) + 1e-3 * np.eye(len(within))
+    between = np.cov(means.T, ddof=0).reshape(within.shape) - within / counts.mean()
+    values, axes = np.linalg.eigh(between)
+    between = (axes * np.maximum(values, 1e-6)) @ axes.T
+    return Plda.fit(whitening.mean, within, between, whitening.matrix)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Drawn:
+    """A pool, and the largest cosine of any of its voices with a real speaker."""
+
+    pool: VoicePool
+    largest_cosine: float
+    rejected: int
+
+
+def draw_pool(
+    vectors: ArrayLike, genders: Sequence[str], per_gender: int, seed: int, *, limit: float = SAME_PERSON
+) -> Drawn:
+    """Voices of no one: drawn from normal distributions fitted to the real ones, one mean per gender, one covariance.
+
+    A draw whose cosine with any real speaker reaches `limit` (what two recordings of one person have) is thrown away.
+    """
+    x = unit(vectors).astype(np.float64)
+    labels = np.asarray(genders, dtype=str)
+    groups = sorted(set(labels[labels != ""])) or [""]
+    known = labels if groups != [""] else np.full(len(x), "")
+    means = {g: x[known == g].mean(axis=0) for g in groups}
+    inside = [x[known == g] - means[g] for g in groups]
+    residual = np.concatenate(inside)
+    freedom = max(1, len(residual) - len(groups))
+    covariance = residual.T @ residual / freedom
+    # A few speakers span a few directions only: without this, every draw would be a mixture of these very people.
+    shrinkage = float(np.clip(20 / len(x), SHRINKAGE, 0.9))
+    covariance = (1 - shrinkage) * covariance + shrinkage * np.diag(np.diag(covariance))
+    values, axes = np.linalg.eigh(covariance)
+    root = axes * np.sqrt(np.maximum(values, 0))
+    rng = np.random.default_rng([seed, 0x9001])
+    real = x.astype(np.float32)
+    drawn: list[NDArray[np.float32]] = []
+    names: list[str] = []
+    rejected = 0
+    largest = -1.0
+    for gender in groups:
+        kept = 0
+        while kept < per_gender:
+            candidate = unit(means[gender] + root @ rng.standard_normal(len(root)))
+            nearest = float((real @ candidate).max())
+            if nearest >= limit:
+                rejected += 1
+                if rejected > 1000 * per_gender:
+                    raise InputError(
+                        "no voice can be drawn that is unlike every speaker of this corpus", fix="use more speakers"
+                    )
+                continue
+            kept += 1
+            largest = max(largest, nearest)
+            drawn.append(candidate)
+            names.append(f"{gender or 'x'}{kept:03d}")
+    genders_drawn = tuple(g for g in groups for _ in range(per_gender))
+    return Drawn(VoicePool(np.stack(drawn), tuple(names), genders_drawn), largest, rejected)
+
+
+CARD = "MODEL_CARD.md"
+
+
+def card_text(model: VoiceModel) -> str:
+    """In Markdown, from what training wrote into the model."""
+    about = dict(model.card)
+    settings = about.get("settings", {})
+    people = ", ".join(f"{count} {gender}" for gender, count in about.get("speakers", {}).items())
+    shape = model.converter.shape
+    rows = [
+        ("System", "xvector-pool, inspired by baseline B1 of the VoicePrivacy challenges (it is not B1)"),
+        ("Data", f"{about.get('corpus')}: {about.get('utterances')} utterances, {about.get('minutes')} minutes"),
+        ("Speakers", people),
+        ("License of the data", about.get("license", "not stated")),
+        (
+            "Network",
+            f"{model.converter.size:,} parameters: {len(model.converter.members)} networks whose mean is taken, "
+            f"each with a bottleneck of {shape.bottleneck} channels",
+        ),
+        ("Words", f"layer {model.layer} of Moonshine base's encoder (MIT; fetched, not part of the model)"),
+        ("Vocoder", "WORLD, 40 mel-cepstra and one band of aperiodicity every 10 ms, 16 kHz"),
+        ("Speaker vector", f"CAM++, whitened to {shape.speaker} dimensions"),
+        ("Training", ", ".join(f"{key} {value}" for key, value in settings.items())),
+        (
+            "Loss",
+            f"{about.get('loss')} (error of the outputs and half that of their movement, in standard deviations)",
+        ),
+        ("Pitch from the x-vector", f"R² {about.get('f0_r_squared')} on left-out speakers"),
+        (
+            "Pool",
+            f"{len(model.pool)} voices, none of a real person: drawn from normal distributions fitted to the speakers",
+        ),
+        (
+            "Largest cosine of a pool voice with a training speaker",
+            f"{about.get('largest_cosine_of_pool_and_training_speakers')} "
+            f"({about.get('drawn_voices_rejected_as_too_close')} closer draws were thrown away)",
+        ),
+        ("Made with", f"veilmeter {about.get('veilmeter')}"),
+    ]
+    return "\n".join(
+        [
+            "# Model card",
+            "",
+            "| | |",
+            "|---|---|",
+            *(f"| {name} | {str(value).replace('|', '/')} |" for name, value in rows),
+            "",
+            "What it is for: a baseline to compare voice anonymizers with, and a safeguard to try measures on. It",
+            "hides who speaks from an attacker who does not adapt, and much less from one who does; measure before",
+            "you rely on it. The speech it makes sounds like a vocoder.",
+            "",
+        ]
+    )
+
+
+def write_card(model: VoiceModel, path: str | Path) -> None:
+    write_text(path, card_text(model))
+
 
 MIN_SPEAKERS = 4
 MOVEMENT = 0.5
@@ -105,11 +286,11 @@ def fit(
     genders = [of_speaker[s][0].gender for s in speakers]
     whitening = Whitening.fit(vectors, ConverterShape().speaker)
     scales = _scales(examples)
-    drawn = fitting.draw_pool(vectors, genders, settings.voices_per_gender, settings.seed)
+    drawn = draw_pool(vectors, genders, settings.voices_per_gender, settings.seed)
     converter, loss = fit_converters(examples, whitening, scales, settings, folder, progress=progress)
     scales["compensation"] = _compensation(converter, examples, whitening, scales)
     levels = np.array([_pitch_level(of_speaker[s]) for s in speakers])
-    ridge = fitting.fit_ridge(whitening(vectors), levels)
+    ridge = fit_ridge(whitening(vectors), levels)
     low, high = np.percentile(levels, [2, 98])
     card = {
         **(notes or {}),
@@ -132,7 +313,7 @@ def fit(
         whitening=whitening,
         f0_weights=ridge.weights,
         f0_range=(float(low), float(high)),
-        plda=fitting.fit_plda(
+        plda=fit_plda(
             whitening, np.concatenate([e.pieces for e in examples]), [e.speaker for e in examples for _ in e.pieces]
         ),
         pool=drawn.pool,
@@ -178,7 +359,7 @@ def _inputs(example: Example, whitening: Whitening, scales: dict[str, NDArray[np
     import torch
 
     standard = ((example.outputs - scales["output_mean"]) / scales["output_scale"]).astype(np.float32)
-    content = hearing.standardize(example.content, scales["content_mean"], scales["content_variance"])
+    content = features.standardize(example.content, scales["content_mean"], scales["content_variance"])
     return Inputs(
         torch.from_numpy(content.astype(np.float16).T),
         torch.from_numpy(prosody_of(example.f0, example.energy, scales)),

@@ -16,10 +16,9 @@ from pathlib import Path
 
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.corpus import Utterance, gender_code
-from veilmeter.data.formats.locate import locate
 from veilmeter.data.formats.table import channel_number
 from veilmeter.data.formats.text_lines import read_lines, read_texts
-from veilmeter.data.formats.walk import Walk
+from veilmeter.data.formats.walk import Walk, locate
 from veilmeter.data.ids import IdMatch, match_ids
 from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions
 

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.corpus import Utterance, gender_code
-from veilmeter.data.formats.locate import inside, locate
+from veilmeter.data.formats.walk import inside, locate
 from veilmeter.data.layouts import Reading, ReadOptions
 
 # What a column means, and the names it goes by, the most telling first. Other columns are attributes.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from veilmeter.data.formats.speaker_vectors import is_vector_folder
+from veilmeter.data.formats.vectors import is_vector_folder
 from veilmeter.data.formats.vpc import DataFolder, parse
 
 

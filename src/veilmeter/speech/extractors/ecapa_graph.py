@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from veilmeter.speech.onnx_graph import GraphBuilder
+from veilmeter.speech.onnx_session import GraphBuilder
 
 BLOCKS = ((1, 2), (2, 3), (3, 4))  # (number, dilation)
 SCALE = 8  # parts of the channels that a block convolves one after the other

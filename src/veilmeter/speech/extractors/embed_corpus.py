@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,53 @@ from veilmeter.core.engine import Engine, Here, Progress
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.user_code import version_of
 from veilmeter.data.corpus import Corpus
-from veilmeter.speech.audio import LONGEST_SECONDS
+from veilmeter.speech.audio import LONGEST_SECONDS, RATE, is_silent
 from veilmeter.speech.corpus_map import map_corpus, problem_of, refusal, refuse_unusable, to_do
 from veilmeter.speech.extractors.base import DEFAULT, Extractor, load_extractor, load_same_extractor
 from veilmeter.speech.extractors.store import Kept, Plan, Store
-from veilmeter.speech.extractors.windows import embed_in_windows
 from veilmeter.speech.recordings import AUDIO, Record, Source, examine
+
+WINDOW_SECONDS = 60.0
+Samples = NDArray[np.float32]
+
+
+def embed_in_windows(
+    extractor: Extractor, blocks: Iterable[Samples], length: int, *, most: int | None = None
+) -> Samples:
+    """The vector of a recording of so many samples, which come in blocks; of one longer than a minute, the mean over
+    equal windows of at most a minute, those that hold nothing but silence left out. Of many windows, no more than
+    `most` are heard, spread over the recording."""
+    windows = equal_windows(blocks, length, int(WINDOW_SECONDS * RATE))
+    if length <= WINDOW_SECONDS * RATE:
+        return np.asarray(extractor.embed(next(windows)), np.float32)
+    count = -(-length // int(WINDOW_SECONDS * RATE))
+    wanted = count if most is None else min(most, count)
+    total, heard = np.zeros(extractor.dimension), 0
+    for number, window in enumerate(windows):
+        if heard < wanted and number * wanted >= heard * count and not is_silent(window):
+            total += np.asarray(extractor.embed(window), np.float64)
+            heard += 1
+    return np.asarray(total / max(heard, 1), np.float32)
+
+
+def equal_windows(blocks: Iterable[Samples], length: int, most: int) -> Iterator[Samples]:
+    """Samples that come in blocks, in windows of one length, or one more, and at most `most`.
+
+    >>> [window.tolist() for window in equal_windows([np.arange(4.0), np.arange(4.0, 7.0)], 7, 3)]
+    [[0.0, 1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+    """
+    count = max(1, -(-length // most))
+    sizes = [length // count + (number < length % count) for number in range(count)]
+    waiting, have = [], 0
+    for block in blocks:
+        waiting.append(block)
+        have += len(block)
+        while sizes and have >= sizes[0]:
+            joined = waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
+            size = sizes.pop(0)
+            waiting, have = [joined[size:]], have - size
+            yield np.ascontiguousarray(joined[:size])
+
 
 JOURNAL_SECONDS = 1.0
 JOURNAL_ROWS = 1024

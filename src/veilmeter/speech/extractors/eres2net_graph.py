@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from veilmeter.speech.onnx_graph import GraphBuilder
+from veilmeter.speech.onnx_session import GraphBuilder
 
 LAYERS = ((1, 3, 1, False), (2, 4, 2, False), (3, 6, 2, True), (4, 3, 2, True))  # (number, blocks, stride, fused)
 AROUND = [1, 1, 1, 1]

@@ -3,17 +3,162 @@
 from __future__ import annotations
 
 import hashlib
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, VeilmeterError, missing_extra
+from veilmeter.core.extras import need
 from veilmeter.core.files import sha256, write_bytes, write_text
 from veilmeter.speech.extractors.base import Extractor, as_vector
 from veilmeter.speech.extractors.features import fbank
-from veilmeter.speech.extractors.onnx_files import model_digest
-from veilmeter.speech.onnx_session import first_line, open_session
+from veilmeter.speech.onnx_session import GraphBuilder, first_line, open_session
+
+
+def model_digest(path: Path) -> str:
+    """The content of the model's file and of every file with weights that it names."""
+    own, beside = sha256(path), external_files(path)
+    if not beside:
+        return own
+    digest = hashlib.sha256(own.encode())
+    for file in beside:
+        digest.update(f"\0{file.name}\0{sha256(file)}".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def external_files(path: Path) -> list[Path]:
+    """The files beside the model that hold some of its weights, in order; one outside its folder is refused."""
+    need("onnx")
+    import onnx
+
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except Exception as error:  # a broken file, and protobuf's own types
+        raise InputError(f"this ONNX model can't be loaded: {str(error)[:200]}", path=path) from None
+    folder = path.resolve().parent
+    files = []
+    for location in sorted({place for tensor in _tensors(model.graph) for place in _locations(tensor)}):
+        try:
+            file = (folder / location).resolve()
+            inside, present = file.is_relative_to(folder), file.is_file()
+        except (OSError, ValueError):  # a name that the system can't have
+            inside, present = True, False
+        if not inside:
+            raise InputError(f"the model's weights lie outside its folder: {location!r}", path=path)
+        if not present:
+            raise InputError(f"the model's weights {location!r} are not there", path=path, fix="put them beside it")
+        files.append(file)
+    return files
+
+
+def _locations(tensor: Any) -> Iterator[str]:
+    """Where a tensor's numbers lie; protobuf gives bytes for a name that is no UTF-8."""
+    for entry in tensor.external_data:
+        if entry.key == "location":
+            yield entry.value if isinstance(entry.value, str) else os.fsdecode(entry.value)
+
+
+def _tensors(graph: Any) -> Iterator[Any]:
+    """Every tensor that is stored in a graph and in the graphs inside it."""
+    yield from graph.initializer
+    for sparse in graph.sparse_initializer:
+        yield from (sparse.values, sparse.indices)
+    for node in graph.node:
+        for attribute in node.attribute:
+            yield from (attribute.t, *attribute.tensors)
+            for inner in (attribute.g, *attribute.graphs):
+                if inner.ByteSize():
+                    yield from _tensors(inner)
+
+
+SEGMENT = 100
+BLOCKS = ((12, 1), (24, 2), (16, 2))  # (layers, dilation)
+
+
+def build_graph(state: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> bytes:
+    """The serialized model: input `feats` (batch, frames, 80), output `embs` (batch, 192)."""
+    graph = GraphBuilder({name: np.asarray(value, np.float32) for name, value in state.items()})
+    x = graph.op("Transpose", ["feats"], perm=[0, 2, 1])
+    x = graph.op("Unsqueeze", [x, graph.integers([1])])
+    x = _head(graph, x)
+    x = graph.convolve(
+        x, "xvector.tdnn.linear", batch_norm="xvector.tdnn.nonlinear.batchnorm", strides=[2], pads=[2, 2]
+    )
+    x = graph.op("Relu", [x])
+    segments = _Segments(graph, x)
+    for number, (layers, dilation) in enumerate(BLOCKS, 1):
+        for layer in range(1, layers + 1):
+            new = _dense_layer(graph, x, f"xvector.block{number}.tdnnd{layer}", dilation, segments)
+            x = graph.op("Concat", [x, new], axis=1)
+        x = graph.normalize(x, f"xvector.transit{number}.nonlinear.batchnorm")
+        x = graph.convolve(x, f"xvector.transit{number}.linear")
+    x = graph.normalize(x, "xvector.out_nonlinear.batchnorm")
+    statistics = _mean_and_deviation(graph, x, segments.frames)
+    x = graph.convolve(statistics, "xvector.dense.linear", batch_norm="xvector.dense.nonlinear.batchnorm")
+    graph.op("Squeeze", [x, graph.integers([2])], output="embs")
+    dimension = graph.state["xvector.dense.linear.weight"].shape[0]
+    return graph.serialized(
+        "campplus", {"feats": ["batch", "frames", 80]}, {"embs": ["batch", dimension]}, metadata or {}
+    )
+
+
+def _head(graph: GraphBuilder, x: str) -> str:
+    """The 2-D front: residual blocks over (mel, time) thin 80 mel bins to 10; then channels and bins are one axis."""
+    around = [1, 1, 1, 1]
+    x = graph.op("Relu", [graph.convolve(x, "head.conv1", batch_norm="head.bn1", pads=around)])
+    for layer in ("head.layer1", "head.layer2"):
+        for number, stride in enumerate((2, 1)):
+            place = f"{layer}.{number}"
+            y = graph.convolve(x, f"{place}.conv1", batch_norm=f"{place}.bn1", pads=around, strides=[stride, 1])
+            y = graph.convolve(graph.op("Relu", [y]), f"{place}.conv2", batch_norm=f"{place}.bn2", pads=around)
+            if stride != 1:
+                short = f"{place}.shortcut"
+                x = graph.convolve(x, f"{short}.0", batch_norm=f"{short}.1", strides=[stride, 1])
+            x = graph.op("Relu", [graph.op("Add", [y, x])])
+    x = graph.op("Relu", [graph.convolve(x, "head.conv2", batch_norm="head.bn2", pads=around, strides=[2, 1])])
+    channels = graph.state["xvector.tdnn.linear.weight"].shape[1]
+    return graph.op("Reshape", [x, graph.integers([0, channels, -1])])
+
+
+class _Segments:
+    """What the masks need and the number of frames alone decides: which segment a frame is in, and a matrix that
+    averages over each segment (the last one may be shorter)."""
+
+    def __init__(self, graph: GraphBuilder, x: str) -> None:
+        shape = graph.op("Shape", [x])
+        self.frames = graph.op("Gather", [shape, graph.integer(2)], axis=0)
+        length, zero, one = graph.integer(SEGMENT), graph.integer(0), graph.integer(1)
+        self.of_frame = graph.op("Div", [graph.op("Range", [zero, self.frames, one]), length])
+        last = graph.op("Div", [graph.op("Sub", [self.frames, one]), length])
+        count = graph.op("Add", [last, one])
+        member = graph.op("OneHot", [self.of_frame, count, graph.constant(np.array([0, 1], np.float32))], axis=-1)
+        sizes = graph.op("ReduceSum", [member, graph.integers([0])], keepdims=1)
+        self.average = graph.op("Div", [member, sizes])
+
+
+def _dense_layer(graph: GraphBuilder, x: str, place: str, dilation: int, segments: _Segments) -> str:
+    x = graph.normalize(x, f"{place}.nonlinear1.batchnorm")
+    x = graph.op("Relu", [graph.convolve(x, f"{place}.linear1", batch_norm=f"{place}.nonlinear2.batchnorm")])
+    local = graph.convolve(x, f"{place}.cam_layer.linear_local", pads=[dilation, dilation], dilations=[dilation])
+    whole = graph.op("ReduceMean", [x], axes=[2], keepdims=1)
+    context = graph.op("Add", [whole, graph.op("MatMul", [x, segments.average])])
+    mask = graph.op("Relu", [graph.convolve(context, f"{place}.cam_layer.linear1")])
+    mask = graph.op("Sigmoid", [graph.convolve(mask, f"{place}.cam_layer.linear2")])
+    return graph.op("Mul", [local, graph.op("Gather", [mask, segments.of_frame], axis=2)])
+
+
+def _mean_and_deviation(graph: GraphBuilder, x: str, frames: str) -> str:
+    mean = graph.op("ReduceMean", [x], axes=[2], keepdims=1)
+    away = graph.op("Sub", [x, mean])
+    squares = graph.op("ReduceSum", [graph.op("Mul", [away, away]), graph.integers([2])], keepdims=1)
+    others = graph.op("Cast", [graph.op("Sub", [frames, graph.integer(1)])], to=1)  # unbiased: n - 1
+    deviation = graph.op("Sqrt", [graph.op("Div", [squares, others])])
+    return graph.op("Concat", [mean, deviation], axis=1)
+
 
 # Part of the cached graph's name and of the extractor's version: raise it when the graph changes.
 GRAPH = 1
@@ -114,7 +259,6 @@ def campplus_graph_file(*, offline: bool = False) -> Path:
         import torch
     except ImportError:
         raise missing_extra("torch", "audio") from None
-    from veilmeter.speech.extractors.campplus_graph import build_graph
 
     state = torch.load(published, map_location="cpu", weights_only=True)
     arrays = {name: tensor.numpy() for name, tensor in state.items()}

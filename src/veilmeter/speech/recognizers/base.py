@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
+import hashlib
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.program import Program
 from veilmeter.core.registry import Registry
 from veilmeter.core.user_code import load_object, note_origin, source_version, takes_nothing
-from veilmeter.speech.audio import RATE
+from veilmeter.speech.audio import RATE, write_audio
+
+TIMEOUT = 600.0
+
+
+class CommandRecognizer:
+    """`{input}` stands for the path of a 16-bit WAV file of one channel at 16 kHz, `{language}` for the language. All
+    that the program prints on standard output is the text."""
+
+    def __init__(self, command: str, language: str, timeout: float = TIMEOUT) -> None:
+        self._program = Program.parse(command, known=("input", "language"), needed=("input",), timeout=timeout)
+        self.name = "command"
+        line = "\0".join(self._program.arguments).encode("utf-8", "surrogateescape")
+        self.version = f"{self._program.version}-{hashlib.sha256(line).hexdigest()[:12]}"
+        self.language = language
+
+    def transcribe(self, samples: Samples) -> Transcript:
+        with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:  # mode 0700
+            source = Path(folder, "input.wav")
+            write_audio(source, samples)
+            printed = self._program.run({"input": source, "language": self.language}, folder)
+        return Transcript(" ".join(printed.split()))
+
 
 DEFAULT = "moonshine"
 ASSUMED = "en"
@@ -78,8 +104,6 @@ def load_recognizer(spec: str = DEFAULT, language: str = ASSUMED, *, offline: bo
     text, or what makes a `Recognizer`.
     """
     if spec.startswith("command:"):
-        from veilmeter.speech.recognizers.command import CommandRecognizer
-
         return CommandRecognizer(spec.removeprefix("command:"), language)
     if ":" in spec and spec not in RECOGNIZERS:
         return _own(spec, language)
