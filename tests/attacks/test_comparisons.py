@@ -19,6 +19,7 @@ from veilmeter.attacks.backends.scoring import Recipe
 from veilmeter.attacks.material import AttackerRun, Material
 from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.core.errors import InputError
+from veilmeter.core.findings import Finding
 from veilmeter.data.embeddings import Embeddings
 
 NAMES = ("best-recording", "normalized-lazy")
@@ -121,4 +122,4 @@ def test_chance_and_awkward_cases(name: str) -> None:
     lacking = replace(material.runs[0], vectors=material.runs[0].vectors.take(np.arange(40) >= 8))
     assert perform(ATTACKERS[name], replace(material, runs=(lacking,))).scores.shape == (10, 40)
     one = material.candidates.take(material.candidates.codes == 0)
-    assert "one candidate" in ATTACKERS[name].missing(replace(material, candidates=one))
+    assert ATTACKERS[name].missing(replace(material, candidates=one)) == Finding("one_candidate")

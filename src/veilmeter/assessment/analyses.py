@@ -27,6 +27,7 @@ from veilmeter.attacks.material import AttackerRun, Material
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
+from veilmeter.core.findings import about, as_findings, unclassified
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.inference import infer
 from veilmeter.metrics.legal.sessions import linkability_by_session
@@ -190,7 +191,7 @@ def inference_part(
         try:
             guessed, known = (infer(side, attribute, seed=seed) for side in (anonymized, original))
         except InputError as error:
-            reasons.append(f"inference: {error.what}")
+            reasons.append(about(unclassified(error.what), part="inference"))
             details[attribute] = {"not_possible": error.what}
             continue
         for collected, inference in ((guesses, guessed), (before, known)):
@@ -202,7 +203,7 @@ def inference_part(
             "left_out": guessed.left_out,
         }
     part = Part(name="inference", estimates=Estimates(guesses), reference=Estimates(before), details=details)
-    return TaskResult(part=part, not_tested=tuple(reasons)), {}
+    return TaskResult(part=part, not_tested=as_findings(reasons)), {}
 
 
 def sessions_part(
@@ -478,4 +479,4 @@ def added_part(
 ) -> tuple[TaskResult, Arrays]:
     """The measures of embeddings before and after, as one part of the results."""
     measured, reasons = computed_estimates(measures, original, anonymized)
-    return TaskResult(part=Part(name="added", estimates=Estimates.of(measured)), not_tested=tuple(reasons)), {}
+    return TaskResult(part=Part(name="added", estimates=Estimates.of(measured)), not_tested=as_findings(reasons)), {}

@@ -229,12 +229,12 @@ def _length_p(case: Experiment) -> float | None:
     return min(1.0, 2 * min(probabilities)) if probabilities else None
 
 
-def _not_tested(outcome: FinishedRun) -> list[str]:
+def _not_tested(outcome: FinishedRun) -> list[Finding]:
     reasons = list(outcome.plan.not_tested)
     for task, (measured, _) in outcome.done.items():
         if measured.not_possible:
-            what = f"{task.name} attacker" if task.kind is TaskKind.ATTACKER else str(task)
-            reasons.append(f"{what}: {measured.not_possible}")
+            attacker = task.name if task.kind is TaskKind.ATTACKER else None
+            reasons.append(about(measured.not_possible, attacker=attacker, part=None if attacker else str(task)))
         reasons += measured.not_tested
     return reasons
 

@@ -12,6 +12,7 @@ from veilmeter.assessment.speech import Speech
 from veilmeter.attacks.desk import EnrollmentCopies, NotPossibleError
 from veilmeter.attacks.material import AttackerRun
 from veilmeter.core.errors import InputError
+from veilmeter.core.findings import Finding
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.matching import Matched, match
 
@@ -90,7 +91,7 @@ class Experiment:
         there = {u: run.vectors for run in reversed(runs) for u in run.vectors.utterances}
         kept = [u for u in wanted if u in there]
         if not kept:
-            raise NotPossibleError("the attacker's runs have none of the enrollment recordings")
+            raise NotPossibleError(Finding("runs_without_enrollment"))
         vectors = np.stack([there[u].vectors[there[u].utterance_rows[u]] for u in kept])
         known = self.enrolled(self.sides_of(attacker).original)
         enrolled = known.of_utterances(kept).with_vectors(vectors)

@@ -33,10 +33,12 @@ from veilmeter.attacks.inversion.attacker import LEAST_PAIRS
 from veilmeter.attacks.registry import ADAPTIVE, ATTACKERS, FUSED, default_attackers
 from veilmeter.attacks.scoring import VectorComparison
 from veilmeter.core.errors import InputError
+from veilmeter.core.findings import Finding, about
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.results.channels import channel_attackers
 from veilmeter.results.model import AttackerResult
 from veilmeter.speech.extractors.base import extractor_label
+from veilmeter.wording import sentence
 
 # Without these no trust check could be made: they are measured whatever else is asked for, the scores of original
 # speech only.
@@ -50,7 +52,7 @@ class AssessmentPlan:
 
     tasks: Sequence[Task]
     jobs: Mapping[AttackerId, Job]
-    not_tested: Sequence[str]
+    not_tested: Sequence[Finding]
     used: Used
     attributes: tuple[str, ...] = ()
 
@@ -77,7 +79,7 @@ class _Planner:
     further: Mapping[str, Experiment] = field(default_factory=dict)
     tasks: list[Task] = field(default_factory=list)
     jobs: dict[AttackerId, Job] = field(default_factory=dict)
-    not_tested: list[str] = field(default_factory=list)
+    not_tested: list[Finding] = field(default_factory=list)
 
     def plan(self) -> AssessmentPlan:
         settings = self.settings
@@ -132,20 +134,22 @@ class _Planner:
         for known in (ATTACKERS[name] for name in (BASELINE, *names)):
             given = self._score_files(known.name)
             if known.family and not self.settings.wants(known.family) and given is None:
-                self.not_tested.append(f"{known.name} attacker: {known.family} was not asked for (--measures)")
+                reason = Finding("family_not_asked_for", {"family": known.family})
+                self.not_tested.append(about(reason, attacker=known.name))
                 continue
             try:
                 job = self.planner.job(known, NEEDED_OF_BASELINE if known.name == BASELINE else ())
                 self.jobs[AttackerId(known.name)] = job
                 self._add(TaskKind.ATTACKER, known.name, measure_attack, job, needed=known.name == BASELINE)
-            except NotPossibleError as reason:
+            except NotPossibleError as error:
                 if given is None:
-                    self._leave_out(known, str(reason))
+                    self._leave_out(known, error.finding)
             if given is not None:
                 people = frozenset(self.case.original.names)
                 arguments = (describe(known), given, people, self.measure_options)
                 self._add(TaskKind.SCORES, known.name, measure_given, *arguments, needed=True)
-        self.not_tested += [f"{name} attacker: not asked for" for name in default_attackers() if name not in names]
+        left_out = [name for name in default_attackers() if name not in names]
+        self.not_tested += [about(Finding("not_asked_for"), attacker=name) for name in left_out]
 
     def _attackers_by(self, extractor: str, planner: AttackerPlanner) -> None:
         """Every attacker once more by a further extractor."""
@@ -156,11 +160,11 @@ class _Planner:
             attacker = AttackerId(name, extractor)
             try:
                 job = planner.job(known)
-            except NotPossibleError as reason:
-                self.not_tested.append(f"{attacker} attacker: {reason}")
+            except NotPossibleError as error:
+                self.not_tested.append(about(error.finding, attacker=str(attacker)))
                 continue
-            about = f"{known.about}; it hears by the extractor {extractor}"
-            result = replace(job.attacker, name=str(attacker), about=about, extractor=extractor)
+            description = f"{known.about}; it hears by the extractor {extractor}"
+            result = replace(job.attacker, name=str(attacker), about=description, extractor=extractor)
             self.jobs[attacker] = job = replace(job, attacker=result)
             self._add(TaskKind.ATTACKER, str(attacker), measure_attack, job)
 
@@ -174,10 +178,10 @@ class _Planner:
             self._add(TaskKind.CONTROL, name, measure_attack, on_original(planner, known))
             self._add(TaskKind.SHUFFLED, name, measure_attack, with_shuffled_people(planner, known))
 
-    def _leave_out(self, known: Attacker, reason: str) -> None:
+    def _leave_out(self, known: Attacker, reason: Finding) -> None:
         if known.name == BASELINE:  # the baseline: without it nothing else says anything
-            raise InputError(f"the assessment can't be made: {reason}")
-        self.not_tested.append(f"{known.name} attacker: {reason}")
+            raise InputError(f"the assessment can't be made: {sentence(reason)}")
+        self.not_tested.append(about(reason, attacker=known.name))
 
     def _score_files(self, name: str) -> ScoreFiles | None:
         options = self.settings.attackers.get(name, AttackerSettings())
@@ -232,8 +236,8 @@ class _Planner:
             sets["lazy-informed"] = self._enrolled_from(sets["lazy-informed"], within)
             self._analyze("zebra", score_sets_part, sets, self.measure_options)
         else:
-            missing = [name for name in ZEBRA_SETS if name not in sets]
-            self.not_tested.append(f"the share of disclosure removed: it needs the attackers {', '.join(missing)}")
+            missing = tuple(name for name in ZEBRA_SETS if name not in sets)
+            self.not_tested.append(Finding("disclosure_removed_unknown", {"attackers": missing}))
 
     def _inference(self, clear: Embeddings, protected: Embeddings) -> tuple[str, ...]:
         settings = self.settings

@@ -56,7 +56,7 @@ from veilmeter.attacks.registry import ATTACKERS, default_attackers
 from veilmeter.core.engine import Engine, Say, ShowProgress, open_engine
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import make_folder, only_one, remove_leftovers, sha256, write_json
-from veilmeter.core.findings import as_findings
+from veilmeter.core.findings import Finding, about, as_findings, unclassified
 from veilmeter.core.options import options_of
 from veilmeter.data.matching import Matched, match
 from veilmeter.results.model import AttackerResult, Input, Matching, ProtocolFacts, Results
@@ -67,7 +67,6 @@ from veilmeter.speech.reading_options import chose_channel, leaves_home
 from veilmeter.wording import text
 
 LEFT_OUT = "left_out.jsonl"
-NEEDS_SPEECH = "linking, singling out, similarity, inversion, inference and usability: they need speech or vectors"
 UTILITY = TaskId(TaskKind.ANALYSIS, "utility")
 # Analyses that take less time than the others.
 QUICK = {TaskId(TaskKind.ANALYSIS, name) for name in ("similarity", "sessions", "inference", "added")}
@@ -397,7 +396,7 @@ class SpeechRun(Run):
         except VeilmeterError as error:
             if self.settings.recognizer is not None:
                 raise
-            return {UTILITY: (TaskResult(not_possible=str(error)), {})}
+            return {UTILITY: (TaskResult(not_possible=unclassified(str(error))), {})}
         part = with_labels(part, case.matched.original, case.matched.anonymized)
         return {UTILITY: (TaskResult(part=part), {})}
 
@@ -527,10 +526,13 @@ class ScoreRun(Run):
         )
         return conclude(results, TrustFacts(), not_tested=as_findings(self._not_tested(files, done)))
 
-    def _not_tested(self, files: Mapping[str, ScoreFiles], done: Done) -> list[str]:
-        reasons = [f"{name} attacker: no scores were given" for name in default_attackers() if name not in files]
-        reasons += [f"{task}: {result.not_possible}" for task, (result, _) in done.items() if result.not_possible]
-        return [*reasons, NEEDS_SPEECH]
+    def _not_tested(self, files: Mapping[str, ScoreFiles], done: Done) -> list[Finding]:
+        missing = [name for name in default_attackers() if name not in files]
+        reasons = [about(Finding("no_scores_given"), attacker=name) for name in missing]
+        reasons += [
+            about(result.not_possible, part=str(task)) for task, (result, _) in done.items() if result.not_possible
+        ]
+        return [*reasons, Finding("speech_needed")]
 
 
 def _counted(attacker: AttackerResult, what: str) -> int:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import BROKEN_ARCHIVE, to_json, whole_file, write_text
+from veilmeter.core.findings import Finding, unclassified
 from veilmeter.core.keys import key_of
 from veilmeter.core.typed_json import MalformedError, decode, encode
 from veilmeter.metrics.legal.chance import FigureKey
@@ -88,8 +89,8 @@ class TaskResult:
     attacker: AttackerResult | None = None
     part: Part | None = None
     warnings: tuple[str, ...] = ()
-    not_tested: tuple[str, ...] = ()
-    not_possible: str = ""
+    not_tested: tuple[Finding, ...] = ()
+    not_possible: Finding | None = None
     names: tuple[str, ...] = ()
     figures: tuple[FigureKey, ...] = ()
     enrolled: tuple[str, ...] = ()
@@ -131,7 +132,7 @@ def perform(task: Task) -> tuple[TaskResult, Arrays]:
         except InputError as error:
             if task.needed:
                 raise
-            return TaskResult(not_possible=str(error)), {}
+            return TaskResult(not_possible=unclassified(str(error))), {}
 
 
 class StoredArrays(Mapping[str, NDArray[Any]]):

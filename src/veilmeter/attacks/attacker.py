@@ -17,6 +17,7 @@ from veilmeter.attacks.desk import Desk, NotPossibleError
 from veilmeter.attacks.material import Floats, Material, Rows
 from veilmeter.attacks.scoring import Preparation, ScoreTables
 from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.findings import Finding, unclassified
 from veilmeter.data.embeddings import Embeddings
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ class ScoringAttacker(Attacker):
     def scores(self, material: Material) -> Floats | AttackScores:
         """A score for every candidate (rows) and conversation (columns, in the order of the tables)."""
 
-    def missing(self, material: Material) -> str:
+    def missing(self, material: Material) -> Finding | str:
         """Why this attack can't be made with this material; empty where it can."""
         return ""
 
@@ -191,7 +192,7 @@ class ScoringAttacker(Attacker):
         material = desk.material(several=self.several)
         reason = self.missing(material)
         if reason:
-            raise NotPossibleError(reason)
+            raise NotPossibleError(unclassified(reason) if isinstance(reason, str) else reason)
         desk.take(material)
         return Preparation(AttackScoring(self, material))
 
@@ -202,7 +203,8 @@ def perform(attacker: Attacker, material: Material) -> AttackScores:
         raise InputError(f"the attacker {attacker.name} compares vectors", fix="run it with veilmeter assess")
     reason = attacker.missing(material)
     if reason:
-        raise InputError(f"the attacker {attacker.name} can't be run: {reason}")
+        why = reason if isinstance(reason, str) else reason.code.replace("_", " ")
+        raise InputError(f"the attacker {attacker.name} can't be run: {why}")
     given = attacker.scores(material)
     outcome = given if isinstance(given, AttackScores) else AttackScores(scores=np.asarray(given, float))
     wanted = (len(material.names), material.columns)

@@ -10,6 +10,7 @@ from veilmeter.attacks.backends.scoring import Recipe
 from veilmeter.attacks.desk import Desk, NotPossibleError
 from veilmeter.attacks.scoring import Preparation, VectorComparison
 from veilmeter.core.errors import InputError
+from veilmeter.core.findings import Finding
 from veilmeter.data.embeddings import Embeddings
 
 NOTHING = "nothing of this assessment"
@@ -62,7 +63,7 @@ class ComparingAttacker(Attacker):
             return Recipe(kind), NOTHING
         speech = desk.training("train_original")
         if speech is None:
-            raise NotPossibleError(f"the back end {kind} needs training speech (--train-original)")
+            raise NotPossibleError(Finding("backend_untrained", {"backend": kind}))
         words = f"{len(speech.vectors)} original recordings of {speech.people}"
         return Recipe(kind, speech.vectors, dimension=desk.dimension), words
 
@@ -75,7 +76,7 @@ class CopyingAttacker(ComparingAttacker):
     def enroll(self, desk: Desk) -> tuple[Embeddings, tuple[str, ...]]:
         copies = desk.copies()
         if len(copies.vectors.names) < 2:
-            raise NotPossibleError("the attacker's runs hold recordings of fewer than two enrolled people")
+            raise NotPossibleError(Finding("runs_of_few_people"))
         return copies.vectors, copies.remarks
 
 

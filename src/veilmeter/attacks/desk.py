@@ -7,11 +7,16 @@ from typing import Protocol
 
 from veilmeter.attacks.backends.scoring import KaldiFiles
 from veilmeter.attacks.material import Material
+from veilmeter.core.findings import Finding
 from veilmeter.data.embeddings import Embeddings
 
 
 class NotPossibleError(Exception):
-    """An attacker or an analysis lacks what it needs; the reason is for the reader of the report."""
+    """An attacker or an analysis lacks what it needs; the finding tells the reader of the report what."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.code)
+        self.finding = finding
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from veilmeter.attacks.backends.scoring import LEAST_SPEAKERS, Recipe
 from veilmeter.attacks.comparing import AdaptedAttacker
 from veilmeter.attacks.desk import Desk, NotPossibleError
 from veilmeter.core.colors import RED
+from veilmeter.core.findings import Finding
 
 
 class Informed(AdaptedAttacker):
@@ -47,10 +48,7 @@ class Informed(AdaptedAttacker):
         """On everybody's protected speech, but never of the two people who are being compared."""
         vectors = desk.assessed()
         if len(vectors.names) < LEAST_SPEAKERS:
-            raise NotPossibleError(
-                f"no training speech was given (--train-anonymized), and {len(vectors.names)} speakers are too few to "
-                "train on some and test on others"
-            )
+            raise NotPossibleError(Finding("too_few_to_train", {"speakers": len(vectors.names)}))
         folds = desk.folds(len(vectors.names))
         words = (
             f"the anonymized recordings of the assessed speakers themselves, in {folds} folds: a pair of people is "

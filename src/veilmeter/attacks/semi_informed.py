@@ -16,6 +16,7 @@ from veilmeter.attacks.backends.scoring import Recipe
 from veilmeter.attacks.comparing import AdaptedAttacker
 from veilmeter.attacks.desk import Desk, NotPossibleError
 from veilmeter.core.colors import ORANGE
+from veilmeter.core.findings import Finding
 
 
 class SemiInformed(AdaptedAttacker):
@@ -42,7 +43,7 @@ class SemiInformed(AdaptedAttacker):
     falls_back = False  # its figures say what adapting to the wrong system is worth, even if that is less than nothing
 
     def train_without_speech(self, desk: Desk, kind: str) -> tuple[Recipe, str]:
-        raise NotPossibleError("no speech anonymized by a similar system was given (--train-similar)")
+        raise NotPossibleError(Finding("no_similar_speech"))
 
 
 ATTACKER = SemiInformed()

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from veilmeter.attacks.registry import ATTACKERS, plain_words
 from veilmeter.core.findings import ABOUT, Finding
+from veilmeter.core.text import clean
 from veilmeter.wording.catalog import AUDIENCES, Audience, shown
 from veilmeter.wording.codes import CODES
 from veilmeter.wording.english import ENGLISH
@@ -33,7 +35,7 @@ def sentence(finding: Finding, audience: Audience = "terminal") -> str:
     if words is None:
         return _plain(finding)
     whose = " ".join(
-        f"{shown(value)} attacker" if name == "attacker" else shown(value) for name, value in named.items()
+        _attacker(str(value), audience) if name == "attacker" else shown(value) for name, value in named.items()
     )
     return f"{whose}: {words}" if whose else words
 
@@ -45,6 +47,14 @@ def sentences(findings: Iterable[Finding], audience: Audience = "terminal") -> t
 def text(findings: Iterable[Finding], audience: Audience = "terminal") -> str:
     """Several findings as one paragraph."""
     return " ".join(sentences(findings, audience))
+
+
+def _attacker(name: str, audience: Audience) -> str:
+    """
+    >>> _attacker("lazy-informed", "terminal"), _attacker("lazy-informed", "lay")
+    ('lazy-informed attacker', 'someone who has your anonymizer (lazy-informed)')
+    """
+    return f"{plain_words(name).who} ({name})" if audience == "lay" and name in ATTACKERS else f"{clean(name)} attacker"
 
 
 def _plain(finding: Finding) -> str:

@@ -342,6 +342,25 @@ declare("figure_untested", title=Reference, baseline=Reference)
 declare("attacker_untested", attacker=str, baseline=Reference)
 declare("limit_without_interval", limit=Reference, group=Group | None)
 declare("gate_scope", attackers=Names, groups=Group | None)
+# --- what was not tested
+
+declare("not_asked_for")
+declare("family_not_asked_for", family=str)
+declare("no_scores_given")
+declare("speech_needed")
+declare("disclosure_removed_unknown", attackers=tuple[str, ...])
+declare("runs_without_enrollment")
+declare("runs_of_few_people")
+declare("backend_untrained", backend=str)
+declare("dimensions_differ")
+declare("too_few_for_rotation", recordings=int)
+declare("too_few_to_train", speakers=int)
+declare("no_similar_speech")
+declare("one_candidate")
+declare("copies_of_other_dimension", copies=int, released=int)
+declare("vectors_of_two_extractors")
+declare("one_extractor")
+declare("no_release_pseudonyms")
 
 # --- the report: how many people of a release are found
 

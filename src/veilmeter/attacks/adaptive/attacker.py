@@ -26,6 +26,7 @@ from veilmeter.attacks.attacker import (
     ScoringAttacker,
 )
 from veilmeter.attacks.material import Floats, Material, Rows
+from veilmeter.core.findings import Finding
 
 AT_ONCE = 256  # conversations judged together
 
@@ -59,17 +60,15 @@ class AdaptiveAttacker(ScoringAttacker):
     default = True
     families: tuple[str, ...] | None = None  # the methods to choose from; None for all of them
 
-    def missing(self, material: Material) -> str:
+    def missing(self, material: Material) -> Finding | str:
         if len(material.names) < 2:
-            return "there is one candidate only"
+            return Finding("one_candidate")
         runs = usable_runs(material)
         if runs and runs[0].vectors.dimension != material.trials.shape[1]:
-            return (
-                f"its own copies have {runs[0].vectors.dimension} numbers, the released vectors "
-                f"{material.trials.shape[1]}"
-            )
+            numbers = {"copies": runs[0].vectors.dimension, "released": material.trials.shape[1]}
+            return Finding("copies_of_other_dimension", numbers)
         if not runs and material.others is None and material.candidates.dimension != material.trials.shape[1]:
-            return "without a run of the anonymizer, original and released vectors must be of one extractor"
+            return Finding("vectors_of_two_extractors")
         return ""
 
     def scores(self, material: Material) -> AttackScores:

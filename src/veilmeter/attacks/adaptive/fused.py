@@ -7,6 +7,7 @@ from dataclasses import replace
 from veilmeter.attacks.adaptive.attacker import AdaptiveAttacker
 from veilmeter.attacks.attacker import EXTRACTORS, KNOWN_PEOPLE, PlainWords
 from veilmeter.attacks.material import Material
+from veilmeter.core.findings import Finding
 
 
 class Fused(AdaptiveAttacker):
@@ -23,9 +24,9 @@ class Fused(AdaptiveAttacker):
     default = False
     several = True
 
-    def missing(self, material: Material) -> str:
+    def missing(self, material: Material) -> Finding | str:
         if len(material.names) > 1 and not material.views:
-            return "there is one extractor only (--extractor takes several)"
+            return Finding("one_extractor")
         return super().missing(material)
 
 

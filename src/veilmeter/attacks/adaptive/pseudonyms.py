@@ -9,6 +9,7 @@ from veilmeter.attacks.adaptive.fitting import Adaptive
 from veilmeter.attacks.adaptive.released import pooled
 from veilmeter.attacks.attacker import KNOWN_PEOPLE, PlainWords
 from veilmeter.attacks.material import Floats, Material
+from veilmeter.core.findings import Finding
 
 
 class AdaptivePseudonyms(AdaptiveAttacker):
@@ -25,9 +26,9 @@ class AdaptivePseudonyms(AdaptiveAttacker):
     apart = True
     default = False
 
-    def missing(self, material: Material) -> str:
+    def missing(self, material: Material) -> Finding | str:
         if len(material.names) > 1 and material.pseudonyms is None:
-            return "nothing says which released recordings share a pseudonym"
+            return Finding("no_release_pseudonyms")
         return super().missing(material)
 
     def odds(self, fitted: Adaptive, material: Material) -> Floats:

@@ -8,6 +8,7 @@ from veilmeter.attacks.attacker import Attacker
 from veilmeter.attacks.comparing import refuse_other_dimension
 from veilmeter.attacks.desk import Desk, NotPossibleError
 from veilmeter.attacks.scoring import Preparation, Undo, VectorComparison
+from veilmeter.core.findings import Finding
 
 LEAST_PAIRS = 5
 
@@ -27,9 +28,9 @@ class InvertingAttacker(Attacker):
         utterances = self.choose(list(copies.utterances), desk.seed)
         clear, protected = enroll.of_utterances(utterances), copies.of_utterances(utterances)
         if clear.dimension != protected.dimension:
-            raise NotPossibleError("clear and anonymized vectors differ in dimension")
+            raise NotPossibleError(Finding("dimensions_differ"))
         if len(utterances) < LEAST_PAIRS:
-            raise NotPossibleError(f"{len(utterances)} recordings are too few to learn a rotation from")
+            raise NotPossibleError(Finding("too_few_for_rotation", {"recordings": len(utterances)}))
         undo = Undo(clear, protected, self.method, desk.seed)
         trained_on = f"{len(clear)} enrollment recordings, clear and anonymized"
         return Preparation(VectorComparison(enroll, undo=undo), trained_on)

@@ -27,8 +27,9 @@ from veilmeter.wording.english import (
     general,
     inputs,
     inversion,
+    not_tested,
     verdict,
 )
 
-_SUBJECTS = (general, inputs, evidence, inversion, verdict, criteria, checks, comparison, decision)
+_SUBJECTS = (general, inputs, evidence, inversion, verdict, criteria, checks, not_tested, comparison, decision)
 ENGLISH = reduce(or_, (subject.WORDS for subject in _SUBJECTS))
