@@ -12,14 +12,14 @@ from tests.results.sample_results import attacker, link, sample
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
-from veilmeter.core.findings import unclassified
+from veilmeter.core.findings import Finding, about, unclassified
 from veilmeter.report.advice import advice
 from veilmeter.report.annex import annex
 from veilmeter.report.criterion_rows import criterion_row
 from veilmeter.report.decision import Dots, anonymizer_words, decide, limit_finding, masthead, reliance
 from veilmeter.report.html import parameters, use_notes
+from veilmeter.report.pseudonyms import Names
 from veilmeter.report.public import public_results
-from veilmeter.report.public_names import Names
 from veilmeter.report.release import curves_of, release_of
 from veilmeter.results import trust
 from veilmeter.results.criteria import inference_criterion
@@ -229,9 +229,9 @@ def test_the_masthead_names_the_anonymizer_and_who_assessed_it() -> None:
 
 
 def test_what_was_not_tested_is_said_in_plain_words() -> None:
-    reasons = ["semi-informed attacker: no speech anonymized by a similar system was given (--train-similar)"]
-    reasons += [f"thing {number}: not asked for" for number in range(3)]
-    results = replace(sample(), verdict=replace(sample().verdict, not_tested=tuple(map(unclassified, reasons))))
+    reasons = [about(Finding("no_similar_speech"), attacker="semi-informed")]
+    reasons += [unclassified(f"thing {number}: not asked for") for number in range(3)]
+    results = replace(sample(), verdict=replace(sample().verdict, not_tested=tuple(reasons)))
     first, second, more, *never = decide(results).not_tested
     assert first == (
         "Someone who has a similar anonymizer and trains a recognizer on its output (semi-informed): "

@@ -16,14 +16,15 @@ from tests.report.conftest import simulated
 from tests.results.sample_results import sample
 
 from veilmeter.assessment import assess
+from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.core.findings import Finding, Reference, as_findings
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.report import write_report
 from veilmeter.report.compare import write_comparison
 from veilmeter.report.decision import anonymizer_words
+from veilmeter.report.pseudonyms import Names
 from veilmeter.report.public import TITLE, public, public_results
-from veilmeter.report.public_names import Names
 from veilmeter.report.source import reported
 from veilmeter.results.model import Input
 from veilmeter.results.run_folder import read_results, write_results
@@ -64,7 +65,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         warnings=as_findings((
             "utterance 'CANARYutterance-u3' of CANARYspeaker03 is silent", f"{place}/CANARYfile.wav can't be read",
             "accent CANARYaccent1: too few words", f"age {AGE}1: too few words", f"{NUMBER}02 has one recording",
-            f"recording {UTTERANCE}4 is clipped", "attacker has one recording", "2 recordings are short",
+            f"recording {UTTERANCE}4 is clipped", "attacker has one recording",
+            Finding.of("recordings_left_out", count=2),
         )),
         remarks=as_findings((f"--root {place} had no effect", f"{NUMBER}03 was left out")),
         checks=(*results.checks, replace(results.checks[0], name="own",
@@ -166,27 +168,24 @@ def test_words_and_figures_that_are_ids_too_stay_in_sentences(run: Path) -> None
     results = after.results
     assert "attacker" in sentence(before.people.finding)
     assert sentence(results.people.finding) == sentence(before.people.finding)
-    headline = re.sub(rf"age {AGE}(\d)", lambda age: f"age {int(age[1]) + 1}", text(before.verdict.headline))
+    headline = re.sub(rf"age {AGE}(\d)", lambda age: f"age #{int(age[1]) + 1}", text(before.verdict.headline))
     assert text(results.verdict.headline) == headline
     marked = results.checks[-1].finding
     assert marked.people == (names[f"{SPEAKER}02"],)
     assert sentence(marked) == (
-        f"of_others: first {names[NUMBER + '01']}, second {names[SPEAKER + '01']}, age age 1, words people, file a file"
+        f"of_others: first {names[NUMBER + '01']}, second {names[SPEAKER + '01']}, age age #1, words people, file a file"
     )
     assert {person.speaker for person in results.people.persons} == set(names.values())
     assert {person.speaker for entry in results.attackers.values() for person in entry.people} == set(names.values())
     assert {point["speaker"] for point in results.parts["similarity"].details["zoo"]} == set(names.values())
-    assert not results.remarks
+    assert results.remarks == (Finding("remarks_left_out", {"count": 2}),)
 
 
 def test_values_of_two_attributes_that_are_alike_are_kept_apart() -> None:
-    names = Names({}, {"age": {"1": "age 1", "7": "age 2"}, "session": {"7": "session 1"}})
-    assert (names.value("age", "7"), names.value("session", "7"), names.value("length", "7")) == (
-        "age 2",
-        "session 1",
-        "7",
-    )
-    assert names.text("7 of 17 people with age 7, session 7") == "7 of 17 people with age 2, session 1"
+    names = Names({}, {"age": {"1": "#1", "7": "#2"}, "session": {"7": "#1"}})
+    assert (names.value("age", "7"), names.value("session", "7"), names.value("length", "7")) == ("#2", "#1", "7")
+    point = Estimate(name="linkability", value=0.7, at={"age": "7", "session": "7", "length": 7, "attack": "7"})
+    assert names.estimate(point).at == {"age": "#2", "session": "#1", "length": 7, "attack": "7"}
 
 
 def test_what_can_be_said_is_kept(run: Path) -> None:
@@ -198,7 +197,7 @@ def test_what_can_be_said_is_kept(run: Path) -> None:
         "veilmeter", "assess", "PATH", "--original", "ORIGINAL", "--anonymized=ANONYMIZED", "--seed", "1",
     )  # fmt: skip
     assert sentences(results.warnings) == (
-        "2 recordings are short",
+        sentence(Finding.of("recordings_left_out", count=2)),
         "7 warnings about single files or recordings are left out here; see results.json.",
     )
     divided = replace(
@@ -207,7 +206,7 @@ def test_what_can_be_said_is_kept(run: Path) -> None:
     parts = {**before.results.parts, "similarity": divided}
     again, _ = public(replace(before, results=replace(before.results, parts=parts)), b"k" * 32)
     assert set(again.results.parts["similarity"].by["attacker"]) == {"ignorant", "original"}
-    assert set(results.attackers["ignorant"].by["accent"]) == {"accent 1", "accent 2", "accent 3"}
+    assert set(results.attackers["ignorant"].by["accent"]) == {"#1", "#2", "#3"}
     for name, attacker in before.results.attackers.items():
         assert [p.value for p in results.attackers[name].estimates] == [p.value for p in attacker.estimates]
     assert after.matrices is not None

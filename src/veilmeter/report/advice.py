@@ -11,7 +11,6 @@ from veilmeter.core.estimates import Estimates
 from veilmeter.core.findings import Finding, Reference
 from veilmeter.results import trust
 from veilmeter.results.model import Criterion, Results
-from veilmeter.wording import sentences
 
 WIDE_INTERVAL = 0.20  # of a share: wider, and hardly anything follows from it
 CLEARLY_LESS = 0.10  # of a share: what a measure must gain to be recommended
@@ -126,8 +125,8 @@ def more_people(results: Results) -> Iterator[Advice]:
 
 
 def further_attackers(results: Results) -> Iterator[Advice]:
-    not_run = sentences(results.verdict.not_tested)
-    missing = tuple(name for name in ATTACKERS if any(text.startswith(f"{name} attacker") for text in not_run))
+    not_run = {finding.values.get("attacker") for finding in results.verdict.not_tested}
+    missing = tuple(name for name in ATTACKERS if name in not_run)
     if missing:
         yield Advice("trust", Finding("advice_run_attackers", {"attackers": missing}))
 

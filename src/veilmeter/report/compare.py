@@ -14,7 +14,7 @@ from veilmeter.core.files import write_text
 from veilmeter.core.findings import Finding, Reference
 from veilmeter.report.annex import FILL_IN, Chapter, Table
 from veilmeter.report.criterion_rows import CriterionRow, criterion_row
-from veilmeter.report.decision import Decision, Dots, decide, everybody, never_tested, untested
+from veilmeter.report.decision import Decision, Dots, decide, everybody, never_tested
 from veilmeter.report.figures import style
 from veilmeter.report.html import Options, page, render
 from veilmeter.report.listening import player_of
@@ -263,7 +263,10 @@ def _rows(results: Results) -> list[CriterionRow]:
 
 def _not_tested(systems: Sequence[ComparedSystem]) -> list[str]:
     """What was not tested of all systems, or of some, which are then named; what no run tests comes last."""
-    own = {system.name: list(map(untested, sentences(system.results.verdict.not_tested))) for system in systems}
+    own = {
+        system.name: [words.closed(reason) for reason in sentences(system.results.verdict.not_tested, "lay")]
+        for system in systems
+    }
     never = {system.name: sentences(never_tested(system.results), "lay") for system in systems}
     return [
         reason if len(names) == len(systems) else f"{reason} ({', '.join(names)})"

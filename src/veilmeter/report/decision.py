@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from veilmeter.attacks.attacker import BASELINE
-from veilmeter.attacks.registry import ATTACKERS, plain_words
+from veilmeter.attacks.registry import plain_words
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.core.findings import Finding
@@ -27,7 +26,6 @@ from veilmeter.wording.numbers import capitalize
 
 OPINION = ("linking", "singling_out", "inference")  # the three criteria of Opinion 05/2014
 MOST_UNTESTED = 2
-_OPTION = re.compile(r"\s*\(--[^)]*\)")  # of the command, which the first page does not speak of
 MOST_ADVICE = 5
 MOST_ATTACKERS = 4
 MOST_DOUBTS = 3
@@ -367,24 +365,10 @@ def _check_row(check: Check) -> CheckRow:
 
 def not_tested(results: Results, *, most: int | None = MOST_UNTESTED) -> tuple[str, ...]:
     """What was not tested: attackers in plain words with their names beside, at most so many of this run's."""
-    listed = [untested(reason) for reason in sentences(results.verdict.not_tested)]
+    listed = [words.closed(reason) for reason in sentences(results.verdict.not_tested, "lay")]
     if most is not None and len(listed) > most:
         listed = [*listed[:most], sentence(Finding("more_in_annex", {"number": len(listed) - most}), "lay")]
     return (*listed, *sentences(never_tested(results), "lay"))
-
-
-def untested(text: str) -> str:
-    """One reason in plain words.
-
-    >>> untested("lazy-informed attacker: not asked for (--attackers)")
-    'Someone who has your anonymizer (lazy-informed): not asked for.'
-    """
-    plain = _OPTION.sub("", text)
-    name, colon, reason = plain.partition(" attacker: ")
-    if colon and name in ATTACKERS:
-        who = plain_words(name).who
-        plain = f"{who} ({name}): {reason}"
-    return f"{plain[:1].upper()}{plain[1:].removesuffix('.')}."
 
 
 def never_tested(results: Results) -> tuple[Finding, ...]:

@@ -1,12 +1,14 @@
-"""Results that may leave the house: no speaker ids, no file names, no attribute values. Every export is made of these.
+"""Results that are safe to publish: no ids of people, recordings or files, no rare values of attributes. Every export
+is made of these.
 
-What was measured stays as it is. Whoever needs the rest has the run folder.
+Fields are replaced by their type and text is never searched, so that nothing depends on what ids look like. What was
+measured stays as it is. Everything else remains in the run folder.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,143 +16,240 @@ from veilmeter.anonymizers.base import ANONYMIZERS
 from veilmeter.assessment.settings import Settings
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
-from veilmeter.core.findings import Finding, Reference, map_references
+from veilmeter.core.findings import Finding, references
 from veilmeter.core.options import options_of
 from veilmeter.metrics.registry import MEASURES
-from veilmeter.report.pseudonyms import pseudonyms
-from veilmeter.report.public_names import Names
+from veilmeter.report.pseudonyms import Names, named_speakers, named_values, numbered, pseudonyms
 from veilmeter.report.source import Reported
 from veilmeter.results.model import AttackerResult, Channels, Criterion, Input, Part, Person, Results
 from veilmeter.results.run_folder import Matrices
-from veilmeter.wording import sentence
+from veilmeter.speech.extractors.base import EXTRACTORS
 
 TITLE = "Assessment of anonymized speech"
+OWN_EXTRACTOR = "an extractor of one's own"
 
 # Values of attributes that many people share by nature; any other may be the only one of its kind.
 _COMMON_VALUES = {"", "f", "m", "female", "male", "all", "yes", "no"}
-# What figures and tables need of a part's details.
-_PLAIN_DETAILS = {
-    "similarity": ("form", "pairs", "zoo"),
-    "inversion": ("learning_curve", "label_noise"),
-    "sessions": ("sessions", "left_out"),
-    "utility": ("people",),
-}
-_WORDS_SPOKEN = {"utility": ("substitutions",)}  # which may name people
-_NAMES_SOMETHING = re.compile(
-    r"""["'“‘`/\\]|\w[_@]\w|[A-Za-z]\d|\d[A-Za-z]|\w\.[A-Za-z]\w|\d-\d+-\d|\d{5}"""
-    r"|\b(?:[Uu]tterance|[Rr]ecording|[Ss]peaker|[Ff]ile)s? \d"
-)
-_WORD = re.compile(r"[a-z][a-z0-9-]*")
 
 
 def public(run: Reported, key: bytes, *, show_ids: bool = False) -> tuple[Reported, dict[str, str]]:
-    """The run as it may be shown, and which pseudonym stands for whom. With `show_ids` speakers and values keep their
-    names; files never do."""
+    """The run as it may be shown, and the pseudonym of every speaker. With `show_ids` speakers and values keep their
+    names; files and recordings never do."""
     results = run.results
     speakers = _speakers(results, run.matrices)
     given = {speaker: speaker for speaker in speakers} if show_ids else pseudonyms(speakers, key)
-    names = Names({}, {}, with_ids=True) if show_ids else Names(given, _rare_values(results))
+    names = Names(given, {} if show_ids else _rare_values(results), with_ids=show_ids)
     matrices = run.matrices and Matrices(tuple(given[s] for s in run.matrices.speakers), run.matrices.quadrants)
     return replace(run, results=public_results(results, names), matrices=matrices, folder=None), given
 
 
 def public_results(results: Results, names: Names) -> Results:
-    warnings = _harmless(results.warnings, names)
-    dropped = len(results.warnings) - len(warnings)
-    if dropped:
-        warnings += (Finding("warnings_left_out", {"count": dropped}),)
-    verdict = results.verdict
+    verdict, people = results.verdict, results.people
     return replace(
         results,
         title=str(results.settings.get("title") or TITLE),
         settings=_settings(results.settings),
         inputs={role: _input(entry) for role, entry in results.inputs.items()},
-        protocol=replace(
-            results.protocol,
-            split=names.text(results.protocol.split),
-            training=names.text(results.protocol.training),
-            anonymized_enrollment=names.text(results.protocol.anonymized_enrollment),
-            details=_figures(results.protocol.details),
-        ),
+        protocol=replace(results.protocol, details=_figures(results.protocol.details)),
         attackers={name: _attacker(entry, names) for name, entry in results.attackers.items()},
-        command=_command(results.command),
+        command=_command(results.command, results.settings),
         extractor=_extractor(results.extractor),
         parts={name: _part(part, names) for name, part in results.parts.items()},
         criteria={name: _criterion(criterion, names) for name, criterion in results.criteria.items()},
-        checks=tuple(replace(check, finding=public_finding(check.finding, names)) for check in results.checks),
+        checks=tuple(
+            replace(
+                check,
+                finding=names.finding(check.finding),
+                figure=names.estimate(check.figure) if isinstance(check.figure, Estimate) else check.figure,
+            )
+            for check in results.checks
+        ),
         channels=results.channels and _channels(results.channels, names),
         people=replace(
-            results.people,
-            persons=tuple(_person(person, names) for person in results.people.persons),
-            finding=public_finding(results.people.finding, names),
+            people,
+            persons=tuple(_person(person, names) for person in people.persons),
+            finding=names.finding(people.finding),
         ),
         verdict=replace(
             verdict,
-            headline=tuple(public_finding(found, names) for found in verdict.headline),
-            remarks=tuple(public_finding(found, names) for found in verdict.remarks),
-            not_tested=_harmless(verdict.not_tested, names),
+            headline=tuple(map(names.finding, verdict.headline)),
+            remarks=tuple(map(names.finding, verdict.remarks)),
+            not_tested=_findings(verdict.not_tested, names, "reasons_left_out"),
         ),
-        remarks=_harmless(results.remarks, names),
-        warnings=warnings,
+        remarks=_findings(results.remarks, names, "remarks_left_out"),
+        warnings=_findings(results.warnings, names, "warnings_left_out"),
     )
 
 
-def public_finding(finding: Finding, names: Names) -> Finding:
-    """The finding with pseudonyms for people and numbers for rare values; files, recordings and untrusted text are left
-    out."""
-
-    def public_reference(found: Reference) -> Reference:
-        if found.kind == "speaker":
-            return replace(found, id=found.id if names.with_ids else names.speakers.get(found.id, ""))
-        if found.kind == "value":
-            name = names.value(found.attribute, found.id)
-            return found if name == found.id else Reference("value", name)
-        if found.kind == "attribute" or (found.kind == "recording" and names.with_ids):
-            return found
-        return replace(found, id="")
-
-    return map_references(finding, public_reference, lambda point: _estimate(point, names))
+def _findings(findings: Iterable[Finding], names: Names, left_out: str) -> tuple[Finding, ...]:
+    """Those with untrusted text are left out, and counted by a finding of their own."""
+    listed = tuple(findings)
+    kept = tuple(names.finding(found) for found in listed if not _has_text(found))
+    count = len(listed) - len(kept)
+    return (*kept, Finding(left_out, {"count": count})) if count else kept
 
 
-def _harmless(findings: Iterable[Finding], names: Names) -> tuple[Finding, ...]:
-    """Those that name neither a file nor a recording nor a person."""
+def _has_text(finding: Finding) -> bool:
+    return any(found.kind == "text" and found.id for found in references(finding))
 
-    def harmless(text: str) -> bool:
-        return not _NAMES_SOMETHING.search(text) and not names.mentions(text)
 
-    return tuple(finding for finding in findings if harmless(sentence(finding)))
+# --- what there is to replace
+
+
+def _all_findings(results: Results) -> Iterator[Finding]:
+    yield from (criterion.finding for criterion in results.criteria.values())
+    yield from (check.finding for check in results.checks)
+    yield results.people.finding
+    if results.channels is not None and results.channels.finding is not None:
+        yield results.channels.finding
+    verdict = results.verdict
+    yield from (*verdict.headline, *verdict.remarks, *verdict.not_tested, *results.remarks, *results.warnings)
+
+
+def _all_points(results: Results) -> Iterator[Estimate]:
+    for _, estimates in results.places():
+        yield from estimates
+    for holder in _holders(results):
+        yield from (point for groups in holder.by.values() for estimates in groups.values() for point in estimates)
+    for part in results.parts.values():
+        yield from part.reference
+    for criterion in results.criteria.values():
+        yield from (point for point in (criterion.estimate, criterion.original) if point is not None)
+    for finding in _all_findings(results):
+        items = (i for value in finding.values.values() for i in (value if isinstance(value, tuple) else (value,)))
+        yield from (item for item in items if isinstance(item, Estimate))
+
+
+def _holders(results: Results) -> list[AttackerResult | Part]:
+    return [*results.attackers.values(), *results.parts.values()]
 
 
 def _speakers(results: Results, matrices: Matrices | None) -> list[str]:
-    names = [person.speaker for person in results.people.persons]
-    names += [person.speaker for attacker in results.attackers.values() for person in attacker.people]
-    names += [person.speaker for person in results.channels.people] if results.channels else []
-    similarity = results.parts.get("similarity")
-    names += [point["speaker"] for point in (similarity.details.get("zoo") or [])] if similarity else []
-    return [*names, *(matrices.speakers if matrices else ())]
+    speakers = [person.speaker for person in results.people.persons]
+    speakers += [person.speaker for attacker in results.attackers.values() for person in attacker.people]
+    speakers += [person.speaker for person in results.channels.people] if results.channels else []
+    for key, part in ((key, part) for part in results.parts.values() for key in ("zoo", "people")):
+        speakers += [str(row["speaker"]) for row in part.details.get(key) or ()]
+    for finding in _all_findings(results):
+        speakers += [*finding.people, *(found.id for found in references(finding) if found.kind == "speaker")]
+    speakers += [speaker for point in _all_points(results) for speaker in named_speakers(point)]
+    return [*speakers, *(matrices.speakers if matrices else ())]
 
 
 def _rare_values(results: Results) -> dict[str, dict[str, str]]:
     """Values of attributes that are not common ones, by a number of their attribute."""
-    holders: list[AttackerResult | Part] = [*results.attackers.values(), *results.parts.values()]
-    by: dict[str, set[str]] = {"gender": {person.gender for person in results.people.persons}}
-    for holder in holders:
+    by: dict[str, set[str]] = {}
+
+    def add(attribute: str, value: str) -> None:
+        by.setdefault(attribute, set()).add(value)
+
+    for person in results.people.persons:
+        add("gender", person.gender)
+    for holder in _holders(results):
         for attribute, groups in holder.by.items():
-            by.setdefault(attribute, set()).update(groups)
-    points = [point for _, estimates in results.places() for point in estimates]
-    points += [point for part in results.parts.values() for point in part.reference]
-    for attribute in {*by, *(name for entry in results.inputs.values() for name in entry.attributes)}:
-        by.setdefault(attribute, set()).update(str(point.at[attribute]) for point in points if attribute in point.at)
+            for value in groups:
+                add(attribute, value)
+    for point in _all_points(results):
+        for attribute, value in named_values(point):
+            add(attribute, value)
     for criterion in results.criteria.values():
         for attribute, value in criterion.group.items():
-            by.setdefault(attribute, set()).add(value)
-    known = {*results.attackers, *results.parts}  # a part may be divided by attackers, whose names are no secret
+            add(attribute, value)
+    for found in (found for finding in _all_findings(results) for found in references(finding)):
+        if found.kind == "value":
+            add(found.attribute, found.id)
+    by["attacker"] = by.get("attacker", set()) - set(results.attackers)  # a part may be divided by attackers
+    return {attribute: numbered(values - _COMMON_VALUES) for attribute, values in by.items()}
+
+
+# --- parts of the results
+
+
+def _attacker(entry: AttackerResult, names: Names) -> AttackerResult:
+    return replace(
+        entry,
+        estimates=names.estimates(entry.estimates),
+        by=_groups(entry.by, names),
+        people=tuple(replace(person, speaker=names.speaker(person.speaker)) for person in entry.people),
+        details=_figures(entry.details),
+    )
+
+
+def _part(part: Part, names: Names) -> Part:
+    shown: dict[str, Callable[[Any, Names], Any]] = _DETAILS.get(part.name, {})
+    kept = {key: publish(part.details[key], names) for key, publish in shown.items() if part.details.get(key)}
+    if names.with_ids and part.name == "utility" and "substitutions" in part.details:  # words may name people
+        kept["substitutions"] = part.details["substitutions"]
+    return replace(
+        part,
+        estimates=names.estimates(part.estimates),
+        reference=names.estimates(part.reference),
+        by=_groups(part.by, names),
+        details=_figures(part.details) | kept,
+    )
+
+
+def _rows_of_people(rows: Iterable[Mapping[str, Any]], names: Names) -> list[dict[str, Any]]:
+    return [{**_figures(row), "speaker": names.speaker(str(row["speaker"]))} for row in rows]
+
+
+def _zoo(rows: Iterable[Mapping[str, Any]], names: Names) -> list[dict[str, Any]]:
+    animals = [{"animal": str(row.get("animal", ""))} for row in rows]
+    return [row | animal for row, animal in zip(_rows_of_people(rows, names), animals, strict=True)]
+
+
+def _curve(points: Iterable[Mapping[str, Any]], names: Names) -> list[dict[str, Any]]:
+    return [names.estimate(Estimate.from_json("top1", point)).to_json() for point in points]
+
+
+def _own_word(word: object, names: Names) -> object:
+    return word
+
+
+# What figures and tables need of a part's details beside its figures, and how that is published.
+_DETAILS: dict[str, dict[str, Callable[[Any, Names], Any]]] = {
+    "similarity": {"form": _own_word, "pairs": _own_word, "zoo": _zoo},
+    "inversion": {"learning_curve": _curve},
+    "utility": {"people": _rows_of_people},
+}
+
+
+def _groups(by: Mapping[str, Mapping[str, Estimates]], names: Names) -> dict[str, dict[str, Estimates]]:
     return {
-        attribute: {
-            value: f"{attribute} {number}" for number, value in enumerate(sorted(values - _COMMON_VALUES - known), 1)
-        }
-        for attribute, values in by.items()
+        attribute: {names.value(attribute, value): names.estimates(points) for value, points in groups.items()}
+        for attribute, groups in by.items()
     }
+
+
+def _criterion(criterion: Criterion, names: Names) -> Criterion:
+    return replace(
+        criterion,
+        finding=names.finding(criterion.finding),
+        estimate=names.estimate(criterion.estimate),
+        original=criterion.original and names.estimate(criterion.original),
+        group=names.group(criterion.group),
+        details=_figures(criterion.details),
+    )
+
+
+def _person(person: Person, names: Names) -> Person:
+    return replace(
+        person,
+        speaker=names.speaker(person.speaker),
+        gender=names.value("gender", person.gender),
+        details=_figures(person.details),
+    )
+
+
+def _channels(channels: Channels, names: Names) -> Channels:
+    return replace(
+        channels,
+        finding=channels.finding and names.finding(channels.finding),
+        people=tuple(replace(person, speaker=names.speaker(person.speaker)) for person in channels.people),
+    )
+
+
+# --- what was given
 
 
 def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -192,105 +291,41 @@ def _figures(details: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in details.items() if isinstance(value, bool | int | float)}
 
 
-def _attacker(entry: AttackerResult, names: Names) -> AttackerResult:
-    return replace(
-        entry,
-        backend=names.text(entry.backend),
-        trained_on=names.text(entry.trained_on),
-        estimates=_estimates(entry.estimates, names),
-        by=_groups(entry.by, names),
-        people=tuple(replace(p, speaker=names.speakers.get(p.speaker, p.speaker)) for p in entry.people),
-        details=_figures(entry.details),
-    )
-
-
-def _part(part: Part, names: Names) -> Part:
-    shown = _PLAIN_DETAILS.get(part.name, ()) + (_WORDS_SPOKEN.get(part.name, ()) if names.with_ids else ())
-    kept = {name: part.details[name] for name in shown if name in part.details}
-    return replace(
-        part,
-        estimates=_estimates(part.estimates, names),
-        reference=_estimates(part.reference, names),
-        by=_groups(part.by, names),
-        details=names.cell(kept) | _figures(part.details),
-    )
-
-
-def _groups(by: Mapping[str, Mapping[str, Estimates]], names: Names) -> dict[str, dict[str, Estimates]]:
-    return {
-        attribute: {names.value(attribute, value): _estimates(estimates, names) for value, estimates in groups.items()}
-        for attribute, groups in by.items()
-    }
-
-
-def _estimates(points: Iterable[Estimate], names: Names) -> Estimates:
-    return Estimates(_estimate(point, names) for point in points)
-
-
-def _estimate(point: Estimate, names: Names) -> Estimate:
-    renamed = {key: names.value(key, value) if isinstance(value, str) else value for key, value in point.at.items()}
-    return point.with_(at=renamed, extra={key: names.cell(value) for key, value in point.extra.items()})
-
-
-def _criterion(criterion: Criterion, names: Names) -> Criterion:
-    return replace(
-        criterion,
-        finding=public_finding(criterion.finding, names),
-        estimate=_estimate(criterion.estimate, names),
-        original=criterion.original and _estimate(criterion.original, names),
-        group={attribute: names.value(attribute, value) for attribute, value in criterion.group.items()},
-        details=_figures(criterion.details),
-    )
-
-
-def _person(person: Person, names: Names) -> Person:
-    return replace(
-        person,
-        speaker=names.speakers.get(person.speaker, person.speaker),
-        gender=names.value("gender", person.gender),
-        details=_figures(person.details),
-    )
-
-
-def _channels(heard: Channels, names: Names) -> Channels:
-    return replace(
-        heard,
-        finding=heard.finding and public_finding(heard.finding, names),
-        people=tuple(replace(p, speaker=names.speakers.get(p.speaker, p.speaker)) for p in heard.people),
-    )
-
-
 def _extractor(extractor: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """One that is registered under its name is no secret; any other may be a path."""
     if extractor is None:
         return None
-    known = {name: str(extractor[name]) for name in ("name", "version") if extractor.get(name)}
-    if not _WORD.fullmatch(known.get("name", "")):
-        known["name"] = "an extractor of one's own"
-    return known
+    if extractor.get("name") not in EXTRACTORS.names:
+        return {"name": OWN_EXTRACTOR}
+    return {name: str(extractor[name]) for name in ("name", "version") if extractor.get(name)}
 
 
-def _command(command: tuple[str, ...]) -> tuple[str, ...]:
-    """The command with placeholders for everything that is not an option or a number.
+def _command(command: tuple[str, ...], settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """The command with placeholders for everything but options and the numbers of numeric settings.
 
-    >>> _command(("veilmeter", "assess", "/home/me/a.toml", "--original", "/data/x", "--seed=3", "--lengths", "1,3"))
+    >>> command = ("veilmeter", "assess", "/home/me/a.toml", "--original", "100", "--seed=3", "--lengths", "1,3")
+    >>> _command(command, {"seed": 3, "lengths": [1, 3], "original": ["100"]})
     ('veilmeter', 'assess', 'PATH', '--original', 'ORIGINAL', '--seed=3', '--lengths', '1,3')
     """
     words = list(command[:2])
+    option = ""
     for word in command[2:]:
-        option, equals, value = word.partition("=")
-        if word.startswith("-"):
-            words.append(word if not equals or _is_figure(value) else f"{option}={_placeholder(option)}")
-        elif _is_figure(word):
-            words.append(word)
+        if word.startswith("-") and not _is_figure(word):
+            option, equals, value = word.partition("=")
+            words.append(f"{option}={_shown(option, value, settings)}" if equals else option)
         else:
-            before = words[-1] if words[-1].startswith("--") else ""
-            words.append(_placeholder(before) if before else "PATH")
+            words.append(_shown(option, word, settings) if option else "PATH")
+            option = ""
     return tuple(words)
 
 
+def _shown(option: str, value: str, settings: Mapping[str, Any]) -> str:
+    name = option.lstrip("-").replace("-", "_")
+    given = settings.get(name)
+    listed = given if isinstance(given, list | tuple) else [given]
+    numeric = all(isinstance(number, int | float) for number in listed)
+    return value if numeric and _is_figure(value) else name.upper()
+
+
 def _is_figure(word: str) -> bool:
-    return bool(re.fullmatch(r"[\d.,]+", word))
-
-
-def _placeholder(option: str) -> str:
-    return option.lstrip("-").replace("-", "_").upper()
+    return bool(re.fullmatch(r"-?[\d.,]+", word))

@@ -279,6 +279,14 @@ def _attempt(point: Estimate, group: Mapping[str, str]) -> str:
     return f": {recordings_each(int(point.at.get('length', 1)))}{candidates}{in_group(group)}"
 
 
+def closed(phrase: str) -> str:
+    """
+    >>> closed("not asked for")
+    'Not asked for.'
+    """
+    return capitalize(phrase.removesuffix(".")) + "."
+
+
 def worst_case(sentence: str) -> str:
     return f"Worst case: {sentence}"
 
