@@ -29,7 +29,7 @@ from veilmeter.assessment.settings import AttackerSettings, Settings, attacker_n
 from veilmeter.assessment.tasks import Task, TaskId, TaskKind
 from veilmeter.attacks.attacker import BASELINE, Attacker, AttackerId
 from veilmeter.attacks.desk import NotPossibleError, Used
-from veilmeter.attacks.inversion.attacker import LEAST_PAIRS
+from veilmeter.attacks.inverting import LEAST_PAIRS
 from veilmeter.attacks.registry import ADAPTIVE, ATTACKERS, FUSED, default_attackers
 from veilmeter.attacks.scoring import VectorComparison
 from veilmeter.core.errors import InputError

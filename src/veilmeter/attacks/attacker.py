@@ -96,11 +96,13 @@ class Attacker(ABC):
     it `falls_back`, its scores are then replaced by the other's. `options` are those of a table [attackers.NAME].
     `family` is the family of measures without which it is left out. A `reference` is an attacker of the papers; one
     that is `apart` is a threat model of its own, reported beside the headline; `default` ones run unless others are
-    asked for; one with `several` uses several extractors at once. `color` is its color in figures, if it has one.
+    asked for; one with `several` uses several extractors at once. `color` is its color in figures, if it has one, and
+    `order` its place in lists, in which attackers who know more come later.
     """
 
     name: str
     about: str
+    order: int = 1000
     aliases: tuple[str, ...] = ()
     voiceprivacy: str = ""
     vauquier2025: str = ""

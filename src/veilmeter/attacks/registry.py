@@ -7,46 +7,43 @@ semi-informed attacker is the informed one here and in Vauquier et al. 2025.
 from __future__ import annotations
 
 import difflib
+import importlib
+import pkgutil
 from collections.abc import Sequence
 
 from veilmeter.attacks.attacker import Attacker, PlainWords
 from veilmeter.core.errors import InputError
 from veilmeter.core.registry import Registry
 
-_HERE = "veilmeter.attacks"
-_ADAPTIVE = f"{_HERE}.adaptive"
-_METHODS = f"{_ADAPTIVE}.families"
 
-# In the order of rising knowledge, in which they are run and reported.
-ATTACKERS: Registry[Attacker] = Registry(
-    "attacker",
-    "veilmeter.attacks",
-    {
-        "original": f"{_HERE}.original:ATTACKER",
-        "ignorant": f"{_HERE}.ignorant:ATTACKER",
-        "lazy-informed": f"{_HERE}.lazy_informed:ATTACKER",
-        "semi-informed": f"{_HERE}.semi_informed:ATTACKER",
-        "informed": f"{_HERE}.informed:ATTACKER",
-        "procrustes": f"{_HERE}.procrustes:ATTACKER",
-        "wasserstein-procrustes": f"{_HERE}.wasserstein_procrustes:ATTACKER",
-        "adaptive": f"{_ADAPTIVE}.attacker:ATTACKER",
-        "adaptive-unlabeled": f"{_ADAPTIVE}.unlabeled:ATTACKER",
-        "adaptive-pseudonyms": f"{_ADAPTIVE}.pseudonyms:ATTACKER",
-        "fused": f"{_ADAPTIVE}.fused:ATTACKER",
-        "best-recording": f"{_METHODS}.copies:BEST_ATTACKER",
-        "normalized-lazy": f"{_METHODS}.copies:NORMALIZED_ATTACKER",
-        "centered-lazy": f"{_METHODS}.lazy:ATTACKER",
-        "centered-ignorant": f"{_METHODS}.ignorant:ATTACKER",
-        "ridge": f"{_METHODS}.ridge:ATTACKER",
-        "ridge-to-mean": f"{_METHODS}.ridge_to_mean:ATTACKER",
-        "softmax": f"{_METHODS}.softmax:ATTACKER",
-        "two-view-lda": f"{_METHODS}.two_view_lda:ATTACKER",
-        "pooled-ridge": f"{_METHODS}.pooled_ridge:ATTACKER",
-        "recovered-softmax": f"{_METHODS}.recovered:SOFTMAX_ATTACKER",
-        "recovered-two-view-lda": f"{_METHODS}.recovered:TWO_VIEW_LDA_ATTACKER",
-    },
-    accepts=lambda thing: isinstance(thing, Attacker),
-)
+def _own_attackers() -> dict[str, str | Attacker]:
+    """The attackers at the top of the modules of `veilmeter.attacks.attackers`, in their order."""
+    package = importlib.import_module("veilmeter.attacks.attackers")
+    found: dict[str, Attacker] = {}
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        for thing in vars(importlib.import_module(module.name)).values():
+            for entry in thing if isinstance(thing, tuple) else (thing,):
+                if isinstance(entry, Attacker) and found.setdefault(entry.name, entry) is not entry:
+                    raise InputError(f"two attackers are called {entry.name!r}; the second is in {module.name}")
+    return {entry.name: entry for entry in sorted(found.values(), key=lambda entry: entry.order)}
+
+
+class AttackerRegistry(Registry[Attacker]):
+    """Attackers by name, in the order in which they are run and reported."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "attacker", "veilmeter.attacks", _own_attackers, accepts=lambda thing: isinstance(thing, Attacker)
+        )
+
+    def _checked(self, name: str, thing: Attacker) -> Attacker:
+        checked = super()._checked(name, thing)
+        if checked.name != name:
+            raise InputError(f"the attacker {checked.name!r} is registered as {name!r}", fix="use one name for it")
+        return checked
+
+
+ATTACKERS = AttackerRegistry()
 
 ADAPTIVE, FUSED = "adaptive", "fused"  # what each extractor gives away is measured by the first, all together by FUSED
 

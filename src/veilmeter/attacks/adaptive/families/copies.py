@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.attacks.adaptive.attacker import SingleMethod
 from veilmeter.attacks.adaptive.families.base import FittedMethod, Parameters, scorer, standardized, toward
 from veilmeter.attacks.adaptive.training import TrainingSet, class_means
 from veilmeter.attacks.backends.base import unit64
@@ -111,4 +110,3 @@ NORMALIZED = _CopyFamily(
     "nearest strangers",
     normalizes=True,
 )
-BEST_ATTACKER, NORMALIZED_ATTACKER = SingleMethod(BEST), SingleMethod(NORMALIZED)

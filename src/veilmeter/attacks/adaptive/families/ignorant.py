@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from veilmeter.attacks.adaptive.attacker import SingleMethod
 from veilmeter.attacks.adaptive.families.base import AffineScorer, Parameters, scorer, toward
 from veilmeter.attacks.adaptive.training import TrainingSet
 
@@ -25,4 +24,3 @@ class MeanOriginal:
 
 
 FAMILY = MeanOriginal()
-ATTACKER = SingleMethod(FAMILY, "centered-ignorant")

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from veilmeter.attacks.adaptive.attacker import SingleMethod
 from veilmeter.attacks.adaptive.families.base import AffineScorer, Parameters, scorer, toward
 from veilmeter.attacks.adaptive.training import TrainingSet, class_sums, solved, spectrum
 from veilmeter.attacks.material import Floats
@@ -40,4 +39,3 @@ class PooledRidge:
 
 
 FAMILY = PooledRidge()
-ATTACKER = SingleMethod(FAMILY)

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from veilmeter.attacks.adaptive.attacker import SingleMethod
 from veilmeter.attacks.adaptive.families import softmax, two_view_lda
 from veilmeter.attacks.adaptive.families.base import AffineFamily, AffineScorer, Parameters, scorer
 from veilmeter.attacks.adaptive.families.pooled_ridge import recovery
@@ -46,4 +45,3 @@ class Recovered:
 
 TWO_VIEW_LDA = Recovered(two_view_lda.FAMILY, two_view_lda.FAMILY.grid, ((0.5, 1.0, 0.0, 0.6),))
 SOFTMAX = Recovered(softmax.FAMILY, ((1e-4,), (1e-3,)), ((1e-3,),))
-TWO_VIEW_LDA_ATTACKER, SOFTMAX_ATTACKER = SingleMethod(TWO_VIEW_LDA), SingleMethod(SOFTMAX)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from veilmeter.attacks.adaptive.attacker import SingleMethod
 from veilmeter.attacks.adaptive.families.base import AffineScorer, Parameters, scorer
 from veilmeter.attacks.adaptive.training import TrainingSet
 from veilmeter.attacks.material import Floats, Rows
@@ -59,4 +58,3 @@ class SoftmaxRegression:
 
 
 FAMILY = SoftmaxRegression()
-ATTACKER = SingleMethod(FAMILY)

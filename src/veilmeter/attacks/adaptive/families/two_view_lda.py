@@ -13,7 +13,6 @@ from itertools import groupby
 
 import numpy as np
 
-from veilmeter.attacks.adaptive.attacker import SingleMethod
 from veilmeter.attacks.adaptive.families.base import AffineScorer, Parameters, scorer
 from veilmeter.attacks.adaptive.training import TrainingSet, solved, spectrum
 from veilmeter.attacks.material import Floats
@@ -88,4 +87,3 @@ class TwoViewLDA:
 
 
 FAMILY = TwoViewLDA()
-ATTACKER = SingleMethod(FAMILY)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.attacks.adaptive.draws import resolved_draws
-from veilmeter.attacks.adaptive.families.base import Family
 from veilmeter.attacks.adaptive.fitting import Adaptive, fit_adaptive
 from veilmeter.attacks.adaptive.fusion import log_odds
 from veilmeter.attacks.adaptive.own_data import OwnData, own_data, usable_runs
@@ -40,6 +38,7 @@ class AdaptiveAttacker(ScoringAttacker):
     """
 
     name = "adaptive"
+    order = 70
     about = (
         "has the anonymizer and runs it over the speech of known people with draws of its own, tries many methods on "
         "these copies, and keeps what works best there"
@@ -50,7 +49,7 @@ class AdaptiveAttacker(ScoringAttacker):
         adaptation="same system",
         inversion="by many methods",
     )
-    words: PlainWords | None = PlainWords(
+    words = PlainWords(
         "someone who has your anonymizer and keeps whichever of many methods works best",
         f"your anonymizer, {KNOWN_PEOPLE}",
         "trains models",
@@ -158,19 +157,6 @@ def _remarks(material: Material, data: OwnData) -> list[str]:
             name = run.name or f"run {number + 1}"
             remarks.append(f"{name} lacks {lacking} of {len(data.labels)} enrollment recordings")
     return remarks
-
-
-class SingleMethod(AdaptiveAttacker):
-    """One method of the adaptive attacker as an attacker of its own, run on request."""
-
-    has = replace(AdaptiveAttacker.has, inversion="by one method")
-    words = None
-    default = False
-
-    def __init__(self, method: Family, name: str = "") -> None:
-        self.name = name or method.name
-        self.about = method.about
-        self.families = (method.name,)
 
 
 ATTACKER = AdaptiveAttacker()

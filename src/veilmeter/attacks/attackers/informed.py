@@ -21,6 +21,7 @@ from veilmeter.core.findings import Finding
 
 class Informed(AdaptedAttacker):
     name = "informed"
+    order = 40
     about = (
         "anonymizes the speech of known people with the same system, "
         "and adapts to speech that the same system anonymized"

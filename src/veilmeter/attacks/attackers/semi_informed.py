@@ -21,6 +21,7 @@ from veilmeter.core.findings import Finding
 
 class SemiInformed(AdaptedAttacker):
     name = "semi-informed"
+    order = 30
     about = (
         "anonymizes the speech of known people with the same system, "
         "and adapts to speech anonymized by a similar system"

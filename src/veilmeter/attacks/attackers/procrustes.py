@@ -1,12 +1,13 @@
 """The procrustes attacker: learns a rotation from known pairs (Champion et al. 2021)."""
 
 from veilmeter.attacks.attacker import ANONYMIZER, KNOWN_PEOPLE, ORIGINALS, Equipment, PlainWords
-from veilmeter.attacks.inversion.attacker import InvertingAttacker
+from veilmeter.attacks.inverting import InvertingAttacker
 from veilmeter.core.colors import PURPLE
 
 
 class Procrustes(InvertingAttacker):
     name = "procrustes"
+    order = 50
     about = (
         "runs the same system on speech of known people, learns from these pairs a rotation that undoes it, and "
         "compares the restored vectors with original speech"

@@ -7,6 +7,7 @@ from veilmeter.core.colors import GRAY
 
 class Original(ComparingAttacker):
     name = BASELINE
+    order = 0
     about = (
         "compares original speech with original speech: how well the extractor recognizes people where nothing was "
         "anonymized"

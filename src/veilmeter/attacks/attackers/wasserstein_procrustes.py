@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from veilmeter.attacks.attacker import Equipment, PlainWords
-from veilmeter.attacks.inversion.attacker import InvertingAttacker
+from veilmeter.attacks.inverting import InvertingAttacker
 from veilmeter.core.colors import BLUE
 
 MOST_UNPAIRED = 2000  # its cost grows with the square of their number
@@ -15,6 +15,7 @@ MOST_UNPAIRED = 2000  # its cost grows with the square of their number
 
 class WassersteinProcrustes(InvertingAttacker):
     name = "wasserstein-procrustes"
+    order = 60
     about = (
         "learns the rotation without knowing which anonymized recording belongs to which clear one, and compares the "
         "restored vectors with original speech"

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from veilmeter.attacks.adaptive.attacker import AdaptiveAttacker, conversation_odds, trial_vectors
 from veilmeter.attacks.adaptive.fitting import Adaptive
 from veilmeter.attacks.adaptive.released import pooled
 from veilmeter.attacks.attacker import KNOWN_PEOPLE, PlainWords
+from veilmeter.attacks.attackers.adaptive import AdaptiveAttacker, conversation_odds, trial_vectors
 from veilmeter.attacks.material import Floats, Material
 from veilmeter.core.findings import Finding
 
 
 class AdaptivePseudonyms(AdaptiveAttacker):
     name = "adaptive-pseudonyms"
+    order = 90
     about = "does what the adaptive attacker does, and sees which released recordings belong to one pseudonym"
     has = replace(AdaptiveAttacker.has, released="one at a time, and which of them share a pseudonym")
     words = PlainWords(

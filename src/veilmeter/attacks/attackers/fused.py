@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from veilmeter.attacks.adaptive.attacker import AdaptiveAttacker
 from veilmeter.attacks.attacker import EXTRACTORS, KNOWN_PEOPLE, PlainWords
+from veilmeter.attacks.attackers.adaptive import AdaptiveAttacker
 from veilmeter.attacks.material import Material
 from veilmeter.core.findings import Finding
 
 
 class Fused(AdaptiveAttacker):
     name = "fused"
+    order = 100
     about = "does what the adaptive attacker does with several extractors at once, and weighs what each of them hears"
     has = replace(AdaptiveAttacker.has, extractor="several, trained on original speech")
     words = PlainWords(

@@ -15,6 +15,7 @@ from veilmeter.core.colors import SKY
 
 class LazyInformed(CopyingAttacker):
     name = "lazy-informed"
+    order = 20
     about = (
         "anonymizes the speech of known people with the same system, but keeps an extractor trained on original speech"
     )

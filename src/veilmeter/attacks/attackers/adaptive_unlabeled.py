@@ -6,16 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from veilmeter.attacks.adaptive.attacker import AdaptiveAttacker, conversation_odds, trial_vectors
 from veilmeter.attacks.adaptive.fitting import Adaptive
 from veilmeter.attacks.adaptive.released import balanced, supported
 from veilmeter.attacks.adaptive.training import Space
 from veilmeter.attacks.attacker import KNOWN_PEOPLE, PlainWords
+from veilmeter.attacks.attackers.adaptive import AdaptiveAttacker, conversation_odds, trial_vectors
 from veilmeter.attacks.material import Floats, Material
 
 
 class AdaptiveUnlabeled(AdaptiveAttacker):
     name = "adaptive-unlabeled"
+    order = 80
     about = (
         "does what the adaptive attacker does, and looks at all released recordings together, without knowing whose "
         "they are"

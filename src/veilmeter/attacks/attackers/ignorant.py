@@ -7,6 +7,7 @@ from veilmeter.core.colors import GREEN
 
 class Ignorant(ComparingAttacker):
     name = "ignorant"
+    order = 10
     about = "does not know that the speech was anonymized and compares it with original speech of known people"
     aliases = ("oa", "o-a", "unprotected-enrollment")
     voiceprivacy = "ignorant"
