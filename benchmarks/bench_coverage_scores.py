@@ -18,7 +18,7 @@ from veilmeter.metrics.scores import zebra
 from veilmeter.metrics.scores.null import null_levels
 from veilmeter.metrics.scores.summary import prepare, replicates_of, score_functions, shape_of, values
 
-MEASURES = ("eer", "d_ece", "min_cllr")
+MEASURES = ("eer", "d_ece", "min_cllr", "min_dcf@p=0.05")
 
 
 def truth(distance: float) -> dict[str, float]:
@@ -28,7 +28,10 @@ def truth(distance: float) -> dict[str, float]:
     t, n = distance * nodes + distance**2 / 2, distance * nodes - distance**2 / 2
     d_ece = float(weights @ (zebra.z(t) + zebra.z(-n)) / (2 * np.log(2)))
     cllr = float(weights @ (np.logaddexp(0, -t) + np.logaddexp(0, n)) / (2 * np.log(2)))
-    return {"eer": 100 * NormalDist().cdf(-distance / 2), "d_ece": d_ece, "min_cllr": cllr}
+    normal, prior = NormalDist(), 0.05
+    threshold = distance / 2 + np.log((1 - prior) / prior) / distance
+    min_dcf = normal.cdf(threshold - distance) + (1 - prior) / prior * normal.cdf(-threshold)
+    return {"eer": 100 * normal.cdf(-distance / 2), "d_ece": d_ece, "min_cllr": cllr, "min_dcf@p=0.05": min_dcf}
 
 
 def trials(rng: np.random.Generator, people: int, utterances: int, distance: float, outsiders: int = 4) -> Scores:

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 import typer
 from tests.docs_workspace import make_workspace
+from tools.measure_table import table
 
 from veilmeter.cli.main import COMMANDS, app, main
 from veilmeter.metrics.registry import MEASURES
@@ -257,6 +258,7 @@ def test_every_command_is_documented() -> None:
 def test_every_measure_is_documented() -> None:
     text = (ROOT / "docs" / "measures.md").read_text(encoding="utf-8")
     assert [name for name in MEASURES if f"`{name}`" not in text] == []
+    assert table() in text  # python tools/measure_table.py writes it
 
 
 def test_every_check_of_trust_is_documented() -> None:

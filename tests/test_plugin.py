@@ -112,6 +112,24 @@ def test_measures_attack_and_back_end_are_in_the_results(run_folder: Path) -> No
     assert shift["value"] > 0.5
 
 
+def test_a_measure_of_scores_is_in_the_command_and_says_that_it_has_no_interval(installed: Path, world: Path) -> None:
+    rng = np.random.default_rng(0)
+    lines = [
+        f"p{enrolled} p{tested}-{number} {rng.normal(2.0 * (enrolled == tested)):.4f} "
+        + ("target" if enrolled == tested else "nontarget")
+        for enrolled in range(8)
+        for tested in range(8)
+        for number in range(4)
+    ]
+    (world / "scores.txt").write_text("\n".join(lines) + "\n")
+    page = json.loads(succeeds("measure scores.txt --resamples 50 --json", installed, world))
+    assert 0.5 < page["estimates"]["auc"]["value"] < 1
+    assert page["estimates"]["auc"]["interval"] is None
+    table = succeeds("measure scores.txt --resamples 50", installed, world)
+    assert "AUC" in table
+    assert "No interval: AUC." in " ".join(table.split())
+
+
 def test_measures_are_gated_and_compared(installed: Path, world: Path, run_folder: Path) -> None:
     assert run("gate run --max auc=1 --even-if-doubted", installed, world).returncode == 0
     broken = run("gate run --max auc=0.4 --even-if-doubted", installed, world)

@@ -17,7 +17,7 @@ from veilmeter.cli import main as cli
 
 ALWAYS = {
     "eer", "cllr", "min_cllr", "calibration_loss", "d_ece", "l_w", "d_sys",
-    "tpr@fpr=0.01", "tpr@fpr=0.001", "tpr@fpr=0.0001",
+    "tpr@fpr=0.01", "tpr@fpr=0.001", "tpr@fpr=0.0001", "min_dcf@p=0.01", "min_dcf@p=0.05",
 }  # fmt: skip
 
 

@@ -69,7 +69,7 @@ def measure_scores(
     eer_method: str = "rocch",
     engine: Engine | None = None,
 ) -> dict[str, Estimate]:
-    """Every registered measure of scores by name: eer, cllr, min_cllr, d_ece, l_w, d_sys, tpr@fpr=..., min_dcf@p=...
+    """Every registered measure of scores by name: eer, cllr, min_cllr, d_ece, l_w, d_sys, tpr@fpr=... and so on
 
     Without `intervals` large sets get no null level either: what remains is a few sorts' worth of time. Resamples of
     large sets run on `engine`, if there is one. A measure of another package that fails is left out with a warning.
