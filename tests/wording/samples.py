@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, cast, get_args, get_origin
 
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.findings import Finding, Reference, Value
+from veilmeter.core.findings import Finding, Level, Reference, Value
 from veilmeter.wording.codes import CODES, Declaration
 
 _POINT = {"speakers": 20, "length": 1}
@@ -53,3 +53,51 @@ def findings_of(declared: Declaration) -> Iterator[Finding]:
 
 def every_finding() -> list[Finding]:
     return [finding for declared in CODES.values() for finding in findings_of(declared)]
+
+
+# --- which findings one run can have
+
+LEVELS: tuple[Level, ...] = ("low", "unknown", "raised", "high")  # of a risk, from the mildest
+_RISKS = ("linking", "singling_out", "disclosure", "inversion")  # criteria that the verdict is never milder than
+# Levels of linking, and so of the verdict, that a finding presupposes.
+_ALARM: tuple[Level, ...] = ("raised", "high")
+_NO_ALARM: tuple[Level, ...] = ("low", "unknown")
+
+
+def can_occur_together(first: Finding, second: Finding) -> bool:
+    """Whether one run can have both findings. A slot holds one of its findings; levels agree with each other."""
+    slots = [CODES[finding.code].slot for finding in (first, second)]
+    if slots[0] and slots[0] == slots[1]:
+        return False
+    if not set(levels_of_linking(first)) & set(levels_of_linking(second)):
+        return False
+    return not any(_disagree(*pair) for pair in ((first, second), (second, first)))
+
+
+def _disagree(first: Finding, second: Finding) -> bool:
+    """Whether `first` follows from criteria or checks whose outcome `second` denies."""
+    if first.code == "verdict":
+        return second.code in _RISKS and second.values["level"] not in levels_of_linking(first)
+    if first.code == "not_protected":
+        return second.code == "recordings_unchanged" and not second.values["unchanged"]
+    if first.code == "self_checks_passed":
+        return second.values.get("passed") is False or second.code in ("distrusted", "not_protected")
+    return False
+
+
+def levels_of_linking(finding: Finding) -> tuple[Level, ...]:
+    """The levels of linking that a run may have where it has this finding."""
+    values = finding.values
+    if finding.code == "verdict":
+        return LEVELS[: LEVELS.index(cast(Level, values["level"])) + 1]
+    if finding.code in ("linking", "enough_speakers"):
+        return (cast(Level, values["level"]),)
+    if finding.code == "people_linked":
+        return _ALARM if values["listed"] else LEVELS
+    if finding.code == "target_voices":
+        return {"misleading": LEVELS[:3], "harmless": LEVELS[3:]}.get(str(values["effect"]), LEVELS)
+    if finding.code == "vector_lengths":
+        return LEVELS if values["passed"] else _NO_ALARM
+    if finding.code == "own_runs":
+        return _ALARM if values["shares_draws"] else LEVELS
+    return ("low",) if finding.code == "little_voice_left" else LEVELS

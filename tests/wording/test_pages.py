@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from itertools import combinations
 
 import pytest
-from tests.wording.samples import every_finding
+from tests.wording.samples import can_occur_together, every_finding
 
 from veilmeter.core.findings import Finding
 from veilmeter.wording import AUDIENCES, Audience, sentence, text
-from veilmeter.wording.codes import can_occur_together
 
 # What sentences claim: each statement with words that affirm it and words that deny it.
 STATEMENTS: Mapping[str, tuple[str, str]] = {
@@ -24,7 +23,7 @@ STATEMENTS: Mapping[str, tuple[str, str]] = {
         r"None of the attackers that were run did better|enough to claim that linking is no better",
     ),
     "somebody is listed as unprotected": (
-        r"linked more often than not by the attacker that finds them best, among [^:]*\.",
+        r"linked more often than not by the attacker that finds them best(?!.*nobody is listed)",
         r"nobody is listed|is linked more often than not by any attacker",
     ),
     "linking is known to be more than chance": (

@@ -61,62 +61,6 @@ def declare(code: str, *, slot: str = "", **values: Any) -> None:
     CODES[code] = Declaration(code, values, slot)
 
 
-LEVELS: tuple[Level, ...] = ("low", "unknown", "raised", "high")  # of a risk, from the mildest
-_RISKS = ("linking", "singling_out", "disclosure", "inversion")  # criteria that the verdict is never milder than
-# Levels of linking, and so of the verdict, that a finding presupposes.
-_ALARM: tuple[Level, ...] = ("raised", "high")
-_NO_ALARM: tuple[Level, ...] = ("low", "unknown")
-
-
-def can_occur_together(first: Finding, second: Finding) -> bool:
-    """Whether one run can have both findings. A slot holds one of its findings; levels agree with each other."""
-    slots = [CODES[finding.code].slot for finding in (first, second)]
-    if slots[0] and slots[0] == slots[1]:
-        return False
-    pairs = ((first, second), (second, first))
-    return all(_levels_agree(*pair) and not _checks_disagree(*pair) for pair in pairs)
-
-
-def _checks_disagree(first: Finding, second: Finding) -> bool:
-    """Whether `first` follows from checks whose outcome `second` denies."""
-    if first.code == "not_protected":
-        return second.code == "recordings_unchanged" and not second.values["unchanged"]
-    if first.code == "self_checks_passed":
-        return second.values.get("passed") is False or second.code in ("distrusted", "not_protected")
-    return False
-
-
-def _levels_agree(first: Finding, second: Finding) -> bool:
-    """Whether the level that `first` is about is one that `second` allows."""
-    level = first.values.get("level")
-    if level not in LEVELS or first.code not in ("verdict", *_RISKS):
-        return True
-    if second.code in _RISKS:
-        return first.code != "verdict" or LEVELS.index(second.values["level"]) <= LEVELS.index(level)
-    if first.code in ("linking", "verdict"):
-        allowed = levels_of_linking(second)
-        if first.code == "linking":
-            return level in allowed
-        return any(LEVELS.index(one) <= LEVELS.index(level) for one in allowed)
-    return True
-
-
-def levels_of_linking(finding: Finding) -> tuple[Level, ...]:
-    """The levels of linking that a run may have where it has this finding."""
-    values = finding.values
-    if finding.code == "enough_speakers":
-        return tuple(level for level in LEVELS if level == values["level"])
-    if finding.code == "people_linked":
-        return _ALARM if values["listed"] else LEVELS
-    if finding.code == "target_voices":
-        return {"misleading": LEVELS[:3], "harmless": LEVELS[3:]}.get(str(values["effect"]), LEVELS)
-    if finding.code == "vector_lengths":
-        return LEVELS if values["passed"] else _NO_ALARM
-    if finding.code == "own_runs":
-        return _ALARM if values["shares_draws"] else LEVELS
-    return ("low",) if finding.code == "little_voice_left" else LEVELS
-
-
 Group = tuple[Reference, ...]
 Names = tuple[str, ...]
 Runs = tuple[Reference, ...]
