@@ -295,9 +295,9 @@ def test_what_is_left_out_is_said_and_listed(speech: dict[str, Path], tmp_path: 
     (anonymized / "s1" / "s1-0.wav").unlink()
     (anonymized / "s1" / "s1-1.wav").rename(anonymized / "s1" / "s1-8.wav")
     results = assess(original, anonymized, out=tmp_path / "run", **FAST, attackers="ignorant").results
-    assert "original: 1 recordings or lines could not be used (1 unreadable)" in sentences(results.warnings)
-    said = "2 original utterances have no anonymized partner; 1 anonymized utterances have no original"
-    assert f"{said}: they are left out" in sentences(results.warnings)
+    assert "original: 1 recording or line left out (1 unreadable)." in sentences(results.warnings)
+    said = "2 original utterances without an anonymized version and 1 anonymized utterance without an original"
+    assert f"Left out: {said}." in sentences(results.warnings)
     lines = [json.loads(line) for line in (tmp_path / "run" / "left_out.jsonl").read_text().splitlines()]
     assert [(one["role"], one["kind"]) for one in lines] == [
         ("original", "unreadable"), ("matching", "only_original"), ("matching", "only_original"),
