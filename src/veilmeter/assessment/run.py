@@ -28,15 +28,12 @@ from veilmeter.assessment.conclude import (
 )
 from veilmeter.assessment.experiment import Experiment, group_people
 from veilmeter.assessment.given_scores import ScoreFiles, measure_given
-from veilmeter.assessment.hearing import further_hearings
+from veilmeter.assessment.inputs import Reader, RunAudio, further_experiments, refuse_missing_files
 from veilmeter.assessment.plan import AssessmentPlan, make_plan
 from veilmeter.assessment.plugins import measure_versions
-from veilmeter.assessment.preflight import refuse_missing_files
 from veilmeter.assessment.protocol import GivenProtocol, Protocol, lists_near, make_protocol
-from veilmeter.assessment.reading import HeardRun, Reader
-from veilmeter.assessment.settings import SOURCES, Facts, RunOptions, Settings, make_settings, who_attacks
-from veilmeter.assessment.sources import folders_near, write_left_out
-from veilmeter.assessment.speech import as_list, joined_corpora, refuse_mixtures
+from veilmeter.assessment.settings import SOURCES, TRAINING, Facts, RunOptions, Settings, make_settings, who_attacks
+from veilmeter.assessment.speech import as_list, folders_near, joined_corpora, refuse_mixtures, write_left_out
 from veilmeter.assessment.tasks import (
     Arrays,
     Done,
@@ -339,11 +336,11 @@ class SpeechRun(Run):
         refuse_mixtures(reader.speech)
         case = self.case(reader, matched, protocol, heard)
         keys = self.settings.trials or (self.given.keys if self.given else tuple(lists_near(near)[1]))
-        further = further_hearings(self.settings, reader, case, heard)
+        further = further_experiments(self.settings, reader, case, heard)
         plan = make_plan(case, self.settings, keys, further)
         return self.finish(reader, case, plan, {**self.perform(plan.tasks), **self.utility(reader, case)})
 
-    def case(self, reader: Reader, matched: Matched, protocol: Protocol, heard: Sequence[HeardRun]) -> Experiment:
+    def case(self, reader: Reader, matched: Matched, protocol: Protocol, heard: Sequence[RunAudio]) -> Experiment:
         from veilmeter.assessment.tuning import to_be_tuned, tuned_extractor
 
         own = reader.own_vectors(matched)
@@ -365,7 +362,7 @@ class SpeechRun(Run):
         return Experiment(
             matched=matched,
             protocol=protocol,
-            training={role: speech for role, speech in reader.speech.items() if role.startswith("train_")},
+            training={role: speech for role, speech in reader.speech.items() if role in TRAINING},
             runs=tuple(heard_run.run for heard_run in heard),
             own=own,
             groups=group_people(matched.original, self.settings.by),

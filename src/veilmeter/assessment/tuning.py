@@ -9,7 +9,7 @@ from pathlib import Path
 
 from veilmeter.assessment.attacker_runs import enrollment_of
 from veilmeter.assessment.experiment import OwnExtractor, attacker_runs
-from veilmeter.assessment.reading import HeardRun
+from veilmeter.assessment.inputs import RunAudio
 from veilmeter.assessment.settings import Settings, attacker_names
 from veilmeter.assessment.speech import Speech, merge
 from veilmeter.attacks.comparing import AdaptedAttacker
@@ -50,7 +50,7 @@ def tuned_extractor(
     name: str,
     speech: Mapping[str, Speech],
     matched: Matched,
-    runs: Sequence[HeardRun],
+    runs: Sequence[RunAudio],
     enrollment: Sequence[str],
     settings: Settings,
     folder: Path | None,

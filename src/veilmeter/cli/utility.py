@@ -58,7 +58,7 @@ def command(given: Given) -> None:
     from contextlib import closing
 
     from veilmeter.anonymizers.timings import real_time_factor
-    from veilmeter.assessment.sources import read_sources
+    from veilmeter.assessment.speech import read_sources
     from veilmeter.assessment.utility import UtilitySettings, measure_utility
     from veilmeter.cli.corpora import remarks_on_reading
     from veilmeter.cli.output import Page, emit, output_form

@@ -77,7 +77,7 @@ def pairs_of(run: Reported) -> Mapping[str, Pair]:
     """Every recording that the run has on both sides, by the original's id and in the order of these."""
     from veilmeter.assessment.attacker_runs import released_corpus
     from veilmeter.assessment.settings import make_settings
-    from veilmeter.assessment.sources import read_sources
+    from veilmeter.assessment.speech import read_sources
     from veilmeter.data.matching import Listed, find_partners
 
     results = run.results

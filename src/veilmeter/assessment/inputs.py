@@ -1,8 +1,11 @@
-"""Reads what an assessment is given: each role's speech, the attackers' runs, and vectors of their own extractors."""
+"""The inputs of an assessment: the speech of each role, the attackers' runs, and the vectors of further extractors.
+
+Paths, lists and ids are checked before the first recording is read: lists take seconds, recordings may take hours.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,28 +20,29 @@ from veilmeter.assessment.attacker_runs import (
     joined_runs,
     split_draw,
 )
-from veilmeter.assessment.experiment import OwnExtractor, attacker_runs
-from veilmeter.assessment.preflight import Corpora, look_ahead
+from veilmeter.assessment.experiment import Experiment, OwnExtractor, attacker_runs
 from veilmeter.assessment.settings import TRAINING, Settings
-from veilmeter.assessment.sources import read_source
-from veilmeter.assessment.speech import Speech, as_list, load, merge
+from veilmeter.assessment.speech import Speech, as_list, load, merge, read_source, read_sources
 from veilmeter.assessment.tasks import EnterStage, Stage
 from veilmeter.attacks.material import AttackerRun
 from veilmeter.core.engine import Engine, Say, ShowProgress
 from veilmeter.core.errors import InputError, refuse
 from veilmeter.core.findings import Finding, file_reference, warning
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.data.matching import Matched, match
+from veilmeter.data.matching import Listed, Matched, find_partners, match
+from veilmeter.speech.extractors.base import extractor_label
 
 if TYPE_CHECKING:
     from veilmeter.data.corpus import Corpus
 
 ATTACKER_RUN = "attacker_run"  # the role of an attacker's run; where there are several, a number follows
+SIDES = ("original", "anonymized", *TRAINING)
+Corpora = dict[tuple[str, str], "Corpus"]  # the recordings at a path, by role and path
 
 
 @dataclass(frozen=True, eq=False)
-class HeardRun:
-    """An attacker's run with the recordings it was heard in, where there are some."""
+class RunAudio:
+    """An attacker's run with its recordings, where it was given as recordings."""
 
     run: AttackerRun
     corpora: tuple[Corpus, ...] = ()
@@ -64,7 +68,7 @@ class Reader:
     def read_sides(self) -> None:
         """Both sides; the anonymized one is made where only the anonymizer was given."""
         self.stage(Stage.INPUTS)
-        self.corpora = look_ahead(self.sources, self.settings, self.say)
+        self.corpora = check_inputs(self.sources, self.settings, self.say)
         self.read("original", self.sources["original"])
         released = self.sources.get("anonymized")
         if released is None:
@@ -135,7 +139,7 @@ class Reader:
                         beside=originals, offline=settings.offline, strict=settings.strict, progress=progress,
                     )  # fmt: skip
                 common = {"offline": settings.offline, "progress": progress, "say": self.say}
-                if role.startswith("train_"):
+                if role in TRAINING:
                     return embed_segments(corpus, settings.first_extractor, self.engine, settings.segments, **common)  # type: ignore[arg-type]
                 return embed_whole(corpus, settings.first_extractor, self.engine, strict=settings.strict, **common)  # type: ignore[arg-type]
 
@@ -143,9 +147,9 @@ class Reader:
 
     # --- the attackers' runs
 
-    def runs(self, matched: Matched, enrollment: Sequence[str]) -> list[HeardRun]:
+    def runs(self, matched: Matched, enrollment: Sequence[str]) -> list[RunAudio]:
         """Those that were given, or made here over the enrollment recordings."""
-        heard = self._made_runs(enrollment) if self.settings.runs_system else self._given_runs()
+        heard = self._make_runs(enrollment) if self.settings.runs_system else self._read_runs()
         placed = attacker_runs(
             matched.original,
             matched.anonymized,
@@ -155,15 +159,15 @@ class Reader:
         for number, run in enumerate(placed, 1):
             if heard[number - 1].run.own and not run.own:
                 self.findings.append(warning("run_is_released", run=run.name))
-        return [HeardRun(run, heard_run.corpora) for run, heard_run in zip(placed, heard, strict=True)]
+        return [RunAudio(run, heard_run.corpora) for run, heard_run in zip(placed, heard, strict=True)]
 
-    def _given_runs(self) -> list[HeardRun]:
+    def _read_runs(self) -> list[RunAudio]:
         given = as_list(self.sources.get("attacker_run"))
-        released = {_resolved(source) for source in as_list(self.sources.get("anonymized"))} - {None}
+        released = {_absolute(source) for source in as_list(self.sources.get("anonymized"))} - {None}
         heard = []
         for number, source in enumerate(given, 1):
             place, draw = split_draw(source) if isinstance(source, str) else (source, "unknown")
-            if _resolved(place) in released:
+            if _absolute(place) in released:
                 raise InputError(
                     "the attacker's run is the released run itself", path=place, fix="give another run, or none"
                 )
@@ -184,12 +188,12 @@ class Reader:
             heard.append((run, speech.corpora))
         runs = joined_runs([run for run, _ in heard], merge)
         if len(runs) == len(heard):
-            return [HeardRun(run, corpora) for run, (_, corpora) in zip(runs, heard, strict=True)]
-        return [HeardRun(run, tuple(corpus for _, corpora in heard for corpus in corpora)) for run in runs[:1]] + [
-            HeardRun(run) for run in runs[1:]
+            return [RunAudio(run, corpora) for run, (_, corpora) in zip(runs, heard, strict=True)]
+        return [RunAudio(run, tuple(corpus for _, corpora in heard for corpus in corpora)) for run in runs[:1]] + [
+            RunAudio(run) for run in runs[1:]
         ]
 
-    def _made_runs(self, enrollment: Sequence[str]) -> list[HeardRun]:
+    def _make_runs(self, enrollment: Sequence[str]) -> list[RunAudio]:
         wanted = set(enrollment)
         corpora = [
             part
@@ -209,7 +213,7 @@ class Reader:
             assert speech is not None
             draw = draws[0] if len(set(draws)) == 1 else "unknown"
             run = AttackerRun(vectors=speech.embeddings, draw=draw, name=f"run {number}", certain=draw != "unknown")
-            heard.append(HeardRun(run, speech.corpora))
+            heard.append(RunAudio(run, speech.corpora))
         return heard
 
     def _numbers(self) -> range:
@@ -250,7 +254,7 @@ class Reader:
             }
             original = base.original if sides["original"] is None else sides["original"].embeddings
             anonymized = base.anonymized if sides["anonymized"] is None else sides["anonymized"].embeddings
-            matched = covering(base, match(original, anonymized), f"attackers.{name}")
+            matched = require_cover(base, match(original, anonymized), f"attackers.{name}")
             runs = [
                 AttackerRun(vectors=speech.embeddings, draw=split_draw(source)[1], name=f"run {number}")
                 for number, source in enumerate(options.attacker_run, 1)
@@ -261,7 +265,7 @@ class Reader:
         return own
 
 
-def covering(base: Matched, own: Matched, whose: str) -> Matched:
+def require_cover(base: Matched, own: Matched, whose: str) -> Matched:
     """Vectors of a further extractor, which must cover what is assessed."""
     missing = [u for u in base.original.utterances if u not in own.original.utterance_rows]
     if missing:
@@ -278,5 +282,134 @@ def _is_attacker_run(role: str) -> bool:
     return role.startswith(ATTACKER_RUN)
 
 
-def _resolved(source: Any) -> Path | None:
+def _absolute(source: Any) -> Path | None:
     return Path(source).resolve() if isinstance(source, str | Path) else None
+
+
+def further_experiments(
+    settings: Settings, reader: Reader, base: Experiment, runs: Sequence[RunAudio]
+) -> dict[str, Experiment]:
+    """The experiment with the vectors of each extractor after the first, by the extractor's short name."""
+    return {
+        extractor_label(spec): _experiment_by(spec, settings, reader, base, runs) for spec in settings.extractor[1:]
+    }
+
+
+def _experiment_by(
+    spec: str, settings: Settings, reader: Reader, base: Experiment, runs: Sequence[RunAudio]
+) -> Experiment:
+    """The experiment `base` with the vectors of this extractor, from the recordings that were read before."""
+    roles = [role for role in SIDES if role in reader.speech]
+    unheard = [role for role in roles if not reader.speech[role].corpora]
+    if unheard or any(not heard.corpora for heard in runs):
+        what = unheard[0].replace("_", " ") if unheard else "an attacker's run"
+        raise InputError(
+            f"a further extractor ({spec}) needs recordings, and {what} is vectors",
+            fix="give recordings everywhere, or one extractor",
+        )
+    again = replace(reader, settings=replace(settings, extractor=(spec,)), findings=[], speech={})
+    for role in roles:
+        again.read(role, list(reader.speech[role].corpora))
+    matched = require_cover(
+        base.matched, match(again.speech["original"].embeddings, again.speech["anonymized"].embeddings), spec
+    )
+    heard = []
+    for number, run in enumerate(runs, 1):
+        speech = again.read(f"attacker_run_{number}", list(run.corpora))
+        assert speech is not None
+        heard.append(replace(run.run, vectors=speech.embeddings))
+    return replace(
+        base,
+        matched=matched,
+        training={role: again.speech[role] for role in roles if role in TRAINING},
+        runs=attacker_runs(matched.original, matched.anonymized, heard, made_here=settings.runs_system),
+        own={},
+    )
+
+
+if TYPE_CHECKING:
+    from veilmeter.data.corpus import Corpus
+
+
+def check_inputs(sources: Mapping[str, Any], settings: Settings, say: Say) -> Corpora:
+    """All corpora of recordings, read from their lists; an error that reading the recordings would run into later is
+    raised now."""
+    from veilmeter.data.formats.vectors import is_embeddings
+
+    for name, options in settings.attackers.items():
+        own = [*options.original, *options.anonymized, *(split_draw(source)[0] for source in options.attacker_run)]
+        for place in own:
+            _refuse_missing(Path(place), f"attackers.{name}")
+    audio: list[tuple[str, Path]] = []
+    for role, given in sources.items():
+        for path in _paths(role, given):
+            _refuse_missing(path, role)
+            if not is_embeddings(path):
+                audio.append((role, path))
+    corpora = read_sources(audio, settings)
+    for (role, _), corpus in corpora.items():
+        _report_problems(corpus, role, settings, say)
+    if not corpora:
+        return corpora  # vectors are read in seconds, and matched then
+    sides = [_list_side(role, sources.get(role), corpora) for role in ("original", "anonymized")]
+    if all(sides):
+        places = ", ".join(map(str, _paths("anonymized", sources.get("anonymized"))))
+        find_partners(Listed.joined(sides[0]), Listed.joined(sides[1]), places)
+    return corpora
+
+
+def _paths(role: str, given: Any) -> list[Path]:
+    named = [source for source in as_list(given) if isinstance(source, str | Path)]
+    return [Path(split_draw(str(source))[0] if role == "attacker_run" else source) for source in named]
+
+
+def _refuse_missing(path: Path, role: str) -> None:
+    if not path.exists():
+        raise InputError(f"there is no such file or folder ({role})", path=path)
+
+
+def _report_problems(corpus: Corpus, role: str, settings: Settings, say: Say) -> None:
+    """Report problems of the lists, such as missing recordings, which are left out later."""
+    fatal = [problem for problem in corpus.problems if problem.fatal]
+    if settings.strict:
+        refuse(fatal)
+    if fatal:
+        lines = f"{len(fatal)} recordings or lines of its lists can't be used"
+        say(f"{role.replace('_', ' ')}: {lines}; the first: {fatal[0]}")
+
+
+def _list_side(role: str, given: Any, corpora: Corpora) -> list[Listed]:
+    """The ids and speakers of a side; none where arrays without ids are given."""
+    return [listed for source in as_list(given) for listed in _list_source(role, source, corpora)]
+
+
+def _list_source(role: str, source: Any, corpora: Corpora) -> Iterator[Listed]:
+    from veilmeter.data.corpus import Corpus
+    from veilmeter.data.embeddings import Embeddings
+
+    if isinstance(source, str | Path):
+        corpus = corpora.get((role, str(Path(source))))
+        if corpus is not None:
+            source = corpus
+        else:
+            from veilmeter.data.formats.vectors import load_embeddings
+
+            source = load_embeddings(Path(source)).embeddings
+    if isinstance(source, Corpus):
+        yield Listed([u.id for u in source], [u.speaker for u in source])
+    elif isinstance(source, Embeddings):
+        yield Listed(list(source.utterances), list(source.speakers))
+
+
+def refuse_missing_files(settings: Settings) -> None:
+    """Refuse settings that name a missing file, before anything else is done."""
+    named = [("enroll", settings.enroll), ("trials", settings.trials)]
+    for name, options in settings.attackers.items():
+        for option in ("plda", "mean", "lda", "scores", "trials"):
+            value = getattr(options, option)
+            files = (value,) if isinstance(value, str) else value or ()
+            named.append((f"attackers.{name}: {option}", files))
+    for option, files in named:
+        for file in files:
+            if not Path(file).is_file():
+                raise InputError(f"there is no such file ({option})", path=file)

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from veilmeter.assessment.preflight import look_ahead
+from veilmeter.assessment.inputs import check_inputs
 from veilmeter.assessment.run import assess
 from veilmeter.assessment.settings import Settings, make_settings
-from veilmeter.assessment.sources import read_sources
+from veilmeter.assessment.speech import read_sources
 from veilmeter.core.errors import InputError
 from veilmeter.speech.reading_options import chose_channel
 
@@ -110,8 +110,8 @@ def test_recordings_that_are_not_there_are_said_at_once(tmp_path: Path) -> None:
     listed = table(tmp_path, "path,speaker", "a.wav,s1", "b.wav,s1")
     sayings: list[str] = []
     sources = {"original": str(listed), "anonymized": str(listed)}
-    look_ahead(sources, Settings(), sayings.append)
+    check_inputs(sources, Settings(), sayings.append)
     assert len(sayings) == 2
     assert all("b.wav: there is no such file" in text for text in sayings)
     with pytest.raises(InputError, match="there is no such file"):
-        look_ahead(sources, Settings(strict=True), sayings.append)
+        check_inputs(sources, Settings(strict=True), sayings.append)
