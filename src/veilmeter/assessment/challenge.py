@@ -14,6 +14,7 @@ from veilmeter.assessment.protocol import GivenProtocol
 from veilmeter.assessment.run import Assessment, assess
 from veilmeter.assessment.settings import AttackerSettings, Settings
 from veilmeter.assessment.tasks import single_threaded
+from veilmeter.attacks.attacker import BASELINE
 from veilmeter.attacks.registry import attacker_name, attackers_for
 from veilmeter.core.engine import Engine, Say, ShowProgress, open_engine
 from veilmeter.core.errors import InputError, Problem, refuse
@@ -282,9 +283,9 @@ class _LeftBeside:
     def attackers(self, challenge_set: ChallengeSet, settings: Settings) -> dict[str, AttackerSettings]:
         """The tables of the attackers, with scores and vectors of this set; nobody else is left out for that."""
         tables = dict(settings.attackers)
-        if not set(tables) - {"original"}:
+        if not set(tables) - {BASELINE}:
             tables |= {name: AttackerSettings() for name in attackers_for(settings.measures)}
-        asked = {*tables, "original"}
+        asked = {*tables, BASELINE}
         given: dict[str, dict[str, Any]] = {}
         for file in self._scores_of(challenge_set):
             name = attacker_of(file)

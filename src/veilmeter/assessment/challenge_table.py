@@ -8,20 +8,32 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from veilmeter.attacks.attacker import BASELINE
+from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import whole_file
 from veilmeter.data.formats.vpc_sets import ChallengeSet
 from veilmeter.results.model import AttackerResult
 
-# The challenge's block and columns "enrollment" and "trial", by attacker; the others have no place in its table.
+# The challenge's blocks, by whether the attacker is adapted, and its names of the two sides.
 PRETRAINED = "ASV_eval"
 ADAPTED = "ASV_eval^anon"
-BLOCKS = {BASELINE: PRETRAINED, "ignorant": PRETRAINED, "lazy-informed": PRETRAINED, "informed": ADAPTED}
 SPEECH = {"original": "original", "anonymized": "anon"}
-SIDES = {BASELINE: ("original", "original"), "ignorant": ("original", "anon")}
 HEAD = "EER in percent by the rule of the challenge (SpeechBrain); veilmeter's attackers, or scores found in exp/"
 SER_HEAD = "UAR in percent: emotions told from the extractor's vectors of speakers the classifier never heard"
 COLUMNS = ("dataset", "split", "gender", "enrollment", "trial", "EER")
+
+
+def block_of(attacker: str) -> str:
+    """The block of the challenge's table; empty for attackers that the challenge does not have."""
+    if attacker not in ATTACKERS or not (ATTACKERS[attacker].voiceprivacy or attacker == BASELINE):
+        return ""
+    return ADAPTED if ATTACKERS[attacker].adapted else PRETRAINED
+
+
+def sides_of(attacker: str) -> tuple[str, str]:
+    """What the challenge calls the speech of the enrollment and of the trials."""
+    known = ATTACKERS[attacker]
+    return SPEECH[known.enrollment[-1]], SPEECH[known.trials]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +55,7 @@ class ChallengeRow:
     @classmethod
     def of(cls, challenge_set: ChallengeSet, attacker: AttackerResult) -> ChallengeRow:
         dataset, _, split = challenge_set.set.rpartition("_")
-        enrollment, trial = SIDES.get(attacker.name, ("anon", "anon"))
+        enrollment, trial = sides_of(attacker.kind)
         eer = attacker.estimates.single("eer")
         by_rule = attacker.estimates.single("eer_speechbrain")
         interval = (None, None) if eer is None or eer.interval is None else eer.interval
@@ -106,7 +118,7 @@ def rank_table(rows: Sequence[ChallengeRow], words: Mapping[str, Estimate], emot
         lines = [
             (row.dataset, row.split, row.gender, row.enrollment, row.trial, f"{row.eer_challenge:.3f}")
             for row in rows
-            if BLOCKS.get(row.attacker) == title and row.eer_challenge is not None
+            if block_of(row.attacker) == title and row.eer_challenge is not None
         ]
         if lines:
             blocks.append(f"---- {title} results ----\n{_fixed_width(COLUMNS, lines)}")

@@ -545,20 +545,22 @@ def attacker_tables(given: Any) -> dict[str, Any]:
 
 def who_attacks(settings: Settings) -> str:
     """A sentence on who was asked for and who was not; nothing where all were."""
+    from veilmeter.attacks.attacker import BASELINE
     from veilmeter.attacks.registry import default_attackers
 
     names = attacker_names(settings)
     left = [name for name in default_attackers() if name not in names]
     if not left:
         return ""
-    special = any(table != AttackerSettings() for name, table in settings.attackers.items() if name != "original")
+    special = any(table != AttackerSettings() for name, table in settings.attackers.items() if name != BASELINE)
     why = " (where there are tables [attackers.NAME], only those attackers are run)" if special else ""
     return f"attackers: {', '.join(names)}; not asked for: {', '.join(left)}{why}"
 
 
 def attacker_names(settings: Settings) -> list[str]:
     """The attackers that were asked for, in the order of the table; all that run by default otherwise."""
+    from veilmeter.attacks.attacker import BASELINE
     from veilmeter.attacks.registry import ATTACKERS, default_attackers
 
-    asked = [name for name in settings.attackers if name != "original"]
-    return [name for name in ATTACKERS if name in (asked or default_attackers()) and name != "original"]
+    asked = [name for name in settings.attackers if name != BASELINE]
+    return [name for name in ATTACKERS if name in (asked or default_attackers()) and name != BASELINE]

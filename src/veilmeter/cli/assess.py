@@ -98,11 +98,12 @@ def with_attackers(
     >>> with_attackers({"ignorant": {}, "informed": {"backend": "plda"}}, ["informed"], ["informed=a", "informed=b"])
     {'informed': {'backend': 'plda', 'scores': ['a', 'b']}}
     """
+    from veilmeter.attacks.attacker import BASELINE
     from veilmeter.attacks.registry import attacker_name, attackers_for
 
     chosen = attacker_tables(tables)
     if names:
-        kept = {"original": chosen["original"]} if "original" in chosen else {}
+        kept = {BASELINE: chosen[BASELINE]} if BASELINE in chosen else {}
         chosen = kept | {name: chosen.get(name, {}) for name in attacker_tables(names)}
     files: dict[str, list[str]] = {}
     for text in scores:
@@ -110,7 +111,7 @@ def with_attackers(
         if not equals:
             raise InputError(f"--scores {text}: which attacker?", fix="write --scores ignorant=FILE")
         files.setdefault(attacker_name(name), []).append(file)
-    if files and not set(chosen) - {"original"}:  # scores of one attacker leave the others in
+    if files and not set(chosen) - {BASELINE}:  # scores of one attacker leave the others in
         chosen |= {name: {} for name in attackers_for(measures)}
     for name, of_name in files.items():
         chosen[name] = {**chosen.get(name, {}), "scores": of_name}

@@ -109,6 +109,11 @@ class AttackerResult:
     def is_attack(self) -> bool:
         return self.name != BASELINE
 
+    @property
+    def kind(self) -> str:
+        """Its name in the registry of attackers, whichever extractor it uses."""
+        return self.name.removesuffix(f"@{self.extractor}") if self.extractor else self.name
+
     def _repr_html_(self) -> str:
         return f"<p><b>{html.escape(self.name)}</b>: {html.escape(self.about)}</p>{self.estimates._repr_html_()}"
 

@@ -348,7 +348,9 @@ def _shares_draws(results: Results) -> bool:
     if linking is None or linking.level not in ("raised", "high"):
         return False
     attacker = results.attackers.get(linking.attacker)
-    return attacker is not None and attacker.source == "vectors" and "anonymized" in attacker.has.get("enrollment", "")
+    if attacker is None or attacker.source != "vectors" or attacker.kind not in ATTACKERS:
+        return False
+    return "anonymized" in ATTACKERS[attacker.kind].enrollment
 
 
 def lengths_tell_nothing(results: Results, facts: TrustFacts) -> Check:
