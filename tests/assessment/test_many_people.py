@@ -17,7 +17,6 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal import chance
 from veilmeter.metrics.legal.conversations import conversations
 from veilmeter.metrics.legal.singling_out import singling_out_of_scores
-from veilmeter.wording import sentences
 
 SPEAKERS, EACH, DIMENSION = 60, 6, 16
 
@@ -42,22 +41,21 @@ def test_what_is_drawn_is_said_and_gives_about_the_same(monkeypatch: pytest.Monk
         "measures": ["scores", "linkability", "similarity", "singling-out", "inversion"], "resamples": 40,
     }  # fmt: skip
     everybody = assess(ORIGINAL, PROTECTED, **options).results
-    assert not [
-        text for text in sentences(everybody.warnings) if "drawn" in text or "rest on" in text or "looked up" in text
-    ]
+    assert not [found.code for found in everybody.warnings if found.code.endswith("_drawn")]
     monkeypatch.setattr(analyses, "MOST_COMPARED", 90)
     monkeypatch.setattr(attack, "MOST_ISOLATION_SCORES", 60 * 100)
     monkeypatch.setattr(attack, "PREDICATES", 20)
     monkeypatch.setattr(chance, "MOST_CALIBRATED", 60 * 120)
     monkeypatch.setattr(analyses, "LOOKED_UP", 100)
     some = assess(ORIGINAL, PROTECTED, **options).results
-    said = " ".join(sentences(some.warnings))
-    assert "90 of 180 recordings of 45 of 60 speakers were drawn" in said  # two each instead of three
-    assert "the measures of scores rest on 120 of the 180 trials" in said
-    assert "50 of 60 speakers were drawn to be singled out" in said
-    assert "at most 2 conversations of each speaker were drawn" in said
-    assert "inversion: of the 180 trial recordings 100 of each group at most were looked up, among all" in said
-    assert "the rules of 20 of 50 people were tried" in said
+    said = {found.code: dict(found.values) for found in some.warnings if found.code.endswith("_drawn")}
+    similarity = {"recordings": 90, "all_recordings": 180, "speakers": 45, "all_speakers": 60, "part": "similarity"}
+    assert said["similarity_drawn"] == similarity  # two each instead of three
+    assert said["scores_drawn"] == {"length": 1, "drawn": 120, "possible": 180}
+    assert said["isolation_speakers_drawn"] == {"length": 1, "drawn": 50, "possible": 60}
+    assert said["isolation_conversations_drawn"] == {"length": 1, "most": 2}
+    assert said["lookups_drawn"] == {"trials": 180, "most": 100, "part": "inversion"}
+    assert said["isolation_rules_drawn"] == {"length": 1, "drawn": 20, "possible": 50}
     for name in ("ignorant", "lazy-informed"):
         ours, all_of_them = (found.attackers[name].estimates for found in (some, everybody))
         assert [point.value for point in ours.points("linkability")] == [

@@ -7,7 +7,6 @@ import numpy as np
 from veilmeter.assessment import assess
 from veilmeter.core.estimates import Estimates
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.wording import sentences
 
 PEOPLE, EACH, DIMENSION = 12, 6, 10
 RNG = np.random.default_rng(5)
@@ -40,7 +39,8 @@ def test_an_adaptation_that_fails_is_not_used() -> None:
     assert informed.estimates.to_json() == ignorant.estimates.to_json()
     assert "taken over from the ignorant attacker" in informed.backend
     assert informed.details["own_estimates"]["eer"]["value"] > ignorant.estimates["eer"].value  # type: ignore[union-attr]
-    assert any("takes over the other's method" in warning for warning in sentences(results.warnings))
+    replaced = [found.values for found in results.warnings if found.code == "method_replaced"]
+    assert [(values["attacker"], values["other"]) for values in replaced] == [("informed", "ignorant")]
 
 
 def test_the_adaptive_attacker_and_what_more_effort_brings() -> None:

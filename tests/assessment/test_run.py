@@ -15,6 +15,7 @@ import synthetic_voices as voices
 from veilmeter.assessment import assess, read_results, tasks
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
+from veilmeter.core.findings import Reference
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vectors import write_embeddings
 from veilmeter.results.model import Results
@@ -332,7 +333,8 @@ def test_what_was_asked_for_and_is_not_there_is_an_error() -> None:
     few = Embeddings(PARTLY.vectors, PARTLY.utterances, PARTLY.speakers, {"accent": ["here"] * len(PARTLY)})
     given = Embeddings(ORIGINAL.vectors, ORIGINAL.utterances, ORIGINAL.speakers, {"accent": ["here"] * len(PARTLY)})
     results = assess(given, few, **FAST, attackers="ignorant").results
-    assert any(line.startswith("inference: accent can't be inferred") for line in sentences(results.verdict.not_tested))
+    (untested,) = [one for one in results.verdict.not_tested if one.code == "attribute_not_inferred"]
+    assert untested.values["attribute"] == Reference("attribute", "accent")
 
 
 def test_a_population_that_can_not_be_told_is_said() -> None:
@@ -340,13 +342,12 @@ def test_a_population_that_can_not_be_told_is_said() -> None:
     results = assess(ORIGINAL, PARTLY, **options, population=[10, 1000]).results
     points = results.attackers["ignorant"].estimates.points("population_linkability")
     assert [point.at["speakers"] for point in points] == [1000]  # the small one does not cost the large one
-    assert any(text.startswith("10 people are fewer than the 16 enrolled") for text in sentences(results.warnings))
+    smaller = [found for found in results.warnings if found.code == "population_is_smaller"]
+    assert [(found.values["size"], found.values["enrolled"]) for found in smaller] == [(10, 16)]
     few = [u for u in ORIGINAL.utterances if u.split("-")[0] in {*ORIGINAL.names[:4]}]
     results = assess(ORIGINAL.of_utterances(few), PARTLY.of_utterances(few), **options, population=[1000]).results
     assert not results.attackers["ignorant"].estimates.points("population_linkability")
-    assert any(
-        text.startswith("Linkability is not extrapolated: only 4 people") for text in sentences(results.warnings)
-    )
+    assert "not_extrapolated" in [found.code for found in results.warnings]
 
 
 def test_arrays() -> None:

@@ -11,11 +11,12 @@ import pytest
 from veilmeter.anonymizers.manifest import Entry
 from veilmeter.assessment import assess, attack
 from veilmeter.assessment.conclude import known_target_voices
+from veilmeter.core.findings import warning
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.target_voices import TargetVoices
 from veilmeter.results.model import Check
 from veilmeter.results.trust import TARGETS, errors_not_due_to_targets
-from veilmeter.wording import sentence, sentences
+from veilmeter.wording import sentence
 
 PEOPLE, EACH, DIMENSION = 30, 6, 32
 FAST: dict[str, Any] = {"lengths": [1], "measures": ["scores", "linkability"], "resamples": 50}
@@ -60,7 +61,7 @@ def test_it_is_found_where_trials_are_drawn(cells: int, monkeypatch: pytest.Monk
     monkeypatch.setattr(attack, "MOST_CELLS", cells)
     attackers = ["ignorant", "lazy-informed"]
     run = assess(**sides(0.6, column=True), attackers=attackers, out=tmp_path, **FAST)  # type: ignore[arg-type]
-    assert any("60 of 90 trial recordings were drawn" in warning for warning in sentences(run.results.warnings))
+    assert warning("trials_drawn", length=1, drawn=60, possible=90) in run.results.warnings
     assert not list((tmp_path / "tables").glob("scores-*"))
     kept = [np.load(file)["scores"].shape for file in (tmp_path / "stages").glob("attacker-*.npz")]
     assert set(kept) == {(PEOPLE, 60 if cells > PEOPLE * 40 else 30)}

@@ -27,7 +27,7 @@ from veilmeter.attacks.material import AttackerRun, Material
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
-from veilmeter.core.findings import about, as_findings, unclassified
+from veilmeter.core.findings import Finding, Reference, as_findings, warning
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.inference import infer
 from veilmeter.metrics.legal.sessions import linkability_by_session
@@ -84,13 +84,10 @@ def similarity_part(
     whole = _similarity(original, anonymized, intervals, seed)
     if whole is None:
         raise InputError("no two speakers have two utterances each: there are no similarity matrices")
-    warnings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     if len(drawn) < len(enough):
-        people = f"all {everybody:,}" if len(whole.names) == everybody else f"{len(whole.names):,} of {everybody:,}"
-        warnings = (
-            f"similarity matrices compare every recording with every other one: {len(drawn):,} of {len(enough):,} "
-            f"recordings of {people} speakers were drawn for them (veilmeter similarity takes all)",
-        )
+        speakers = {"speakers": len(whole.names), "all_speakers": everybody}
+        findings = (warning("similarity_drawn", recordings=len(drawn), all_recordings=len(enough), **speakers),)
     by: dict[str, dict[str, Estimates]] = {}
     variants: dict[str, Any] = {}
     for attribute, values in groups.items():
@@ -115,7 +112,7 @@ def similarity_part(
     }
     part = Part(name="similarity", estimates=Estimates.of(similarity_estimates(whole)), by=by, details=details)
     arrays: Arrays = {str(kind): np.asarray(whole.similarities[kind], float) for kind in KINDS}
-    return TaskResult(part=part, names=tuple(whole.names), warnings=warnings), arrays
+    return TaskResult(part=part, names=tuple(whole.names), findings=findings), arrays
 
 
 def _deid_of_people(whole: Similarity) -> dict[str, float | None]:
@@ -191,8 +188,8 @@ def inference_part(
         try:
             guessed, known = (infer(side, attribute, seed=seed) for side in (anonymized, original))
         except InputError as error:
-            reasons.append(about(unclassified(error.what), part="inference"))
-            details[attribute] = {"not_possible": error.what}
+            column = Reference("attribute", attribute)
+            reasons.append(warning("attribute_not_inferred", attribute=column, reason=Reference("text", error.what)))
             continue
         for collected, inference in ((guesses, guessed), (before, known)):
             estimate = inference.estimate(intervals=intervals)
@@ -244,7 +241,7 @@ def runs_part(first: Mapping[str, Job], second: Mapping[str, Job], across: Job) 
         by={"attacker": by_attacker},
         details={"attacker": worst},
     )
-    return TaskResult(part=part, warnings=linked.warnings), {}
+    return TaskResult(part=part, findings=linked.findings), {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,15 +289,15 @@ def inversion_part(
         estimates=_by_name(measured),
         reference=_by_name([*oracle, *_inversion_baselines(known, others)]),
     )
-    return TaskResult(part=part, warnings=_lookup_warnings(known, LOOKED_UP)), {}
+    return TaskResult(part=part, findings=_lookup_findings(known, LOOKED_UP)), {}
 
 
-def _lookup_warnings(known: KnownPairs, most: int) -> tuple[str, ...]:
+def _lookup_findings(known: KnownPairs, most: int) -> tuple[Finding, ...]:
     """A warning where not all trials are looked up."""
     trials = len(known.anonymized_trials)
     if trials <= most:
         return ()
-    return (f"of the {trials:,} trial recordings {most:,} of each group at most were looked up, among all",)
+    return (warning("lookups_drawn", trials=trials, most=most),)
 
 
 def _evaluate_inversion(learned: InversionMap, sides: KnownPairs) -> Evaluation:
@@ -419,7 +416,7 @@ def curve_part(known: KnownPairs, seed: int, repeats: int = 3, shuffles: int = 1
         "learning_curve": [point.to_json() for point in curve.get("top1", [])],
         "null": {name: {"mean": mean, "range": list(ends)} for name, (mean, ends) in null.items()},
     }
-    return TaskResult(part=Part(name="inversion", details=details), warnings=_lookup_warnings(known, ON_THE_CURVE)), {}
+    return TaskResult(part=Part(name="inversion", details=details), findings=_lookup_findings(known, ON_THE_CURVE)), {}
 
 
 def on_original(planner: AttackerPlanner, known: Attacker) -> Job:

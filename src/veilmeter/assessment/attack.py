@@ -23,6 +23,7 @@ from veilmeter.attacks.takeover import Success
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
+from veilmeter.core.findings import Finding, Reference, warning
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal.chance import Relabeled, Trials, drawn_columns, relabel
@@ -78,7 +79,7 @@ class Job:
     scoring: Scoring
     options: MeasureOptions
     mask: NDArray[np.bool_] | None = None
-    remarks: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,12 +148,12 @@ def _matrix(job: Job, spoken: Conversations, scores: Floats) -> Matrix:
 
 def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
     """The attacker's result, and for the tables its scores of single recordings."""
-    options, warnings = job.options, list(job.remarks)
+    options, findings = job.options, list(job.findings)
     tried: dict[int, Conversations] = {}
     for length in options.lengths:
         spoken = trial_conversations(job.test, length, len(job.scoring.names), options.seed)
         if spoken is None:
-            warnings.append(f"no two speakers have {length} trial utterances: length {length} is left out")
+            findings.append(warning("length_left_out", length=length))
         else:
             tried[length] = spoken
     if not tried:
@@ -166,7 +167,7 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
         if (spoken := isolation_conversations(job.test, length, options.seed, len(job.scoring.names))) is not None
     }
     wanted_scores = options.wants("scores")
-    warnings += subset_warnings(job.test, job.scoring.names, tried, isolated, calibrated=wanted_scores)
+    findings += subset_findings(job.test, job.scoring.names, tried, isolated, calibrated=wanted_scores)
     tables, isolating = ([spoken.utterances for spoken in asked_for.values()] for asked_for in (tried, isolated))
     scored = job.scoring.score(job.test, tables, isolating)
     isolation = _isolation(job, scored, isolated)
@@ -177,7 +178,7 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
     }
     first = _first(matrices)
     scores = first.to_scores()
-    everybody, remarks = estimates_of(matrices, scores, options, whole=True)
+    everybody, limits = estimates_of(matrices, scores, options, whole=True)
     grouped = _matrices_by_group(matrices, options.groups)
     by, more = _by_group(grouped, options)
     result = replace(
@@ -192,7 +193,7 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
         det=det_of(*scores.ordered),
         details={**job.attacker.details, **scored.details},
     )
-    measured = TaskResult(attacker=result, warnings=(*warnings, *remarks, *more, *scored.remarks))
+    measured = TaskResult(attacker=result, findings=(*findings, *limits, *more, *scored.findings))
     del scores  # relabeling people needs room
     success = Success.of(first.scores, first.enrolled, first.spoken)
     scores_kept = first.scores[:, kept_trials(job.test, tried.get(1), first.enrolled)]
@@ -250,15 +251,16 @@ def _matrices_by_group(
 
 def _by_group(
     grouped: Mapping[tuple[str, str], Mapping[int, Matrix]], options: MeasureOptions
-) -> tuple[dict[str, dict[str, Estimates]], list[str]]:
+) -> tuple[dict[str, dict[str, Estimates]], list[Finding]]:
     by: dict[str, dict[str, Estimates]] = {attribute: {} for attribute in options.groups}
-    warnings: list[str] = []
+    findings: list[Finding] = []
     for (attribute, value), parts in grouped.items():
         try:
             by[attribute][value] = estimates_of(parts, _first(parts).to_scores(), options)[0]
         except InputError as error:
-            warnings.append(f"{attribute} {value}: {error}")
-    return by, warnings
+            group = Reference("value", value, attribute)
+            findings.append(warning("group_not_measured", group=group, reason=Reference("text", str(error))))
+    return by, findings
 
 
 def relabel_people(
@@ -284,7 +286,7 @@ def _first(matrices: Mapping[int, Matrix]) -> Matrix:
     return matrices.get(1) or next(iter(matrices.values()))
 
 
-def estimates_of_scores(scores: Scores, options: MeasureOptions) -> tuple[dict[str, Estimate], list[str]]:
+def estimates_of_scores(scores: Scores, options: MeasureOptions) -> tuple[dict[str, Estimate], list[Finding]]:
     """By name, every measure of scores, and why some gave nothing."""
     measured, reasons = measure_with_problems(
         scores,
@@ -298,17 +300,17 @@ def estimates_of_scores(scores: Scores, options: MeasureOptions) -> tuple[dict[s
 
 def estimates_of(
     matrices: Mapping[int, Matrix], scores: Scores, options: MeasureOptions, *, whole: bool = False
-) -> tuple[Estimates, list[str]]:
+) -> tuple[Estimates, list[Finding]]:
     """The estimates of the matrices, and of the `scores` of the first one; and warnings. Estimates about a population,
     and those that take long, are made of the `whole` only."""
     measured: dict[str, Estimate | Sequence[Estimate]] = {}
-    warnings: list[str] = []
+    findings: list[Finding] = []
     # Before the first set of scores is put in order: two of them at once take twice the room.
     longer = {m.length: _eer(m, options) for m in matrices.values() if m.length != 1 and options.wants("linkability")}
     if options.wants("scores"):
         of_scores, reasons = estimates_of_scores(scores, options)
         measured.update(of_scores)
-        warnings += reasons
+        findings += reasons
     links = {length: link for length, m in matrices.items() if (link := m.linkability) is not None}
     if options.wants("linkability"):
         measured["linkability"] = [
@@ -327,11 +329,11 @@ def estimates_of(
     if whole and options.wants("population"):
         beyond: list[Estimate] = []
         for link in links.values():
-            points, remarks = extrapolate(link, options)
+            points, limits = extrapolate(link, options)
             beyond += points
-            warnings += [text for text in remarks if text not in warnings]
+            findings += [finding for finding in limits if finding not in findings]
         measured["population_linkability"] = beyond
-    return Estimates.of(measured), warnings
+    return Estimates.of(measured), findings
 
 
 def _points(measured: Estimate | Sequence[Estimate]) -> list[Estimate]:
@@ -348,31 +350,27 @@ def _one_minus_eer(matrix: Matrix, eer: Estimate | Sequence[Estimate]) -> Estima
     return of_eer(eer).with_(at={"speakers": len(matrix.enrolled), "length": matrix.length})
 
 
-def extrapolate(link: Linkability, options: MeasureOptions) -> tuple[list[Estimate], list[str]]:
+def extrapolate(link: Linkability, options: MeasureOptions) -> tuple[list[Estimate], list[Finding]]:
     """Linkability in the populations asked for, and warnings about populations that are not larger than the number of
     people enrolled, and where too few people are enrolled for the back-test."""
     was_asked = bool(options.population or options.candidates)
     usual = [people for people in POPULATIONS if people > link.largest]
     wanted = sorted({*(options.population or usual), *((options.candidates,) if options.candidates else ())})
     beyond = tuple(people for people in wanted if people >= link.largest)
-    remarks = [
-        f"{people:,} people are fewer than the {link.largest:,} enrolled: Linkability among them is measured "
-        f"(--speakers {people}), not extrapolated"
+    smaller = [
+        warning("population_is_smaller", size=people, enrolled=link.largest)
         for people in options.population
         if people < link.largest
     ]
     if not beyond:
-        return [], remarks
+        return [], smaller
     try:
         points = population_linkability(link, beyond, intervals=options.intervals, seed=options.seed)
     except InputError as error:
-        return [], [*remarks, f"Linkability is not extrapolated: {error}"] if was_asked else remarks
-    unseen = (
-        f"Linkability in a population: unprotected people who make up less than "
-        f"{100 * points[0].extra['unseen_share']:.2g} % of it may be missing among the {points[0].n['speakers']:,} who "
-        "were measured: only the interval allows for them"
-    )
-    return points, [*remarks, unseen] if was_asked else remarks
+        reason = Reference("text", str(error))
+        return [], [*smaller, warning("not_extrapolated", reason=reason)] if was_asked else smaller
+    share, speakers = float(points[0].extra["unseen_share"]), points[0].n["speakers"]
+    return points, [*smaller, warning("unseen_people", share=share, speakers=speakers)] if was_asked else smaller
 
 
 def profile_of(scores: Scores) -> dict[str, list[float]]:
@@ -449,43 +447,36 @@ def kept_trials(test: Embeddings, spoken: Conversations | None, enrolled: Sequen
     return compared_trials(test, spoken, enrolled)
 
 
-def subset_warnings(
+def subset_findings(
     test: Embeddings,
     enrolled: Sequence[str],
     tried: Mapping[int, Conversations],
     isolated: Mapping[int, Conversations],
     *,
     calibrated: bool,
-) -> list[str]:
+) -> list[Finding]:
     """Warnings about measures that rest on a subset of the recordings or of the people; `calibrated` where measures of
     scores are wanted."""
-    warnings = []
+    findings = []
     for length, spoken in tried.items():
         possible = int((np.bincount(test.codes) // length).sum())
         if len(spoken) < possible:
-            what = "trial recordings" if length == 1 else f"conversations of {length} recordings"
-            warnings.append(f"{len(spoken):,} of {possible:,} {what} were drawn to be tried, some of every speaker")
+            findings.append(warning("trials_drawn", length=length, drawn=len(spoken), possible=possible))
         columns = drawn_columns(len(enrolled), len(spoken))
         if calibrated and not isinstance(columns, slice):
-            warnings.append(
-                f"the measures of scores rest on {len(columns):,} of the {len(spoken):,} trials of length {length}"
-            )
+            findings.append(warning("scores_drawn", length=length, drawn=len(columns), possible=len(spoken)))
     for length, spoken in isolated.items():
         possible = min(CONVERSATIONS, int((np.bincount(test.codes) // length).max()))
         if (most := int(spoken.counts.max())) < possible:
-            warnings.append(f"Singling Out: at most {most} conversations of each speaker were drawn (length {length})")
+            findings.append(warning("isolation_conversations_drawn", length=length, most=most))
         people = int((np.bincount(test.codes) // length >= 2).sum())
         if len(spoken.names) < people:
-            warnings.append(
-                f"Singling Out: {len(spoken.names):,} of {people:,} speakers were drawn to be singled out "
-                f"(length {length})"
-            )
+            drawn = len(spoken.names)
+            findings.append(warning("isolation_speakers_drawn", length=length, drawn=drawn, possible=people))
         rules = len(set(spoken.names) & set(enrolled))
         if rules > PREDICATES:
-            warnings.append(
-                f"Singling Out: the rules of {PREDICATES:,} of {rules:,} people were tried (length {length})"
-            )
-    return warnings
+            findings.append(warning("isolation_rules_drawn", length=length, drawn=PREDICATES, possible=rules))
+    return findings
 
 
 def isolation_conversations(test: Embeddings, length: int, seed: int, enrolled: int) -> Conversations | None:

@@ -56,7 +56,7 @@ class AttackerPlanner:
             scoring=prepared.scoring,
             options=replace(self.measure_options, measures=measures),
             mask=self.case.protocol.mask(prepared.scoring.names, list(test.utterances)),
-            remarks=prepared.remarks,
+            findings=prepared.findings,
         )
 
     def material(self, name: str) -> Material:

@@ -30,7 +30,7 @@ from veilmeter.attacks.takeover import Success, takeovers
 from veilmeter.core.engine import Engine
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import cache_folder, make_folder, write_json
-from veilmeter.core.findings import Finding, about, as_findings, distinct
+from veilmeter.core.findings import Finding, about, distinct, remark
 from veilmeter.core.keys import key_of
 from veilmeter.data.corpus import Utterance
 from veilmeter.data.embeddings import Embeddings
@@ -89,8 +89,8 @@ def build_results(outcome: FinishedRun, settings: Settings, command: Sequence[st
         extractor=outcome.speech["original"].extractor,
         parts=parts_of(measured),
         channels=_channels(attackers, measured, settings),
-        remarks=as_findings([*outcome.options.remarks, *_added_measures(settings)]),
-        warnings=as_findings([*warnings_of(outcome.findings, measured), *taken_over]),
+        remarks=distinct([*outcome.options.remarks, *_added_measures(settings)]),
+        warnings=distinct([*warnings_of(outcome.findings, measured), *taken_over]),
     )
     similarity = results.parts.get("similarity", Part(name="similarity")).details
     traits = Traits(
@@ -102,7 +102,7 @@ def build_results(outcome: FinishedRun, settings: Settings, command: Sequence[st
     return conclude(
         with_chance(results, luck),
         _evidence(outcome, settings.seed),
-        not_tested=as_findings(_not_tested(outcome)),
+        not_tested=[*outcome.plan.not_tested, *not_tested(outcome.done)],
         traits=traits,
     )
 
@@ -135,7 +135,7 @@ def results_of(measured: Measured, kind: TaskKind) -> dict[str, AttackerResult]:
 
 def _no_worse_for_knowing_more(
     attackers: Mapping[str, AttackerResult], outcome: FinishedRun
-) -> tuple[dict[str, AttackerResult], list[str]]:
+) -> tuple[dict[str, AttackerResult], list[Finding]]:
     """Who knows more and did surely worse takes over the other's method, which it could have used; and what to say."""
     successes = {}
     for attacker in outcome.plan.jobs:
@@ -143,7 +143,7 @@ def _no_worse_for_knowing_more(
         arrays = outcome.done[TaskId(TaskKind.ATTACKER, name)][1]
         if "ahead" in arrays and name in attackers and attackers[name].source == "vectors":
             successes[attacker] = Success(arrays["ahead"], arrays["ahead_of"])
-    changed, sentences = dict(attackers), []
+    changed, findings = dict(attackers), []
     for takeover in takeovers(successes):
         loser, winner = attackers[takeover.attacker], attackers[takeover.other]
         changed[loser.name] = replace(
@@ -157,8 +157,8 @@ def _no_worse_for_knowing_more(
             det=winner.det,
             details={**loser.details, "taken_over_from": winner.name, "own_estimates": loser.estimates.to_json()},
         )
-        sentences.append(takeover.sentence)
-    return changed, sentences
+        findings.append(takeover.finding)
+    return changed, findings
 
 
 def parts_of(measured: Measured) -> dict[str, Part]:
@@ -229,37 +229,38 @@ def _length_p(case: Experiment) -> float | None:
     return min(1.0, 2 * min(probabilities)) if probabilities else None
 
 
-def _not_tested(outcome: FinishedRun) -> list[Finding]:
-    reasons = list(outcome.plan.not_tested)
-    for task, (measured, _) in outcome.done.items():
-        if measured.not_possible:
-            attacker = task.name if task.kind is TaskKind.ATTACKER else None
-            reasons.append(about(measured.not_possible, attacker=attacker, part=None if attacker else str(task)))
-        reasons += measured.not_tested
-    return reasons
+def not_tested(done: Done) -> list[Finding]:
+    """What tasks could not measure, each with the attacker or the part."""
+    findings: list[Finding] = []
+    for task, (measured, _) in done.items():
+        if measured.not_possible is not None:
+            findings.append(about_task(measured.not_possible, task))
+        findings += [about_task(finding, task) for finding in measured.not_tested]
+    return findings
+
+
+def about_task(finding: Finding, task: TaskId) -> Finding:
+    is_attacker = task.kind in (TaskKind.ATTACKER, TaskKind.SCORES)
+    return about(finding, attacker=task.name) if is_attacker else about(finding, part=str(task))
 
 
 def warnings_of(common: Sequence[Finding], measured: Measured) -> tuple[Finding, ...]:
     """A warning that holds for every attacker comes once; any other names the attacker or the part."""
-    by_attacker = {
-        task.name: as_findings(result.warnings) for task, result in measured.items() if task.kind is TaskKind.ATTACKER
-    }
+    by_attacker = {task.name: result.findings for task, result in measured.items() if task.kind is TaskKind.ATTACKER}
     findings = list(common)
     for name, own in by_attacker.items():
         shared = [finding for finding in own if all(finding in others for others in by_attacker.values())]
         findings += shared + [about(finding, attacker=name) for finding in own if finding not in shared]
     for task, result in measured.items():
-        if task.kind is TaskKind.SCORES:
-            findings += [about(finding, attacker=task.name) for finding in as_findings(result.warnings)]
-        elif task.kind is TaskKind.ANALYSIS:
-            findings += [about(finding, part=task.name) for finding in as_findings(result.warnings)]
+        if task.kind in (TaskKind.SCORES, TaskKind.ANALYSIS):
+            findings += [about_task(finding, task) for finding in result.findings]
     return distinct(findings)
 
 
-def _added_measures(settings: Settings) -> list[str]:
+def _added_measures(settings: Settings) -> list[Finding]:
     """What was measured although it was not asked for."""
     added = [family for family in NEEDED_BY_CHECKS if family not in settings.measures]
-    return [f"{', '.join(added)} was measured too: the trust checks need it"] if added else []
+    return [remark("measured_for_checks", families=tuple(added))] if added else []
 
 
 def _title(speech: Mapping[str, Speech]) -> str:

@@ -12,7 +12,7 @@ from veilmeter.assessment.speech import Speech
 from veilmeter.attacks.desk import EnrollmentCopies, NotPossibleError
 from veilmeter.attacks.material import AttackerRun
 from veilmeter.core.errors import InputError
-from veilmeter.core.findings import Finding
+from veilmeter.core.findings import Finding, warning
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.matching import Matched, match
 
@@ -82,10 +82,7 @@ class Experiment:
         wanted = self.protocol.enrollment
         runs = self.runs_of(attacker)
         if not runs:
-            shared = (
-                "it enrolls from the released run, whose draws its trials share: the vectors of the attacker's run by "
-                f"its own extractor were not given ([attackers.{attacker}] attacker_run =)"
-            )
+            shared = warning("own_extractor_without_run", attacker=attacker)
             copies = self.enrolled(self.sides_of(attacker).anonymized)
             return EnrollmentCopies(copies, (shared,) if self.runs else ())
         there = {u: run.vectors for run in reversed(runs) for u in run.vectors.utterances}
@@ -97,12 +94,8 @@ class Experiment:
         enrolled = known.of_utterances(kept).with_vectors(vectors)
         if len(kept) == len(wanted):
             return EnrollmentCopies(enrolled)
-        lost = f"the attacker's runs lack {len(wanted) - len(kept)} enrollment recordings"
-        people = len(known.names) - len(enrolled.names)
-        whose = (
-            f": {people} people, who have none there, are not enrolled" if people else "; everybody has others there"
-        )
-        return EnrollmentCopies(enrolled, (lost + whose,))
+        lost, people = len(wanted) - len(kept), len(known.names) - len(enrolled.names)
+        return EnrollmentCopies(enrolled, (warning("runs_lack_enrollment", recordings=lost, speakers=people),))
 
 
 def attacker_runs(

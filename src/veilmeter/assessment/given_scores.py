@@ -13,6 +13,7 @@ from veilmeter.assessment.attack import MeasureOptions, det_of, estimates_of_sco
 from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimates import Estimates
+from veilmeter.core.findings import Finding, warning
 from veilmeter.data.scores import Scores, encode
 from veilmeter.metrics.legal.one_minus_eer import of_eer
 from veilmeter.results.model import AttackerResult
@@ -112,11 +113,11 @@ def measure_given(
         det=det_of(*ordered),
     )
     strangers = len(there - known)
-    remarks = [f"{strangers} people in the given scores are not among those assessed"] if strangers and known else []
-    return TaskResult(attacker=result, warnings=(*reasons, *remarks)), {}
+    others = [warning("scores_of_others", count=strangers)] if strangers and known else []
+    return TaskResult(attacker=result, findings=(*reasons, *others)), {}
 
 
-def _estimates(scores: Scores, options: MeasureOptions) -> tuple[Estimates, list[str]]:
+def _estimates(scores: Scores, options: MeasureOptions) -> tuple[Estimates, list[Finding]]:
     measured, reasons = estimates_of_scores(scores, options)
     return Estimates.of(measured), reasons
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
+from veilmeter.core.findings import Finding, Reference, warning
 from veilmeter.core.user_code import foreign_version
 from veilmeter.metrics.measure import InputKind, Measure
 from veilmeter.metrics.registry import MEASURES, computed
@@ -33,14 +34,14 @@ def measure_versions(kind: InputKind) -> tuple[MeasureVersion, ...]:
 
 def computed_estimates(
     measures: Sequence[MeasureVersion], *material: Any
-) -> tuple[dict[str, list[Estimate]], list[str]]:
+) -> tuple[dict[str, list[Estimate]], list[Finding]]:
     """By measure, what each gives for this material, and why some give nothing."""
     measured: dict[str, list[Estimate]] = {}
-    reasons: list[str] = []
+    reasons: list[Finding] = []
     for measure in measures:
         try:
             for point in computed(MEASURES[measure.name], *material):
                 measured.setdefault(point.name, []).append(point)
         except InputError as error:
-            reasons.append(f"{measure.name}: {error}")
+            reasons.append(warning("measure_not_possible", measure=measure.name, reason=Reference("text", str(error))))
     return measured, reasons

@@ -22,6 +22,7 @@ from veilmeter.assessment.conclude import (
     build_results,
     find_duplicate_audio,
     matrices_of,
+    not_tested,
     parts_of,
     warnings_of,
     write_tables,
@@ -53,7 +54,7 @@ from veilmeter.attacks.registry import ATTACKERS, default_attackers
 from veilmeter.core.engine import Engine, Say, ShowProgress, open_engine
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import make_folder, only_one, remove_leftovers, sha256, write_json
-from veilmeter.core.findings import Finding, about, as_findings, unclassified
+from veilmeter.core.findings import Finding, about, not_possible
 from veilmeter.core.options import options_of
 from veilmeter.data.matching import Matched, match
 from veilmeter.results.model import AttackerResult, Input, Matching, ProtocolFacts, Results
@@ -393,7 +394,7 @@ class SpeechRun(Run):
         except VeilmeterError as error:
             if self.settings.recognizer is not None:
                 raise
-            return {UTILITY: (TaskResult(not_possible=unclassified(str(error))), {})}
+            return {UTILITY: (TaskResult(not_possible=not_possible(error)), {})}
         part = with_labels(part, case.matched.original, case.matched.anonymized)
         return {UTILITY: (TaskResult(part=part), {})}
 
@@ -518,18 +519,15 @@ class ScoreRun(Run):
             attackers=attackers,
             command=without_place(self.argv),
             parts=parts_of(measured),
-            remarks=as_findings(options.remarks),
-            warnings=as_findings(warnings_of((), measured)),
+            remarks=options.remarks,
+            warnings=warnings_of((), measured),
         )
-        return conclude(results, TrustFacts(), not_tested=as_findings(self._not_tested(files, done)))
+        return conclude(results, TrustFacts(), not_tested=self._not_tested(files, done))
 
     def _not_tested(self, files: Mapping[str, ScoreFiles], done: Done) -> list[Finding]:
         missing = [name for name in default_attackers() if name not in files]
         reasons = [about(Finding("no_scores_given"), attacker=name) for name in missing]
-        reasons += [
-            about(result.not_possible, part=str(task)) for task, (result, _) in done.items() if result.not_possible
-        ]
-        return [*reasons, Finding("speech_needed")]
+        return [*reasons, *not_tested(done), Finding("speech_needed")]
 
 
 def _counted(attacker: AttackerResult, what: str) -> int:

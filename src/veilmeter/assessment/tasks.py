@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import BROKEN_ARCHIVE, to_json, whole_file, write_text
-from veilmeter.core.findings import Finding, unclassified
+from veilmeter.core.findings import Finding, not_possible
 from veilmeter.core.keys import key_of
 from veilmeter.core.typed_json import MalformedError, decode, encode
 from veilmeter.metrics.legal.chance import FigureKey
@@ -82,13 +82,14 @@ class TaskId:
 class TaskResult:
     """The result of a task: an attacker's, or a part of the results beside the attackers.
 
-    `not_possible` is the reason why nothing was measured. `names` label the rows of the task's arrays; `figures` and
+    `findings` are what a reader must know, `not_tested` what could not be measured of it, and `not_possible` why
+    nothing was. `names` label the rows of the task's arrays; `figures` and
     `enrolled` label those of the arrays with people relabeled at random.
     """
 
     attacker: AttackerResult | None = None
     part: Part | None = None
-    warnings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     not_tested: tuple[Finding, ...] = ()
     not_possible: Finding | None = None
     names: tuple[str, ...] = ()
@@ -132,7 +133,7 @@ def perform(task: Task) -> tuple[TaskResult, Arrays]:
         except InputError as error:
             if task.needed:
                 raise
-            return TaskResult(not_possible=unclassified(str(error))), {}
+            return TaskResult(not_possible=not_possible(error)), {}
 
 
 class StoredArrays(Mapping[str, NDArray[Any]]):

@@ -17,7 +17,7 @@ from veilmeter.attacks.desk import Desk, NotPossibleError
 from veilmeter.attacks.material import Floats, Material, Rows
 from veilmeter.attacks.scoring import Preparation, ScoreTables
 from veilmeter.core.errors import InputError, VeilmeterError
-from veilmeter.core.findings import Finding, unclassified
+from veilmeter.core.findings import Finding, as_findings, unclassified
 from veilmeter.data.embeddings import Embeddings
 
 if TYPE_CHECKING:
@@ -168,14 +168,14 @@ class Attacker(ABC):
 class AttackScores:
     """Scores of candidates (rows) for conversations (columns), higher for the likelier person.
 
-    `method` says in a few words how they were made, `trained_on` on what, `remarks` what a reader must know (a run that
-    was not used, say); `details` are plain values for results.json.
+    `method` says in a few words how they were made, `trained_on` on what, `findings` what a reader must know (a run
+    that was not used, say), which may also be plain sentences; `details` are plain values for results.json.
     """
 
     scores: Floats
     method: str = ""
     trained_on: str = ""
-    remarks: tuple[str, ...] = ()
+    findings: tuple[Finding | str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -240,7 +240,7 @@ class AttackScoring:
         empty = outcome.scores[:, :0]
         tables = tuple(next(split) if len(table) else empty for table in asked)
         count = len(conversations)
-        found = outcome.method, outcome.trained_on, outcome.remarks, outcome.details
+        found = outcome.method, outcome.trained_on, as_findings(outcome.findings), outcome.details
         return ScoreTables(tables[:count], *found, isolation=tables[count:])
 
     def learning(self, trials: Rows, spoken: Sequence[str], *, intervals: bool, seed: int) -> Estimates:

@@ -32,13 +32,13 @@ class ComparingAttacker(Attacker):
     default = True
 
     def prepare(self, desk: Desk) -> Preparation:
-        enroll, remarks = self.enroll(desk)
+        enroll, findings = self.enroll(desk)
         refuse_other_dimension(self.name, enroll, desk.trials())
         recipe, trained_on = self.recipe(desk)
-        return Preparation(VectorComparison(enroll, recipe), trained_on, remarks)
+        return Preparation(VectorComparison(enroll, recipe), trained_on, findings)
 
-    def enroll(self, desk: Desk) -> tuple[Embeddings, tuple[str, ...]]:
-        """The vectors that people are known by, and remarks on them."""
+    def enroll(self, desk: Desk) -> tuple[Embeddings, tuple[Finding, ...]]:
+        """The vectors that people are known by, and findings about them."""
         return desk.originals(), ()
 
     def recipe(self, desk: Desk) -> tuple[Recipe, str]:
@@ -73,11 +73,11 @@ class CopyingAttacker(ComparingAttacker):
 
     enrollment: tuple[Side, ...] = ("anonymized",)
 
-    def enroll(self, desk: Desk) -> tuple[Embeddings, tuple[str, ...]]:
+    def enroll(self, desk: Desk) -> tuple[Embeddings, tuple[Finding, ...]]:
         copies = desk.copies()
         if len(copies.vectors.names) < 2:
             raise NotPossibleError(Finding("runs_of_few_people"))
-        return copies.vectors, copies.remarks
+        return copies.vectors, copies.findings
 
 
 class AdaptedAttacker(CopyingAttacker):

@@ -24,7 +24,7 @@ class EnrollmentCopies:
     """The enrollment as an attacker anonymized it, and what a reader must know of it: who is left out, say."""
 
     vectors: Embeddings
-    remarks: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from veilmeter.attacks.backends.scoring import Fixed, Recipe
 from veilmeter.attacks.material import Floats, Rows
+from veilmeter.core.findings import Finding
 from veilmeter.data.embeddings import Embeddings
 
 
@@ -22,7 +23,7 @@ class ScoreTables:
     tables: tuple[Floats, ...]
     method: str
     trained_on: str = ""
-    remarks: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     sides: tuple[Embeddings, Embeddings] | None = None
     isolation: tuple[Floats, ...] = ()
@@ -43,7 +44,7 @@ class Preparation:
 
     scoring: Scoring
     trained_on: str = ""
-    remarks: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from veilmeter.attacks.attacker import AttackerId
 from veilmeter.attacks.material import Floats
 from veilmeter.attacks.registry import ATTACKERS
+from veilmeter.core.findings import Finding, warning
 from veilmeter.core.intervals import LEVEL, clustered_t
 
 FIRST = "the first extractor"
@@ -59,11 +60,9 @@ class Takeover:
     interval: tuple[float, float]
 
     @property
-    def sentence(self) -> str:
-        points = f"{100 * abs(self.difference):.1f}"
-        return (
-            f"The {self.attacker} attacker knows all that the {self.other} one knows, but its own method did worse (by "
-            f"{points} points of candidates beaten): it takes over the other's method."
+    def finding(self) -> Finding:
+        return warning(
+            "method_replaced", attacker=str(self.attacker), other=str(self.other), difference=self.difference
         )
 
 

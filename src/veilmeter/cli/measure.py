@@ -9,7 +9,7 @@ import typer
 
 from veilmeter.cli import options
 from veilmeter.core.errors import InputError
-from veilmeter.core.findings import Finding, remark, unclassified, warning
+from veilmeter.core.findings import Finding, remark, warning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -178,7 +178,7 @@ def command(
             by_speaker = each(data, eer_method=eer_method, **drawn)
             estimates |= by_speaker
             sections[OF_EACH_SPEAKER] = list(by_speaker)
-    warnings += [*_warnings(measured, data, intervals=not no_intervals), *map(unclassified, problems)]
+    warnings += [*_warnings(measured, data, intervals=not no_intervals), *problems]
     unused = {
         "layout": _without_key(trials or calibration_trials),
         "resamples": "intervals were not asked for" if no_intervals else "",

@@ -132,6 +132,11 @@ def about(
     return replace(finding, values={**finding.values, **named})
 
 
+def not_possible(error: Exception) -> Finding:
+    """Why something could not be measured, in the words of the error, which may name files and people."""
+    return warning("not_possible", reason=Reference("text", str(error)))
+
+
 def group_references(group: Mapping[str, str]) -> tuple[Reference, ...]:
     """The values of attributes that define a group, such as {"gender": "f"}."""
     return tuple(Reference("value", value, attribute) for attribute, value in group.items())

@@ -134,6 +134,35 @@ declare("sizes_left_out", length=int, speakers=int, needed=int, sizes=tuple[int,
 declare("originals_alike", d_diag=float)
 declare("diagonal_inverted", d_diag=float)
 
+# --- what an attack or an analysis rests on
+
+declare("length_left_out", length=int)
+declare("trials_drawn", length=int, drawn=int, possible=int)
+declare("scores_drawn", length=int, drawn=int, possible=int)
+declare("isolation_conversations_drawn", length=int, most=int)
+declare("isolation_speakers_drawn", length=int, drawn=int, possible=int)
+declare("isolation_rules_drawn", length=int, drawn=int, possible=int)
+declare("similarity_drawn", recordings=int, all_recordings=int, speakers=int, all_speakers=int)
+declare("lookups_drawn", trials=int, most=int)
+declare("population_is_smaller", size=int, enrolled=int)
+declare("not_extrapolated", reason=Reference)
+declare("unseen_people", share=float, speakers=int)
+declare("measured_for_checks", families=tuple[str, ...])
+declare("scores_of_others", count=int)
+
+# --- what an attacker had
+
+declare("runs_lack_enrollment", recordings=int, speakers=int)
+declare("own_extractor_without_run", attacker=str)
+declare("anonymizer_not_run")
+declare("enrolled_from_released_run")
+declare("candidates_without_copy", count=int, candidates=int)
+declare("run_lacks_recordings", run=str, count=int, recordings=int)
+declare("draw_unknown", run=str, level=str)
+declare("draw_taken_per_speaker", run=str)
+declare("draw_looks_per_utterance", run=str)
+declare("method_replaced", attacker=str, other=str, difference=float)
+
 declare("unclassified", text=Reference)
 declare("warnings_left_out", count=int)
 declare("remarks_left_out", count=int)
@@ -305,6 +334,10 @@ declare("copies_of_other_dimension", copies=int, released=int)
 declare("vectors_of_two_extractors")
 declare("one_extractor")
 declare("no_release_pseudonyms")
+declare("not_possible", reason=Reference)
+declare("attribute_not_inferred", attribute=Reference, reason=Reference)
+declare("group_not_measured", group=Reference, reason=Reference)
+declare("measure_not_possible", measure=str, reason=Reference)
 
 # --- the report: how many people of a release are found
 

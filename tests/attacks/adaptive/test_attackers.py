@@ -13,6 +13,7 @@ from veilmeter.attacks.attacker import ScoringAttacker, perform
 from veilmeter.attacks.material import AttackerRun, Floats, Material
 from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.core.errors import InputError
+from veilmeter.core.findings import warning
 from veilmeter.core.keys import key_of
 from veilmeter.data.embeddings import Embeddings
 
@@ -119,7 +120,8 @@ def test_a_run_that_lacks_recordings_is_used_for_the_rest() -> None:
     partial = replace(material, runs=(material.runs[0], without(material.runs[1], dropped)))
     outcome = perform(ADAPTIVE, partial)
     assert outcome.details["runs"][1]["recordings"] == 12 * 4 - 5
-    assert any("lacks 5 of 48" in remark for remark in outcome.remarks)
+    lost = {found.code: found.values for found in outcome.findings}["run_lacks_recordings"]
+    assert (lost["count"], lost["recordings"]) == (5, 48)
     alone = linked(perform(ADAPTIVE, replace(material, runs=material.runs[:1])).scores, truth)
     assert linked(outcome.scores, truth) >= alone - 0.1
 
@@ -135,7 +137,7 @@ def test_people_without_any_copy_are_still_found() -> None:
         }
         partial = replace(material, runs=(without(material.runs[0], gone),))
         outcome = perform(ADAPTIVE, partial)
-        assert any("2 of 20 candidates have no anonymized copy" in remark for remark in outcome.remarks)
+        assert warning("candidates_without_copy", count=2, candidates=20) in outcome.findings
         theirs = np.isin(truth, (1, 2))
         shares.append(linked(outcome.scores[:, theirs], truth[theirs]))
     assert float(np.mean(shares)) > 0.3
@@ -144,10 +146,10 @@ def test_people_without_any_copy_are_still_found() -> None:
 def test_without_the_anonymizer_it_says_so() -> None:
     material, _ = World(people=10, kept=0.7).material()
     alone = perform(ADAPTIVE, replace(material, runs=()))
-    assert any("could not run the anonymizer" in remark for remark in alone.remarks)
+    assert warning("anonymizer_not_run") in alone.findings
     assert set(alone.details["weights"]) == {"ignorant"}
     released = replace(material, runs=(replace(material.runs[0], own=False),))
-    assert any("released one" in remark for remark in perform(ADAPTIVE, released).remarks)
+    assert warning("enrolled_from_released_run") in perform(ADAPTIVE, released).findings
     both = replace(material, runs=(replace(material.runs[0], own=False), material.runs[0]))
     assert [run["own"] for run in perform(ADAPTIVE, both).details["runs"]] == [True]
 

@@ -249,20 +249,20 @@ class TestDraws:
     def test_a_wrong_flag_does_not_ruin_the_choice(self, runs: int) -> None:
         material, _ = World(people=15, kept=0.3).material(("speaker",) * runs)
         wrong = tuple(replace(run, draw="utterance", name=f"run {i}") for i, run in enumerate(material.runs))
-        levels, remarks = resolved_draws(replace(material, runs=wrong))
+        levels, findings = resolved_draws(replace(material, runs=wrong))
         assert levels == ("speaker",) * runs
-        assert len(remarks) == runs
-        assert "it is taken for such a run" in remarks[0]
+        assert len(findings) == runs
+        assert findings[0].code == "draw_taken_per_speaker"
         recorded = tuple(replace(run, certain=True) for run in wrong)
         assert resolved_draws(replace(material, runs=recorded)) == (("utterance",) * runs, [])
         silent = tuple(AttackerRun(vectors=run.vectors) for run in material.runs)
-        levels, remarks = resolved_draws(replace(material, runs=silent))
+        levels, findings = resolved_draws(replace(material, runs=silent))
         assert levels == ("speaker",) * runs
-        assert "does not say what one draw covers" in remarks[0]
+        assert findings[0].code == "draw_unknown"
 
     def test_a_flag_that_is_too_careful_is_kept_and_said(self) -> None:
         material, _ = World(people=15, kept=0.3).material(("utterance", "utterance"))
         careful = tuple(replace(run, draw="speaker") for run in material.runs)
-        levels, remarks = resolved_draws(replace(material, runs=careful))
+        levels, findings = resolved_draws(replace(material, runs=careful))
         assert levels == ("speaker", "speaker")
-        assert "could choose its methods better" in remarks[0]
+        assert findings[0].code == "draw_looks_per_utterance"

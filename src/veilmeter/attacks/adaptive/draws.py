@@ -14,6 +14,7 @@ import numpy as np
 from veilmeter.attacks.adaptive.own_data import usable_runs
 from veilmeter.attacks.backends.base import unit64
 from veilmeter.attacks.material import DrawLevel, Floats, Material, Rows
+from veilmeter.core.findings import Finding, warning
 from veilmeter.data.embeddings import Embeddings
 
 SHARED = 0.15  # the share of what differs between two runs that a speaker's recordings have in common: a shared draw
@@ -88,7 +89,7 @@ def _between_runs(originals: Embeddings, run: Embeddings, other: Embeddings) -> 
     return DrawTest("speaker" if own > 0.7 * theirs else "utterance", share, "another run")
 
 
-def resolved_draws(material: Material) -> tuple[tuple[DrawLevel, ...], list[str]]:
+def resolved_draws(material: Material) -> tuple[tuple[DrawLevel, ...], list[Finding]]:
     """Each usable run's level: as it says, else as the data say; and what contradicts.
 
     A run that is said to draw for every utterance and does not would ruin the attacker's choice, so its data are
@@ -96,28 +97,22 @@ def resolved_draws(material: Material) -> tuple[tuple[DrawLevel, ...], list[str]
     """
     runs = usable_runs(material)
     levels: list[DrawLevel] = []
-    remarks = []
+    findings = []
     for number, run in enumerate(runs):
         tested = draw_level(material.candidates, run.vectors, [other.vectors for other in runs if other is not run])
         name = run.name or f"run {number + 1}"
         if run.draw == "unknown":
             levels.append("speaker" if tested.level == "unknown" else tested.level)
-            remarks.append(f"{name} does not say what one draw covers; by its data, one {levels[-1]}")
+            findings.append(warning("draw_unknown", run=name, level=levels[-1]))
         elif run.certain or tested.level in (run.draw, "unknown"):
             levels.append(run.draw)
         elif run.draw == "utterance":
             levels.append(tested.level)
-            remarks.append(
-                f"{name} is said to draw anew for every utterance, but its recordings look as if one draw covered a "
-                "speaker: it is taken for such a run"
-            )
+            findings.append(warning("draw_taken_per_speaker", run=name))
         else:
             levels.append(run.draw)
-            remarks.append(
-                f"{name} is said to draw once per speaker, but its recordings look drawn anew for every utterance: if "
-                "that is so, the attacker could choose its methods better"
-            )
-    return tuple(levels), remarks
+            findings.append(warning("draw_looks_per_utterance", run=name))
+    return tuple(levels), findings
 
 
 def _common(originals: Embeddings, run: Embeddings) -> tuple[Rows, Rows]:

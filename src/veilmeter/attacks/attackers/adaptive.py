@@ -24,7 +24,7 @@ from veilmeter.attacks.attacker import (
     ScoringAttacker,
 )
 from veilmeter.attacks.material import Floats, Material, Rows
-from veilmeter.core.findings import Finding
+from veilmeter.core.findings import Finding, warning
 
 AT_ONCE = 256  # conversations judged together
 
@@ -71,14 +71,14 @@ class AdaptiveAttacker(ScoringAttacker):
         return ""
 
     def scores(self, material: Material) -> AttackScores:
-        draws, remarks = resolved_draws(material)
+        draws, findings = resolved_draws(material)
         data = own_data(material, draws)
         fitted = fit_adaptive(data, self.families, seed=material.seed)
         return AttackScores(
             scores=self.odds(fitted, material).T,
             method="fusion of " + ", ".join(str(member.choice) for member in fitted.members),
             trained_on=trained_on(material, data),
-            remarks=(*remarks, *_remarks(material, data)),
+            findings=(*findings, *_findings(material, data)),
             details=self._details(fitted, material, data),
         )
 
@@ -136,27 +136,23 @@ def trained_on(material: Material, data: OwnData) -> str:
     return ", ".join(parts)
 
 
-def _remarks(material: Material, data: OwnData) -> list[str]:
+def _findings(material: Material, data: OwnData) -> list[Finding]:
     runs = usable_runs(material)
-    remarks = []
+    findings = []
     if not runs:
-        remarks.append("the attacker could not run the anonymizer: the real risk may be higher")
+        findings.append(warning("anonymizer_not_run"))
     elif not any(run.own for run in runs):
-        remarks.append(
-            "the attacker had no run of its own and enrolled from the released one, whose draws its trials share"
-        )
+        findings.append(warning("enrolled_from_released_run"))
     covered = len(np.unique(data.labels[data.present.any(axis=0)])) if runs else 0
     if runs and covered < data.candidates:
-        remarks.append(
-            f"{data.candidates - covered} of {data.candidates} candidates have no anonymized copy: theirs were "
-            "predicted from their original voices"
-        )
+        lost = data.candidates - covered
+        findings.append(warning("candidates_without_copy", count=lost, candidates=data.candidates))
     for number, run in enumerate(runs):
         lacking = int((~data.present[number]).sum())
         if lacking:
             name = run.name or f"run {number + 1}"
-            remarks.append(f"{name} lacks {lacking} of {len(data.labels)} enrollment recordings")
-    return remarks
+            findings.append(warning("run_lacks_recordings", run=name, count=lacking, recordings=len(data.labels)))
+    return findings
 
 
 ATTACKER = AdaptiveAttacker()

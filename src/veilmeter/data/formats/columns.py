@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, Problem
-from veilmeter.core.findings import Finding, Reference, file_reference, remark, unclassified, warning
+from veilmeter.core.findings import Finding, Reference, file_reference, remark, warning
 
 LEAST = 1 << 18  # bytes: below, importing Arrow takes longer than reading
 _LONGEST = 1 << 12
@@ -320,7 +320,7 @@ def _finding(kind: str, fault: _Kind) -> Finding:
             return warning("speakers_joined", file=file, count=fault.count)
         case "utt2spk":
             return warning("utt2spk_unused", file=file, reason=Reference("text", fault.what))
-    return unclassified(f"{fault.path}: {fault.what}")
+    raise ValueError(f"no finding is declared for {kind}")
 
 
 class WordColumn(Protocol):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from veilmeter.core.engine import Engine
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.findings import Finding
+from veilmeter.core.findings import Finding, Reference, references, warning
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.registry import MEASURES, computed, estimate_of
@@ -82,7 +82,8 @@ def measure_scores(
         scores, intervals=intervals, resamples=resamples, seed=seed, eer_method=eer_method, engine=engine
     )
     for problem in problems:
-        warnings.warn(problem, stacklevel=2)
+        (reason,) = references(problem)
+        warnings.warn(f"{problem.values['measure']}: {reason.id}", stacklevel=2)
     return measured
 
 
@@ -96,7 +97,7 @@ def measure_with_problems(
     eer_method: str = "rocch",
     engine: Engine | None = None,
     measures: Sequence[str] | None = None,
-) -> tuple[dict[str, Estimate], list[str]]:
+) -> tuple[dict[str, Estimate], list[Finding]]:
     """As `measure_scores`, of all registered measures or of those named, and why some gave nothing."""
     entries = [entry for entry in MEASURES.of_kind("scores") if measures is None or entry.name in measures]
     functions = score_functions(eer_method, entries)
@@ -115,7 +116,8 @@ def measure_with_problems(
             try:
                 measured |= _plain_estimates(entry, scores)
             except InputError as error:
-                problems.append(f"{entry.name}: {error}")
+                reason = Reference("text", str(error))
+                problems.append(warning("measure_not_possible", measure=entry.name, reason=reason))
     return measured, problems
 
 

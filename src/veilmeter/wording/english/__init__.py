@@ -19,6 +19,7 @@ from functools import reduce
 from operator import or_
 
 from veilmeter.wording.english import (
+    attackers,
     checks,
     comparison,
     criteria,
@@ -31,5 +32,17 @@ from veilmeter.wording.english import (
     verdict,
 )
 
-_SUBJECTS = (general, inputs, evidence, inversion, verdict, criteria, checks, not_tested, comparison, decision)
+_SUBJECTS = (
+    general,
+    inputs,
+    evidence,
+    attackers,
+    inversion,
+    verdict,
+    criteria,
+    checks,
+    not_tested,
+    comparison,
+    decision,
+)
 ENGLISH = reduce(or_, (subject.WORDS for subject in _SUBJECTS))

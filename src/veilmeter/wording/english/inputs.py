@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from veilmeter.core.findings import Reference
 from veilmeter.wording.catalog import Catalog, shown
+from veilmeter.wording.numbers import capitalize, listing
 from veilmeter.wording.numbers import count as counted
-from veilmeter.wording.numbers import listing
 
 WORDS = Catalog()
 
@@ -165,4 +165,6 @@ def _recordings_narrow_band(rate: int) -> str:
     )
 
 
-WORDS.say("labels_not_measured", "Recognition of {label} was not measured: {reason}.")
+@WORDS.words("labels_not_measured")
+def _labels_not_measured(label: Reference, reason: Reference) -> str:
+    return f"{capitalize(shown(reason))}." if reason.id else f"Recognition of {shown(label)} was not measured."

@@ -1,6 +1,7 @@
 """Why an attacker was not run or something was not measured. Who or what that is comes before it: see `sentence`."""
 
-from veilmeter.wording.catalog import Catalog
+from veilmeter.core.findings import Reference
+from veilmeter.wording.catalog import Catalog, shown
 
 WORDS = Catalog()
 
@@ -45,3 +46,19 @@ WORDS.say(
 )
 WORDS.say("one_extractor", "there is one extractor only (--extractor takes several)", lay="there is one extractor only")
 WORDS.say("no_release_pseudonyms", "nothing says which released recordings share a pseudonym")
+
+# --- what could not be measured
+
+
+@WORDS.words("not_possible")
+def _not_possible(reason: Reference) -> str:
+    return shown(reason) if reason.id else "not possible with this speech"
+
+
+@WORDS.words("attribute_not_inferred")
+def _attribute_not_inferred(attribute: Reference, reason: Reference) -> str:
+    return shown(reason) if reason.id else f"{shown(attribute)} could not be inferred"
+
+
+WORDS.say("group_not_measured", "Nothing measured within {group}: {reason}.")
+WORDS.say("measure_not_possible", "{measure}: {reason}")
