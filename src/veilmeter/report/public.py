@@ -99,6 +99,7 @@ def _has_text(finding: Finding) -> bool:
 def _all_findings(results: Results) -> Iterator[Finding]:
     yield from (criterion.finding for criterion in results.criteria.values())
     yield from (check.finding for check in results.checks)
+    yield from (finding for part in results.parts.values() for finding in part.findings)
     yield results.people.finding
     if results.channels is not None and results.channels.finding is not None:
         yield results.channels.finding
@@ -186,6 +187,7 @@ def _part(part: Part, names: Names) -> Part:
         reference=names.estimates(part.reference),
         by=_groups(part.by, names),
         details=_figures(part.details) | kept,
+        findings=_findings(part.findings, names, "warnings_left_out"),
     )
 
 
