@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from veilmeter.assessment import Settings, assess, read_results
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
-from veilmeter.core.findings import warning
+from veilmeter.core.findings import Finding, about
 from veilmeter.data.formats.vectors import write_embeddings
 
 ORIGINAL = voices.original(14, 6)
@@ -130,7 +130,7 @@ def test_a_run_says_first_whom_it_leaves_out(folder: Path) -> None:
     assert "checking the inputs" in second
     results = read_results(folder / "tables")
     assert set(results.attackers) == {"original", "ignorant"}
-    assert warning("attacker_not_asked_for", attacker="informed") in results.verdict.not_tested
+    assert about(Finding("not_asked_for"), attacker="informed") in results.verdict.not_tested
 
 
 @pytest.mark.parametrize("role", ["--anonymized", "--train-anonymized"])

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from veilmeter.assessment import Assessment, assess
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
-from veilmeter.core.findings import warning
+from veilmeter.core.findings import Finding, about
 from veilmeter.data.scores import read_scores
 from veilmeter.metrics.scores.summary import measure_scores
 from veilmeter.report import write_report
@@ -53,7 +53,7 @@ def test_the_same_figures_as_measuring_them(place: Path) -> None:
     assert "zebra" in found.parts
     assert found.verdict.level in ("raised", "high")
     assert found.inputs["scores-ignorant"].kind == "scores"
-    assert warning("no_scores_given", attacker="informed") in found.verdict.not_tested
+    assert about(Finding("no_scores_given"), attacker="informed") in found.verdict.not_tested
 
 
 def test_scores_that_tell_nothing_are_no_reassurance(place: Path) -> None:
