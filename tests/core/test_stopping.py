@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -79,3 +82,46 @@ def test_where_an_exception_would_be_lost(place: str, where: str, tmp_path: Path
     assert done.stderr == ""
     assert done.stdout == ("stopped\n" if where == "alone" else "left with 143\n")
     assert not list((tmp_path / "out").iterdir())
+
+
+SLOW_START = """
+import sys, time
+if "--multiprocessing-fork" in sys.orig_argv:  # a worker on a busy machine
+    time.sleep(1.5)
+"""
+STOPPED_AT_START = """
+import sys, threading, time
+from veilmeter.core.engine import Pool
+def work(item):
+    if item == 0:
+        raise ValueError("the first item ends the run")
+    time.sleep(20)
+if __name__ == "__main__":
+    pool = Pool(3)
+    try:
+        list(pool.run(work, range(12)))
+    except (ValueError, KeyboardInterrupt) as error:
+        print("ended by", type(error).__name__)
+    finally:
+        pool.close()
+"""
+
+
+@pytest.mark.parametrize("moment", [None, 0.8, 1.6, 2.0])
+def test_a_run_that_ends_while_workers_start_prints_no_traceback(moment: float | None, tmp_path: Path) -> None:
+    """By an error, or by Ctrl-C at some moment, which reaches the workers too."""
+    (tmp_path / "sitecustomize.py").write_text(SLOW_START)
+    (tmp_path / "program.py").write_text(STOPPED_AT_START)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+    process = subprocess.Popen(
+        [sys.executable, tmp_path / "program.py"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True,
+    )  # fmt: skip
+    if moment is not None:
+        time.sleep(moment)
+        os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    # Ctrl-C before the program's own `try` is Python's to report; a worker must never report anything.
+    assert "SpawnProcess" not in err
+    assert "spawn_main" not in err
+    assert not out or err == ""

@@ -18,10 +18,12 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from multiprocessing import connection
+from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
@@ -95,6 +97,7 @@ DEATHS = 3  # a pool is started anew so often without a result in between; then 
 LAST_WORDS_SECONDS = 3.0  # for a worker that is told to stop, before it is made to
 _LOOK_SECONDS = 1.0  # between two looks at which workers a cluster has
 QUEUE = 4  # items handed out ahead for each worker: results must not pile up, and a stop must not wait for thousands
+_STOPPING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
 _GLIBC = ((-3, 1 << 25), (-1, 1 << 26))  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, where they end up by themselves
 # How often Dask looks at itself: four workers that do nothing take a seventh of a core as it comes, a thirtieth so, and
 # its profiler takes a twentieth of the time of those that work.
@@ -165,6 +168,47 @@ class Here:
         pass
 
 
+class _WorkerProcess(SpawnProcess):
+    """A worker that never prints a traceback: what goes wrong between the processes when a run is stopped is nobody's
+    concern, and a worker that dies otherwise is noticed by the pool."""
+
+    def run(self) -> None:
+        try:
+            super().run()
+        except Exception:
+            os._exit(1)
+
+
+class _WorkerContext(SpawnContext):
+    Process = _WorkerProcess
+
+
+@contextmanager
+def _signals_held_back() -> Iterator[None]:
+    """A signal must not interrupt the start of a process halfway. The new process inherits the mask, so that Ctrl-C,
+    which reaches the whole group, never ends it in the middle of an import."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@dataclass(frozen=True, slots=True)
+class _InterruptibleTask:
+    """A task in a worker. When it is told to stop it leaves what is under way, so that files are removed and programs
+    are ended that it had begun. Between two tasks, or before the first, a worker that is told to stop ends at once."""
+
+    task: Callable[[Any], Any]
+
+    def __call__(self, item: Any) -> Any:
+        raised(signal.SIGTERM, _stop_once)
+        try:
+            return self.task(item)
+        finally:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 class Pool:
     """Processes on this machine, one thread each."""
 
@@ -175,9 +219,7 @@ class Pool:
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(
-                self.workers, mp_context=multiprocessing.get_context("spawn"), initializer=_prepare_worker
-            )
+            self._pool = ProcessPoolExecutor(self.workers, mp_context=_WorkerContext(), initializer=_prepare_worker)
         return self._pool
 
     def run(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
@@ -188,7 +230,8 @@ class Pool:
             while left or waiting:
                 try:
                     while left and len(waiting) < QUEUE * self.workers:
-                        future = self._started().submit(task, items[left[-1]])
+                        with _signals_held_back():
+                            future = self._started().submit(_InterruptibleTask(task), items[left[-1]])
                         self._handed_out.add(future)
                         waiting[future] = left.pop()
                     done, _ = wait(waiting, return_when=FIRST_COMPLETED)
@@ -244,17 +287,14 @@ def _wait_for_end(processes: Iterable[Any]) -> None:
 def _prepare_worker() -> None:
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = "1"
-    # Ctrl-C reaches the whole group: the main process ends the work in order, the others would print tracebacks.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    raised(signal.SIGTERM, _leaving)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
 
 
-def _leaving() -> SystemExit:
-    """Out of what is under way, so that files are removed and programs are ended that it had begun."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not disturb that
+def _stop_once() -> SystemExit:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second signal must not disturb the clearing up
     return SystemExit(128 + signal.SIGTERM)
 
 
