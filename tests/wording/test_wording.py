@@ -25,7 +25,7 @@ from veilmeter.wording import AUDIENCES, Audience, sentence
 from veilmeter.wording.codes import CODES
 from veilmeter.wording.english import ENGLISH
 
-MAKERS = ("Finding", "Finding.of", "warning", "remark")
+MAKERS = ("Finding", "Finding.of", "warning")
 SOURCE = Path(__file__).parents[2] / "src" / "veilmeter"
 
 

@@ -27,7 +27,7 @@ from veilmeter.attacks.material import AttackerRun, Material
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
-from veilmeter.core.findings import Finding, Reference, as_findings, warning
+from veilmeter.core.findings import Finding, Reference, warning
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.inference import infer
 from veilmeter.metrics.legal.sessions import linkability_by_session
@@ -200,7 +200,7 @@ def inference_part(
             "left_out": guessed.left_out,
         }
     part = Part(name="inference", estimates=Estimates(guesses), reference=Estimates(before), details=details)
-    return TaskResult(part=part, not_tested=as_findings(reasons)), {}
+    return TaskResult(part=part, not_tested=tuple(reasons)), {}
 
 
 def sessions_part(
@@ -476,4 +476,4 @@ def added_part(
 ) -> tuple[TaskResult, Arrays]:
     """The measures of embeddings before and after, as one part of the results."""
     measured, reasons = computed_estimates(measures, original, anonymized)
-    return TaskResult(part=Part(name="added", estimates=Estimates.of(measured)), not_tested=as_findings(reasons)), {}
+    return TaskResult(part=Part(name="added", estimates=Estimates.of(measured)), not_tested=tuple(reasons)), {}

@@ -30,7 +30,7 @@ from veilmeter.attacks.takeover import Success, takeovers
 from veilmeter.core.engine import Engine
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import cache_folder, make_folder, write_json
-from veilmeter.core.findings import Finding, about, distinct, remark
+from veilmeter.core.findings import Finding, about, distinct
 from veilmeter.core.keys import key_of
 from veilmeter.data.corpus import Utterance
 from veilmeter.data.embeddings import Embeddings
@@ -260,7 +260,7 @@ def warnings_of(common: Sequence[Finding], measured: Measured) -> tuple[Finding,
 def _added_measures(settings: Settings) -> list[Finding]:
     """What was measured although it was not asked for."""
     added = [family for family in NEEDED_BY_CHECKS if family not in settings.measures]
-    return [remark("measured_for_checks", families=tuple(added))] if added else []
+    return [Finding.of("measured_for_checks", families=tuple(added))] if added else []
 
 
 def _title(speech: Mapping[str, Speech]) -> str:

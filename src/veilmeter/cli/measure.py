@@ -9,7 +9,7 @@ import typer
 
 from veilmeter.cli import options
 from veilmeter.core.errors import InputError
-from veilmeter.core.findings import Finding, remark, warning
+from veilmeter.core.findings import Finding, warning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -186,7 +186,7 @@ def command(
     warnings += given.without_effect(ctx, unused)
     fewer = per_speaker and drawn["resamples"] < resamples and not no_intervals
     if fewer and given.is_given(ctx, "resamples"):
-        warnings.append(remark("fewer_resamples", asked=resamples, drawn=drawn["resamples"]))
+        warnings.append(Finding.of("fewer_resamples", asked=resamples, drawn=drawn["resamples"]))
     drawn_files = []
     if figures is not None:
         from veilmeter.report.figures.scores import save_all

@@ -9,7 +9,7 @@ A finding is a code, the values that its sentences are made of, the people it is
 **To add one**
 
 1. Declare its code and the types of its values in `wording/codes.py`.
-2. Make it where the fact is known: `Finding.of("my_code", unchanged=3, ...)`, `warning(...)` or `remark(...)`.
+2. Make it where the fact is known: `Finding.of("my_code", unchanged=3, ...)` or `warning(...)`.
 3. Write its sentences under the same code in `wording/english/`, in the module of its subject.
 
 Nothing else: results.json stores it, and terminal, page and annex print it by `wording.sentence`. Tests render every
@@ -82,17 +82,8 @@ def _known(values: Mapping[str, Value | None]) -> dict[str, Value]:
     return {name: value.item() if isinstance(value, np.generic) else value for name, value in known.items()}
 
 
-def remark(code: str, /, **values: Value | None) -> Finding:
-    """A finding that only informs; a value that is None is left out.
-
-    >>> remark("ids_matched", count=3, example=None)
-    Finding(code='ids_matched', values={'count': 3}, people=(), severity='information')
-    """
-    return Finding(code, _known(values))
-
-
 def warning(code: str, /, **values: Value | None) -> Finding:
-    """A finding that says what changed in the result; a value that is None is left out."""
+    """A finding that says what changed in the result; values that are None are missing."""
     return Finding(code, _known(values), severity="warning")
 
 

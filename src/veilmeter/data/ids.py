@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from veilmeter.core.findings import Finding, Reference, remark, warning
+from veilmeter.core.findings import Finding, Reference, warning
 from veilmeter.data.formats.walk import MEDIA_SUFFIXES, SUFFIXES
 
 
@@ -42,7 +42,7 @@ class IdMatch:
         differing = [(mine, other) for mine, other in self.partner.items() if mine != other and examples][:1]
         mine, other = [Reference("recording", name) for name in differing[0]] if differing else (None, None)
         matched = [
-            remark("ids_matched", count=self.ways[way], first=first, second=second, way=way, mine=mine, other=other)
+            Finding.of("ids_matched", count=self.ways[way], first=first, second=second, way=way, mine=mine, other=other)
             for way in ("form", "path", "name")
             if self.ways.get(way)
         ]

@@ -21,7 +21,7 @@ from veilmeter.core.estimates import Estimates
 from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.registry import measure_of, preferred
 from veilmeter.results.model import AttackerResult, Part, Results
-from veilmeter.wording import sentences
+from veilmeter.wording import sentence
 
 Side = Literal["max", "min"]
 Group = Mapping[str, str]  # attribute and value, as in {"gender": "f"}; empty for everybody
@@ -330,6 +330,7 @@ def _measured_at(results: Results, limit: Limit, points: Iterable[Estimate]) -> 
         fix += f"; assess with --lengths {limit.length}"
     elif limit.measure == "linkability" and limit.speakers not in sizes:
         fix += f"; assess with --speakers {limit.speakers} or, beyond the enrolled, --population {limit.speakers}"
-        reasons = [text for text in sentences(results.warnings) if "extrapolated" in text]
+        beyond = ("not_extrapolated", "population_is_smaller")
+        reasons = [sentence(found) for found in results.warnings if found.code in beyond]
         fix += f". {reasons[0]}" if reasons else ""
     return fix

@@ -13,7 +13,7 @@ from veilmeter.attacks.inversion.needs import InversionData, label_noise, learni
 from veilmeter.core.engine import Engine, ordered
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.findings import Finding, Reference, remark, warning
+from veilmeter.core.findings import Finding, Reference, warning
 from veilmeter.data.embeddings import Embeddings
 
 TrialKey = Mapping[tuple[str, str], bool]
@@ -223,7 +223,7 @@ def _each_seed(
 def _spread_of(rows: Sequence[Mapping[str, Any]]) -> Finding:
     figures = [(name, group) for name in ("eer", "top1") for group in rows[0].get(name, {})]
     seeds = [[float(row[name][group]) for row in rows] for name, group in figures]
-    return remark(
+    return Finding.of(
         "inversion_spread",
         seeds=len(rows),
         measures=tuple(name for name, _ in figures),

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, Problem
-from veilmeter.core.findings import Finding, Reference, file_reference, remark, warning
+from veilmeter.core.findings import Finding, Reference, file_reference, warning
 
 LEAST = 1 << 18  # bytes: below, importing Arrow takes longer than reading
 _LONGEST = 1 << 12
@@ -307,9 +307,9 @@ def _finding(kind: str, fault: _Kind) -> Finding:
     file, example = file_reference(fault.path), Reference("text", detail)
     match kind:
         case "latin-1":
-            return remark("file_as_latin1", file=file)
+            return Finding.of("file_as_latin1", file=file)
         case "duplicate-score" | "duplicate-trial":
-            return remark(
+            return Finding.of(
                 "pairs_repeated", what=kind.split("-")[1], file=file, line=line, count=fault.count, example=example
             )
         case "score-without-trial" | "trial-without-score":

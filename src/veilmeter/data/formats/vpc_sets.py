@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, Problem
-from veilmeter.core.findings import Finding, Reference, file_reference, remark, warning
+from veilmeter.core.findings import Finding, Reference, file_reference, warning
 from veilmeter.data.corpus import Corpus, Utterance
 from veilmeter.data.embeddings import Strings, strings
 from veilmeter.data.formats.columns import Codes, Faults
@@ -44,7 +44,7 @@ class TrialList:
         findings = []
         file = file_reference(self.path)
         if self.repeated:
-            findings.append(remark("trials_repeated", file=file, count=self.repeated))
+            findings.append(Finding.of("trials_repeated", file=file, count=self.repeated))
         if self.contradicted:
             example = Reference("text", self.examples[0])
             findings.append(warning("trials_contradicted", file=file, count=self.contradicted, example=example))
