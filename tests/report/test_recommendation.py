@@ -10,7 +10,7 @@ import pytest
 from veilmeter.core.estimate import Estimate
 from veilmeter.report import compare
 from veilmeter.report.compare import recommendation, surely_better
-from veilmeter.results.compare import Comparison
+from veilmeter.results.compare import ComparedFigure, Comparison
 from veilmeter.wording import text
 
 
@@ -20,12 +20,14 @@ def comparison(**attackers: tuple[tuple[float, ...], tuple[bool, ...]]) -> Compa
     def point(value: float, sure: bool = False) -> Estimate:
         return Estimate(name="linkability", value=value, extra={"sure": sure})
 
-    title = "{}: Linkability among 6, L = 1".format
+    def figure(attacker: str) -> ComparedFigure:
+        return ComparedFigure("Linkability among 6, L = 1", attacker)
+
     return Comparison(
         runs=(),
-        values={title(name): [point(value) for value in values] for name, (values, _) in attackers.items()},
+        values={figure(name): [point(value) for value in values] for name, (values, _) in attackers.items()},
         differences={
-            title(name): [point(value - values[0], sure) for value, sure in zip(values[1:], sures, strict=True)]
+            figure(name): [point(value - values[0], sure) for value, sure in zip(values[1:], sures, strict=True)]
             for name, (values, sures) in attackers.items()
         },
     )

@@ -20,7 +20,7 @@ from veilmeter.assessment import assess
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.results.compare import Comparison, compare
+from veilmeter.results.compare import ComparedFigure, Comparison, compare
 from veilmeter.results.model import Results
 from veilmeter.results.run_folder import write_results
 from veilmeter.wording import sentences, text
@@ -53,14 +53,16 @@ def compared(folder: Path) -> Comparison:
 
 
 def test_a_difference_is_that_of_the_values_shown(compared: Comparison) -> None:
-    assert any("Linkability among 14, L = 3" in title for title in compared.values)
+    assert any(figure.label == "Linkability among 14, L = 3" for figure in compared.values)
     for title, (first, second) in compared.values.items():
         (difference,) = compared.differences[title]
         assert difference.value == pytest.approx(second.value - first.value, abs=1e-12), title
         assert difference.interval is not None
         assert difference.interval[0] <= difference.value <= difference.interval[1]
         assert difference.method == "paired by speaker"
-    assert compared.differences["lazy-informed: Linkability among 14, L = 1"][0].value < 0  # noise links less
+    assert (
+        compared.differences[ComparedFigure("Linkability among 14, L = 1", "lazy-informed")][0].value < 0
+    )  # noise links less
 
 
 def test_the_summary_comes_first_and_counts_what_is_sure(compared: Comparison) -> None:
@@ -117,7 +119,7 @@ def test_holms_rule_over_all_differences(tmp_path: Path) -> None:
     near, far = eer(30.0, 1.0), eer(32.0, 1.0)
     first = written(tmp_path / "a", replace(base, attackers={"ignorant": attacker("ignorant", near)}))
     second = written(tmp_path / "b", replace(base, attackers={"ignorant": attacker("ignorant", far)}))
-    (alone,) = compare([first, second]).differences["ignorant: EER"]
+    (alone,) = compare([first, second]).differences[ComparedFigure("EER", "ignorant")]
     assert alone.interval == pytest.approx((2 - 2**0.5, 2 + 2**0.5))
     assert alone.extra["sure"]
     names = ["informed", "lazy-informed", "procrustes", "semi-informed", "wasserstein-procrustes"]
@@ -125,7 +127,7 @@ def test_holms_rule_over_all_differences(tmp_path: Path) -> None:
     for number, point in enumerate((near, far)):
         results = replace(base, attackers={"ignorant": attacker("ignorant", point), **others})
         write_results((first, second)[number], results)
-    among_many = compare([first, second]).differences["ignorant: EER"][0]
+    among_many = compare([first, second]).differences[ComparedFigure("EER", "ignorant")][0]
     assert among_many.extra["p_adjusted"] == pytest.approx(11 * alone.extra["p_adjusted"])
     assert not among_many.extra["sure"]
 

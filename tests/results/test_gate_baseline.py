@@ -65,13 +65,13 @@ def test_a_group_that_is_not_known_is_no_group_that_passed() -> None:
     # Without --by it is said instead.
     (check,) = gate(grouped(), [parse_limit("linkability@20=90%", "max")]).limits
     assert check.holds
-    assert check.not_measured == ("ignorant (gender f)", "ignorant (gender m)")
+    assert sentences(check.not_measured) == ("ignorant (gender f)", "ignorant (gender m)")
 
 
 def test_what_a_part_says_of_one_attacker_is_no_group_of_people() -> None:
     runs = Part(name="runs", estimates=Estimates([link(0.1)]), by={"attacker": {"ignorant": Estimates([eer(20.0)])}})
     outcome = gate(replace(grouped(), parts={"runs": runs}), [parse_limit("linkability@20=90%", "max")])
-    assert outcome.limits[0].not_measured == ("ignorant (gender f)", "ignorant (gender m)")
+    assert sentences(outcome.limits[0].not_measured) == ("ignorant (gender f)", "ignorant (gender m)")
     assert sentence(outcome.scope) == "the attackers ignorant; of everybody and within gender f, m"
 
 
@@ -149,12 +149,12 @@ def systems(folder: Path, change: float, reach: float = 1.0, **fields: Any) -> t
 def test_a_sure_worsening_fails_in_the_direction_of_its_measure(tmp_path: Path) -> None:
     before, now = systems(tmp_path, -10.0)
     found = against_baseline(before, now, resamples=20)
-    assert [worse.title for worse in found.worse] == ["ignorant: EER"]  # a lower word error rate is none
+    assert [str(worse.figure) for worse in found.worse] == ["ignorant: EER"]  # a lower word error rate is none
     assert (found.compared, found.better) == (2, 1)
     assert not gate(sample(), [], baseline=found).passed
     before, now = systems(tmp_path / "other", 10.0)
     found = against_baseline(before, now, resamples=20)
-    assert [worse.title for worse in found.worse] == ["word error rate"]
+    assert [str(worse.figure) for worse in found.worse] == ["word error rate"]
 
 
 def test_an_unsure_worsening_passes_and_says_what_differs(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_groups_are_compared_where_asked_for(tmp_path: Path) -> None:
     before, now = written(tmp_path / "before", results(40.0)), written(tmp_path / "now", results(10.0))
     assert against_baseline(before, now).worse == ()
     (worse,) = against_baseline(before, now, by=["gender"]).worse
-    assert worse.title == "ignorant: EER, gender f"
+    assert str(worse.figure) == "ignorant: EER, gender f"
 
 
 def test_what_a_build_server_gets(tmp_path: Path) -> None:

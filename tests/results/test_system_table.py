@@ -19,7 +19,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimates import Estimates
 from veilmeter.metrics.registry import estimate_of
 from veilmeter.report import comparison_tables
-from veilmeter.results.compare import compare
+from veilmeter.results.compare import ComparedFigure, compare
 from veilmeter.results.model import Part
 from veilmeter.results.run_folder import write_results
 from veilmeter.results.system_table import SystemTable, system_table
@@ -83,7 +83,7 @@ def test_differences_are_those_of_compare(runs: list[Path]) -> None:
     """The same attacker in both runs: the same difference, and the same interval."""
     (column,) = system_table(runs[:2], ["informed:eer"]).columns
     difference = column.cells[1].difference
-    (expected,) = compare(runs[:2]).differences["informed: EER"]
+    (expected,) = compare(runs[:2]).differences[ComparedFigure("EER", "informed")]
     assert difference is not None
     assert (difference.value, difference.interval) == (expected.value, expected.interval)
 

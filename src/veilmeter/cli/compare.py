@@ -143,7 +143,7 @@ def _page(comparison: Comparison) -> Page:
     from veilmeter.cli.output import Page
     from veilmeter.wording import text
 
-    estimates = {title: [*values, *comparison.differences[title]] for title, values in comparison.values.items()}
+    estimates = {str(title): [*values, *comparison.differences[title]] for title, values in comparison.values.items()}
     names = [run.name for run in comparison.runs]
     sure = [
         f"{title} ({point.at['run']})"
@@ -164,7 +164,7 @@ def _page(comparison: Comparison) -> Page:
             "summary": summary,
             "settings": dict(comparison.settings),
             "differences": {
-                title: [point.to_json() for point in points] for title, points in comparison.differences.items()
+                str(title): [point.to_json() for point in points] for title, points in comparison.differences.items()
             },
         },
     )

@@ -127,14 +127,16 @@ def _checked(
 def _public(outcome: Gate, results: Results, by: list[str]) -> tuple[Gate, Results]:
     """The same gate for the pages of a build server, which have many readers: of results without folders, ids and rare
     values of attributes. Nobody is named there, so that pseudonyms need no key."""
-    from veilmeter.report.public import public
+    from veilmeter.report.public import names_of, public, public_baseline
     from veilmeter.report.source import Reported
     from veilmeter.results.gate import gate
 
-    shown = public(Reported(results=results), b"")[0].results
+    run = Reported(results=results)
+    shown = public(run, b"")[0].results
     limits = list(dict.fromkeys(check.limit for check in outcome.limits))
+    baseline = outcome.baseline and public_baseline(outcome.baseline, names_of(run, b""))
     options = {"trustworthy": outcome.trustworthy, "even_if_doubted": outcome.even_if_doubted}
-    return gate(shown, limits, by=list(dict.fromkeys(by)), baseline=outcome.baseline, **options), shown
+    return gate(shown, limits, by=list(dict.fromkeys(by)), baseline=baseline, **options), shown
 
 
 def _write(outcome: Gate | VeilmeterError, results: Results | None, junit: Path | None, summary: Path | None) -> None:
@@ -163,14 +165,16 @@ def _print(run: Path, outcome: Gate, *, json: bool) -> None:
     ]
     if outcome.baseline is not None:
         worse = outcome.baseline.worse
-        lines += [f"BROKEN  worse than {outcome.baseline.name}: {found}" for found in worse[:LISTED]]
+        lines += [f"BROKEN  worse than {outcome.baseline.name}: {sentence(found.finding)}" for found in worse[:LISTED]]
         lines += [f"BROKEN  ... and {len(worse) - LISTED} more; --json has all of them"] if len(worse) > LISTED else []
         lines += [sentence(outcome.baseline.finding)]
         lines += [f"Note: {remark}." for remark in sentences(outcome.baseline.remarks)]
     if outcome.limits:
         lines.append(f"Checked: {sentence(outcome.scope)}.")
-        lines += [f"Note: {check.title} was not checked everywhere. There is no such figure for "
-                  f"{', '.join(check.not_measured)}." for check in outcome.limits if check.not_measured]  # fmt: skip
+        for check in outcome.limits:
+            missing = ", ".join(sentences(check.not_measured))
+            note = f"Note: {check.title} was not checked everywhere. There is no such figure for {missing}."
+            lines += [note] if missing else []
     if outcome.not_run:
         lines.append(f"Attackers that were not run: {', '.join(outcome.not_run)}")
     for line in lines:

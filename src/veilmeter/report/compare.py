@@ -23,7 +23,7 @@ from veilmeter.report.public import public
 from veilmeter.report.release import Release, release_of
 from veilmeter.report.source import Reported, reported
 from veilmeter.report.system_figures import system_figures
-from veilmeter.results.compare import ComparedRun, Comparison, compare
+from veilmeter.results.compare import ComparedFigure, ComparedRun, Comparison, compare
 from veilmeter.results.criteria import inference_criterion
 from veilmeter.results.levels import ORDER
 from veilmeter.results.model import Results
@@ -94,8 +94,8 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
         figures=figures,
         player=player,
         differences=[
-            (title, [_cell(point) for point in values], [_cell(point) for point in comparison.differences[title]])
-            for title, values in comparison.values.items()
+            (str(figure), [_cell(point) for point in values], [_cell(p) for p in comparison.differences[figure]])
+            for figure, values in comparison.values.items()
         ],
         not_tested=_not_tested(systems),
         annex=_annex(systems),
@@ -221,16 +221,18 @@ def surely_better(best: str, rest: Sequence[str], names: Sequence[str], comparis
     is known are differences to the first run, so that two others can't be told apart.
     """
     own = names.index(best)
-    titles = [title for title, points in comparison.differences.items() if points and points[0].name == "linkability"]
+    figures = [
+        figure for figure, points in comparison.differences.items() if points and points[0].name == "linkability"
+    ]
 
-    def is_strongest(title: str) -> bool:
-        alike = [other for other in titles if other.partition(": ")[2] == title.partition(": ")[2]]
+    def is_strongest(figure: ComparedFigure) -> bool:
+        alike = [other for other in figures if replace(other, attacker=figure.attacker) == figure]
         values = comparison.values
-        return values[title][own].value >= max(values[other][own].value for other in alike)
+        return values[figure][own].value >= max(values[other][own].value for other in alike)
 
     def sure(name: str, sign: int) -> bool:
         place = names.index(name) - 1
-        points = [comparison.differences[title][place] for title in titles if is_strongest(title)]
+        points = [comparison.differences[figure][place] for figure in figures if is_strongest(figure)]
         return any(point.extra.get("sure") and sign * point.value > 0 for point in points)
 
     if best == names[0]:

@@ -103,11 +103,11 @@ def table_csv(table: SystemTable) -> str:
 def comparison_csv(comparison: Comparison) -> str:
     """Every value of every run, and every difference to the first one; `kind` says which a row is."""
     rows: list[Sequence[object]] = []
-    for title, values in comparison.values.items():
-        rows += [[title, point.name, point.at["run"], "value", *_numbers(point), "", ""] for point in values]
+    for figure, values in comparison.values.items():
+        rows += [[str(figure), point.name, point.at["run"], "value", *_numbers(point), "", ""] for point in values]
         rows += [
-            [title, point.name, point.at["run"], "difference", *_numbers(point), *_certainty(point)]
-            for point in comparison.differences[title]
+            [str(figure), point.name, point.at["run"], "difference", *_numbers(point), *_certainty(point)]
+            for point in comparison.differences[figure]
         ]
     head = [
         "figure",

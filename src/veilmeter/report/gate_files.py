@@ -45,7 +45,10 @@ def cases_of(outcome: Gate) -> list[JobCase]:
     if not outcome.doubts and not outcome.open_questions:
         cases.append(JobCase("trust", "the assessment does not doubt itself", "passed"))
     if outcome.baseline is not None:
-        cases += [JobCase("baseline", found.title, "failure", str(found)) for found in outcome.baseline.worse]
+        cases += [
+            JobCase("baseline", str(found.figure), "failure", sentence(found.finding))
+            for found in outcome.baseline.worse
+        ]
         if not outcome.baseline.worse:
             cases.append(
                 JobCase("baseline", "nothing is significantly worse", "passed", sentence(outcome.baseline.finding))
@@ -123,7 +126,7 @@ def _baseline(outcome: Gate) -> list[str]:
         lines += ["| significantly worse | before | now | difference |", "|---|---:|---:|---:|"]
         for worse in found.worse:
             difference = f"{worse.difference.format_value()} {worse.difference.format_interval()}"
-            cells = (worse.title, worse.before.format_value(), worse.now.format_value(), difference)
+            cells = (str(worse.figure), worse.before.format_value(), worse.now.format_value(), difference)
             lines.append("| " + " | ".join(markdown_text(cell) for cell in cells) + " |")
         lines.append("")
     return lines + ([*_items(sentences(found.remarks)), ""] if found.remarks else [])

@@ -44,9 +44,9 @@ class Names:
         return {attribute: self.value(attribute, value) for attribute, value in group.items()}
 
     def finding(self, finding: Finding) -> Finding:
-        return map_references(finding, self._reference, self.estimate)
+        return map_references(finding, self.reference, self.estimate)
 
-    def _reference(self, found: Reference) -> Reference:
+    def reference(self, found: Reference) -> Reference:
         if found.kind == "speaker":
             return replace(found, id=self.speaker(found.id))
         if found.kind == "value":

@@ -16,11 +16,13 @@ from veilmeter.anonymizers.base import ANONYMIZERS
 from veilmeter.assessment.settings import Settings
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
-from veilmeter.core.findings import Finding, references
+from veilmeter.core.findings import Finding, Reference, map_references, references
 from veilmeter.core.options import options_of
 from veilmeter.metrics.registry import MEASURES
 from veilmeter.report.pseudonyms import Names, named_speakers, named_values, numbered, pseudonyms
 from veilmeter.report.source import Reported
+from veilmeter.results.compare import ComparedFigure
+from veilmeter.results.gate import BaselineCheck
 from veilmeter.results.model import AttackerResult, Channels, Criterion, Input, Part, Person, Results
 from veilmeter.results.run_folder import Matrices
 from veilmeter.speech.extractors.base import EXTRACTORS
@@ -35,12 +37,34 @@ _COMMON_VALUES = {"", "f", "m", "female", "male", "all", "yes", "no"}
 def public(run: Reported, key: bytes, *, show_ids: bool = False) -> tuple[Reported, dict[str, str]]:
     """The run as it may be shown, and the pseudonym of every speaker. With `show_ids` speakers and values keep their
     names; files and recordings never do."""
-    results = run.results
-    speakers = _speakers(results, run.matrices)
-    given = {speaker: speaker for speaker in speakers} if show_ids else pseudonyms(speakers, key)
-    names = Names(given, {} if show_ids else _rare_values(results), with_ids=show_ids)
+    names = names_of(run, key, show_ids=show_ids)
+    given = dict(names.speakers)
     matrices = run.matrices and Matrices(tuple(given[s] for s in run.matrices.speakers), run.matrices.quadrants)
-    return replace(run, results=public_results(results, names), matrices=matrices, folder=None), given
+    return replace(run, results=public_results(run.results, names), matrices=matrices, folder=None), given
+
+
+def names_of(run: Reported, key: bytes, *, show_ids: bool = False) -> Names:
+    """What is shown instead of the run's speakers and rare values."""
+    speakers = _speakers(run.results, run.matrices)
+    given = {speaker: speaker for speaker in speakers} if show_ids else pseudonyms(speakers, key)
+    return Names(given, {} if show_ids else _rare_values(run.results), with_ids=show_ids)
+
+
+def public_baseline(baseline: BaselineCheck, names: Names) -> BaselineCheck:
+    """The comparison with an earlier run; settings that differ in untrusted text are left out."""
+
+    def reference(found: Reference) -> Reference:
+        return found if found.kind == "run" else names.reference(found)
+
+    def figure(compared: ComparedFigure) -> ComparedFigure:
+        return replace(compared, group=tuple(map(reference, compared.group)))
+
+    return replace(
+        baseline,
+        worse=tuple(replace(worse, figure=figure(worse.figure)) for worse in baseline.worse),
+        untested=tuple(map_references(found, reference) for found in baseline.untested),
+        remarks=tuple(map_references(found, reference) for found in baseline.remarks if not _has_text(found)),
+    )
 
 
 def public_results(results: Results, names: Names) -> Results:

@@ -23,6 +23,7 @@ from veilmeter.results.differences import difference_of, sure_by_holm
 from veilmeter.results.model import AttackerResult, Part, Results
 from veilmeter.results.paired import paired_trials
 from veilmeter.results.run_folder import read_results
+from veilmeter.wording.catalog import shown
 
 CURVES = ("linkability", "residual_risk")
 OF_PARTS = {"similarity": ("deid", "g_vd"), "inversion": ("top1",)}
@@ -40,17 +41,34 @@ class ComparedRun:
         return Reference("run", self.name)
 
 
+@dataclass(frozen=True, slots=True)
+class ComparedFigure:
+    """What is compared: a figure of an attacker, or of a part of the results, of everybody or within a group.
+
+    >>> print(ComparedFigure("EER", "informed", (Reference("value", "f", "gender"),)))
+    informed: EER, gender f
+    """
+
+    label: str
+    attacker: str = ""
+    group: tuple[Reference, ...] = ()
+
+    def __str__(self) -> str:
+        whose = f"{self.attacker}: " if self.attacker else ""
+        return f"{whose}{self.label}{''.join(f', {shown(value)}' for value in self.group)}"
+
+
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """`values` and `differences` by what is compared, such as "informed: EER"; one per run, or per run but the first.
+    """`values` and `differences` by what is compared; one per run, or per run but the first.
 
     A difference carries `p_adjusted`, by Holm's rule over all of them, and `sure`. `settings` are those that differ
     between the runs, each with its value in every run.
     """
 
     runs: tuple[ComparedRun, ...]
-    values: Mapping[str, Sequence[Estimate]]
-    differences: Mapping[str, Sequence[Estimate]]
+    values: Mapping[ComparedFigure, Sequence[Estimate]]
+    differences: Mapping[ComparedFigure, Sequence[Estimate]]
     summary: tuple[tuple[Finding, ...], ...] = ()  # one paragraph each
     warnings: tuple[Finding, ...] = ()
     settings: Mapping[str, Sequence[Any]] = field(default_factory=dict)
@@ -70,8 +88,8 @@ def compare(
     the groups of these attributes."""
     runs = read_runs(folders)
     settings = differing_settings([run.results for run in runs])
-    values: dict[str, list[Estimate]] = {}
-    differences: dict[str, list[Estimate]] = {}
+    values: dict[ComparedFigure, list[Estimate]] = {}
+    differences: dict[ComparedFigure, list[Estimate]] = {}
     alike = same_trials(runs)
     for holder, group in _shared(runs, by):
         points = [_compared_points((holder, _estimates(run.results, holder, group))) for run in runs]
@@ -83,12 +101,13 @@ def compare(
             paired_trials([(run.folder, run.results, holder) for run in runs], resamples, seed) if pairable else None
         )
         for title in titles:
-            full = title if holder in runs[0].results.parts else f"{holder}: {title}"
-            full += f", {' '.join(group)}" if group else ""
-            shown = [of_run[title] for of_run in points]
-            values[full] = [point.with_(at={"run": run.name}) for point, run in zip(shown, runs, strict=True)]
-            differences[full] = [
-                difference_of(shown[0], shown[number], trials, number, runs[number].name)
+            attacker = "" if holder in runs[0].results.parts else holder
+            inside = (Reference("value", group[1], group[0]),) if group else ()
+            figure = ComparedFigure(title, attacker, inside)
+            compared = [of_run[title] for of_run in points]
+            values[figure] = [point.with_(at={"run": run.name}) for point, run in zip(compared, runs, strict=True)]
+            differences[figure] = [
+                difference_of(compared[0], compared[number], trials, number, runs[number].name)
                 for number in range(1, len(runs))
             ]
     if not values:
@@ -260,7 +279,7 @@ def _is_compared(holder: str, name: str) -> bool:
 
 
 def _summary(
-    runs: Sequence[ComparedRun], differences: Mapping[str, Sequence[Estimate]]
+    runs: Sequence[ComparedRun], differences: Mapping[ComparedFigure, Sequence[Estimate]]
 ) -> Iterator[tuple[Finding, ...]]:
     """What a reader in a hurry needs: each run's own worst case, and how many differences are sure, either way."""
     for run in runs:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from statistics import NormalDist
+from typing import TypeVar
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.results.levels import ALPHA, holm
 from veilmeter.results.paired import Interval, PairedTrials
+
+Title = TypeVar("Title")
 
 
 def difference_of(first: Estimate, second: Estimate, trials: PairedTrials | None, number: int, run: str) -> Estimate:
@@ -39,7 +42,7 @@ def _unpaired(first: Estimate, second: Estimate) -> tuple[Interval | None, str]:
     return (value - down, value + up), "not paired"
 
 
-def sure_by_holm(differences: Mapping[str, Sequence[Estimate]]) -> dict[str, list[Estimate]]:
+def sure_by_holm(differences: Mapping[Title, Sequence[Estimate]]) -> dict[Title, list[Estimate]]:
     """The same differences with `p_adjusted` and `sure`, by Holm's rule over all of them that have an interval."""
     places = [(title, row) for title, points in differences.items() for row in range(len(points))]
     known = [(title, row) for title, row in places if differences[title][row].interval is not None]

@@ -12,7 +12,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Finding, Reference, group_references
 from veilmeter.metrics.registry import preferred
-from veilmeter.results.compare import Comparison, compare
+from veilmeter.results.compare import ComparedFigure, Comparison, compare
 from veilmeter.results.limits import Group, Limit, LimitCheck, check_limit, groups_of
 from veilmeter.results.model import AttackerResult, Part, Results
 from veilmeter.results.trust import Doubt, doubts, open_questions
@@ -21,23 +21,29 @@ from veilmeter.wording import sentence, sentences, text
 
 @dataclass(frozen=True, slots=True)
 class Worsening:
-    """A figure that is surely worse than in the baseline, though many were looked at."""
+    """A figure that is significantly worse than in the baseline, though many were looked at."""
 
-    title: str
+    figure: ComparedFigure
     before: Estimate
     now: Estimate
     difference: Estimate
 
-    def __str__(self) -> str:
-        difference = self.difference
-        return (
-            f"{self.title}: {self.now.format_value()}, before {self.before.format_value()}; difference "
-            f"{difference.format_value()} {difference.format_interval()}"
+    @property
+    def finding(self) -> Finding:
+        return Finding.of(
+            "figure_worse",
+            label=self.figure.label,
+            attacker=self.figure.attacker or None,
+            group=self.figure.group or None,
+            before=self.before,
+            now=self.now,
+            difference=self.difference,
+            severity="problem",
         )
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "title": self.title,
+            "title": str(self.figure),
             "before": self.before.value,
             "now": self.now.value,
             "difference": {"name": self.difference.name, **self.difference.to_json()},
@@ -188,30 +194,36 @@ def against_baseline(
     comparison = compare([baseline, run], by=by, resamples=resamples, seed=seed)
     before, now = comparison.runs
     directed = {
-        title: difference
-        for title, (difference,) in comparison.differences.items()
+        figure: difference
+        for figure, (difference,) in comparison.differences.items()
         if preferred(difference) != "neither" and not difference.name.endswith("_original")
     }
-    tested = {title: point for title, point in directed.items() if point.interval is not None}
+    tested = {figure: point for figure, point in directed.items() if point.interval is not None}
     if not tested:
         raise InputError(
-            "none of the figures has an interval in both runs, so none can be surely worse",
+            "none of the figures has an interval in both runs, so none can be significantly worse",
             path=baseline,
             fix="assess both without --no-intervals",
         )
-    sure = {title: point for title, point in tested.items() if point.extra["sure"]}
-    worse = [title for title, point in sure.items() if (point.value < 0) == (preferred(point) == "higher")]
+    sure = {figure: point for figure, point in tested.items() if point.extra["sure"]}
+    worse = [figure for figure, point in sure.items() if (point.value < 0) == (preferred(point) == "higher")]
     gone = [name for name in before.results.attacks if name not in now.results.attacks]
     return BaselineCheck(
         name=before.name,
         compared=len(tested),
-        worse=tuple(_worsening(comparison, title) for title in worse),
+        worse=tuple(_worsening(comparison, figure) for figure in worse),
         better=len(sure) - len(worse),
         untested=(
             *(
-                Finding.of("figure_untested", title=Reference("text", title), baseline=before.reference)
-                for title in directed
-                if title not in tested
+                Finding.of(
+                    "figure_untested",
+                    label=figure.label,
+                    attacker=figure.attacker or None,
+                    group=figure.group or None,
+                    baseline=before.reference,
+                )
+                for figure in directed
+                if figure not in tested
             ),
             *(Finding.of("attacker_untested", attacker=name, baseline=before.reference) for name in gone),
         ),
@@ -219,9 +231,9 @@ def against_baseline(
     )
 
 
-def _worsening(comparison: Comparison, title: str) -> Worsening:
-    before, now = comparison.values[title]
-    return Worsening(title, before, now, comparison.differences[title][0])
+def _worsening(comparison: Comparison, figure: ComparedFigure) -> Worsening:
+    before, now = comparison.values[figure]
+    return Worsening(figure, before, now, comparison.differences[figure][0])
 
 
 def _remarks(comparison: Comparison) -> list[Finding]:

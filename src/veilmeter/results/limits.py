@@ -18,10 +18,11 @@ from veilmeter.attacks.registry import attacker
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
+from veilmeter.core.findings import Finding, group_references
 from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.registry import measure_of, preferred
 from veilmeter.results.model import AttackerResult, Part, Results
-from veilmeter.wording import sentence
+from veilmeter.wording import sentence, sentences
 
 Side = Literal["max", "min"]
 Group = Mapping[str, str]  # attribute and value, as in {"gender": "f"}; empty for everybody
@@ -73,7 +74,7 @@ class LimitCheck:
     candidate: Candidate
     decisive: float
     group: Group = field(default_factory=dict)
-    not_measured: tuple[str, ...] = ()
+    not_measured: tuple[Finding, ...] = ()
 
     def __str__(self) -> str:
         return f"{'holds ' if self.holds else 'BROKEN'}  {self.title}: {self.found}{self.remark}"
@@ -116,7 +117,7 @@ class LimitCheck:
             "group": dict(self.candidate.group),
             "by": dict(self.group),
             "decisive": self.decisive,
-            "not_measured": list(self.not_measured),
+            "not_measured": list(sentences(self.not_measured)),
             "estimate": {"name": self.candidate.estimate.name, **self.candidate.estimate.to_json()},
         }
 
@@ -201,7 +202,7 @@ def check_limit(results: Results, limit: Limit, group: Group | None = None) -> L
     return LimitCheck(limit, holds, worst, value, group or {}, tuple(_gaps(places, limit)))
 
 
-def _gaps(places: Sequence[Place], limit: Limit) -> Iterator[str]:
+def _gaps(places: Sequence[Place], limit: Limit) -> Iterator[Finding]:
     """Attackers without a figure that other attackers have, and groups of those who have it for everybody; what a part
     says of one attacker is no group of people."""
     with_figure = [place for place in places if any(True for _ in _candidates(place, limit))]
@@ -211,7 +212,8 @@ def _gaps(places: Sequence[Place], limit: Limit) -> Iterator[str]:
         known = place in with_figure
         alike = place.holder.name in whole if place.group else attackers and isinstance(place.holder, AttackerResult)
         if alike and not known and "attacker" not in place.group:
-            yield f"{place.holder.name} ({', '.join(named_group(place.group)) or 'everybody'})"
+            group = group_references(place.group) or None
+            yield Finding.of("figure_not_measured", place=place.holder.name, group=group)
 
 
 def _with_attacker(results: Results, limit: Limit) -> Limit:

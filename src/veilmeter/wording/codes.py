@@ -311,7 +311,10 @@ declare("table_strongest", attackers=Names)
 declare("figure_missing", figure=Reference, runs=Runs)
 declare("baseline_compared", baseline=Reference, compared=int, worse=int, better=int)
 declare("level_changed", now=Level, before=Level)
-declare("figure_untested", title=Reference, baseline=Reference)
+declare("figure_untested", label=str, attacker=str | None, group=Group | None, baseline=Reference)
+declare("figure_worse", label=str, attacker=str | None, group=Group | None, before=Estimate, now=Estimate,
+        difference=Estimate)  # fmt: skip
+declare("figure_not_measured", place=str, group=Group | None)
 declare("attacker_untested", attacker=str, baseline=Reference)
 declare("limit_without_interval", limit=Reference, group=Group | None)
 declare("gate_scope", attackers=Names, groups=Group | None)

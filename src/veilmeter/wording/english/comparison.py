@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Level, Reference
 from veilmeter.wording.catalog import Catalog, shown
-from veilmeter.wording.numbers import count
+from veilmeter.wording.numbers import count, full
 
 WORDS = Catalog()
 
@@ -87,14 +88,43 @@ def _level_changed(now: Level, before: Level) -> str:
     return f"the risk is called {now}, before {before}"
 
 
-WORDS.say("figure_untested", "{title} can't be compared with {baseline}.")
+@WORDS.words("figure_untested")
+def _figure_untested(label: str, baseline: Reference, attacker: str = "", group: tuple[Reference, ...] = ()) -> str:
+    return f"{_figure(label, attacker, group)} can't be compared with {shown(baseline)}."
+
+
+@WORDS.words("figure_worse")
+def _figure_worse(
+    label: str,
+    before: Estimate,
+    now: Estimate,
+    difference: Estimate,
+    attacker: str = "",
+    group: tuple[Reference, ...] = (),
+) -> str:
+    figure = _figure(label, attacker, group)
+    return f"{figure}: {now.format_value()}, before {before.format_value()}; difference {full(difference)}"
+
+
+def _figure(label: str, attacker: str, group: tuple[Reference, ...]) -> str:
+    return f"{attacker}: {label}{_inside(group)}" if attacker else f"{label}{_inside(group)}"
+
+
+def _inside(group: tuple[Reference, ...]) -> str:
+    return "".join(f", {shown(value)}" for value in group)
+
+
+@WORDS.words("figure_not_measured")
+def _figure_not_measured(place: str, group: tuple[Reference, ...] = ()) -> str:
+    return f"{place} ({', '.join(map(shown, group)) or 'everybody'})"
+
+
 WORDS.say("attacker_untested", "The {attacker} attacker can't be compared with {baseline}: this run does not have it.")
 
 
 @WORDS.words("limit_without_interval")
 def _limit_without_interval(limit: Reference, group: tuple[Reference, ...] = ()) -> str:
-    within = "".join(f", {shown(value)}" for value in group)
-    return f"{shown(limit)}{within}: the figure has no interval, so only its value was checked."
+    return f"{shown(limit)}{_inside(group)}: the figure has no interval, so only its value was checked."
 
 
 @WORDS.words("gate_scope")
