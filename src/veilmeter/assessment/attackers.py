@@ -155,7 +155,7 @@ class AttackerDesk:
         self.planner.used.train(role, self._name)
         return TrainingSpeech(speech.embeddings, trained_people(speech.embeddings, self._case.original))
 
-    def assessed(self) -> Embeddings:
+    def assessed_speech(self) -> Embeddings:
         protocol = self._case.protocol
         return self._case.anonymized.of_utterances([*protocol.enrollment, *protocol.trials])
 

@@ -84,7 +84,7 @@ class AdaptedAttacker(CopyingAttacker):
     """Trains its back end, or fine-tunes its extractor, on anonymized speech in the role `training`."""
 
     options = BACKEND_OPTIONS | {"adaptation"}
-    cross_validates = False  # whether it trains its back end on the assessed speakers where there is no other speech
+    cross_validates = False  # whether it trains its back end on the assessed speakers if no training speech was given
 
     def train(self, desk: Desk) -> tuple[Recipe, str]:
         kind = desk.backend(adapted=True)

@@ -1,4 +1,4 @@
-"""What an experiment offers to an attacker, and what attackers took of it."""
+"""The desk: everything that an experiment offers to an attacker, and a record of what attackers took from it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class NotPossibleError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class EnrollmentCopies:
-    """The enrollment as an attacker anonymized it, and what a reader must know of it: who is left out, say."""
+    """The enrollment as an attacker anonymized it, and remarks for the reader, such as who is left out."""
 
     vectors: Embeddings
     findings: tuple[Finding, ...] = ()
@@ -56,7 +56,7 @@ class Used:
 
 
 class Desk(Protocol):
-    """What an experiment offers to one attacker. What the attacker takes is noted where it takes it."""
+    """Everything that an experiment offers to one attacker. Whatever the attacker takes is recorded."""
 
     @property
     def seed(self) -> int: ...
@@ -75,11 +75,11 @@ class Desk(Protocol):
         ...
 
     def copies(self) -> EnrollmentCopies:
-        """The same recordings as the attacker anonymized them; the released ones where it has no run of its own."""
+        """The same recordings as the attacker anonymized them; the released ones where it has no own run."""
         ...
 
     def own_extractor(self) -> str | None:
-        """What the attacker's own extractor is, in words; None if it uses the extractor of all others."""
+        """The attacker's own extractor in words; None if it uses the extractor of all others."""
         ...
 
     def backend(self, *, adapted: bool) -> str:
@@ -94,7 +94,7 @@ class Desk(Protocol):
         """Other people's speech: `train_original`, `train_anonymized` or `train_similar`."""
         ...
 
-    def assessed(self) -> Embeddings:
+    def assessed_speech(self) -> Embeddings:
         """The released recordings of the assessed people, enrollment and trials."""
         ...
 
@@ -103,9 +103,9 @@ class Desk(Protocol):
         ...
 
     def material(self, *, several: bool = False) -> Material:
-        """What an attacker gets that scores by a method of its own; with `several`, by further extractors too."""
+        """The material of an attacker with its own method; with `several`, also by further extractors."""
         ...
 
     def take(self, material: Material) -> None:
-        """Note that this material is used."""
+        """Record that this material is used."""
         ...

@@ -52,9 +52,11 @@ class Training:
     def __post_init__(self) -> None:
         for name, least in (("epochs", 1), ("batch", 2), ("checkpoint_steps", 1), ("seed", 0)):
             if getattr(self, name) < least:
-                raise InputError(f"fine-tuning: {name} = {getattr(self, name)} makes no sense")
+                raise InputError(f"fine-tuning: {name} must be at least {least} (got {getattr(self, name)})")
         if not 0 <= self.margin < math.pi / 2 or self.scale <= 0 or self.seconds < 0.5:
-            raise InputError("fine-tuning: the margin, the scale or the length of the crops makes no sense")
+            raise InputError(
+                "fine-tuning: the margin must be between 0 and pi/2, the scale above 0, the crops at least 0.5 s long"
+            )
 
 
 @dataclass(frozen=True, slots=True)

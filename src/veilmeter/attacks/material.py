@@ -1,4 +1,4 @@
-"""What an attacker gets: original speech of the people looked for, its own runs of the anonymizer, and the release.
+"""The material of an attack: original speech of the people looked for, runs of the anonymizer, and the release.
 
 The released recordings come without names, so an attacker can't look at the answer.
 """
@@ -51,7 +51,7 @@ class OtherPeople:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Material:
-    """What an attacker gets that scores by a method of its own.
+    """All that an attacker with its own method gets.
 
     `candidates` are original recordings of the people looked for; `trials` the vectors of the released recordings,
     with their ids; `conversations` tables of rows of `trials`, one row per conversation, one table per length.

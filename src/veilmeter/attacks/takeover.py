@@ -25,8 +25,8 @@ FIRST = "the first extractor"
 @dataclass(frozen=True, eq=False)
 class Success:
     """How well one attacker did on each conversation: `ahead` is the share of the other candidates that score lower
-    than the right one (equal ones count half, so that scores that say nothing are no failure), `speakers` who speaks.
-    """
+    than the right one, `speakers` who speaks. Equal ones count half, so that scores without information are not
+    counted as failure."""
 
     ahead: Floats
     speakers: NDArray[Any]
@@ -52,7 +52,7 @@ class Success:
 
 @dataclass(frozen=True)
 class Takeover:
-    """`attacker`, who knows more, does surely worse than `other`: by `difference` in the share of candidates beaten."""
+    """`attacker` knows more than `other` and does significantly worse: it beats fewer candidates, by `difference`."""
 
     attacker: str
     other: str

@@ -10,4 +10,5 @@ BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, GRAY = (
     "#F0E442",
     "#767676",
 )
+BROWN = "#8C613C"  # beside the palette, for an attacker that is compared with all others
 PALETTE = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY, GRAY, YELLOW)

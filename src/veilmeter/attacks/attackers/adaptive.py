@@ -24,6 +24,7 @@ from veilmeter.attacks.attacker import (
     ScoringAttacker,
 )
 from veilmeter.attacks.material import Floats, Material, Rows
+from veilmeter.core.colors import BROWN
 from veilmeter.core.findings import Finding, warning
 
 AT_ONCE = 256  # conversations judged together
@@ -55,6 +56,7 @@ class AdaptiveAttacker(ScoringAttacker):
         "trains models",
         "days",
     )
+    color = BROWN
     knows = frozenset({ORIGINALS, ANONYMIZER, ADAPTATION, METHODS})
     default = True
     families: tuple[str, ...] | None = None  # the methods to choose from; None for all of them

@@ -1,4 +1,4 @@
-"""The adaptive attacker who sees which released recordings share a pseudonym: a threat model of its own."""
+"""The adaptive attacker who sees which released recordings share a pseudonym: a separate threat model."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ class AdaptivePseudonyms(AdaptiveAttacker):
         "trains models",
         "days",
     )
+    color = ""
     knows = AdaptiveAttacker.knows | {"release pseudonyms"}
     apart = True
     default = False

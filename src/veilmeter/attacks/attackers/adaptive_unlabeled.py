@@ -1,4 +1,4 @@
-"""The adaptive attacker who looks at the whole release together, without names: a threat model of its own."""
+"""The adaptive attacker who looks at the whole release together, without names: a separate threat model."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class AdaptiveUnlabeled(AdaptiveAttacker):
         "trains models",
         "days",
     )
+    color = ""
     knows = AdaptiveAttacker.knows | {"release together"}
     apart = True
     default = False

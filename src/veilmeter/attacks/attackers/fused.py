@@ -21,6 +21,7 @@ class Fused(AdaptiveAttacker):
         "trains models",
         "days",
     )
+    color = ""
     knows = AdaptiveAttacker.knows | {EXTRACTORS}
     default = False
     several = True

@@ -1,4 +1,4 @@
-"""Each method of the adaptive attacker as an attacker of its own, run on request."""
+"""Each method of the adaptive attacker as a separate attacker, run on request."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ CENTERED = {"lazy": "centered-lazy", "ignorant": "centered-ignorant"}
 class SingleMethod(AdaptiveAttacker):
     order = 200
     has = replace(AdaptiveAttacker.has, inversion="by one method")
+    color = ""
     default = False
 
     def __init__(self, method: Family) -> None:
