@@ -61,6 +61,10 @@ def test_every_measure_has_its_words(entry: Measure) -> None:
     assert entry.section in SECTIONS
     assert entry.low < entry.high
     assert (entry.kind is None) == (not entry.functions)
+    # where the registry looks for it
+    assert all(
+        type(function).__module__.startswith("veilmeter.metrics.scores.") for function in entry.functions.values()
+    )
 
 
 def test_values_lie_within_the_ranges() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import math
 import pkgutil
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.estimate import Estimate, Private
 from veilmeter.core.estimates import Estimates
 from veilmeter.core.intervals import clustered_t
-from veilmeter.core.registry import Registry
+from veilmeter.core.registry import Registry, installed
 from veilmeter.metrics.measure import SECTIONS, InputKind, Measure, family_of
 
 
@@ -27,9 +28,17 @@ class MeasureRegistry(Registry[Measure]):
 
     def __init__(self) -> None:
         super().__init__(
-            "measure", "veilmeter.measures", _own_measures, accepts=lambda thing: isinstance(thing, Measure)
+            "measure",
+            "veilmeter.measures",
+            partial(_measures_in, "veilmeter.metrics"),
+            accepts=lambda thing: isinstance(thing, Measure),
         )
         self._families: dict[str, str] = {}
+
+    @cached_property
+    def _of_scores(self) -> dict[str, Measure]:
+        """Veilmeter's own measures of scores: who needs no others need not wait until all modules are imported."""
+        return _measures_in("veilmeter.metrics.scores")
 
     def __getitem__(self, name: str) -> Measure:
         """The measure, or the variant of one: the same words with a name and a label of its own."""
@@ -42,10 +51,11 @@ class MeasureRegistry(Registry[Measure]):
         >>> MEASURES.family("tpr@fpr=0.01"), MEASURES.family("d_ece")
         ('tpr@fpr', 'd_ece')
         """
-        if name in self._loaded or name in self._built_in:
+        if name in self._of_scores or name in self._loaded:
             return name
         if name not in self._families:  # looking through installed packages takes milliseconds
-            self._families[name] = family_of(name, self.names) or name
+            computed = [entry.name for entry in self._of_scores.values() if name in entry.functions]
+            self._families[name] = computed[0] if computed else family_of(name, self.names) or name
         return self._families[name]
 
     def register(self, name: str, thing: Measure) -> None:
@@ -57,10 +67,16 @@ class MeasureRegistry(Registry[Measure]):
 
     def of_kind(self, kind: InputKind) -> list[Measure]:
         """The measures that are computed from this kind of material, one by one."""
-        return [measure for measure in self.values() if measure.kind == kind]
+        own = self._of_scores if kind == "scores" else self._built_in
+        added = sorted(entry.name for entry in installed(self.group))
+        entries = [self[name] for name in dict.fromkeys([*own, *self._loaded, *added])]
+        return [entry for entry in entries if entry.kind == kind]
 
     def of_section(self, section: str) -> list[Measure]:
         return [measure for measure in self.values() if measure.section == section]
+
+    def _load(self, name: str) -> Measure:
+        return self._of_scores.get(name) or super()._load(name)
 
     def _checked(self, name: str, thing: Measure) -> Measure:
         checked = super()._checked(name, thing)
@@ -69,11 +85,10 @@ class MeasureRegistry(Registry[Measure]):
         return checked
 
 
-def _own_measures() -> dict[str, str | Measure]:
-    """The measures at the top of the modules of `veilmeter.metrics`, by section and order."""
-    package = importlib.import_module("veilmeter.metrics")
+def _measures_in(package: str) -> dict[str, Measure]:
+    """The measures at the top of the modules of a package, by section and order."""
     found: dict[str, Measure] = {}
-    for module in pkgutil.walk_packages(package.__path__, "veilmeter.metrics."):
+    for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
         for thing in vars(importlib.import_module(module.name)).values():
             for entry in thing if isinstance(thing, tuple) else (thing,):
                 if isinstance(entry, Measure) and found.setdefault(entry.name, entry) is not entry:
