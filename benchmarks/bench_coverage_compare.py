@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from veilmeter.core.estimate import Estimate
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal.chance import better_counts
-from veilmeter.metrics.scores.summary import prepare, replicates_of, values
+from veilmeter.metrics.scores.forms import SortedScores
+from veilmeter.metrics.scores.summary import replicates_of, values
 from veilmeter.results.model import LinkedPerson
 from veilmeter.results.paired import PairedTrials
 
@@ -45,7 +46,7 @@ def differences(
     replicates, rows = [], []
     for matrix in scores_of(rng, people, each, kept):
         scores = Scores.from_matrix(matrix, names, names[own])
-        data = prepare(scores.targets, scores.impostors)
+        data = SortedScores.from_arrays(scores.targets, scores.impostors)
         linked = better_counts(matrix)[own, np.arange(len(own))] == 0
         figures.append(values(data) | {"linkability": float(linked.mean())})
         replicates.append(replicates_of(scores, data, 100, 0))

@@ -15,8 +15,9 @@ import numpy as np
 
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.scores import zebra
+from veilmeter.metrics.scores.forms import SortedScores
 from veilmeter.metrics.scores.null import null_levels
-from veilmeter.metrics.scores.summary import prepare, replicates_of, score_functions, shape_of, values
+from veilmeter.metrics.scores.summary import replicates_of, score_functions, shape_of, values
 
 MEASURES = ("eer", "d_ece", "min_cllr", "min_dcf@p=0.05")
 
@@ -54,7 +55,7 @@ def coverage(
     hits = dict.fromkeys(MEASURES, 0)
     for number in range(samples):
         scores = trials(rng, people, utterances, distance)
-        data = prepare(scores.targets, scores.impostors)
+        data = SortedScores.from_arrays(scores.targets, scores.impostors)
         found = values(data)
         spread = replicates_of(scores, data, resamples, number)
         for name in MEASURES:
@@ -76,7 +77,7 @@ def exceeded(*, people: int, utterances: int, likeness: float, samples: int, see
             plain.enrol_speaker,
             plain.test_speaker,
         )
-        found = values(prepare(scores.targets, scores.impostors))
+        found = values(SortedScores.from_arrays(scores.targets, scores.impostors))
         for which, some in enumerate((scores, Scores(scores.values, scores.is_target))):
             null = null_levels(some, score_functions(), seed=number)
             for name, counts in beyond.items():

@@ -17,7 +17,7 @@ from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.estimate import Estimate
 from veilmeter.data.formats.vectors import read_embeddings
 from veilmeter.data.scores import Scores, read_scores
-from veilmeter.metrics.scores.score_sets import compared
+from veilmeter.metrics.scores.score_sets import compare_sets
 from veilmeter.metrics.scores.summary import measure_scores
 from veilmeter.metrics.similarity.matrices import Form, Pairs, similarity
 
@@ -78,7 +78,7 @@ def normalised_table(sets: dict[tuple[str, str, str], Scores]) -> list[str]:
     rows = ["| extractor | set | eq. 17, % | eq. 18, % | eq. 19, dB | eq. 20, dB |", "|---|---|---:|---:|---:|---:|"]
     for extractor in EXTRACTORS:
         for gender in "fm":
-            found = compared(*(sets[extractor, gender, kind] for kind in KINDS), intervals=False)
+            found = compare_sets(*(sets[extractor, gender, kind] for kind in KINDS), intervals=False)
             names = ("d_ece_op_oo", "min_cllr_op_oo", "g_d_ece", "g_min_cllr")
             cells = " | ".join(f"{found[name].value:.4f}" for name in names)
             rows.append(f"| {extractor} | {gender.upper()} | {cells} |")

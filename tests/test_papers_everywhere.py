@@ -16,7 +16,7 @@ from tests.synthetic_challenge import EXTRACTORS, write_challenge
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.data.scores import read_scores
-from veilmeter.metrics.scores.score_sets import compared
+from veilmeter.metrics.scores.score_sets import compare_sets
 from veilmeter.metrics.scores.summary import measure_scores
 
 ROOT = Path(__file__).parents[1]
@@ -152,7 +152,7 @@ def test_scores_of_a_challenge(challenge: Path, extractor: str, gender: str) -> 
             assert isinstance(point, Estimate)
             assert point.value == pytest.approx(expected[name], abs=tolerance), (kind, name)
     # Eq. 17-20 of paper 004.
-    ratios = compared(*sets, intervals=False)
+    ratios = compare_sets(*sets, intervals=False)
     for name, measure in (("d_ece", "d_ece"), ("min_cllr", "min_cllr")):
         left = {kind: slow[kind][measure] if name == "d_ece" else 1 - slow[kind][measure] for kind in KINDS}
         assert ratios[f"{name}_op_oo"].value == pytest.approx(100 * (1 - left["OP"] / left["OO"]), abs=0.05)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from veilmeter.metrics.legal import chance
 from veilmeter.metrics.legal.chance import FigureKey, Relabeled, Trials, joint_chance, relabel
 from veilmeter.metrics.legal.linkability import better_impostors, link_probability
-from veilmeter.metrics.scores.summary import prepare, values
+from veilmeter.metrics.scores.forms import SortedScores
+from veilmeter.metrics.scores.summary import values
 from veilmeter.metrics.scores.zebra import flipped_d_ece
 
 
@@ -73,7 +74,7 @@ def test_d_ece_under_relabeling_is_d_ece_of_relabeled_people(mask: bool, decimal
     for column, called in enumerate([np.arange(len(trials.enrolled)), *names]):
         target = np.zeros(trials.scores.shape, bool)
         target[called[trials.own], np.arange(len(trials.own))] = True
-        data = prepare(trials.scores[target & everything], trials.scores[~target & everything])
+        data = SortedScores.from_arrays(trials.scores[target & everything], trials.scores[~target & everything])
         assert drawn[0, column] == pytest.approx(values(data)["d_ece"], abs=1e-12)
         assert drawn[1, column] == pytest.approx(flipped_d_ece(data), abs=1e-12)
 
@@ -113,7 +114,9 @@ def test_a_name_keeps_its_weight_where_people_are_not_tried_equally_often(seed: 
         target[right, np.arange(len(right))] = True
         # Weights are 1/2, 1 or 2: twice as many trials, and nothing but whole numbers.
         targets = np.repeat(trials.scores[right, np.arange(len(right))], 2 * counts[right] // counts[trials.own])
-        assert told[0, column] == pytest.approx(values(prepare(targets, trials.scores[~target]))["d_ece"], abs=1e-12)
+        assert told[0, column] == pytest.approx(
+            values(SortedScores.from_arrays(targets, trials.scores[~target]))["d_ece"], abs=1e-12
+        )
 
 
 def test_everybody_may_change_names_where_few_were_tried_or_all_alike() -> None:

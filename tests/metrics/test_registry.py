@@ -20,8 +20,8 @@ from veilmeter.metrics.measure import SECTIONS, Measure
 from veilmeter.metrics.registry import (
     MEASURES,
     MeasureRegistry,
-    computed,
-    computed_on_recording,
+    compute_estimates,
+    compute_on_recording,
     estimate_of,
     label_of,
     mean_over_recordings,
@@ -104,7 +104,7 @@ def test_an_added_measure_of_scores_is_found_and_computed(fresh: MeasureRegistry
     assert "eer_ties" in [entry.name for entry in fresh.of_kind("scores")]
     assert fresh.family("eer_ties") == "eer_ties"  # its own, though its name begins like another's
     assert fresh["eer_ties"].section == "verification"
-    point = computed(fresh["eer_ties"], Scores.from_arrays([1.0, 1.0], [0.0, 2.0]))["eer_ties"]
+    point = compute_estimates(fresh["eer_ties"], Scores.from_arrays([1.0, 1.0], [0.0, 2.0]))["eer_ties"]
     assert isinstance(point, Estimate)
     assert point.value == 25.0
 
@@ -145,14 +145,14 @@ def test_a_resampled_function_has_interval_chance_and_stream(monkeypatch: pytest
 )
 def test_what_an_added_measure_gives_is_checked(compute: Callable[..., Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        computed(added(compute=compute), Scores.from_arrays([1.0], [0.0]))
+        compute_estimates(added(compute=compute), Scores.from_arrays([1.0], [0.0]))
 
 
 def test_a_measure_of_recordings_is_averaged_over_speakers() -> None:
     entry = added("gain", lambda a, b, rate: b.std() / a.std(), kind="recordings", low=0.0)
     rng = np.random.default_rng(0)
     sounds = [rng.normal(size=100) for _ in range(6)]
-    values = [computed_on_recording(entry, s, k * s, 16_000) for s, k in zip(sounds, [1, 1, 2, 2, 3, 3], strict=True)]
+    values = [compute_on_recording(entry, s, k * s, 16_000) for s, k in zip(sounds, [1, 1, 2, 2, 3, 3], strict=True)]
     point = mean_over_recordings(entry, [*values, math.nan], [*"aabbcc", "c"])
     assert point.value == pytest.approx(2)
     assert point.n == {"recordings": 6, "speakers": 3, "without_value": 1}

@@ -9,7 +9,7 @@ import veilmeter
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.scores.score_sets import calibrated_on, compared, per_speaker
+from veilmeter.metrics.scores.score_sets import compare_sets, cross_calibration, per_speaker
 from veilmeter.metrics.scores.summary import measure_scores, score_functions
 
 RNG = np.random.default_rng(0)
@@ -40,7 +40,7 @@ def test_measures_of_a_set_of_scores_are_estimates_by_name() -> None:
     page = measure_scores(SCORES, intervals=False)
     assert tuple(page) == tuple(score_functions())
     options = {"intervals": False}
-    for found in (page, calibrated_on(SCORES, SCORES, **options), compared(SCORES, SCORES, SCORES, **options)):
+    for found in (page, cross_calibration(SCORES, SCORES, **options), compare_sets(SCORES, SCORES, SCORES, **options)):
         assert all(type(point) is Estimate and point.name == name for name, point in found.items())
         assert Estimates.of(found).names == tuple(found)
 

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from veilmeter.assessment.attack import Job, MeasureOptions, measure_attack, single_trials
+from veilmeter.assessment.attack import Job, MeasureOptions, MeasureVersion, measure_attack, single_trials
 from veilmeter.assessment.attackers import AttackerPlanner
 from veilmeter.assessment.given_scores import Groups, ScoreFiles, within_groups
-from veilmeter.assessment.plugins import MeasureVersion, computed_estimates
 from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.attacks.attacker import Attacker, AttackScoring
 from veilmeter.attacks.inversion import evaluate, identity_map, learn
@@ -31,8 +30,8 @@ from veilmeter.core.findings import Finding, Reference, warning
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.inference import infer
 from veilmeter.metrics.legal.sessions import linkability_by_session
-from veilmeter.metrics.registry import measure
-from veilmeter.metrics.scores.score_sets import SetFigures, calibrated_on, compared_figures, set_figures
+from veilmeter.metrics.registry import MEASURES, compute_estimates, measure
+from veilmeter.metrics.scores.score_sets import SetFigures, compare_set_figures, cross_calibration, set_figures
 from veilmeter.metrics.similarity.estimates import similarity_estimates
 from veilmeter.metrics.similarity.matrices import KINDS, Similarity, similarity
 from veilmeter.metrics.similarity.zoo import zoo
@@ -62,11 +61,11 @@ def score_sets_part(sets: Mapping[str, Job | ScoreFiles], options: MeasureOption
     by: dict[str, dict[str, Estimates]] = {attribute: {} for attribute in options.groups}
     for attribute, value in sorted(set.intersection(*(set(within[name]) for name in ZEBRA_SETS))):
         figures = [within[name][attribute, value] for name in ZEBRA_SETS]
-        by[attribute][value] = Estimates.of(compared_figures(*figures))
+        by[attribute][value] = Estimates.of(compare_set_figures(*figures))
     source = "scores" if all(isinstance(held, ScoreFiles) for held in sets.values()) else "vectors"
     part = Part(
         name="zebra",
-        estimates=Estimates.of(compared_figures(*(whole[name] for name in ZEBRA_SETS))),
+        estimates=Estimates.of(compare_set_figures(*(whole[name] for name in ZEBRA_SETS))),
         by=by,
         details={"source": source},
     )
@@ -224,7 +223,9 @@ def runs_part(first: Mapping[str, Job], second: Mapping[str, Job], across: Job) 
         options = job.options
         before, after = single_trials(job), single_trials(second[name])
         by_attacker[name] = Estimates.of(
-            calibrated_on(after, before, intervals=options.intervals, resamples=options.resamples, seed=options.seed)
+            cross_calibration(
+                after, before, intervals=options.intervals, resamples=options.resamples, seed=options.seed
+            )
         )
 
     def disclosed(name: str) -> float:
@@ -474,6 +475,12 @@ def _shuffle_people(material: Material, order: np.ndarray) -> Material:
 def added_part(
     measures: Sequence[MeasureVersion], original: Embeddings, anonymized: Embeddings
 ) -> tuple[TaskResult, Arrays]:
-    """The measures of embeddings before and after, as one part of the results."""
-    measured, reasons = computed_estimates(measures, original, anonymized)
-    return TaskResult(part=Part(name="added", estimates=Estimates.of(measured)), not_tested=tuple(reasons)), {}
+    """The measures of embeddings before and after, as one part of the results, and why some give nothing."""
+    points: list[Estimate] = []
+    reasons: list[Finding] = []
+    for entry in measures:
+        try:
+            points += compute_estimates(MEASURES[entry.name], original, anonymized)
+        except InputError as error:
+            reasons.append(warning("measure_not_possible", measure=entry.name, reason=Reference("text", str(error))))
+    return TaskResult(part=Part(name="added", estimates=Estimates(points)), not_tested=tuple(reasons)), {}

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.assessment.plugins import MeasureVersion
 from veilmeter.assessment.settings import CURVE, curve_sizes, drawn_sizes
 from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.attacks.attacker import AttackScoring
@@ -24,6 +23,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.core.findings import Finding, Reference, warning
+from veilmeter.core.user_code import foreign_version
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal.chance import Relabeled, Trials, drawn_columns, relabel
@@ -33,6 +33,8 @@ from veilmeter.metrics.legal.one_minus_eer import of_eer
 from veilmeter.metrics.legal.population import population_linkability
 from veilmeter.metrics.legal.ranks import rank_estimates, speaker_disclosure
 from veilmeter.metrics.legal.singling_out import CONVERSATIONS, singling_out, singling_out_of_scores
+from veilmeter.metrics.measure import InputKind, Measure
+from veilmeter.metrics.registry import MEASURES
 from veilmeter.metrics.scores.summary import eer_estimate, eers_by, measure_with_problems
 from veilmeter.metrics.scores.zebra import ece_profile
 from veilmeter.results.model import AttackerResult, LinkedPerson
@@ -44,6 +46,24 @@ MOST_SCORES = 20_000_000  # in one table; beyond, conversations are drawn, one p
 MOST_ISOLATION_SCORES = MOST_SCORES  # for Singling Out
 DRAWS, FOLDS = 5, 10  # of Singling Out
 PREDICATES = 500  # enrolled people whose rules are tried, as many as in Vauquier et al. 2025
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureVersion:
+    """A measure by name, with a hash of the code of another package that computes it: other code is another measure."""
+
+    name: str
+    version: str
+
+    @classmethod
+    def of(cls, measure: Measure) -> MeasureVersion:
+        functions = measure.functions.values()
+        return cls(measure.name, "".join(dict.fromkeys(map(foreign_version, functions))))
+
+
+def measure_versions(kind: InputKind) -> tuple[MeasureVersion, ...]:
+    """The registered measures that are computed from this kind of material."""
+    return tuple(MeasureVersion.of(measure) for measure in MEASURES.of_kind(kind))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -20,11 +20,10 @@ from veilmeter.assessment.analyses import (
     similarity_part,
     with_shuffled_people,
 )
-from veilmeter.assessment.attack import Job, MeasureOptions, measure_attack
+from veilmeter.assessment.attack import Job, MeasureOptions, measure_attack, measure_versions
 from veilmeter.assessment.attackers import AttackerPlanner, describe
 from veilmeter.assessment.experiment import NOT_OF_A_PERSON, Experiment
 from veilmeter.assessment.given_scores import ScoreFiles, measure_given
-from veilmeter.assessment.plugins import measure_versions
 from veilmeter.assessment.settings import AttackerSettings, Settings, attacker_names
 from veilmeter.assessment.tasks import Task, TaskId, TaskKind
 from veilmeter.attacks.attacker import BASELINE, Attacker, AttackerId

@@ -13,7 +13,7 @@ from typing import Any
 
 from veilmeter._version import __version__
 from veilmeter.assessment.analyses import ZEBRA_SETS, score_sets_part
-from veilmeter.assessment.attack import Job, MeasureOptions
+from veilmeter.assessment.attack import Job, MeasureOptions, measure_versions
 from veilmeter.assessment.attackers import describe
 from veilmeter.assessment.conclude import (
     DuplicateAudio,
@@ -31,7 +31,6 @@ from veilmeter.assessment.experiment import Experiment, group_people
 from veilmeter.assessment.given_scores import ScoreFiles, measure_given
 from veilmeter.assessment.inputs import Reader, RunAudio, further_experiments, refuse_missing_files
 from veilmeter.assessment.plan import AssessmentPlan, make_plan
-from veilmeter.assessment.plugins import measure_versions
 from veilmeter.assessment.protocol import GivenProtocol, Protocol, lists_near, make_protocol
 from veilmeter.assessment.settings import SOURCES, TRAINING, Facts, RunOptions, Settings, make_settings, who_attacks
 from veilmeter.assessment.speech import as_list, folders_near, joined_corpora, refuse_mixtures, write_left_out

@@ -20,7 +20,7 @@ from veilmeter.core.findings import Finding, Reference, warning
 from veilmeter.data.corpus import Corpus, Utterance
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.ids import match_ids
-from veilmeter.metrics.registry import MEASURES, computed_on_recording
+from veilmeter.metrics.registry import MEASURES, compute_on_recording
 from veilmeter.metrics.utility.labels import label_estimates
 from veilmeter.metrics.utility.melody import pitch_correlation
 from veilmeter.metrics.utility.summary import ORIGINAL, UtilityTable, count_speech
@@ -318,7 +318,7 @@ class _AddedMeasures:
             before, after = (read_audio(u.path, stretch=u.stretch, allow=("short", "silent")) for u in pair)
         except AudioError:
             return [float("nan")] * len(self.names)
-        return [computed_on_recording(MEASURES[name], before, after, FULL_BAND) for name in self.names]
+        return [compute_on_recording(MEASURES[name], before, after, FULL_BAND) for name in self.names]
 
 
 def _with_added_measures(

@@ -155,19 +155,19 @@ def command(
         measured, problems = measure_with_problems(data, eer_method=eer_method, engine=engine, **drawn)
         estimates: dict[str, Any] = dict(measured)
         if calibrate_on is not None:
-            from veilmeter.metrics.scores.score_sets import calibrated_on
+            from veilmeter.metrics.scores.score_sets import cross_calibration
 
             other = read(calibrate_on, calibration_trials or trials, "calibrate_on")
-            estimates |= calibrated_on(data, other, **drawn)
+            estimates |= cross_calibration(data, other, **drawn)
         sections = _sections(estimates)
         if original is not None and mixed is not None and protected is not None:
-            from veilmeter.metrics.scores.score_sets import compared
+            from veilmeter.metrics.scores.score_sets import compare_sets
 
             sets = [
                 data if path == main else read(path, trials, role)
                 for role, path in (("original", original), ("mixed", mixed), ("protected", protected))
             ]
-            against = compared(*sets, engine=engine, **drawn)
+            against = compare_sets(*sets, engine=engine, **drawn)
             estimates |= against
             sections[AGAINST_ORIGINAL] = list(against)
             overlaid = dict(zip(("OO", "OP", "PP"), sets, strict=True))

@@ -136,7 +136,7 @@ def pav(targets: ArrayLike, impostors: ArrayLike, *, laplace: bool = False, pres
     >>> pav([7, 7], [7, 7, 7]).llrs          # equal scores carry no information
     array([0.])
     """
-    t, n = checked(targets, "target"), checked(impostors, "impostor")
+    t, n = check_scores(targets, "target"), check_scores(impostors, "impostor")
     if not presorted:
         t, n = np.sort(t), np.sort(n)
     calibration = pav_of_runs(runs(t, n), t, n)
@@ -160,7 +160,7 @@ def logistic(targets: ArrayLike, impostors: ArrayLike, *, prior: float = 0.5) ->
     Newton's method on standardized scores. Where the classes are separable the best slope is infinite; a ridge of 1e-9
     keeps it finite without touching other data in the first six digits.
     """
-    t, n = checked(targets, "target"), checked(impostors, "impostor")
+    t, n = check_scores(targets, "target"), check_scores(impostors, "impostor")
     x = np.concatenate([t, n])
     centre, scale = float(x.mean()), float(x.std())
     if not scale > 0:
@@ -239,7 +239,7 @@ class Runs:
     tied: Floats | None
     few_are_targets: bool
 
-    def pooled(self, *, flipped: bool = False) -> tuple[Floats, Floats]:
+    def pool(self, *, flipped: bool = False) -> tuple[Floats, Floats]:
         """Targets and impostors of each block of the isotonic regression, rising with the score (or falling)."""
         rising = self.few_are_targets != flipped  # whether the share of the rarer class is to rise with the score
         if self.tied is not None:
@@ -280,7 +280,7 @@ def runs(targets: Floats, impostors: Floats) -> Runs:
 
 def pav_of_runs(sorted_runs: Runs, targets: Floats, impostors: Floats) -> Pav:
     """The blocks with their edges, which the counts locate in the sorted scores."""
-    t, n = sorted_runs.pooled()
+    t, n = sorted_runs.pool()
     lowest, highest = [], []
     for counts, ordered in ((t, targets), (n, impostors)):
         end = np.cumsum(counts).astype(np.intp)
@@ -292,7 +292,7 @@ def pav_of_runs(sorted_runs: Runs, targets: Floats, impostors: Floats) -> Pav:
 
 def pool(groups: Groups, total_targets: float, total_impostors: float) -> Pav:
     """Pool adjacent violators over groups (of which none is empty)."""
-    blocks = joined(groups, _pool(groups.targets, groups.impostors))
+    blocks = join_groups(groups, _pool(groups.targets, groups.impostors))
     return Pav(blocks.lower, blocks.upper, blocks.targets, blocks.impostors, total_targets, total_impostors)
 
 
@@ -301,7 +301,7 @@ def run_starts(numbers: NDArray[Any]) -> NDArray[np.intp]:
     return np.flatnonzero(np.concatenate([[True], numbers[1:] != numbers[:-1]]))
 
 
-def joined(groups: Groups, starts: NDArray[np.intp]) -> Groups:
+def join_groups(groups: Groups, starts: NDArray[np.intp]) -> Groups:
     """Groups that follow each other as one, each from its start to the next."""
     last = np.append(starts[1:], len(groups.targets)) - 1
     return Groups(
@@ -344,7 +344,7 @@ def softplus(x: ArrayLike) -> Floats:
     return costs
 
 
-def checked(scores: ArrayLike | Sequence[float], kind: str) -> Floats:
+def check_scores(scores: ArrayLike | Sequence[float], kind: str) -> Floats:
     """The scores as a flat float64 array; an error if there are none or one is not finite."""
     x = np.asarray(scores, np.float64)
     if x.ndim != 1:

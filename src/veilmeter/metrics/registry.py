@@ -135,11 +135,11 @@ def is_headline(name: str) -> bool:
     return MEASURES[family].headline and (name == family or name[len(family)] == "=")
 
 
-def preferred(estimate: Estimate) -> Private:
+def preferred_direction(estimate: Estimate) -> Private:
     """The direction that is better: in which people are safer, or, of speech that is to be used, the more useful.
 
-    >>> preferred(estimate_of("eer", 30.0)), preferred(estimate_of("wer", 12.0)), preferred(estimate_of("g_vd", -3.0))
-    ('higher', 'lower', 'neither')
+    >>> [preferred_direction(estimate_of(name, 30.0)) for name in ("eer", "wer", "g_vd")]
+    ['higher', 'lower', 'neither']
     """
     if estimate.better != "neither":
         return estimate.better
@@ -156,9 +156,9 @@ def estimate_of(name: str, value: float, **facts: Any) -> Estimate:
     return MEASURES[name].estimate(value, **facts)
 
 
-def computed(measure: Measure, *material: Any) -> Estimates:
+def compute_estimates(measure: Measure, *material: Any) -> Estimates:
     """What a measure of scores or embeddings gives, checked: its own estimates, and nothing else."""
-    given = _called(measure, *material)
+    given = _call(measure, *material)
     if isinstance(given, int | float) and not isinstance(given, bool):
         given = measure.estimate(float(given))
     points = Estimates([given]) if isinstance(given, Estimate) else given
@@ -173,9 +173,9 @@ def computed(measure: Measure, *material: Any) -> Estimates:
     return points
 
 
-def computed_on_recording(measure: Measure, original: ArrayLike, anonymized: ArrayLike, rate: int) -> float:
+def compute_on_recording(measure: Measure, original: ArrayLike, anonymized: ArrayLike, rate: int) -> float:
     """What a measure of recordings gives for one recording before and after."""
-    given = _called(measure, original, anonymized, rate)
+    given = _call(measure, original, anonymized, rate)
     try:
         return float(given)
     except (TypeError, ValueError):
@@ -198,7 +198,7 @@ def mean_over_recordings(measure: Measure, values: ArrayLike, speakers: ArrayLik
     return measure.estimate(float(numbers[valid].mean()), interval=interval, n=counts, **facts)
 
 
-def _called(measure: Measure, *material: Any) -> Any:
+def _call(measure: Measure, *material: Any) -> Any:
     assert callable(measure.compute)
     try:
         return measure.compute(*material)

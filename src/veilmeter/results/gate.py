@@ -11,7 +11,7 @@ from veilmeter.attacks.registry import default_attackers
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Finding, Reference, group_references
-from veilmeter.metrics.registry import preferred
+from veilmeter.metrics.registry import preferred_direction
 from veilmeter.results.compare import ComparedFigure, Comparison, compare
 from veilmeter.results.limits import Group, Limit, LimitCheck, check_limit, groups_of
 from veilmeter.results.model import AttackerResult, Part, Results
@@ -196,7 +196,7 @@ def against_baseline(
     directed = {
         figure: difference
         for figure, (difference,) in comparison.differences.items()
-        if preferred(difference) != "neither" and not difference.name.endswith("_original")
+        if preferred_direction(difference) != "neither" and not difference.name.endswith("_original")
     }
     tested = {figure: point for figure, point in directed.items() if point.interval is not None}
     if not tested:
@@ -206,7 +206,7 @@ def against_baseline(
             fix="assess both without --no-intervals",
         )
     sure = {figure: point for figure, point in tested.items() if point.extra["sure"]}
-    worse = [figure for figure, point in sure.items() if (point.value < 0) == (preferred(point) == "higher")]
+    worse = [figure for figure, point in sure.items() if (point.value < 0) == (preferred_direction(point) == "higher")]
     gone = [name for name in before.results.attacks if name not in now.results.attacks]
     return BaselineCheck(
         name=before.name,

@@ -20,7 +20,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.core.findings import Finding, group_references
 from veilmeter.metrics.measure import Measure
-from veilmeter.metrics.registry import measure_of, preferred
+from veilmeter.metrics.registry import measure_of, preferred_direction
 from veilmeter.results.model import AttackerResult, Part, Results
 from veilmeter.wording import sentence, sentences
 
@@ -104,7 +104,7 @@ class LimitCheck:
     def remark(self) -> str:
         """A limit from the wrong side is allowed, but hardly meant."""
         wrong = {"max": "higher", "min": "lower"}[self.limit.side]
-        if preferred(self.candidate.estimate) != wrong:
+        if preferred_direction(self.candidate.estimate) != wrong:
             return ""
         other = {"max": "--min", "min": "--max"}[self.limit.side]
         return f"; {wrong} is better here: did you mean {other}?"

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from veilmeter.core import ordering
 from veilmeter.data.scores import Scores
+from veilmeter.metrics.scores.forms import SortedScores
 from veilmeter.metrics.scores.null import null_levels
-from veilmeter.metrics.scores.relabeling import CellRelabeling, MatrixRelabeling, dealt, relabeling
-from veilmeter.metrics.scores.summary import measure_scores, prepare, score_functions, values
+from veilmeter.metrics.scores.relabeling import CellRelabeling, MatrixRelabeling, deal_partners, relabeling
+from veilmeter.metrics.scores.summary import measure_scores, score_functions, values
 
 FUNCTIONS = score_functions()
 
@@ -28,7 +29,7 @@ def numbered(people: int = 6, utterances: int = 3, outsiders: int = 2, mask: np.
 @settings(max_examples=40)
 @given(st.integers(0, 1000), st.integers(1, 7), st.integers(2, 9))
 def test_nobody_is_dealt_to_themselves(seed: int, people: int, partners: int) -> None:
-    given_to = dealt(np.arange(people), np.arange(partners), np.random.default_rng(seed))
+    given_to = deal_partners(np.arange(people), np.arange(partners), np.random.default_rng(seed))
     assert len(given_to) == min(people, partners)
     assert len(set(given_to.tolist())) == len(given_to)
     assert all(partner != person for person, partner in enumerate(given_to.tolist()))
@@ -36,7 +37,7 @@ def test_nobody_is_dealt_to_themselves(seed: int, people: int, partners: int) ->
 
 def test_everybody_gets_every_other_one_equally_often() -> None:
     rng = np.random.default_rng(0)
-    draws = np.array([dealt(np.arange(4), np.arange(4), rng) for _ in range(4000)])
+    draws = np.array([deal_partners(np.arange(4), np.arange(4), rng) for _ in range(4000)])
     for person in range(4):
         counts = np.bincount(draws[:, person], minlength=4)
         assert counts[person] == 0
@@ -109,7 +110,7 @@ def test_no_information_exceeds_the_null_range_in_five_percent() -> None:
     worlds, beyond, naive = 150, 0, 0
     for number in range(worlds):
         scores = voices_without_information(rng)
-        d_ece = values(prepare(scores.targets, scores.impostors))["d_ece"]
+        d_ece = values(SortedScores.from_arrays(scores.targets, scores.impostors))["d_ece"]
         nobody = Scores(scores.values, scores.is_target)
         beyond += d_ece > null_levels(scores, FUNCTIONS, draws=40, seed=number)["d_ece"].range[1]
         naive += d_ece > null_levels(nobody, FUNCTIONS, draws=40, seed=number)["d_ece"].range[1]

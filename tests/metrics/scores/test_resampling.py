@@ -16,9 +16,10 @@ from veilmeter.metrics.legal import ranks
 from veilmeter.metrics.legal.linkability import linkability
 from veilmeter.metrics.legal.ranks import rank_estimates
 from veilmeter.metrics.scores import resampling
+from veilmeter.metrics.scores.forms import SortedScores
 from veilmeter.metrics.scores.resampling import shared_draws
-from veilmeter.metrics.scores.score_sets import compared
-from veilmeter.metrics.scores.summary import measure_scores, prepare, replicates_of
+from veilmeter.metrics.scores.score_sets import compare_sets
+from veilmeter.metrics.scores.summary import measure_scores, replicates_of
 from veilmeter.metrics.similarity import spread as similarity_spread
 from veilmeter.metrics.similarity.matrices import similarity
 
@@ -69,7 +70,7 @@ def everything(engine: Engine | None) -> dict[str, Any]:
     found = similarity(clear.vectors, veiled.vectors, list(clear.speakers), spreads=True, engine=engine)
     return {
         "page": measure_scores(sets[1], resamples=90, engine=engine),
-        "compared": compared(*sets, resamples=90, engine=engine),
+        "compared": compare_sets(*sets, resamples=90, engine=engine),
         "ranks": rank_estimates(link, engine=engine),
         "similarity": {kind: [a.tobytes() for a in (s.without, s.without_log, s.chance, s.chance_log)]
                        for kind, s in found.spreads.items()},
@@ -134,7 +135,7 @@ def test_of_very_many_impostors_a_part_gives_the_same_interval(monkeypatch: pyte
 def test_stand_ins_count_for_all_that_were_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = trials(0, 1.5)
     monkeypatch.setattr(resampling, "MOST_IMPOSTORS", len(scores.impostors) // 4)
-    kept, stand_ins = resampling._thinned(scores, np.sort(scores.impostors), 0)
+    kept, stand_ins = resampling._thin(scores, np.sort(scores.impostors), 0)
     impostors = scores.values[kept][~scores.is_target[kept]]
     low = impostors <= stand_ins.bound
     assert 0 < np.count_nonzero(low) < len(impostors) <= len(scores.impostors) // 4
@@ -147,10 +148,10 @@ def test_sets_of_different_sizes_are_compared_by_the_draws_they_share(monkeypatc
     few, many = trials(0, 1.5, each=2), trials(1, 1.0, each=5)
     monkeypatch.setattr(resampling, "MANY_TRIALS", len(few))
     monkeypatch.setattr(resampling, "FEWEST", 60)
-    spreads = [replicates_of(s, prepare(s.targets, s.impostors), 150, 0) for s in (few, many)]
+    spreads = [replicates_of(s, SortedScores.from_arrays(s.targets, s.impostors), 150, 0) for s in (few, many)]
     assert [len(spread.samples["eer"]) for spread in spreads] == [150, 60]
     assert [len(drawn) for drawn in shared_draws(spreads, "eer")] == [60, 60]
-    assert compared(many, few, few, resamples=150)["g_d_ece"].interval is not None
+    assert compare_sets(many, few, few, resamples=150)["g_d_ece"].interval is not None
 
 
 def test_two_people_can_be_resampled_though_neither_can_be_left_out() -> None:

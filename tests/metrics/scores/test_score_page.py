@@ -19,11 +19,11 @@ from veilmeter.metrics.calibration import group
 from veilmeter.metrics.scores import resampling, trial_weights, zebra
 from veilmeter.metrics.scores.d_sys import of_histograms
 from veilmeter.metrics.scores.eer import eer
-from veilmeter.metrics.scores.forms import bin_counts
+from veilmeter.metrics.scores.forms import SortedScores, bin_counts
 from veilmeter.metrics.scores.null import null_levels
 from veilmeter.metrics.scores.resampling import Shape, interval
-from veilmeter.metrics.scores.score_sets import calibrated_on, compared, per_speaker
-from veilmeter.metrics.scores.summary import measure_scores, prepare, score_functions, values
+from veilmeter.metrics.scores.score_sets import compare_sets, cross_calibration, per_speaker
+from veilmeter.metrics.scores.summary import measure_scores, score_functions, values
 from veilmeter.metrics.scores.trial_weights import layout
 
 FUNCTIONS = score_functions()
@@ -74,7 +74,7 @@ def test_reference_values(vpc2020: Path, reference: dict[str, Any], extractor: s
 @pytest.mark.parametrize("gender", ["f", "m"])
 def test_normalised_values(vpc2020: Path, reference: dict[str, Any], extractor: str, gender: str) -> None:
     sets = [real(vpc2020, extractor, name.format(gender)) for name in (ORIGINAL, MIXED, PROTECTED)]
-    found = compared(*sets, intervals=False)
+    found = compare_sets(*sets, intervals=False)
     ours = [found[name].value for name in ("d_ece_op_oo", "min_cllr_op_oo", "g_d_ece", "g_min_cllr")]
     np.testing.assert_allclose(ours, reference["normalised"][extractor][gender], atol=2e-3)
 
@@ -86,7 +86,7 @@ def test_split_half_c_ece(vpc2020: Path, reference: dict[str, Any], gender: str)
     for seed in range(20):
         order = np.random.default_rng(seed).permutation(len(scores))
         one, two = scores.take(order[: len(order) // 2]), scores.take(order[len(order) // 2 :])
-        found.append(calibrated_on(one, two, intervals=False)["c_ece_linear"].value)
+        found.append(cross_calibration(one, two, intervals=False)["c_ece_linear"].value)
     mean, deviation = reference["split_half_c_ece_linear"][gender]
     # Both are means over random halves: they differ by what 20 draws differ by.
     assert abs(np.mean(found) - mean) < 3 * np.hypot(deviation, np.std(found)) / np.sqrt(20)
@@ -155,8 +155,8 @@ def test_an_increasing_map_changes_nothing_but_costs(t: list[float], n: list[flo
         "shift": lambda x: x + 64.0,
         "stretch": lambda x: 4 * x,
     }
-    before = values(prepare(np.array(t), np.array(n)))
-    after = values(prepare(maps[name](np.array(t)), maps[name](np.array(n))))
+    before = values(SortedScores.from_arrays(np.array(t), np.array(n)))
+    after = values(SortedScores.from_arrays(maps[name](np.array(t)), maps[name](np.array(n))))
     free = {"cllr", "calibration_loss"} | ({"d_sys"} if name in ("exp", "cube") else set())
     for measure in set(NAMES) - free:
         assert after[measure] == pytest.approx(before[measure], abs=1e-9), measure
@@ -169,16 +169,16 @@ def test_weights_are_repeated_trials(t: list[float], n: list[float], seed: int) 
     rng = np.random.default_rng(seed)
     each = np.arange(len(t) + len(n))  # every trial is of a person of its own
     scores = Scores(np.array([*t, *n]), each < len(t), each, each)
-    data = prepare(scores.targets, scores.impostors)
+    data = SortedScores.from_arrays(scores.targets, scores.impostors)
     edges = data.edges
     place = layout(scores, len(each), group(data.targets, data.impostors), edges)
     wt, wn = rng.integers(0, 3, len(t)), rng.integers(0, 3, len(n))
     wt[0], wn[0] = 1, 1
     drawn = np.concatenate([wt, wn])[:, None].astype(float)
     for method in ("rocch", "interpolated"):
-        sets = resampling.ReweightedSets(place.targets.drawn(drawn), place.impostors.drawn(drawn))
+        sets = resampling.ReweightedSets(place.targets.reweight(drawn), place.impostors.reweight(drawn))
         found = {name: sets.of(function) for name, function in score_functions(method).items()}
-        repeated = prepare(np.repeat(t, wt), np.repeat(n, wn))
+        repeated = SortedScores.from_arrays(np.repeat(t, wt), np.repeat(n, wn))
         expected = values(repeated, method)
         for name in set(NAMES) - {"d_sys"}:
             assert found[name][0] == pytest.approx(expected[name], abs=1e-9), name
@@ -189,13 +189,13 @@ def test_weights_are_repeated_trials(t: list[float], n: list[float], seed: int) 
 
 def test_people_are_drawn_with_their_trials_on_both_sides() -> None:
     scores = correlated(np.random.default_rng(1), 5, 2, 1.0)
-    data = prepare(scores.targets, scores.impostors)
+    data = SortedScores.from_arrays(scores.targets, scores.impostors)
     edges = data.edges
     place = layout(scores, 5, group(data.targets, data.impostors), edges)
     drawn = np.array([[2.0], [0.0], [1.0], [1.0], [1.0]])
-    for sums in (place.targets.drawn(drawn).groups, place.targets.drawn(drawn).bins):
+    for sums in (place.targets.reweight(drawn).groups, place.targets.reweight(drawn).bins):
         assert sums.sum() == 2 * 5  # a target trial counts as often as its person, not squared
-    assert place.impostors.drawn(drawn).groups.sum() == 2 * (5 * 5 - (4 + 0 + 1 + 1 + 1))
+    assert place.impostors.reweight(drawn).groups.sum() == 2 * (5 * 5 - (4 + 0 + 1 + 1 + 1))
     same, again = (resampling.replicates(scores, data, FUNCTIONS, resamples=60, seed=3) for _ in range(2))
     assert (same.samples["d_ece"] == again.samples["d_ece"]).all()
     assert same.clusters == 5
@@ -203,11 +203,11 @@ def test_people_are_drawn_with_their_trials_on_both_sides() -> None:
 
 def test_leaving_each_person_out_is_drawing_everybody_else() -> None:
     scores = correlated(np.random.default_rng(1), 6, 3, 1.0)
-    data = prepare(scores.targets, scores.impostors)
+    data = SortedScores.from_arrays(scores.targets, scores.impostors)
     edges = data.edges
     place = layout(scores, 6, group(data.targets, data.impostors), edges)
     for cells in (place.targets, place.impostors):
-        left_out, others = cells.without_each(), cells.drawn(1 - np.eye(6))
+        left_out, others = cells.without_each(), cells.reweight(1 - np.eye(6))
         np.testing.assert_array_equal(left_out.groups, others.groups)
         np.testing.assert_array_equal(left_out.bins, others.bins)
         np.testing.assert_allclose(left_out.cost, others.cost)
@@ -265,7 +265,7 @@ def test_null_levels_are_those_of_shuffled_labels() -> None:
         direct = []
         for _ in range(300):
             shuffled = rng.permutation(pooled)
-            direct.append(values(prepare(shuffled[:targets], shuffled[targets:])))
+            direct.append(values(SortedScores.from_arrays(shuffled[:targets], shuffled[targets:])))
         for name in NAMES:
             column = np.array([one[name] for one in direct])
             error = 5 * column.std() / np.sqrt(150) + 1e-9
@@ -288,7 +288,7 @@ def test_student_t_is_scipys() -> None:
 
 def test_the_same_run_calibrates_itself() -> None:
     scores = correlated(np.random.default_rng(2), 10, 8, 1.5)
-    found = calibrated_on(scores, scores, resamples=100)
+    found = cross_calibration(scores, scores, resamples=100)
     d_ece = plain(scores)["d_ece"].value
     assert found["c_ece_isotonic"].value == pytest.approx(d_ece, abs=0.02)
     assert found["c_ece_linear"].value == pytest.approx(d_ece, abs=0.07)
@@ -299,7 +299,7 @@ def test_the_same_run_calibrates_itself() -> None:
 def test_c_ece_by_hand() -> None:
     scores = correlated(np.random.default_rng(2), 6, 3, 1.5)
     other = correlated(np.random.default_rng(3), 6, 3, 1.5)
-    found = calibrated_on(scores, other, intervals=False)["c_ece_linear"].value
+    found = cross_calibration(scores, other, intervals=False)["c_ece_linear"].value
     assert found == pytest.approx(
         zebra.c_ece(scores.targets, scores.impostors, zebra.train("linear", other.targets, other.impostors))
     )
@@ -307,13 +307,13 @@ def test_c_ece_by_hand() -> None:
 
 def test_compared_sets_share_their_people() -> None:
     sets = [correlated(np.random.default_rng(i), 10, 4, d) for i, d in enumerate((4.0, 0.3, 1.5))]
-    found = compared(*sets, resamples=80)
+    found = compare_sets(*sets, resamples=80)
     assert 80 < found["d_ece_op_oo"].value <= 100
     low, high = found["d_ece_op_oo"].interval or (1, 0)
     assert low < high <= 100
     assert found["g_d_ece"].interval is not None
     with pytest.raises(InputError, match="different people"):
-        compared(sets[0], sets[1], correlated(np.random.default_rng(9), 11, 4, 1.0), resamples=60)
+        compare_sets(sets[0], sets[1], correlated(np.random.default_rng(9), 11, 4, 1.0), resamples=60)
 
 
 def test_a_speaker_whom_protection_fails_comes_first() -> None:
@@ -374,7 +374,7 @@ def test_enormous_and_tiny_scores_are_only_scores(scale: float) -> None:
         warnings.simplefilter("error")
         large = Scores.from_arrays(signs[0] * scale, signs[1] * scale, **given)
         found, wanted = (measure_scores(x, resamples=50) for x in (large, small))
-        calibrated_on(large, small, resamples=50)
+        cross_calibration(large, small, resamples=50)
         per_speaker(large, resamples=50)
     for name in ("eer", "min_cllr", "d_ece", "l_w", "tpr@fpr=0.01"):
         assert found[name].value == pytest.approx(wanted[name].value, abs=1e-12)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from veilmeter.core.errors import InputError
 from veilmeter.data.formats.score_stream import stream
-from veilmeter.metrics.scores.summary import measure_stream, prepare, values
+from veilmeter.metrics.scores.forms import SortedScores
+from veilmeter.metrics.scores.summary import measure_stream, values
 from veilmeter.metrics.scores.zebra import flipped_d_ece
 
 
@@ -27,7 +28,7 @@ def test_pieces_give_what_the_whole_gives(scores: list[float], size: int, seed: 
     labels[:2] = [True, False]
     parts = [(x[i : i + size], labels[i : i + size]) for i in range(0, len(x), size)]
     found = measure_stream(parts)
-    data = prepare(x[labels], x[~labels])
+    data = SortedScores.from_arrays(x[labels], x[~labels])
     expected = values(data)
     assert found.keys() == expected.keys()
     for name, point in found.items():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilmeter.metrics.calibration import checked, softplus
+from veilmeter.metrics.calibration import softplus
 from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.scores.blocks import BlockSets
 from veilmeter.metrics.scores.forms import BlockFunction, ScoreFunction, ScoreSet, SortedScores, WeightedSets
@@ -119,13 +119,9 @@ def cllr(target_llrs: ArrayLike, impostor_llrs: ArrayLike) -> float:
     >>> cllr([0.0], [0.0]), cllr([800.0], [-800.0])
     (1.0, 0.0)
     """
-    return Cllr().value(_sorted(target_llrs, impostor_llrs))
+    return Cllr().value(SortedScores.from_arrays(target_llrs, impostor_llrs))
 
 
 def min_cllr(targets: ArrayLike, impostors: ArrayLike) -> float:
     """Cllr after oracle calibration, in bit."""
-    return MinCllr().value(_sorted(targets, impostors))
-
-
-def _sorted(targets: ArrayLike, impostors: ArrayLike) -> SortedScores:
-    return SortedScores(np.sort(checked(targets, "target")), np.sort(checked(impostors, "impostor")))
+    return MinCllr().value(SortedScores.from_arrays(targets, impostors))

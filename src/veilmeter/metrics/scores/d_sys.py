@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Finding, warning
-from veilmeter.metrics.calibration import checked
 from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.scores.forms import TARGETS_PER_BIN, ScoreFunction, ScoreSet, SortedScores, WeightedSets
 
@@ -61,7 +60,7 @@ MEASURE = Measure(
 
 def d_sys(targets: ArrayLike, impostors: ArrayLike) -> float:
     """Global linkability from 0 to 1, biased upwards, over min(T // 10, 100) bins of equal width."""
-    scores = SortedScores(np.sort(checked(targets, "target")), np.sort(checked(impostors, "impostor")))
+    scores = SortedScores.from_arrays(targets, impostors)
     return DSys().value(scores)
 
 

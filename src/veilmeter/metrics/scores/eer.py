@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError
-from veilmeter.metrics.calibration import checked
 from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.scores.blocks import BlockSets
 from veilmeter.metrics.scores.forms import BlockFunction, ScoreSet, SortedScores, WeightedSets
@@ -122,7 +121,7 @@ def eer(targets: ArrayLike, impostors: ArrayLike, method: str = "rocch", *, fold
     >>> [round(eer(t, n, m), 2) for m in ("rocch", "roc", "interpolated")]
     [30.0, 29.17, 33.33]
     """
-    percent = eer_sorted(np.sort(checked(targets, "target")), np.sort(checked(impostors, "impostor")), method)
+    percent = Eer(method).value(SortedScores.from_arrays(targets, impostors))
     return 100 - percent if fold and percent > 50 else percent
 
 

@@ -13,12 +13,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Finding
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.calibration import Runs, runs, softplus
+from veilmeter.metrics.calibration import Runs, check_scores, runs, softplus
 from veilmeter.metrics.scores.blocks import BlockSets, pooled_sets
 
 Floats = NDArray[np.float64]
@@ -141,17 +141,22 @@ class SortedScores(ScoreSet):
         self.targets, self.impostors = targets, impostors
         self.counts = {"targets": len(targets), "impostors": len(impostors)}
 
+    @classmethod
+    def from_arrays(cls, targets: ArrayLike, impostors: ArrayLike) -> SortedScores:
+        """Of scores in any order; an error if there are none or one is not finite."""
+        return cls(np.sort(check_scores(targets, "target")), np.sort(check_scores(impostors, "impostor")))
+
     @cached_property
     def runs(self) -> Runs:
         return runs(self.targets, self.impostors)
 
     @cached_property
     def blocks(self) -> BlockSets:
-        return BlockSets.single(*self.runs.pooled())
+        return BlockSets.single(*self.runs.pool())
 
     @cached_property
     def flipped_blocks(self) -> BlockSets:
-        return BlockSets.single(*self.runs.pooled(flipped=True))
+        return BlockSets.single(*self.runs.pool(flipped=True))
 
     @cached_property
     def edges(self) -> Floats:

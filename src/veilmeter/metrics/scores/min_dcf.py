@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilmeter.metrics.calibration import checked
 from veilmeter.metrics.measure import Measure, rate_suffix
 from veilmeter.metrics.scores.blocks import BlockSets
 from veilmeter.metrics.scores.forms import BlockFunction, SortedScores
@@ -72,5 +71,5 @@ def min_dcf(targets: ArrayLike, impostors: ArrayLike, prior: float) -> float:
     >>> min_dcf([1.0, 2.0, 3.0, 4.0], [0.0, 1.0, 2.0, 3.0], 0.5), min_dcf([1.0, 2.0, 3.0, 4.0], [0.0], 0.01)
     (0.75, 0.0)
     """
-    scores = SortedScores(np.sort(checked(targets, "target")), np.sort(checked(impostors, "impostor")))
+    scores = SortedScores.from_arrays(targets, impostors)
     return MinDcf(prior).value(scores)

@@ -40,7 +40,7 @@ class MatrixRelabeling:
     targets: int
 
     def draw(self, rng: np.random.Generator) -> NDArray[np.intp]:
-        partners = dealt(self.enrolled, self.tested, rng)
+        partners = deal_partners(self.enrolled, self.tested, rng)
         sizes = self.counts[partners]
         ends = np.cumsum(sizes)
         at = np.repeat(self.starts[partners] - (ends - sizes), sizes) + np.arange(ends[-1])
@@ -88,7 +88,7 @@ class CellRelabeling:
         used = np.zeros(self.width, bool)
         wanted = []
         for enrolled, tested in self.groups:
-            partners = dealt(enrolled, tested[~used[tested]], rng)
+            partners = deal_partners(enrolled, tested[~used[tested]], rng)
             used[partners] = True
             wanted.append(enrolled[: len(partners)] * self.width + partners)
         cells = np.searchsorted(self.keys, np.concatenate(wanted))
@@ -98,11 +98,11 @@ class CellRelabeling:
         return rng.choice(chosen, self.targets, replace=False) if len(chosen) > self.targets else chosen
 
 
-def dealt(people: Codes, partners: Codes, rng: np.random.Generator) -> Codes:
+def deal_partners(people: Codes, partners: Codes, rng: np.random.Generator) -> Codes:
     """A different partner for each of the people in turn, nobody themselves; fewer where there are not enough.
 
     >>> rng = np.random.default_rng(0)
-    >>> dealt(np.arange(3), np.arange(3), rng).tolist() in ([1, 2, 0], [2, 0, 1])
+    >>> deal_partners(np.arange(3), np.arange(3), rng).tolist() in ([1, 2, 0], [2, 0, 1])
     True
     """
     order = rng.permutation(partners)

@@ -108,7 +108,7 @@ def replicates(
     `engine` does it; the result is the same wherever it ran.
     """
     known = scores.enrol_speaker is not None
-    kept, stands_for = _thinned(scores, data.impostors, seed)
+    kept, stands_for = _thin(scores, data.impostors, seed)
     enrol, test, people = numbered_people(scores, kept)
     trials = Scores(scores.values[kept], scores.is_target[kept], enrol, test)
     groups = group(data.targets, data.impostors)
@@ -137,7 +137,7 @@ def enough_resamples(wanted: int, trials: int) -> int:
     return min(wanted, max(FEWEST, wanted * MANY_TRIALS // max(1, trials)))
 
 
-def _thinned(scores: Scores, ordered: Floats, seed: int) -> tuple[NDArray[np.intp], StandIns]:
+def _thin(scores: Scores, ordered: Floats, seed: int) -> tuple[NDArray[np.intp], StandIns]:
     """All targets, and of very many impostor trials (`ordered` are their scores) the highest and a random part of the
     others, each of which stands for several."""
     if len(ordered) <= MOST_IMPOSTORS:
@@ -194,7 +194,7 @@ def _same_people(seed: int, people: int, numbers: range) -> Floats:
 
 
 def _of_draws(place: TrialPlaces, drawn: Floats, functions: Mapping[str, ScoreFunction]) -> dict[str, Floats]:
-    return _values(place.targets.drawn(drawn), place.impostors.drawn(drawn), functions)
+    return _values(place.targets.reweight(drawn), place.impostors.reweight(drawn), functions)
 
 
 def _values(targets: WeightSums, impostors: WeightSums, functions: Mapping[str, ScoreFunction]) -> dict[str, Floats]:

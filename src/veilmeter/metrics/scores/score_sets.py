@@ -90,7 +90,7 @@ MEASURES = (
 
 
 @_quiet
-def calibrated_on(
+def cross_calibration(
     scores: Scores, other: Scores, *, intervals: bool = True, resamples: int = 1000, seed: int = 0
 ) -> dict[str, Estimate]:
     """C_ECE of `scores` with the linear and the isotonic calibration trained on `other`, a second run (eq. 15, 16).
@@ -145,7 +145,7 @@ def set_figures(
     return SetFigures(values, null_levels(scores, _FUNCTIONS, seed=seed), spread, scores.counts)
 
 
-def compared(
+def compare_sets(
     original: Scores,
     mixed: Scores,
     protected: Scores,
@@ -160,11 +160,11 @@ def compared(
         set_figures(scores, intervals=intervals, resamples=resamples, seed=seed, engine=engine)
         for scores in (original, mixed, protected)
     ]
-    return compared_figures(*figures)
+    return compare_set_figures(*figures)
 
 
 @_quiet
-def compared_figures(original: SetFigures, mixed: SetFigures, protected: SetFigures) -> dict[str, Estimate]:
+def compare_set_figures(original: SetFigures, mixed: SetFigures, protected: SetFigures) -> dict[str, Estimate]:
     """The same from what was measured of each set.
 
     In a resample the same people are drawn for all three sets, so that what they share cancels.
@@ -178,7 +178,7 @@ def compared_figures(original: SetFigures, mixed: SetFigures, protected: SetFigu
             out[f"{what}_{name}"] = estimate.with_(name=f"{what}_{name}", label=f"{estimate.label} {name.upper()}")
     points = {name: figures.values for name, figures in sets.items()}
     relative = asdict(
-        _normalized({name: {k: np.float64(v) for k, v in point.items()} for name, point in points.items()})
+        _normalize({name: {k: np.float64(v) for k, v in point.items()} for name, point in points.items()})
     )
     spreads = {name: figures.spread for name, figures in sets.items() if figures.spread is not None}
     together = None
@@ -194,7 +194,7 @@ def compared_figures(original: SetFigures, mixed: SetFigures, protected: SetFigu
         samples = {
             name: {what: drawn[:shared] for what, drawn in spread.samples.items()} for name, spread in spreads.items()
         }
-        replicated = {key: np.asarray(column, np.float64) for key, column in asdict(_normalized(samples)).items()}
+        replicated = {key: np.asarray(column, np.float64) for key, column in asdict(_normalize(samples)).items()}
         together = Replicates(replicated, people.pop(), spreads["oo"].unit)
     chance = _chance(points, {name: figures.nulls for name, figures in sets.items()})
     normalized: dict[str, Estimate] = {}
@@ -211,15 +211,15 @@ def compared_figures(original: SetFigures, mixed: SetFigures, protected: SetFigu
 _EQUATIONS = {"d_ece_op_oo": "eq. 17", "min_cllr_op_oo": "eq. 18", "g_d_ece": "eq. 19", "g_min_cllr": "eq. 20"}
 
 
-def _normalized(sets: Mapping[str, Mapping[str, Floats | np.float64]]) -> zebra.NormalizedForms:
+def _normalize(sets: Mapping[str, Mapping[str, Floats | np.float64]]) -> zebra.NormalizedForms:
     arguments = [sets[name][what] for what in ("d_ece", "min_cllr") for name in ("oo", "op", "pp")]
-    return zebra.normalized(*arguments)
+    return zebra.normalized_forms(*arguments)
 
 
 def _chance(points: Mapping[str, Mapping[str, float]], nulls: Mapping[str, Mapping[str, Null]]) -> dict[str, float]:
     """What the four give when OP, or PP, carries no information and OO is as it is."""
     level = {what: {name: nulls[name][what].mean for name in ("op", "pp")} for what in ("d_ece", "min_cllr")}
-    normalized = zebra.normalized(
+    normalized = zebra.normalized_forms(
         points["oo"]["d_ece"], level["d_ece"]["op"], level["d_ece"]["pp"],
         points["oo"]["min_cllr"], level["min_cllr"]["op"], level["min_cllr"]["pp"],
     )  # fmt: skip

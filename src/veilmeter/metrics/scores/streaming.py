@@ -84,8 +84,8 @@ class StreamedScores(ScoreSet):
             bins_n += bin_counts(n, bins)
             if len(t) and len(n):
                 merged = runs(t, n)
-                rising.add(*merged.pooled())
-                falling.add(*merged.pooled(flipped=True), flipped=True)
+                rising.add(*merged.pool())
+                falling.add(*merged.pool(flipped=True), flipped=True)
             elif len(t) or len(n):
                 lengths = np.array([float(len(t))]), np.array([float(len(n))])
                 rising.add(*lengths)

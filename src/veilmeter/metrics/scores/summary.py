@@ -15,7 +15,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Finding, Reference, references, warning
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.measure import Measure
-from veilmeter.metrics.registry import MEASURES, computed, estimate_of
+from veilmeter.metrics.registry import MEASURES, compute_estimates, estimate_of
 from veilmeter.metrics.scores import resampling
 from veilmeter.metrics.scores.eer import Eer
 from veilmeter.metrics.scores.forms import ScoreFunction, ScoreSet, SortedScores
@@ -48,11 +48,6 @@ def shape_of(name: str, function: ScoreFunction | None = None) -> Shape:
     if not isinstance(own, ScoreFunction):
         return Shape(entry.low, entry.high)
     return Shape(entry.low, entry.high, overfits=own.overfits, sure=own.sure)
-
-
-def prepare(targets: Floats, impostors: Floats) -> SortedScores:
-    """The scores in rising order; everything else is computed when it is asked for."""
-    return SortedScores(np.sort(targets), np.sort(impostors))
 
 
 def values(data: ScoreSet, eer_method: str = "rocch") -> dict[str, float]:
@@ -122,7 +117,7 @@ def measure_with_problems(
 
 
 def _plain_estimates(entry: Measure, scores: Scores) -> dict[str, Estimate]:
-    points = computed(entry, scores)
+    points = compute_estimates(entry, scores)
     by_name = {point.name: point if point.n else point.with_(n=scores.counts) for point in points}
     if len(by_name) < len(points):
         raise InputError("it gave several estimates of one name", fix="a measure of scores has one per name")

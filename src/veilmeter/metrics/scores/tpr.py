@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Finding, warning
-from veilmeter.metrics.calibration import checked
 from veilmeter.metrics.measure import Measure, rate_suffix
 from veilmeter.metrics.scores.forms import ScoreFunction, ScoreSet, SortedScores, WeightedSets
 
@@ -84,5 +83,5 @@ def tpr_at_fpr(targets: ArrayLike, impostors: ArrayLike, fpr: float) -> float:
     >>> tpr_at_fpr([1.0, 2.0, 3.0, 4.0], [0.0, 1.0, 2.0, 3.0], 0.25)
     50.0
     """
-    scores = SortedScores(np.sort(checked(targets, "target")), np.sort(checked(impostors, "impostor")))
+    scores = SortedScores.from_arrays(targets, impostors)
     return Tpr(fpr).value(scores)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.ordering import order_of
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.calibration import Groups, joined, run_starts, softplus
+from veilmeter.metrics.calibration import Groups, join_groups, run_starts, softplus
 
 Floats = NDArray[np.float64]
 STRETCH = 16_384  # trials weighed at a time: their weights in some tens of replicates take 3 MB
@@ -59,7 +59,7 @@ class TrialCells:
     def __len__(self) -> int:
         return len(self.costs)
 
-    def drawn(self, drawn: Floats) -> WeightSums:
+    def reweight(self, drawn: Floats) -> WeightSums:
         """From how often each person was drawn (people x replicates)."""
         from scipy.sparse import csr_array
 
@@ -80,7 +80,7 @@ class TrialCells:
             runs = csr_array((ones, np.arange(count), ends[begin : end + 1] - ends[begin]), (end - begin, count))
             sums[begin:end] = runs @ weights
             cost += self.costs[trials] @ weights
-        return self._gathered(sums, cost)
+        return self._gather(sums, cost)
 
     def without_each(self) -> WeightSums:
         """Everybody's trials but those of one person: a column for each person, in one pass over the trials."""
@@ -91,12 +91,12 @@ class TrialCells:
             theirs += np.bincount(side * len(self.starts) + runs, minlength=theirs.size).reshape(theirs.shape)
             cost += np.bincount(side, self.costs, minlength=len(cost))
         everybody = np.diff(self.starts, append=len(self)).astype(np.float64)
-        return self._gathered(everybody[:, None] - theirs[:-1].T, self.costs.sum() - cost[:-1])
+        return self._gather(everybody[:, None] - theirs[:-1].T, self.costs.sum() - cost[:-1])
 
-    def _gathered(self, sums: Floats, cost: Floats) -> WeightSums:
+    def _gather(self, sums: Floats, cost: Floats) -> WeightSums:
         sums = sums * self.stands_for[:, None]
         groups, bins = (
-            _summed(sums, cells, count) for cells, count in zip((self.groups, self.bins), self.counts, strict=True)
+            _sum_rows(sums, cells, count) for cells, count in zip((self.groups, self.bins), self.counts, strict=True)
         )
         return WeightSums(groups, bins, cost)
 
@@ -147,7 +147,7 @@ def layout(
     return TrialPlaces(coarse, *cells)
 
 
-def _summed(sums: Floats, cells: NDArray[np.intp], count: int) -> Floats:
+def _sum_rows(sums: Floats, cells: NDArray[np.intp], count: int) -> Floats:
     """Rows of the same cell added up, as row number `cell` of `count` rows."""
     out = np.zeros((count, sums.shape[1]))
     starts = run_starts(cells)
@@ -161,4 +161,4 @@ def _coarser(groups: Groups) -> Groups:
     # Equal shares of both classes, so that rare targets keep their resolution.
     done = np.cumsum(groups.targets) / groups.targets.sum() + np.cumsum(groups.impostors) / groups.impostors.sum()
     starts = run_starts(np.minimum((done * (MOST_GROUPS / 2)).astype(np.intp), MOST_GROUPS - 1))
-    return joined(groups, starts)
+    return join_groups(groups, starts)

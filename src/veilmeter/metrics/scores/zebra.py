@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Finding, warning
-from veilmeter.metrics.calibration import Calibration, checked, logistic, pav, softplus
+from veilmeter.metrics.calibration import Calibration, check_scores, logistic, pav, softplus
 from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.scores.blocks import BlockSets
 from veilmeter.metrics.scores.forms import BlockFunction, ScoreSet, SortedScores
@@ -168,7 +168,7 @@ def zebra(targets: ArrayLike, impostors: ArrayLike) -> Zebra:
     >>> round(found.d_ece, 4), found.tag, found.inverted
     (0.7213, 'A', False)
     """
-    scores = SortedScores(np.sort(checked(targets, "target")), np.sort(checked(impostors, "impostor")))
+    scores = SortedScores.from_arrays(targets, impostors)
     l_w = scores.of(Strongest())
     return Zebra(scores.of(DEce()), l_w, tag(l_w), flipped_d_ece(scores))
 
@@ -233,7 +233,9 @@ def c_ece(targets: ArrayLike, impostors: ArrayLike, calibration: Calibration) ->
 
     Negative: the attacker would do better to ignore the scores. Minus infinity: the calibration was certain and wrong.
     """
-    return d_ece(calibration.apply(checked(targets, "target")), calibration.apply(checked(impostors, "impostor")))
+    return d_ece(
+        calibration.apply(check_scores(targets, "target")), calibration.apply(check_scores(impostors, "impostor"))
+    )
 
 
 def train(kind: str, targets: ArrayLike, impostors: ArrayLike, *, laplace: bool = True) -> Calibration:
@@ -255,7 +257,7 @@ class NormalizedForms:
     g_min_cllr: Number
 
 
-def normalized(
+def normalized_forms(
     d_ece_oo: Number, d_ece_op: Number, d_ece_pp: Number, min_cllr_oo: Number, min_cllr_op: Number, min_cllr_pp: Number
 ) -> NormalizedForms:
     """Eq. 17-20 from D_ECE and min Cllr of original-original, original-protected and protected-protected scores.
@@ -294,7 +296,7 @@ def ece_profile(
 
     Classes larger than `most` are thinned to evenly spaced ranks for the `actual` curve, which is a picture.
     """
-    t, n = checked(targets, "target"), checked(impostors, "impostor")
+    t, n = check_scores(targets, "target"), check_scores(impostors, "impostor")
     if not presorted:
         t, n = np.sort(t), np.sort(n)
     x = np.linspace(-7, 7, 141) if log_odds is None else np.asarray(log_odds, np.float64)
@@ -307,13 +309,13 @@ def ece_profile(
         blocks.llrs[down],
         blocks.impostors[down] / blocks.total_impostors,
     )
-    thin_t, thin_n = _thinned(t, most), _thinned(n, most)
+    thin_t, thin_n = _thin(t, most), _thin(n, most)
     actual = _ece(x, thin_t, np.full(len(thin_t), 1 / len(thin_t)), thin_n, np.full(len(thin_n), 1 / len(thin_n)))
     no_evidence, certain = np.zeros(1), np.ones(1)
     return EceProfile(x, actual, oracle, _ece(x, no_evidence, certain, no_evidence, certain))
 
 
-def _thinned(ordered: Floats, most: int) -> Floats:
+def _thin(ordered: Floats, most: int) -> Floats:
     if len(ordered) <= most:
         return ordered
     return ordered[((np.arange(most) + 0.5) * (len(ordered) / most)).astype(np.intp)]
