@@ -11,7 +11,7 @@ import pytest
 import synthetic_voices as voices
 
 from veilmeter.assessment import assess
-from veilmeter.assessment.attacker_runs import joined_runs, split_draw
+from veilmeter.assessment.attacker_runs import join_runs, split_draw
 from veilmeter.assessment.speech import merge
 from veilmeter.attacks.material import AttackerRun
 from veilmeter.core.errors import InputError
@@ -39,8 +39,8 @@ def test_what_one_draw_covers(tmp_path: Path) -> None:
 
 def test_parts_of_one_run_are_put_together() -> None:
     first, second = (AttackerRun(vectors=AGAIN.take(np.arange(a, b))) for a, b in ((0, 16), (16, 32)))
-    assert [len(run.vectors) for run in joined_runs([first, second], merge)] == [32]
-    assert [len(run.vectors) for run in joined_runs([first, first], merge)] == [16, 16]
+    assert [len(run.vectors) for run in join_runs([first, second], merge)] == [32]
+    assert [len(run.vectors) for run in join_runs([first, first], merge)] == [16, 16]
 
 
 def test_a_run_is_used_for_the_people_it_covers() -> None:

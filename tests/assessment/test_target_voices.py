@@ -10,7 +10,7 @@ import pytest
 
 from veilmeter.anonymizers.manifest import Entry
 from veilmeter.assessment import assess, attack
-from veilmeter.assessment.conclude import known_target_voices
+from veilmeter.assessment.conclude import target_voice_labels
 from veilmeter.core.findings import warning
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.target_voices import TargetVoices
@@ -94,11 +94,11 @@ def entry(number: int, parameters: dict[str, Any], pseudo_speaker: str | None = 
 def test_target_voices_of_a_manifest() -> None:
     vectors = Embeddings(np.ones((10, 2)), [f"u{n}" for n in range(10)], ["s"] * 10)
     named = {f"u{n}": entry(n, {}, f"voice{n % 3}") for n in range(10)}
-    assert known_target_voices(vectors, named).tolist() == [n % 3 for n in range(10)]  # type: ignore[union-attr]
+    assert target_voice_labels(vectors, named).tolist() == [n % 3 for n in range(10)]  # type: ignore[union-attr]
     drawn = {f"u{n}": entry(n, {"alpha": 0.5 + n / 20, "seed": 1}) for n in range(10)}
-    assert known_target_voices(vectors, drawn).tolist() == [n // 2 for n in range(10)]  # type: ignore[union-attr]
+    assert target_voice_labels(vectors, drawn).tolist() == [n // 2 for n in range(10)]  # type: ignore[union-attr]
     listed = {f"u{n}": entry(n, {"members": ["a", "b"][: 1 + n % 2]}) for n in range(10)}
-    assert known_target_voices(vectors, listed).tolist() == [(n + 1) % 2 for n in range(10)]  # type: ignore[union-attr]
+    assert target_voice_labels(vectors, listed).tolist() == [(n + 1) % 2 for n in range(10)]  # type: ignore[union-attr]
     same = {f"u{n}": entry(n, {"alpha": 0.8}) for n in range(10)}
-    assert known_target_voices(vectors, same) is None
-    assert known_target_voices(vectors, {"u0": named["u0"]}) is None
+    assert target_voice_labels(vectors, same) is None
+    assert target_voice_labels(vectors, {"u0": named["u0"]}) is None

@@ -77,7 +77,7 @@ def similarity_part(
 ) -> tuple[TaskResult, Arrays]:
     """Voice similarity matrices of all trial utterances, and within each group."""
     enough = _enough(original)
-    drawn = _drawn_recordings(original, seed)
+    drawn = _draw_recordings(original, seed)
     everybody = len(np.unique(original.codes[enough]))
     original, anonymized = original.take(drawn), anonymized.take(drawn)
     whole = _similarity(original, anonymized, intervals, seed)
@@ -127,7 +127,7 @@ def _enough(original: Embeddings) -> np.ndarray:
     return np.flatnonzero(np.bincount(original.codes)[original.codes] >= 2)
 
 
-def _drawn_recordings(original: Embeddings, seed: int) -> np.ndarray:
+def _draw_recordings(original: Embeddings, seed: int) -> np.ndarray:
     """The rows of as many recordings as there is time to compare: fewer of each speaker, two at least, and where that
     is not enough, those of some speakers."""
     keep = _enough(original)
@@ -228,11 +228,11 @@ def runs_part(first: Mapping[str, Job], second: Mapping[str, Job], across: Job) 
             )
         )
 
-    def disclosed(name: str) -> float:
+    def disclosure(name: str) -> float:
         estimate = by_attacker[name].single("c_ece_linear")
         return float("-inf") if estimate is None or np.isnan(estimate.value) else estimate.value
 
-    worst = max(by_attacker, key=disclosed)
+    worst = max(by_attacker, key=disclosure)
     linked, _ = measure_attack(across)
     assert linked.attacker is not None
     part = Part(
@@ -430,7 +430,7 @@ def on_original(planner: AttackerPlanner, known: Attacker) -> Job:
         if name in planner.further
     }
     clear = replace(_on_originals(material, planner), views=views)
-    test = planner.case.tried(planner.case.original)
+    test = planner.experiment.trials(planner.experiment.original)
     return _control(planner, job, clear, test, "on original speech")
 
 
@@ -457,12 +457,12 @@ def _control(planner: AttackerPlanner, job: Job, material: Material, test: Embed
     scoring = replace(job.scoring, material=material)
     measure_options = replace(planner.measure_options.with_own_measures(), measures=CONTROL_MEASURES, groups={})
     attacker = replace(job.attacker, name=f"{job.attacker.name} {where}", apart=True)
-    mask = planner.case.protocol.mask(scoring.names, list(test.utterances))
+    mask = planner.experiment.protocol.mask(scoring.names, list(test.utterances))
     return Job(attacker=attacker, test=test, scoring=scoring, options=measure_options, mask=mask)
 
 
 def _on_originals(material: Material, planner: AttackerPlanner) -> Material:
-    trials = planner.case.tried(planner.case.original)
+    trials = planner.experiment.trials(planner.experiment.original)
     copies = AttackerRun(vectors=material.candidates, draw="utterance", name="original speech", certain=True)
     return replace(material, trials=trials.vectors, runs=(copies,), others=None, pseudonyms=None)
 

@@ -207,8 +207,8 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
         trained_on=job.attacker.trained_on or scored.trained_on,
         estimates=_in_order(everybody, isolation) + _learning(job, tried),
         by=by,
-        people=linked_people(matrices),
-        ties=tied_share(*scores.ordered),
+        people=risk_by_person(matrices),
+        ties=share_of_ties(*scores.ordered),
         profile=profile_of(scores),
         det=det_of(*scores.ordered),
         details={**job.attacker.details, **scored.details},
@@ -411,12 +411,12 @@ def det_of(t: Floats, n: Floats) -> dict[str, list[float]]:
     return {"fpr": np.round(fpr[keep], 8).tolist(), "fnr": np.round(fnr[keep], 8).tolist()}
 
 
-def tied_share(t: Floats, n: Floats) -> float:
+def share_of_ties(t: Floats, n: Floats) -> float:
     """The share of target scores that some impostor score equals, both rising: where a threshold can't decide."""
     return float(np.mean(n[np.minimum(np.searchsorted(n, t), len(n) - 1)] == t))
 
 
-def linked_people(matrices: Mapping[int, Matrix]) -> tuple[LinkedPerson, ...]:
+def risk_by_person(matrices: Mapping[int, Matrix]) -> tuple[LinkedPerson, ...]:
     """Each speaker's own risk: the chance that one of their conversations is linked among all who are enrolled."""
     rows: list[LinkedPerson] = []
     for length, matrix in matrices.items():
@@ -451,7 +451,7 @@ def trial_conversations(test: Embeddings, length: int, enrolled: int, seed: int)
     return spoken if len(spoken.names) >= 2 else None
 
 
-def compared_trials(test: Embeddings, spoken: Conversations, enrolled: Sequence[str]) -> NDArray[np.intp]:
+def trials_to_compare(test: Embeddings, spoken: Conversations, enrolled: Sequence[str]) -> NDArray[np.intp]:
     """The indices of the trials of enrolled people in which attackers are compared: all, or every n-th."""
     known = set(enrolled)
     places = np.flatnonzero([speaker in known for speaker in test.speakers[spoken.utterances[:, 0]]])
@@ -464,7 +464,7 @@ def kept_trials(test: Embeddings, spoken: Conversations | None, enrolled: Sequen
     is no table, and only those are kept in which attackers are compared."""
     if spoken is None or len(spoken) == len(test):
         return slice(None)
-    return compared_trials(test, spoken, enrolled)
+    return trials_to_compare(test, spoken, enrolled)
 
 
 def subset_findings(

@@ -85,7 +85,7 @@ def _level(draw: Draw) -> DrawLevel:
     return "speaker" if draw == Draw.SPEAKER else "unknown"
 
 
-def joined_runs(runs: Sequence[AttackerRun], merge: Callable[[Sequence[Embeddings]], Embeddings]) -> list[AttackerRun]:
+def join_runs(runs: Sequence[AttackerRun], merge: Callable[[Sequence[Embeddings]], Embeddings]) -> list[AttackerRun]:
     """Sources without a common utterance, and with draws alike, are parts of one run."""
     kept: list[AttackerRun] = []
     for run in runs:
@@ -117,7 +117,7 @@ class SystemRuns:
         options = {**self._options(), "seed": self.settings.seed, "offline": self.settings.offline}
         anonymizer = load_anonymizer(self.system, options)
         done = anonymize_corpus(corpus, out, anonymizer, engine=self.engine, overwrite=True, progress=progress)
-        return copied_corpus(corpus, done)
+        return corpus_of_copies(corpus, done)
 
     def of_attacker(
         self, corpus: Corpus, number: int, role: str = "run", progress: Progress | None = None
@@ -133,7 +133,7 @@ class SystemRuns:
             offline=self.settings.offline,
             progress=progress,
         )
-        return copied_corpus(corpus, done), _level(done.draw)
+        return corpus_of_copies(corpus, done), _level(done.draw)
 
     def _options(self) -> dict[str, Any]:
         options = parse_options(self.settings.option)
@@ -146,7 +146,7 @@ def release_folder(run: Path, corpus: Corpus) -> Path:
     return run / RELEASE / corpus.root.name
 
 
-def released_corpus(corpus: Corpus, run: Path) -> Corpus:
+def read_release(corpus: Corpus, run: Path) -> Corpus:
     """What the assessment in the folder `run` released of this corpus, where it ran the anonymizer itself."""
     out = release_folder(run, corpus)
     place = manifest_path(out)
@@ -160,7 +160,7 @@ def released_corpus(corpus: Corpus, run: Path) -> Corpus:
     return _copies(corpus, out, outputs)
 
 
-def copied_corpus(corpus: Corpus, done: Anonymized) -> Corpus:
+def corpus_of_copies(corpus: Corpus, done: Anonymized) -> Corpus:
     """The corpus of what came of a run."""
     outputs = {entry.utterance: done.out / entry.output for entry in done.entries if entry.output is not None}
     return _copies(corpus, done.out, outputs, done.failed)

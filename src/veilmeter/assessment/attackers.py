@@ -10,7 +10,7 @@ import numpy as np
 from veilmeter.assessment.attack import Job, MeasureOptions
 from veilmeter.assessment.experiment import Experiment
 from veilmeter.assessment.settings import AttackerSettings, Settings
-from veilmeter.assessment.tuning import trained_people
+from veilmeter.assessment.tuning import describe_people
 from veilmeter.attacks.attacker import Attacker
 from veilmeter.attacks.backends.scoring import KaldiFiles
 from veilmeter.attacks.desk import EnrollmentCopies, TrainingSpeech, Used
@@ -37,7 +37,7 @@ def describe(attacker: Attacker) -> AttackerResult:
 class AttackerPlanner:
     """Makes the jobs of one assessment, and notes what they use; `further` make those of further extractors."""
 
-    case: Experiment
+    experiment: Experiment
     settings: Settings
     measure_options: MeasureOptions
     further: Mapping[str, AttackerPlanner] = field(default_factory=dict)
@@ -55,24 +55,24 @@ class AttackerPlanner:
             test=test,
             scoring=prepared.scoring,
             options=replace(self.measure_options, measures=measures),
-            mask=self.case.protocol.mask(prepared.scoring.names, list(test.utterances)),
+            mask=self.experiment.protocol.mask(prepared.scoring.names, list(test.utterances)),
             findings=prepared.findings,
         )
 
     def material(self, name: str) -> Material:
         """What an attacker of that name gets of this extractor alone: the released recordings come without names."""
-        sides = self.case.sides_of(name)
-        released = self.case.tried(sides.anonymized)
-        runs = self.case.runs_of(name)
+        sides = self.experiment.sides_of(name)
+        released = self.experiment.trials(sides.anonymized)
+        runs = self.experiment.runs_of(name)
         if not runs:
-            copies = self.case.enrolled(sides.anonymized)
+            copies = self.experiment.enrollment(sides.anonymized)
             runs = (AttackerRun(vectors=copies, own=False, name="the released run"),)
         return Material(
-            candidates=self.case.enrolled(sides.original),
+            candidates=self.experiment.enrollment(sides.original),
             trials=released.vectors,
             conversations=(),
             runs=runs,
-            others=None if name in self.case.own else self._others(),
+            others=None if name in self.experiment.own else self._others(),
             trial_ids=strings(released.utterances),
             pseudonyms=_pseudonyms(released),
             seed=self.settings.seed,
@@ -80,7 +80,7 @@ class AttackerPlanner:
 
     def _others(self) -> OtherPeople | None:
         """Other people's originals with what the system made of them, pass by pass; None where there are no pairs."""
-        original, anonymized = (self.case.training.get(role) for role in ("train_original", "train_anonymized"))
+        original, anonymized = (self.experiment.training.get(role) for role in ("train_original", "train_anonymized"))
         if original is None or anonymized is None:
             return None
         runs = []
@@ -101,8 +101,8 @@ class AttackerDesk:
     attacker: Attacker
 
     @property
-    def _case(self) -> Experiment:
-        return self.planner.case
+    def _experiment(self) -> Experiment:
+        return self.planner.experiment
 
     @property
     def _name(self) -> str:
@@ -121,18 +121,18 @@ class AttackerDesk:
         return self._options.dimension
 
     def trials(self) -> Embeddings:
-        return self._case.tried(getattr(self._case.sides_of(self._name), self.attacker.trials))
+        return self._experiment.trials(getattr(self._experiment.sides_of(self._name), self.attacker.trials))
 
     def originals(self) -> Embeddings:
-        return self._case.enrolled(self._case.sides_of(self._name).original)
+        return self._experiment.enrollment(self._experiment.sides_of(self._name).original)
 
     def copies(self) -> EnrollmentCopies:
-        copies = self._case.copies(self._name)
+        copies = self._experiment.copies(self._name)
         self.planner.used.copies.add(self._name)
         return copies
 
     def own_extractor(self) -> str | None:
-        own = self._case.own.get(self._name)
+        own = self._experiment.own.get(self._name)
         if own is None:
             return None
         if own.tuned:
@@ -149,15 +149,15 @@ class AttackerDesk:
         return KaldiFiles.of(self._options.plda, self._options.mean, self._options.lda)
 
     def training(self, role: str) -> TrainingSpeech | None:
-        speech = self._case.training.get(role)
+        speech = self._experiment.training.get(role)
         if speech is None:
             return None
         self.planner.used.train(role, self._name)
-        return TrainingSpeech(speech.embeddings, trained_people(speech.embeddings, self._case.original))
+        return TrainingSpeech(speech.embeddings, describe_people(speech.embeddings, self._experiment.original))
 
     def assessed_speech(self) -> Embeddings:
-        protocol = self._case.protocol
-        return self._case.anonymized.of_utterances([*protocol.enrollment, *protocol.trials])
+        protocol = self._experiment.protocol
+        return self._experiment.anonymized.of_utterances([*protocol.enrollment, *protocol.trials])
 
     def folds(self, speakers: int) -> int:
         folds = min(self.planner.settings.folds, speakers)
@@ -167,8 +167,8 @@ class AttackerDesk:
     def material(self, *, several: bool = False) -> Material:
         views = {
             other: replace(self.planner.material(other), seen=own.tuned_on_copies)
-            for other, own in self._case.own.items()
-            if self._name not in self._case.own and own.tuned and len(own.runs) == len(self._case.runs)
+            for other, own in self._experiment.own.items()
+            if self._name not in self._experiment.own and own.tuned and len(own.runs) == len(self._experiment.runs)
         }
         if several:
             views |= {label: planner.material(self._name) for label, planner in self.planner.further.items()}

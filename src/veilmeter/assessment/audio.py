@@ -103,7 +103,7 @@ class Segments:
     def __call__(self, places: Sequence[tuple[str, Stretch]]) -> list[NDArray[np.float32]]:
         from veilmeter.speech.audio import AudioError, read_audio
 
-        extractor = _loaded(self.spec, self.version, self.offline)
+        extractor = _load_once(self.spec, self.version, self.offline)
         vectors_by_file = []
         for path, stretch in places:
             vectors: list[NDArray[np.float32]] = []
@@ -120,7 +120,7 @@ class Segments:
 
 
 @lru_cache(maxsize=2)
-def _loaded(spec: str, version: str, offline: bool) -> Extractor:
+def _load_once(spec: str, version: str, offline: bool) -> Extractor:
     """Once per process and version, as a model takes seconds to load."""
     return load_same_extractor(spec, version, offline=offline)
 

@@ -134,7 +134,7 @@ def assess_challenge(
         progress=progress or (lambda title: nullcontext()),
     )
     not_used = (*challenge.problems, *unmeasured, *_speech_not_used(challenge), *left.not_used())
-    return _written(challenge, assessments, emotions, not_used, folder)
+    return _write_tables(challenge, assessments, emotions, not_used, folder)
 
 
 def _speech_not_used(challenge: Challenge) -> list[Problem]:
@@ -149,7 +149,7 @@ def _speech_not_used(challenge: Challenge) -> list[Problem]:
     ]
 
 
-def _written(
+def _write_tables(
     challenge: Challenge,
     assessments: Mapping[str, Assessment],
     emotions: Sequence[Emotions],

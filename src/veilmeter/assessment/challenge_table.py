@@ -113,7 +113,7 @@ def rank_table(rows: Sequence[ChallengeRow], words: Mapping[str, Estimate], emot
     """
     blocks = [HEAD]
     if emotions:
-        blocks.append(f"{SER_HEAD}\n---- SER results ----\n{_fixed_width(*_emotion_lines(emotions))}")
+        blocks.append(f"{SER_HEAD}\n---- SER results ----\n{_align_columns(*_emotion_lines(emotions))}")
     for title in (PRETRAINED, ADAPTED):
         lines = [
             (row.dataset, row.split, row.gender, row.enrollment, row.trial, f"{row.eer_challenge:.3f}")
@@ -121,10 +121,10 @@ def rank_table(rows: Sequence[ChallengeRow], words: Mapping[str, Estimate], emot
             if block_of(row.attacker) == title and row.eer_challenge is not None
         ]
         if lines:
-            blocks.append(f"---- {title} results ----\n{_fixed_width(COLUMNS, lines)}")
+            blocks.append(f"---- {title} results ----\n{_align_columns(COLUMNS, lines)}")
     if words:
-        lines_of_words = [(*_named(name), f"{wer.value:.3f}") for name, wer in words.items()]
-        blocks.append(f"---- ASR results ----\n{_fixed_width(('dataset', 'split', 'gender', 'WER'), lines_of_words)}")
+        lines_of_words = [(*_parse_name(name), f"{wer.value:.3f}") for name, wer in words.items()]
+        blocks.append(f"---- ASR results ----\n{_align_columns(('dataset', 'split', 'gender', 'WER'), lines_of_words)}")
     return "\n".join(blocks) + "\n"
 
 
@@ -140,14 +140,14 @@ def _emotion_lines(rows: Sequence[EmotionRow]) -> tuple[list[str], list[list[str
     return columns, lines
 
 
-def _named(name: str) -> tuple[str, str, str]:
+def _parse_name(name: str) -> tuple[str, str, str]:
     """`libri_test_trials_f` as dataset, split and gender."""
     before, _, gender = name.partition("_trials_")
     dataset, _, split = before.rpartition("_")
     return dataset, split, gender
 
 
-def _fixed_width(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+def _align_columns(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """With an index in front and columns flush right, as pandas prints a frame."""
     table = [["", *columns], *([str(number), *line] for number, line in enumerate(lines))]
     widths = [max(len(line[place]) for line in table) for place in range(len(columns) + 1)]

@@ -16,12 +16,12 @@ from veilmeter._version import __version__
 from veilmeter.anonymizers.anonymize_corpus import manifest_path
 from veilmeter.anonymizers.base import Draw
 from veilmeter.anonymizers.manifest import Entry, read_manifest
-from veilmeter.assessment.attack import Job, compared_trials, trial_conversations
+from veilmeter.assessment.attack import Job, trial_conversations, trials_to_compare
 from veilmeter.assessment.experiment import OWN_RUN, RELEASED_RUN, Experiment
-from veilmeter.assessment.given_scores import combined
+from veilmeter.assessment.given_scores import combine
 from veilmeter.assessment.plan import NEEDED_BY_CHECKS, AssessmentPlan, channels
 from veilmeter.assessment.settings import Settings
-from veilmeter.assessment.speech import Speech, joined_corpora
+from veilmeter.assessment.speech import Speech, join_corpora
 from veilmeter.assessment.tasks import Done, TaskId, TaskKind, TaskResult
 from veilmeter.assessment.unused_options import OptionUse
 from veilmeter.attacks.attacker import AttackerId
@@ -58,7 +58,7 @@ Measured = Mapping[TaskId, TaskResult]
 class FinishedRun:
     """A run that has measured everything."""
 
-    case: Experiment
+    experiment: Experiment
     plan: AssessmentPlan
     done: Done
     speech: Mapping[str, Speech]
@@ -73,7 +73,7 @@ class FinishedRun:
 
 def build_results(outcome: FinishedRun, settings: Settings, command: Sequence[str]) -> Results:
     """The results with everything that follows from them."""
-    case, measured = outcome.case, outcome.measured()
+    experiment, measured = outcome.experiment, outcome.measured()
     attackers, taken_over = _no_worse_for_knowing_more(attackers_of(measured), outcome)
     results = Results(
         version=__version__,
@@ -82,23 +82,23 @@ def build_results(outcome: FinishedRun, settings: Settings, command: Sequence[st
         settings=outcome.options.used,
         incidental=outcome.options.incidental,
         inputs={role: speech.facts for role, speech in outcome.speech.items()},
-        matching=Matching(matched=len(case.matched), unmatched=case.matched.unmatched),
+        matching=Matching(matched=len(experiment.matched), unmatched=experiment.matched.unmatched),
         protocol=_protocol(outcome),
         attackers=attackers,
         command=tuple(command),
         extractor=outcome.speech["original"].extractor,
         parts=parts_of(measured),
         channels=_channels(attackers, measured, settings),
-        remarks=distinct([*outcome.options.remarks, *_added_measures(settings)]),
+        remarks=distinct([*outcome.options.remarks, *_unrequested_measures(settings)]),
         warnings=distinct([*warnings_of(outcome.findings, measured), *taken_over]),
     )
     similarity = results.parts.get("similarity", Part(name="similarity")).details
     traits = Traits(
-        gender=dict(zip(case.original.speakers, case.original.attributes.get("gender", ()), strict=False)),
+        gender=dict(zip(experiment.original.speakers, experiment.original.attributes.get("gender", ()), strict=False)),
         animal={animal["speaker"]: animal["animal"] for animal in similarity.get("zoo", ())},
         deid=similarity.get("deid", {}),
     )
-    luck = joint_chance(_relabeled(outcome), seed=settings.seed)
+    luck = joint_chance(_relabelings(outcome), seed=settings.seed)
     return conclude(
         with_chance(results, luck),
         _evidence(outcome, settings.seed),
@@ -107,7 +107,7 @@ def build_results(outcome: FinishedRun, settings: Settings, command: Sequence[st
     )
 
 
-def _relabeled(outcome: FinishedRun) -> list[Relabeled]:
+def _relabelings(outcome: FinishedRun) -> list[Relabeled]:
     """Each attacker's figures with people relabeled at random, as they were measured."""
     return [
         Relabeled(measured.figures, arrays["values"], measured.enrolled, arrays["first"], arrays["own"])
@@ -121,7 +121,7 @@ def attackers_of(measured: Measured) -> dict[str, AttackerResult]:
     kinds = (TaskKind.ATTACKER, TaskKind.SCORES)
     compared, given = (results_of(measured, kind) for kind in kinds)
     names = dict.fromkeys(task.name for task in measured if task.kind in kinds)
-    return {name: combined(compared.get(name), given[name]) if name in given else compared[name] for name in names}
+    return {name: combine(compared.get(name), given[name]) if name in given else compared[name] for name in names}
 
 
 def results_of(measured: Measured, kind: TaskKind) -> dict[str, AttackerResult]:
@@ -177,39 +177,41 @@ def _channels(attackers: Mapping[str, AttackerResult], measured: Measured, setti
 
 
 def _protocol(outcome: FinishedRun) -> ProtocolFacts:
-    case, used = outcome.case, outcome.plan.used
-    facts = case.protocol.facts(case.original)
-    runs = [{"name": run.name, "draw": run.draw, "own": run.own, "recordings": len(run.vectors)} for run in case.runs]
+    experiment, used = outcome.experiment, outcome.plan.used
+    facts = experiment.protocol.facts(experiment.original)
+    runs = [
+        {"name": run.name, "draw": run.draw, "own": run.own, "recordings": len(run.vectors)} for run in experiment.runs
+    ]
     return replace(
         facts,
         training=used.training_words,
-        anonymized_enrollment=OWN_RUN if any(run.own for run in case.runs) else RELEASED_RUN,
-        details={**facts.details, "folds": used.folds, "attacker_runs": runs, "groups": sorted(case.groups)},
+        anonymized_enrollment=OWN_RUN if any(run.own for run in experiment.runs) else RELEASED_RUN,
+        details={**facts.details, "folds": used.folds, "attacker_runs": runs, "groups": sorted(experiment.groups)},
     )
 
 
 def _evidence(outcome: FinishedRun, seed: int) -> TrustFacts:
     """What the trust checks need beside the estimates."""
-    case = outcome.case
-    known, tried = case.enrolled(case.original), case.tried(case.original)
+    experiment = outcome.experiment
+    known, tried = experiment.enrollment(experiment.original), experiment.trials(experiment.original)
     heard = outcome.heard or DuplicateAudio()
-    same = unchanged(case.original, case.anonymized)
+    same = unchanged(experiment.original, experiment.anonymized)
     if same is not None:
-        same |= np.isin(case.original.utterances.astype(str), sorted(heard.unchanged))
+        same |= np.isin(experiment.original.utterances.astype(str), sorted(heard.unchanged))
     repeated = copies(known, tried) | np.isin(tried.utterances.astype(str), sorted(heard.repeated))
-    assessed = set(case.original.names)
+    assessed = set(experiment.original.names)
     return TrustFacts(
-        compared=len(case.original),
+        compared=len(experiment.original),
         unchanged=None if same is None else int(same.sum()),
         trials=len(tried),
         copies=int(repeated.sum()),
         overlap={
-            role: len(assessed & set(case.training[role].embeddings.names)) for role in outcome.plan.used.training
+            role: len(assessed & set(experiment.training[role].embeddings.names)) for role in outcome.plan.used.training
         },
-        own_runs=sum(run.own for run in case.runs),
-        length_p=_length_p(case),
+        own_runs=sum(run.own for run in experiment.runs),
+        length_p=_length_p(experiment),
         targets=target_voices(
-            case,
+            experiment,
             outcome.plan.jobs,
             outcome.done,
             [corpus.root for corpus in outcome.speech["anonymized"].corpora],
@@ -218,13 +220,13 @@ def _evidence(outcome: FinishedRun, seed: int) -> TrustFacts:
     )
 
 
-def _length_p(case: Experiment) -> float | None:
+def _length_p(experiment: Experiment) -> float | None:
     """How often chance would relate the lengths of vectors as closely as in the closer of two comparisons: of original
     and of anonymized enrollment with the trials. Twice the smaller probability, as two are looked at."""
-    tried = case.tried(case.anonymized)
-    enrolled = [case.enrolled(case.original)]
+    tried = experiment.trials(experiment.anonymized)
+    enrolled = [experiment.enrollment(experiment.original)]
     with suppress(NotPossibleError):
-        enrolled.append(case.copies().vectors)
+        enrolled.append(experiment.copies().vectors)
     probabilities = [related[1] for side in enrolled if (related := length_correlation(side, tried)) is not None]
     return min(1.0, 2 * min(probabilities)) if probabilities else None
 
@@ -257,7 +259,7 @@ def warnings_of(common: Sequence[Finding], measured: Measured) -> tuple[Finding,
     return distinct(findings)
 
 
-def _added_measures(settings: Settings) -> list[Finding]:
+def _unrequested_measures(settings: Settings) -> list[Finding]:
     """What was measured although it was not asked for."""
     added = [family for family in NEEDED_BY_CHECKS if family not in settings.measures]
     return [Finding.of("measured_for_checks", families=tuple(added))] if added else []
@@ -287,17 +289,17 @@ class DuplicateAudio:
     repeated: frozenset[str] = frozenset()
 
 
-def find_duplicate_audio(case: Experiment, speech: Mapping[str, Speech], engine: Engine) -> DuplicateAudio | None:
+def find_duplicate_audio(experiment: Experiment, speech: Mapping[str, Speech], engine: Engine) -> DuplicateAudio | None:
     """None where one of the sides is not audio. The cache keeps the result as long as the files stay the same."""
     sides = [speech[role].corpora for role in ("original", "anonymized") if role in speech]
     if len(sides) != 2 or not all(sides):
         return None
-    original, anonymized = (joined_corpora(side).by_id for side in sides)
+    original, anonymized = (join_corpora(side).by_id for side in sides)
     partner = match_ids(original, anonymized).partner
-    assessed = [name for name in case.original.utterances if name in partner]
+    assessed = [name for name in experiment.original.utterances if name in partner]
     pairs = [(original[name], anonymized[partner[name]]) for name in assessed]
-    enrolled = [original[name] for name in case.protocol.enrollment if name in original]
-    tried = [original[name] for name in case.protocol.trials if name in original]
+    enrolled = [original[name] for name in experiment.protocol.enrollment if name in original]
+    tried = [original[name] for name in experiment.protocol.trials if name in original]
     files = [_mark(utterance) for group in (*pairs, enrolled, tried) for utterance in group]
     place = cache_folder() / "copies" / f"{key_of(find_duplicate_audio, files, [len(pairs), len(enrolled)])}.json"
     kept = _kept(place)
@@ -334,12 +336,12 @@ BINS = 5  # of a number that was drawn, such as a coefficient
 
 
 def target_voices(
-    case: Experiment, jobs: Mapping[AttackerId, Job], done: Done, folders: Sequence[Path], *, seed: int
+    experiment: Experiment, jobs: Mapping[AttackerId, Job], done: Done, folders: Sequence[Path], *, seed: int
 ) -> TargetVoices | None:
     """How much of the attackers' error is due to the target voices of the release: from a list, from the manifest, or
     clustered. `folders` are where the release was read from. None where nothing is drawn, or no two people share a
     target voice."""
-    released = case.tried(case.anonymized)
+    released = experiment.trials(experiment.anonymized)
     entries = _manifests(folders)
     drawn = {entry.draw for entry in entries.values()}
     if drawn == {Draw.NONE.value}:
@@ -350,14 +352,14 @@ def target_voices(
     for attacker, job in jobs.items():
         name = str(attacker)
         arrays = done[TaskId(TaskKind.ATTACKER, name)][1]
-        if name in case.own or job.attacker.apart or not job.attacker.is_attack or "scores" not in arrays:
+        if name in experiment.own or job.attacker.apart or not job.attacker.is_attack or "scores" not in arrays:
             continue
         if 1 not in job.options.lengths:
             continue
-        case_of = (tuple(job.test.utterances), job.scoring.names, job.options.seed)
-        if case_of not in tried_in:
-            tried_in[case_of] = _compared(job)
-        heard, kept = tried_in[case_of]
+        setting = (tuple(job.test.utterances), job.scoring.names, job.options.seed)
+        if setting not in tried_in:
+            tried_in[setting] = _single_trials(job)
+        heard, kept = tried_in[setting]
         table = arrays["scores"]
         if table.shape[1] == len(heard):
             table = table[:, kept]
@@ -374,21 +376,21 @@ def target_voices(
         return None
     tried = released.take(rows)
     first = next(iter(own.values()))
-    given = known_target_voices(tried, entries)
+    given = target_voice_labels(tried, entries)
     if given is not None and shared(given, first) > 0:
         return target_voice_effect(scores, own, given, known=True)
     return target_voice_effect(scores, own, found_target_voices(tried.vectors, seed=seed), known=False)
 
 
-def _compared(job: Job) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+def _single_trials(job: Job) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
     """The recordings that were tried one by one, and the places of those in which attackers are compared."""
     spoken = trial_conversations(job.test, 1, len(job.scoring.names), job.options.seed)
     if spoken is None:
         return np.zeros(0, np.int64), np.zeros(0, np.intp)
-    return spoken.utterances[:, 0], compared_trials(job.test, spoken, job.scoring.names)
+    return spoken.utterances[:, 0], trials_to_compare(job.test, spoken, job.scoring.names)
 
 
-def known_target_voices(tried: Embeddings, entries: Mapping[str, Entry]) -> NDArray[np.int64] | None:
+def target_voice_labels(tried: Embeddings, entries: Mapping[str, Entry]) -> NDArray[np.int64] | None:
     """Each recording's target voice as a number, by a column of the anonymized side or by the manifest; a single number
     that was drawn is cut into a few ranges. None where neither has it."""
     for name in (form for column in COLUMNS for form in (column, f"pseudo_{column}")):
@@ -458,7 +460,7 @@ def write_scores(path: Path, job: Job, scores: NDArray[np.float64]) -> bool:
 
     enrolled, tested = list(job.scoring.names), list(job.test.names)
 
-    def coded(names: list[str], codes: NDArray[np.integer]) -> Any:
+    def encode(names: list[str], codes: NDArray[np.integer]) -> Any:
         return pa.DictionaryArray.from_arrays(codes, pa.array(names, pa.string()))
 
     if scores.shape != (len(enrolled), len(job.test)):
@@ -476,9 +478,9 @@ def write_scores(path: Path, job: Job, scores: NDArray[np.float64]) -> bool:
     write_table(
         path,
         {
-            "enrollment_speaker": coded(enrolled, rows),
-            "utterance": coded(job.test.utterances[order].tolist(), columns),
-            "trial_speaker": coded(tested, spoken),
+            "enrollment_speaker": encode(enrolled, rows),
+            "utterance": encode(job.test.utterances[order].tolist(), columns),
+            "trial_speaker": encode(tested, spoken),
             "target": own == spoken,
             "score": values,
         },

@@ -48,11 +48,11 @@ class Experiment:
     groups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     _parts: dict[tuple[int, str], tuple[Embeddings, Embeddings]] = field(default_factory=dict, init=False, repr=False)
 
-    def enrolled(self, side: Embeddings) -> Embeddings:
+    def enrollment(self, side: Embeddings) -> Embeddings:
         """The recordings that people are known by, as this side has them."""
         return self._part(side, "enrollment")
 
-    def tried(self, side: Embeddings) -> Embeddings:
+    def trials(self, side: Embeddings) -> Embeddings:
         """The recordings that are to be recognized, as this side has them."""
         return self._part(side, "trials")
 
@@ -83,14 +83,14 @@ class Experiment:
         runs = self.runs_of(attacker)
         if not runs:
             shared = warning("own_extractor_without_run", attacker=attacker)
-            copies = self.enrolled(self.sides_of(attacker).anonymized)
+            copies = self.enrollment(self.sides_of(attacker).anonymized)
             return EnrollmentCopies(copies, (shared,) if self.runs else ())
         there = {u: run.vectors for run in reversed(runs) for u in run.vectors.utterances}
         kept = [u for u in wanted if u in there]
         if not kept:
             raise NotPossibleError(Finding("runs_without_enrollment"))
         vectors = np.stack([there[u].vectors[there[u].utterance_rows[u]] for u in kept])
-        known = self.enrolled(self.sides_of(attacker).original)
+        known = self.enrollment(self.sides_of(attacker).original)
         enrolled = known.of_utterances(kept).with_vectors(vectors)
         if len(kept) == len(wanted):
             return EnrollmentCopies(enrolled)
@@ -98,7 +98,7 @@ class Experiment:
         return EnrollmentCopies(enrolled, (warning("runs_lack_enrollment", recordings=lost, speakers=people),))
 
 
-def attacker_runs(
+def match_runs(
     original: Embeddings, released: Embeddings, runs: Sequence[AttackerRun], *, made_here: bool = False
 ) -> tuple[AttackerRun, ...]:
     """The runs by the ids and speakers of the originals. One that equals the released run is taken for that run, unless

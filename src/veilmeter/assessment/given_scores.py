@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from veilmeter.assessment.attack import MeasureOptions, det_of, estimates_of_scores, profile_of, tied_share
+from veilmeter.assessment.attack import MeasureOptions, det_of, estimates_of_scores, profile_of, share_of_ties
 from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimates import Estimates
@@ -44,10 +44,10 @@ class ScoreFiles:
         parts = [
             read_scores(file, key, only_common=self.only_common) for file, key in zip(self.files, keys, strict=True)
         ]
-        return parts[0] if len(parts) == 1 else _merged(parts)
+        return parts[0] if len(parts) == 1 else _merge(parts)
 
 
-def _merged(parts: Sequence[Scores]) -> Scores:
+def _merge(parts: Sequence[Scores]) -> Scores:
     """Several score files as one set; who spoke is known only if all of them know it."""
     values = np.concatenate([part.values for part in parts])
     is_target = np.concatenate([part.is_target for part in parts])
@@ -108,7 +108,7 @@ def measure_given(
         estimates=estimates,
         by=by,
         source="scores",
-        ties=tied_share(*ordered),
+        ties=share_of_ties(*ordered),
         profile=profile_of(scores),
         det=det_of(*ordered),
     )
@@ -122,7 +122,7 @@ def _estimates(scores: Scores, options: MeasureOptions) -> tuple[Estimates, list
     return Estimates.of(measured), reasons
 
 
-def combined(vectors: AttackerResult | None, given: AttackerResult) -> AttackerResult:
+def combine(vectors: AttackerResult | None, given: AttackerResult) -> AttackerResult:
     """An attacker whose scores were given: what can be measured on scores comes from them, and of the rest each
     measure says that it comes from vectors."""
     if vectors is None:

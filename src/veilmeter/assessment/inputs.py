@@ -17,10 +17,10 @@ from veilmeter.assessment.attacker_runs import (
     anonymizer_facts,
     draw_in_manifest,
     enrollment_of,
-    joined_runs,
+    join_runs,
     split_draw,
 )
-from veilmeter.assessment.experiment import Experiment, OwnExtractor, attacker_runs
+from veilmeter.assessment.experiment import Experiment, OwnExtractor, match_runs
 from veilmeter.assessment.settings import TRAINING, Settings
 from veilmeter.assessment.speech import Speech, as_list, load, merge, read_source, read_sources
 from veilmeter.assessment.tasks import EnterStage, Stage
@@ -150,7 +150,7 @@ class Reader:
     def runs(self, matched: Matched, enrollment: Sequence[str]) -> list[RunAudio]:
         """Those that were given, or made here over the enrollment recordings."""
         heard = self._make_runs(enrollment) if self.settings.runs_system else self._read_runs()
-        placed = attacker_runs(
+        placed = match_runs(
             matched.original,
             matched.anonymized,
             [heard_run.run for heard_run in heard],
@@ -186,7 +186,7 @@ class Reader:
                     warning("draw_contradicts_manifest", place=file_reference(place), said=draw, recorded=recorded)
                 )
             heard.append((run, speech.corpora))
-        runs = joined_runs([run for run, _ in heard], merge)
+        runs = join_runs([run for run, _ in heard], merge)
         if len(runs) == len(heard):
             return [RunAudio(run, corpora) for run, (_, corpora) in zip(runs, heard, strict=True)]
         return [RunAudio(run, tuple(corpus for _, corpora in heard for corpus in corpora)) for run in runs[:1]] + [
@@ -260,7 +260,7 @@ class Reader:
                 for number, source in enumerate(options.attacker_run, 1)
                 if (speech := self._load("attacker_run", split_draw(source)[0])) is not None
             ]
-            placed = attacker_runs(matched.original, matched.anonymized, joined_runs(runs, merge))
+            placed = match_runs(matched.original, matched.anonymized, join_runs(runs, merge))
             own[name] = OwnExtractor(matched, placed)
         return own
 
@@ -322,7 +322,7 @@ def _experiment_by(
         base,
         matched=matched,
         training={role: again.speech[role] for role in roles if role in TRAINING},
-        runs=attacker_runs(matched.original, matched.anonymized, heard, made_here=settings.runs_system),
+        runs=match_runs(matched.original, matched.anonymized, heard, made_here=settings.runs_system),
         own={},
     )
 

@@ -63,16 +63,16 @@ def channels(settings: Settings) -> dict[str, AttackerId]:
 
 
 def make_plan(
-    case: Experiment, settings: Settings, keys: Sequence[str], further: Mapping[str, Experiment] | None = None
+    experiment: Experiment, settings: Settings, keys: Sequence[str], further: Mapping[str, Experiment] | None = None
 ) -> AssessmentPlan:
-    """`keys` are the trial keys of the protocol, for score files that name none of their own; `further` the case as
-    further extractors hear it, by their names."""
-    return _Planner(case, settings, tuple(map(Path, keys)), further or {}).plan()
+    """`keys` are the trial keys of the protocol, for score files that name none; `further` the experiments with the
+    vectors of further extractors, by their names."""
+    return _Planner(experiment, settings, tuple(map(Path, keys)), further or {}).plan()
 
 
 @dataclass(eq=False)
 class _Planner:
-    case: Experiment
+    experiment: Experiment
     settings: Settings
     keys: tuple[Path, ...]
     further: Mapping[str, Experiment] = field(default_factory=dict)
@@ -89,29 +89,43 @@ class _Planner:
             candidates=settings.candidates,
             measures=tuple(dict.fromkeys((*settings.measures, *NEEDED_BY_CHECKS))),
             score_measures=measure_versions("scores"),
-            groups=self.case.groups,
+            groups=self.experiment.groups,
             intervals=settings.intervals,
             resamples=settings.resamples,
             seed=settings.seed,
-            eer_rules=self.case.protocol.eer_rules,
+            eer_rules=self.experiment.protocol.eer_rules,
         )
-        hearings = {name: AttackerPlanner(case, settings, self.measure_options) for name, case in self.further.items()}
-        self.planner = AttackerPlanner(self.case, settings, self.measure_options, hearings)
+        hearings = {
+            name: AttackerPlanner(experiment, settings, self.measure_options)
+            for name, experiment in self.further.items()
+        }
+        self.planner = AttackerPlanner(self.experiment, settings, self.measure_options, hearings)
         self._attackers()
         for name, planner in hearings.items():
             self._attackers_by(name, planner)
         self._channel_controls()
-        clear, protected = map(self.case.tried, (self.case.original, self.case.anonymized))
+        clear, protected = map(self.experiment.trials, (self.experiment.original, self.experiment.anonymized))
         if settings.wants("similarity"):
             self._analyze(
-                "similarity", similarity_part, clear, protected, self.case.groups, settings.intervals, settings.seed
+                "similarity",
+                similarity_part,
+                clear,
+                protected,
+                self.experiment.groups,
+                settings.intervals,
+                settings.seed,
             )
         self._inversion(clear, protected)
         self._zebra()
         attributes = self._inference(clear, protected)
-        if settings.wants("linkability") and _has_sessions(self.case.original):
+        if settings.wants("linkability") and _has_sessions(self.experiment.original):
             self._analyze(
-                "sessions", sessions_part, self.case.original, self.case.anonymized, settings.intervals, settings.seed
+                "sessions",
+                sessions_part,
+                self.experiment.original,
+                self.experiment.anonymized,
+                settings.intervals,
+                settings.seed,
             )
         self._runs()
         if measures := measure_versions("embeddings"):
@@ -144,7 +158,7 @@ class _Planner:
                 if given is None:
                     self._leave_out(known, error.finding)
             if given is not None:
-                people = frozenset(self.case.original.names)
+                people = frozenset(self.experiment.original.names)
                 arguments = (describe(known), given, people, self.measure_options)
                 self._add(TaskKind.SCORES, known.name, measure_given, *arguments, needed=True)
         left_out = [name for name in default_attackers() if name not in names]
@@ -187,7 +201,7 @@ class _Planner:
         if not options.scores:
             return None
         keys = tuple(map(Path, options.trials)) or self.keys
-        return ScoreFiles(tuple(map(Path, options.scores)), keys, self.case.protocol.common_trials)
+        return ScoreFiles(tuple(map(Path, options.scores)), keys, self.experiment.protocol.common_trials)
 
     # --- parts
 
@@ -195,27 +209,27 @@ class _Planner:
         """The variants of the procrustes attacker; they belong to it."""
         if AttackerId("procrustes") not in self.jobs or clear.dimension != protected.dimension:
             return
-        case, settings = self.case, self.settings
+        experiment, settings = self.experiment, self.settings
         try:
-            copies = case.copies().vectors
+            copies = experiment.copies().vectors
         except NotPossibleError:
             return
         if len(copies) < LEAST_PAIRS:
             return
 
-        def known(enrollment: Embeddings, released: Embeddings) -> KnownPairs:
+        def pairs_of(enrollment: Embeddings, released: Embeddings) -> KnownPairs:
             wanted = list(enrollment.utterances)
             return KnownPairs(
-                case.original.of_utterances(wanted),
+                experiment.original.of_utterances(wanted),
                 enrollment,
                 clear,
-                case.tried(released),
+                experiment.trials(released),
             )
 
-        base = known(copies, case.anonymized)
+        base = pairs_of(copies, experiment.anonymized)
         own = {
-            name: known(case.copies(name).vectors, own.matched.anonymized)
-            for name, own in case.own.items()
+            name: pairs_of(experiment.copies(name).vectors, own.matched.anonymized)
+            for name, own in experiment.own.items()
             if ATTACKERS[name].adapted
         }
         self._analyze("inversion", inversion_part, base, own, settings.intervals, settings.seed)
@@ -231,8 +245,8 @@ class _Planner:
         sets = {name: job for name in ZEBRA_SETS if (job := self.jobs.get(AttackerId(name))) is not None}
         if len(sets) == len(ZEBRA_SETS):
             # How distinct the voices of one run are: both sides of it are the released one.
-            within = self.case.enrolled(self.case.anonymized)
-            sets["lazy-informed"] = self._enrolled_from(sets["lazy-informed"], within)
+            within = self.experiment.enrollment(self.experiment.anonymized)
+            sets["lazy-informed"] = self._with_enrollment(sets["lazy-informed"], within)
             self._analyze("zebra", score_sets_part, sets, self.measure_options)
         else:
             missing = tuple(name for name in ZEBRA_SETS if name not in sets)
@@ -240,7 +254,7 @@ class _Planner:
 
     def _inference(self, clear: Embeddings, protected: Embeddings) -> tuple[str, ...]:
         settings = self.settings
-        known = self.case.original.attributes
+        known = self.experiment.original.attributes
         missing = [name for name in settings.attributes or () if name not in known]
         if missing:
             listed = ", ".join(sorted(known)) or "none"
@@ -257,26 +271,26 @@ class _Planner:
     def _runs(self) -> None:
         """The first run of the attackers' own beside the released one: the same attackers on it, and enrollment of the
         released run against trials of the other."""
-        case, protocol = self.case, self.case.protocol
-        if not case.runs:
+        experiment, protocol = self.experiment, self.experiment.protocol
+        if not experiment.runs:
             return
-        second = case.runs[0].vectors
+        second = experiment.runs[0].vectors
         there = set(second.utterances)
         enrollment = [u for u in protocol.enrollment if u in there]
         trials = [u for u in protocol.trials if u in there]
         compared = {
             name: job
             for name in ("ignorant", "lazy-informed")
-            if name not in case.own and (job := self.jobs.get(AttackerId(name))) is not None
+            if name not in experiment.own and (job := self.jobs.get(AttackerId(name))) is not None
         }
         if not enrollment or not trials or not compared:
             return  # a run over the enrollment only, as an attacker makes it
         test = second.of_utterances(trials)
-        within = case.enrolled(case.anonymized)
+        within = experiment.enrollment(experiment.anonymized)
         first, rerun = {}, {}
         for name, job in compared.items():
-            first[name] = job if name == "ignorant" else self._enrolled_from(job, within)
-            again = job if name == "ignorant" else self._enrolled_from(job, second.of_utterances(enrollment))
+            first[name] = job if name == "ignorant" else self._with_enrollment(job, within)
+            again = job if name == "ignorant" else self._with_enrollment(job, second.of_utterances(enrollment))
             mask = protocol.mask(again.scoring.names, list(test.utterances))
             rerun[name] = replace(again, test=test, mask=mask)
         plain = replace(self.measure_options.with_own_measures(), measures=("scores", "linkability"), groups={})
@@ -289,10 +303,10 @@ class _Planner:
         )
         self._analyze("runs", runs_part, first, rerun, across)
 
-    def _enrolled_from(self, job: Job, enroll: Embeddings) -> Job:
+    def _with_enrollment(self, job: Job, enroll: Embeddings) -> Job:
         """The same attacker with another enrollment."""
         assert isinstance(job.scoring, VectorComparison)
-        mask = self.case.protocol.mask(enroll.names, list(job.test.utterances))
+        mask = self.experiment.protocol.mask(enroll.names, list(job.test.utterances))
         return replace(job, scoring=replace(job.scoring, enroll=enroll), mask=mask)
 
 

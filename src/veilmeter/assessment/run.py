@@ -33,7 +33,7 @@ from veilmeter.assessment.inputs import Reader, RunAudio, further_experiments, r
 from veilmeter.assessment.plan import AssessmentPlan, make_plan
 from veilmeter.assessment.protocol import GivenProtocol, Protocol, lists_near, make_protocol
 from veilmeter.assessment.settings import SOURCES, TRAINING, Facts, RunOptions, Settings, make_settings, who_attacks
-from veilmeter.assessment.speech import as_list, folders_near, joined_corpora, refuse_mixtures, write_left_out
+from veilmeter.assessment.speech import as_list, folders_near, join_corpora, refuse_mixtures, write_left_out
 from veilmeter.assessment.tasks import (
     Arrays,
     Done,
@@ -94,7 +94,7 @@ def assess(
     """
     given = {"original": original, "anonymized": anonymized} | {role: options.pop(role, None) for role in SOURCES[2:]}
     if settings is None:
-        named = {role: _named(source) for role, source in given.items() if source is not None}
+        named = {role: _source_names(source) for role, source in given.items() if source is not None}
         settings = make_settings({**named, **options})
     elif options:
         raise InputError("give settings or options, not both")
@@ -124,7 +124,7 @@ def _no_progress(title: str) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def _named(source: Any) -> list[str]:
+def _source_names(source: Any) -> list[str]:
     return [
         str(item)
         if isinstance(item, str | Path)
@@ -334,21 +334,23 @@ class SpeechRun(Run):
         reader.findings += [*matched.findings(), *protocol.findings]
         heard = reader.runs(matched, protocol.enrollment)
         refuse_mixtures(reader.speech)
-        case = self.case(reader, matched, protocol, heard)
+        experiment = self.build_experiment(reader, matched, protocol, heard)
         keys = self.settings.trials or (self.given.keys if self.given else tuple(lists_near(near)[1]))
-        further = further_experiments(self.settings, reader, case, heard)
-        plan = make_plan(case, self.settings, keys, further)
-        return self.finish(reader, case, plan, {**self.perform(plan.tasks), **self.utility(reader, case)})
+        further = further_experiments(self.settings, reader, experiment, heard)
+        plan = make_plan(experiment, self.settings, keys, further)
+        return self.finish(reader, experiment, plan, {**self.perform(plan.tasks), **self.utility(reader, experiment)})
 
-    def case(self, reader: Reader, matched: Matched, protocol: Protocol, heard: Sequence[RunAudio]) -> Experiment:
-        from veilmeter.assessment.tuning import to_be_tuned, tuned_extractor
+    def build_experiment(
+        self, reader: Reader, matched: Matched, protocol: Protocol, heard: Sequence[RunAudio]
+    ) -> Experiment:
+        from veilmeter.assessment.tuning import to_be_tuned, tune_extractor
 
         own = reader.own_vectors(matched)
         for name in to_be_tuned(self.settings):
             self.stage(Stage.FINE_TUNING, f"the extractor of the {name} attacker")
             folder = None if self.folder is None else self.folder / "finetuned" / name
             with self._progress(f"fine-tuning for the {name} attacker") as progress:
-                own[name] = tuned_extractor(
+                own[name] = tune_extractor(
                     name,
                     reader.speech,
                     matched,
@@ -368,7 +370,7 @@ class SpeechRun(Run):
             groups=group_people(matched.original, self.settings.by),
         )
 
-    def utility(self, reader: Reader, case: Experiment) -> Done:
+    def utility(self, reader: Reader, experiment: Experiment) -> Done:
         """The utility of the speech, where there are recordings of both sides."""
         sides = [reader.speech[role].corpora for role in ("original", "anonymized")]
         if not self.settings.wants("utility") or not all(sides):
@@ -384,7 +386,7 @@ class SpeechRun(Run):
         )
         if self.settings.recognizer is not None:
             chosen = replace(chosen, recognizer=self.settings.recognizer)
-        original, anonymized = map(joined_corpora, sides)
+        original, anonymized = map(join_corpora, sides)
         try:
             with self._progress("utility") as progress:
                 part = measure_utility(
@@ -394,16 +396,16 @@ class SpeechRun(Run):
             if self.settings.recognizer is not None:
                 raise
             return {UTILITY: (TaskResult(not_possible=not_possible(error)), {})}
-        part = with_labels(part, case.matched.original, case.matched.anonymized)
+        part = with_labels(part, experiment.matched.original, experiment.matched.anonymized)
         return {UTILITY: (TaskResult(part=part), {})}
 
-    def listen(self, reader: Reader, case: Experiment) -> DuplicateAudio | None:
+    def listen(self, reader: Reader, experiment: Experiment) -> DuplicateAudio | None:
         """Whether recordings of both sides are copies of each other, where there are any."""
         if all(reader.speech[role].is_audio for role in ("original", "anonymized")):
             self.stage(Stage.DUPLICATES)
-        return find_duplicate_audio(case, reader.speech, self.engine)
+        return find_duplicate_audio(experiment, reader.speech, self.engine)
 
-    def finish(self, reader: Reader, case: Experiment, plan: AssessmentPlan, done: Done) -> Assessment:
+    def finish(self, reader: Reader, experiment: Experiment, plan: AssessmentPlan, done: Done) -> Assessment:
         self.stage(Stage.CONCLUDING)
         corpora = [corpus for speech in reader.speech.values() for corpus in speech.corpora]
         facts = Facts(
@@ -413,20 +415,20 @@ class SpeechRun(Run):
                 | {task.name for task in done if task.kind is TaskKind.SCORES}
             ),
             used=plan.used,
-            enrolled=len(case.enrolled(case.original).names),
-            tuned=frozenset(name for name, own in case.own.items() if own.tuned),
+            enrolled=len(experiment.enrollment(experiment.original).names),
+            tuned=frozenset(name for name, own in experiment.own.items() if own.tuned),
             parts=frozenset(task.name for task in done if task.kind is TaskKind.ANALYSIS),
             has_channels=any(map(chose_channel, corpora)),
             leaves_home=any(map(leaves_home, corpora)),
         )
         options = option_use(self.settings, facts)
-        heard = self.listen(reader, case)
-        outcome = FinishedRun(case, plan, done, reader.speech, tuple(reader.findings), options, heard)
+        heard = self.listen(reader, experiment)
+        outcome = FinishedRun(experiment, plan, done, reader.speech, tuple(reader.findings), options, heard)
         results = build_results(outcome, self.settings, without_place(self.argv))
-        left_out = sum(len(speech.left_out) for speech in reader.speech.values()) + len(case.matched.left_out)
+        left_out = sum(len(speech.left_out) for speech in reader.speech.values()) + len(experiment.matched.left_out)
         assessment = self.record(results, done, plan.jobs, left_out, reader.real_time_factor())
         if self.folder is not None:
-            write_left_out(self.folder / LEFT_OUT, reader.speech, case.matched)
+            write_left_out(self.folder / LEFT_OUT, reader.speech, experiment.matched)
         return assessment
 
 
@@ -492,7 +494,7 @@ class ScoreRun(Run):
         settings = self.settings
         measured = {task: result for task, (result, _) in done.items() if not result.not_possible}
         attackers = attackers_of(measured)
-        people = max(_counted(attacker, "speakers") for attacker in attackers.values())
+        people = max(_count(attacker, "speakers") for attacker in attackers.values())
         options = option_use(
             settings,
             Facts(heard=frozenset(), attackers=frozenset(files), used=Used(), enrolled=people, scores_only=True),
@@ -529,7 +531,7 @@ class ScoreRun(Run):
         return [*reasons, *not_tested(done), Finding("speech_needed")]
 
 
-def _counted(attacker: AttackerResult, what: str) -> int:
+def _count(attacker: AttackerResult, what: str) -> int:
     eer = attacker.estimates.single("eer")
     return 0 if eer is None else int(eer.n.get(what, 0))
 
@@ -541,13 +543,13 @@ def _digest(*groups: Iterable[Path]) -> str:
 
 
 def _input(name: str, given: ScoreFiles, attacker: AttackerResult) -> Input:
-    counts = {what: _counted(attacker, what) for what in ("targets", "impostors")}
+    counts = {what: _count(attacker, what) for what in ("targets", "impostors")}
     return Input(
         role=f"scores-{name}",
         kind="scores",
         path=", ".join(map(str, given.files)),
         sha256=_digest(given.files, given.keys),
-        speakers=_counted(attacker, "speakers"),
+        speakers=_count(attacker, "speakers"),
         utterances=0,
         details={**counts, "keys": [str(key) for key in given.keys]},
     )

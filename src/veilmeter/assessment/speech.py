@@ -111,7 +111,7 @@ class _Source:
     def findings_of(self, role: str) -> list[Finding]:
         if self.corpus is None or not self.left_out:
             return list(self.findings)
-        kinds = tuple(f"{count} {kind}" for kind, count in _counted(self.left_out).items())
+        kinds = tuple(f"{count} {kind}" for kind, count in _count_by_kind(self.left_out).items())
         count = len(self.left_out)
         return [*self.findings, warning("recordings_unusable", role=role.replace("_", " "), count=count, kinds=kinds)]
 
@@ -141,7 +141,7 @@ def load(given: Any, *, role: str, embed: Embed, read: Read) -> Speech | None:
             variant=None if first is None else first.variant or None,
             dimension=merged.dimension,
             attributes=tuple(sorted(merged.attributes)),
-            problems=_counted(problems),
+            problems=_count_by_kind(problems),
         ),
         tuple(parts),
         tuple(source.corpus for source in sources if source.corpus is not None),
@@ -190,7 +190,7 @@ def _extractor_of(path: Path) -> dict[str, Any] | None:
         return None
 
 
-def joined_corpora(corpora: Sequence[Corpus]) -> Corpus:
+def join_corpora(corpora: Sequence[Corpus]) -> Corpus:
     """The recordings of several places as one corpus."""
     if len(corpora) == 1:
         return corpora[0]
@@ -235,7 +235,7 @@ def _passes(parts: Sequence[Embeddings]) -> list[Embeddings]:
     return passes
 
 
-def _counted(problems: Sequence[Problem]) -> dict[str, int]:
+def _count_by_kind(problems: Sequence[Problem]) -> dict[str, int]:
     return dict(sorted(Counter(problem.kind for problem in problems).items()))
 
 

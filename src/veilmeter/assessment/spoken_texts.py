@@ -48,7 +48,7 @@ def embed_texts(
     kind, _, given = spec.partition(":")
     features = FEATURES[kind]
     if given:
-        texts, version = _given(corpus, given, beside)
+        texts, version = _find_texts(corpus, given, beside)
         spoken, problems, durations = list(corpus), [], None
     else:
         language = resolve_language(None, corpus.languages)
@@ -76,7 +76,7 @@ def _embeddings(
     return Embeddings(vectors, [u.id for u in spoken], [u.speaker for u in spoken], attributes, durations, source)
 
 
-def _given(corpus: Corpus, source: str, beside: Iterable[Corpus]) -> tuple[dict[str, str], str]:
+def _find_texts(corpus: Corpus, source: str, beside: Iterable[Corpus]) -> tuple[dict[str, str], str]:
     """The text of every recording, and a mark of all of them."""
     if source == OF_CORPUS:
         own = {u.id: u.text for u in corpus if u.text}

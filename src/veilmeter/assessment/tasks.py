@@ -175,7 +175,7 @@ class Stages:
             kept = StoredArrays(arrays, form["arrays"])
             for array in kept:
                 kept[array]  # a damaged file is found here
-            return _decoded(form["measured"]), kept
+            return _decode(form["measured"]), kept
         except (MalformedError, *BROKEN_ARCHIVE):
             return None
 
@@ -190,7 +190,7 @@ class Stages:
                     np.savez(handle, **{array: np.asarray(value) for array, value in arrays.items()})  # type: ignore[arg-type]
             head = to_json({"key": key, "check": _check(sorted(arrays), text), "arrays": sorted(arrays)}, indent=None)
             write_text(text_path, f'{head[:-1]}, "measured": {text}}}')
-        return _decoded(json.loads(text))
+        return _decode(json.loads(text))
 
     def stored(self, task: TaskId, key: str, arrays: Arrays) -> Arrays:
         """The arrays that `put` kept, read where they are needed; the arrays themselves where nothing is kept."""
@@ -204,7 +204,7 @@ class Stages:
         return self.folder / f"{stem}.json", self.folder / f"{stem}.npz"
 
 
-def _decoded(form: Any) -> TaskResult:
+def _decode(form: Any) -> TaskResult:
     return cast(TaskResult, decode(TaskResult, form, labels=label_of))
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from veilmeter.assessment.attacker_runs import enrollment_of
-from veilmeter.assessment.experiment import OwnExtractor, attacker_runs
+from veilmeter.assessment.experiment import OwnExtractor, match_runs
 from veilmeter.assessment.inputs import RunAudio
 from veilmeter.assessment.settings import Settings, attacker_names
 from veilmeter.assessment.speech import Speech, merge
@@ -38,7 +38,7 @@ def to_be_tuned(settings: Settings) -> list[str]:
     return names
 
 
-def trained_people(training: Embeddings, assessed: Embeddings) -> str:
+def describe_people(training: Embeddings, assessed: Embeddings) -> str:
     """How many speakers an attacker was trained on, in words; others than those assessed, as they should be, or not."""
     shared = len(set(training.names) & set(assessed.names))
     if not shared:
@@ -46,7 +46,7 @@ def trained_people(training: Embeddings, assessed: Embeddings) -> str:
     return f"{len(training.names)} speakers, {shared} of them assessed here"
 
 
-def tuned_extractor(
+def tune_extractor(
     name: str,
     speech: Mapping[str, Speech],
     matched: Matched,
@@ -80,22 +80,22 @@ def tuned_extractor(
             offline=settings.offline,
             progress=progress,
         )
-        released = _heard(heard.corpora, done.spec, engine, settings)
+        released = _extract(heard.corpora, done.spec, engine, settings)
         again = [
-            replace(run.run, vectors=_heard(run.corpora, done.spec, engine, settings)) for run in runs if run.corpora
+            replace(run.run, vectors=_extract(run.corpora, done.spec, engine, settings)) for run in runs if run.corpora
         ]
     own = match(matched.original, released)
     losses = f"loss {done.losses[0]:.2f} to {done.losses[-1]:.2f} in {len(done.losses)} epochs"
-    people = trained_people(training.embeddings, matched.original)
+    people = describe_people(training.embeddings, matched.original)
     if copies:
         people = f"{done.speakers} speakers, the candidates' own copies among them"
     about = f"fine-tuned on {done.utterances} recordings of {people} ({losses})"
     return OwnExtractor(
-        own, attacker_runs(own.original, own.anonymized, again), about, tuned=True, tuned_on_copies=bool(copies)
+        own, match_runs(own.original, own.anonymized, again), about, tuned=True, tuned_on_copies=bool(copies)
     )
 
 
-def _heard(corpora: Sequence[Corpus], spec: str, engine: Engine, settings: Settings) -> Embeddings:
+def _extract(corpora: Sequence[Corpus], spec: str, engine: Engine, settings: Settings) -> Embeddings:
     from veilmeter.assessment.audio import embed_whole
 
     parts = [embed_whole(corpus, spec, engine, offline=settings.offline)[0] for corpus in corpora]

@@ -212,8 +212,8 @@ def _table(
     heard_after = [normalize_text(_text(after, u.id), language) for _, u in pairs]
     references = heard_before if texts is None else [normalize_text(texts[u.id], language) for u, _ in pairs]
     silent = [after.words.by_id[u.id].silent for _, u in pairs]
-    errors = _blanked(count_errors(references, heard_after), references)
-    errors_original = None if texts is None else _blanked(count_errors(references, heard_before), references)
+    errors = _without_wordless(count_errors(references, heard_after), references)
+    errors_original = None if texts is None else _without_wordless(count_errors(references, heard_before), references)
     numbers, by_chance = _numbers(pairs, before, after)
     names = [u.speaker for u, _ in pairs]
     values = {name: tuple(_attribute(u, name) for u, _ in pairs) for name in groups}
@@ -244,7 +244,7 @@ def _attribute(utterance: Utterance, name: str) -> str:
     return plain.get(name) or utterance.attributes.get(name, "")
 
 
-def _blanked(errors: TextErrors, references: Sequence[str]) -> TextErrors:
+def _without_wordless(errors: TextErrors, references: Sequence[str]) -> TextErrors:
     """Without the words that were heard where nothing was said: of these rows nobody knows the words."""
     has_words = np.array([bool(text) for text in references])
     return TextErrors(

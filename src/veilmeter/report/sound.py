@@ -75,7 +75,7 @@ def is_playable(pair: Pair) -> bool:
 
 def pairs_of(run: Reported) -> Mapping[str, Pair]:
     """Every recording that the run has on both sides, by the original's id and in the order of these."""
-    from veilmeter.assessment.attacker_runs import released_corpus
+    from veilmeter.assessment.attacker_runs import read_release
     from veilmeter.assessment.settings import make_settings
     from veilmeter.assessment.speech import read_sources
     from veilmeter.data.matching import Listed, find_partners
@@ -91,7 +91,7 @@ def pairs_of(run: Reported) -> Mapping[str, Pair]:
     for (side, _), corpus in corpora.items():
         sides[side].update(corpus.by_id)
         if not settings.anonymized and run.folder is not None:  # veilmeter made the release, into the run's folder
-            sides["anonymized"].update(released_corpus(corpus, run.folder).by_id)
+            sides["anonymized"].update(read_release(corpus, run.folder).by_id)
     original, anonymized = (
         Listed(list(side), [utterance.speaker for utterance in side.values()]) for side in sides.values()
     )
