@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from veilmeter.anonymizers.base import parse_options
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
-from veilmeter.core.option_groups import COMPUTATION, OUTPUT, Workers
+from veilmeter.core.option_groups import COMPUTATION, EVERY_SIZE, OUTPUT, Workers, parse_sizes
 from veilmeter.core.options import (
     Condition,
     OptionSet,
@@ -55,14 +55,6 @@ INPUT, ANONYMIZER, ATTACKERS, MEASURED, PAGE = "Speech", "Anonymizer", "Attacker
 # --- the number of people in a curve
 
 CURVE = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
-ALL = "all"
-EVERY_SIZE = (0,)
-"""In place of numbers of people: every one of them, where a curve is exact and costs nothing more."""
-
-
-def parse_sizes(value: Any) -> Any:
-    """Numbers of people, with `all` as `EVERY_SIZE`."""
-    return EVERY_SIZE if value in (ALL, [ALL], (ALL,)) else value
 
 
 def drawn_sizes(wanted: Sequence[int]) -> tuple[int, ...]:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from veilmeter.anonymizers.base import load_with_unused, parse_options
-from veilmeter.assessment.settings import ALL, EVERY_SIZE, AttackerSettings, Facts, Settings
+from veilmeter.assessment.settings import AttackerSettings, Facts, Settings
 from veilmeter.core.findings import Finding
+from veilmeter.core.option_groups import ALL, EVERY_SIZE
 from veilmeter.core.options import option_without_effect, options_of, unused_options
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from veilmeter.cli import options
+from veilmeter.cli.given import Given
 from veilmeter.cli.lists import Lists
+from veilmeter.cli.shared_options import FormFacts, typesetting
+from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
-from veilmeter.core.findings import Finding
+from veilmeter.core.option_groups import Figures, OutputForms
+from veilmeter.core.options import Condition, declare
 
 if TYPE_CHECKING:
     from veilmeter.cli.output import Form, Page
@@ -22,51 +24,47 @@ COMMAND_CLASS = Lists
 TABLE = "Table"
 
 
-def command(
-    ctx: typer.Context,
-    runs: Annotated[list[Path], typer.Argument(help="Folders that `assess --out` wrote; the first is the baseline.")],
-    by: Annotated[
-        list[str] | None,
-        typer.Option("--by", metavar="ATTRIBUTE", help="Also within groups, such as gender.", show_default=False),
-    ] = None,
-    resamples: Annotated[int, typer.Option("--resamples", help="Of the intervals.", min=10)] = 1000,
-    seed: options.Seed = 0,
-    report: Annotated[
-        Path | None, typer.Option("--report", help="Also write a page that shows the systems side by side.")
-    ] = None,
-    bundle: Annotated[
-        bool, typer.Option("--bundle", help="Put every run's own page into that page, so that one file can be sent.")
-    ] = False,
-    with_audio: Annotated[
-        bool,
-        typer.Option(
-            "--with-audio",
-            help="Put the same recordings, original and by every system, into that page, to compare them by ear.",
-        ),
-    ] = False,
-    table: Annotated[
-        bool,
-        typer.Option("--table", rich_help_panel=TABLE,
-                     help="Systems by measures instead, as in a paper: the best in bold, sure differences marked."),
-    ] = False,
-    measures: Annotated[
-        list[str] | None,
-        typer.Option("--measures", metavar="FIGURE", show_default=False, rich_help_panel=TABLE,
-                     help="Its columns: eer, linkability@20, linkability@20,L3, informed:eer, wer. Default: the usual "
-                     "ones that all runs have."),
-    ] = None,
-    intervals: Annotated[
-        bool, typer.Option("--intervals", help="With 95 % intervals.", rich_help_panel=TABLE)
-    ] = False,
-    figures: Annotated[Path | None, options.figures("the systems' figures, each with its data as CSV,")] = None,
-    width: options.Width = None,
-    font: options.Font = None,
-    font_size: options.FontSize = None,
-    json: options.Json = False,
-    csv: options.Csv = False,
-    markdown: options.Markdown = False,
-    latex: options.Latex = False,
-) -> None:  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions(Figures, OutputForms):
+    """The options of the command."""
+
+    runs: tuple[Path, ...] = declare(
+        help="Folders that `assess --out` wrote; the first is the baseline.", argument=True, metavar="RUNS..."
+    )
+    by: tuple[str, ...] = declare(
+        (), help="Attribute within whose values to compare too, such as gender.", metavar="ATTRIBUTE", example="gender"
+    )
+    resamples: int = declare(1000, help="Bootstrap resamples for the intervals.", least=10, example=40)
+    seed: int = option_groups.seed()
+    report: Path | None = declare(
+        None, help="Write a page that shows the systems side by side.", path=True, example="out-page"
+    )
+    bundle: bool = declare(
+        False, help="Put every run's own page into that page, so that one file can be sent.", example=True
+    )
+    with_audio: bool = declare(
+        False, help="Put the same recordings, original and by every system, into that page.", example=True
+    )
+    table: bool = declare(
+        False, help="Systems by measures instead, as in a paper: the best in bold, sure differences marked.",
+        group=TABLE, example=True,
+    )  # fmt: skip
+    measures: tuple[str, ...] = declare(
+        (), help="Columns of the table: eer, linkability@20, linkability@20,L3, informed:eer, wer.", metavar="FIGURE",
+        group=TABLE, default_text="the usual ones that all runs have", example="eer",
+    )  # fmt: skip
+    intervals: bool = declare(
+        False, help="Show 95 % intervals in the table.", group=TABLE, example=True, acts_when=(
+            Condition(lambda options, facts: facts.form not in ("json", "csv"),
+                      lambda options, facts: f"{facts.form} has them in any case"),),
+    )  # fmt: skip
+    figures: Path | None = option_groups.figures("the systems' figures, each with its data as CSV,")
+
+
+OPTIONS = (CompareOptions,)
+
+
+def command(given: Given) -> None:
     """Compare runs: every measure of every attacker that all of them have, and the differences to the first run.
 
     A difference is sure where its interval excludes 0 even though many differences are looked at (Holm's rule).
@@ -79,46 +77,49 @@ def command(
 
         veilmeter compare b1/ b2/ --figures figures --width 8.6cm --font-size 8
     """
-    from veilmeter.cli import given
-    from veilmeter.cli.output import Form, chosen_form
+    from veilmeter.cli.output import output_form
 
-    form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
-    setting = options.typesetting(figures, width, font, font_size)
-    if not table and (measures or intervals):
+    options = given.build(CompareOptions)
+    form = output_form(options)
+    setting = typesetting(options)
+    if not options.table and (options.measures or options.intervals):
         raise InputError("--measures and --intervals are for --table", fix="give --table too")
-    if table and by:
+    if options.table and options.by:
         raise InputError("--by is not for --table, which shows everybody", fix="leave one of them out")
-    for option, is_asked in (("--bundle", bundle), ("--with-audio", with_audio)):
-        if is_asked and report is None:
+    for option, is_asked in (("--bundle", options.bundle), ("--with-audio", options.with_audio)):
+        if is_asked and options.report is None:
             raise InputError(f"{option} is for --report", fix="give --report FILE too")
-    if table:
+    if options.table:
         from veilmeter.results.system_table import system_table
 
-        unused = {"intervals": f"{form} has them in any case" if form in (Form.JSON, Form.CSV) else ""}
-        remarks = given.without_effect(ctx, unused)
-        _print_table(system_table(runs, measures or [], resamples=resamples, seed=seed), form, intervals, remarks)
+        remarks = given.unused(options, FormFacts(form))
+        table = system_table(options.runs, options.measures, resamples=options.resamples, seed=options.seed)
+        _print_table(table, form, options.intervals, remarks)
     comparison = None
-    if not table or report is not None:
+    if not options.table or options.report is not None:
         from veilmeter.results.compare import compare
 
-        comparison = compare(runs, by=list(dict.fromkeys(by or [])), resamples=resamples, seed=seed)
+        groups = list(dict.fromkeys(options.by))
+        comparison = compare(options.runs, by=groups, resamples=options.resamples, seed=options.seed)
     page = None
-    if comparison is not None and report is not None:
+    if comparison is not None and options.report is not None:
         from veilmeter.report.compare import render_comparison
 
-        page = render_comparison(comparison, report.parent, bundle=bundle, with_audio=with_audio)
-    if comparison is not None and not table:
+        page = render_comparison(
+            comparison, options.report.parent, bundle=options.bundle, with_audio=options.with_audio
+        )
+    if comparison is not None and not options.table:
         _print_comparison(comparison, form)
-    if page is not None and report is not None:
+    if page is not None and options.report is not None:
         from veilmeter.core.files import write_text
 
-        write_text(report, page)
-        _note(f"Report: {report}")
-    if figures is not None:
+        write_text(options.report, page)
+        _note(f"Report: {options.report}")
+    if options.figures is not None:
         from veilmeter.report.system_figures import save_system_figures
 
-        drawn = save_system_figures(runs, figures, setting=setting)
-        _note(f"Figures in {figures}: {', '.join(drawn) or 'none, as the runs share nothing to draw'}")
+        drawn = save_system_figures(options.runs, options.figures, setting=setting)
+        _note(f"Figures in {options.figures}: {', '.join(drawn) or 'none, as the runs share nothing to draw'}")
 
 
 def _note(text: str) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from veilmeter.cli import options
 from veilmeter.cli.exit_codes import Exit
+from veilmeter.cli.given import Given
 from veilmeter.cli.lists import Lists
+from veilmeter.cli.shared_options import run
+from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.option_groups import OUTPUT
+from veilmeter.core.options import OptionSet, declare
 
 if TYPE_CHECKING:
     from veilmeter.results.gate import Gate
@@ -20,51 +26,49 @@ COMMAND_CLASS = Lists
 LISTED = 12  # figures that are worse than in the baseline
 
 
-def command(
-    ctx: typer.Context,
-    run: options.Run,
-    maximum: Annotated[
-        list[str] | None,
-        typer.Option("--max", metavar="MEASURE=BOUND", show_default=False,
-                     help="Upper limits: linkability@1000=5%, d_ece=0.1, informed:linkability@20,L3=0.2."),
-    ] = None,
-    minimum: Annotated[
-        list[str] | None,
-        typer.Option("--min", metavar="MEASURE=BOUND", show_default=False, help="Lower limits: eer=30, deid=95."),
-    ] = None,
-    by: Annotated[
-        list[str] | None,
-        typer.Option("--by", metavar="ATTRIBUTE", show_default=False,
-                     help="Hold every limit against each group by itself too (gender): a line each, and exit code 2 "
-                     "where one is not known. Without it the worst of everybody and all groups decides."),
-    ] = None,
-    baseline: Annotated[
-        Path | None,
-        typer.Option("--baseline", metavar="RUN", show_default=False,
-                     help="An earlier run: also fail if anything is surely worse than there, though many figures are "
-                     "compared (Holm's rule)."),
-    ] = None,
-    trustworthy: Annotated[
-        bool,
-        typer.Option("--trustworthy", help="Also fail if a check that applies to this run could not be made."),
-    ] = False,
-    even_if_doubted: Annotated[
-        bool, typer.Option("--even-if-doubted", help="Check the limits only, though the assessment doubts itself.")
-    ] = False,
-    resamples: Annotated[int, typer.Option(help="Of the intervals of differences to the baseline.", min=10)] = 1000,
-    seed: options.Seed = 0,
-    junit: Annotated[
-        Path | None,
-        typer.Option("--junit", metavar="FILE", show_default=False, rich_help_panel=options.OUTPUT,
-                     help="Write what was checked as JUnit XML, which build servers list."),
-    ] = None,
-    summary: Annotated[
-        Path | None,
-        typer.Option("--summary", metavar="FILE", show_default=False, rich_help_panel=options.OUTPUT,
-                     help="Write what was checked as Markdown, for the page of a job."),
-    ] = None,
-    json: options.Json = False,
-) -> None:  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class GateOptions(OptionSet):
+    """The options of the command."""
+
+    run: Path = run()
+    max: tuple[str, ...] = declare(
+        (), help="Upper limits: linkability@1000=5%, d_ece=0.1, informed:linkability@20,L3=0.2.",
+        metavar="MEASURE=BOUND", example="linkability@5=99%",
+    )  # fmt: skip
+    min: tuple[str, ...] = declare(
+        (), help="Lower limits: eer=30, deid=95.", metavar="MEASURE=BOUND", example="eer=0.5"
+    )
+    by: tuple[str, ...] = declare(
+        (), help="Attribute whose groups must each keep every limit, with exit code 2 where one is not known. Without "
+        "it the worst of everybody and all groups decides.", metavar="ATTRIBUTE", example="gender",
+    )  # fmt: skip
+    baseline: Path | None = declare(
+        None, help="Earlier run: fail too if anything is significantly worse than there (Holm's rule).",
+        metavar="RUN", path=True, example="run-a",
+    )  # fmt: skip
+    trustworthy: bool = declare(
+        False, help="Fail too if a check that applies to this run could not be made.", example=True
+    )
+    even_if_doubted: bool = declare(False, help="Check the limits only, even if self-checks failed.", example=True)
+    resamples: int = declare(
+        1000, help="Bootstrap resamples for the intervals of differences to the baseline.", least=10, example=40
+    )
+    seed: int = option_groups.seed()
+    junit: Path | None = declare(
+        None, help="Write what was checked as JUnit XML, which build servers list.", metavar="FILE", group=OUTPUT,
+        path=True, example="out.xml",
+    )  # fmt: skip
+    summary: Path | None = declare(
+        None, help="Write what was checked as Markdown, for the page of a job.", metavar="FILE", group=OUTPUT,
+        path=True, example="out.md",
+    )  # fmt: skip
+    json: bool = option_groups.json()
+
+
+OPTIONS = (GateOptions,)
+
+
+def command(given: Given) -> None:
     """Check a run against limits. The bad end of the 95 % interval counts, over all attackers and groups of the run.
 
     The exit code is 0 if every limit holds and the assessment does not doubt itself, 1 if a limit is broken, the run is
@@ -76,55 +80,49 @@ def command(
 
         veilmeter gate run/ --trustworthy --baseline last-week/ --junit gate.xml --summary gate.md
     """
-    from veilmeter.cli import given
     from veilmeter.results.run_folder import read_results
 
+    options = given.build(GateOptions)
     results = None
     try:
-        if trustworthy and even_if_doubted:
+        if options.trustworthy and options.even_if_doubted:
             raise InputError("--trustworthy and --even-if-doubted contradict each other", fix="give one of them")
-        if baseline is None:
-            given.refuse(ctx, ["resamples", "seed"], "they are for a baseline", fix="give --baseline RUN too")
-            if not maximum and not minimum:
-                given.refuse(ctx, ["by"], "there is no limit to hold against groups", fix="give --max or --min too")
-        results = read_results(run)
-        outcome = _checked(run, results, maximum, minimum, by, trustworthy, even_if_doubted, baseline, resamples, seed)
+        if options.baseline is None:
+            given.refuse(["resamples", "seed"], "they are for a baseline", fix="give --baseline RUN too")
+            if not options.max and not options.min:
+                given.refuse(["by"], "there is no limit to hold against groups", fix="give --max or --min too")
+        results = read_results(options.run)
+        outcome = _checked(options, results)
     except VeilmeterError as problem:
-        _write(problem, results, junit, summary)
+        _write(problem, results, options.junit, options.summary)
         raise
-    if junit is not None or summary is not None:
-        _write(*_public(outcome, results, by or []), junit, summary)
-    _print(run, outcome, json=json)
+    if options.junit is not None or options.summary is not None:
+        _write(*_public(outcome, results, options.by), options.junit, options.summary)
+    _print(options.run, outcome, json=options.json)
     if not outcome.passed:
         raise typer.Exit(Exit.LIMIT_BROKEN)
 
 
-def _checked(
-    run: Path,
-    results: Results,
-    maximum: list[str] | None,
-    minimum: list[str] | None,
-    by: list[str] | None,
-    trustworthy: bool,
-    even_if_doubted: bool,
-    baseline: Path | None,
-    resamples: int,
-    seed: int,
-) -> Gate:
+def _checked(options: GateOptions, results: Results) -> Gate:
     from veilmeter.results.gate import against_baseline, gate
     from veilmeter.results.limits import parse_limit
 
-    limits = [parse_limit(text, "max") for text in maximum or []] + [parse_limit(text, "min") for text in minimum or []]
-    if not limits and not trustworthy and baseline is None:
+    limits = [parse_limit(text, "max") for text in options.max] + [parse_limit(text, "min") for text in options.min]
+    if not limits and not options.trustworthy and options.baseline is None:
         raise InputError("there is no limit to check", fix="give --max linkability@100=0.05, --min eer=30 or the like")
-    groups = list(dict.fromkeys(by or []))
+    groups = list(dict.fromkeys(options.by))
     earlier = None
-    if baseline is not None:
-        earlier = against_baseline(baseline, run, by=groups, resamples=resamples, seed=seed)
-    return gate(results, limits, by=groups, trustworthy=trustworthy, even_if_doubted=even_if_doubted, baseline=earlier)
+    if options.baseline is not None:
+        earlier = against_baseline(
+            options.baseline, options.run, by=groups, resamples=options.resamples, seed=options.seed
+        )
+    return gate(
+        results, limits, by=groups, trustworthy=options.trustworthy, even_if_doubted=options.even_if_doubted,
+        baseline=earlier,
+    )  # fmt: skip
 
 
-def _public(outcome: Gate, results: Results, by: list[str]) -> tuple[Gate, Results]:
+def _public(outcome: Gate, results: Results, by: Sequence[str]) -> tuple[Gate, Results]:
     """The same gate for the pages of a build server, which have many readers: of results without folders, ids and rare
     values of attributes. Nobody is named there, so that pseudonyms need no key."""
     from veilmeter.report.public import names_of, public, public_baseline

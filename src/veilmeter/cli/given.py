@@ -62,35 +62,3 @@ class Given:
         named = [self.spell(name) for name in names if name in self]
         if named:
             raise InputError(f"{', '.join(named)} can't act here: {reason}", path=path, fix=fix)
-
-
-def is_given(ctx: Context, name: str) -> bool:
-    """Whether the option stands on the command line, be it with its default."""
-    source = ctx.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
-
-
-def spelled(ctx: Context, name: str) -> tuple[str, ...]:
-    """The option as it is written, and its values."""
-    option = next(parameter for parameter in ctx.command.params if parameter.name == name)
-    value: Any = ctx.params[name]
-    if isinstance(value, bool):
-        return (option.opts[0],)
-    values = value if isinstance(value, list | tuple) else [value]
-    return (option.opts[0], *map(str, values))
-
-
-def without_effect(ctx: Context, reasons: Mapping[str, str]) -> list[Finding]:
-    """One for every option that was given and has a reason here for having had no effect."""
-    return [
-        option_without_effect(*spelled(ctx, name), reason=reason)
-        for name, reason in reasons.items()
-        if reason and is_given(ctx, name)
-    ]
-
-
-def refuse(ctx: Context, names: Iterable[str], reason: str, *, fix: str, path: Path | None = None) -> None:
-    """An error if one of these options was given."""
-    named = [" ".join(spelled(ctx, name)) for name in names if is_given(ctx, name)]
-    if named:
-        raise InputError(f"{', '.join(named)} can't act here: {reason}", path=path, fix=fix)

@@ -109,7 +109,7 @@ def _by_purpose(parameters: Iterable[Any]) -> list[tuple[str, list[Any]]]:
 
 def _entry(parameter: Any, declared: Option | None, width: int) -> list[str]:
     text = " ".join(_MARKUP.sub("", getattr(parameter, "help", None) or "").split())
-    default = _default(None, parameter) if declared is None else default_text(declared)
+    default = "" if declared is None else default_text(declared)
     text += f" [default: {default}]" if default else ""
     names = _names(parameter, declared)
     indent = " " * (NAMES + 2)
@@ -123,9 +123,7 @@ def _names(parameter: Any, declared: Option | None) -> str:
     if _is_argument(parameter):
         return str(parameter.metavar or parameter.name.upper())
     names = ", ".join(parameter.opts)
-    if getattr(parameter, "is_flag", False):
-        return names
-    return f"{names} {parameter.metavar or _kind(parameter) if declared is None else metavar(declared)}"
+    return names if declared is None or declared.is_flag else f"{names} {metavar(declared)}"
 
 
 def metavar(declared: Option) -> str:
@@ -141,19 +139,3 @@ def default_text(declared: Option) -> str:
     if value in (None, (), "", {}):
         return ""
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def _kind(parameter: Any) -> str:
-    """What a value looks like; typer has told it in two ways."""
-    annotation = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
-    text = str(annotation or getattr(getattr(parameter, "type", None), "name", "")).lower()
-    return next((word for kind, word in (("int", "N"), ("float", "NUMBER"), ("path", "PATH")) if kind in text), "TEXT")
-
-
-def _default(ctx: Any, parameter: Any) -> str:
-    if _is_argument(parameter) or not getattr(parameter, "show_default", True) or getattr(parameter, "is_flag", False):
-        return ""
-    value = parameter.default
-    if value is None or value == () or value == []:
-        return ""
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

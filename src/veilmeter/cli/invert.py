@@ -2,138 +2,155 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from veilmeter.cli import options
+from veilmeter.cli.given import Given
+from veilmeter.cli.shared_options import (
+    NO_KEY,
+    SAMPLED,
+    TABLE_ONLY,
+    FormFacts,
+    eer_method,
+    typesetting,
+    vectors,
+)
+from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding
+from veilmeter.core.option_groups import NEEDS, OUTPUT, VECTOR_FORMATS, Figures, OutputForms, Workers
+from veilmeter.core.options import Condition, OptionSet, declare, options_of
+from veilmeter.data.corpus_options import strict
 
 if TYPE_CHECKING:
     from veilmeter.attacks.inversion import Evaluation, InversionMap
     from veilmeter.attacks.inversion.study import InversionStudy, StudySettings
     from veilmeter.data.embeddings import Embeddings
 
-OUTPUT, ATTACK, NEEDS = options.OUTPUT, "Attack", options.NEEDS
-# What says how a map is learned.
-LEARNING = (
-    "method", "pca", "center", "by_gender", "no_reflections", "oracle", "refine", "seeds", "anonymized_train",
-    "learning_curve", "label_noise",
-)  # fmt: skip
+ATTACK = "Attack"
 
 
-def command(
-    ctx: typer.Context,
-    clear_train: Annotated[
-        Path | None, options.vectors(f"Clear embeddings that the attacker has: {options.VECTOR_FORMATS}.")
-    ] = None,
-    anonymized_train: Annotated[
-        Path | None,
-        options.vectors("The same utterances anonymized (any order; other sets with --method wasserstein)."),
-    ] = None,
-    clear_trials: Annotated[
-        list[Path] | None,
-        options.vectors("Clear embeddings of the attacked utterances, for Top-1. Give it once per part."),
-    ] = None,
-    anonymized_trials: Annotated[
-        list[Path] | None, options.vectors("The attacked anonymized embeddings. Give it once per part.")
-    ] = None,
-    enrol: Annotated[
-        Path | None,
-        options.vectors(
-            "Clear enrollment embeddings, for EER and Linkability. Default: the clear training set.", name="--enroll"
-        ),
-    ] = None,
-    trials: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="KEY", help="Trial key (enrollment speaker, utterance, target or nontarget). Default: "
-                     "everybody with everybody, within gender.", show_default=False),
-    ] = None,
-    layout: Annotated[
-        str | None, typer.Option(help="Layout of the key where it can't be recognized: vpc, pairs or voxceleb.")
-    ] = None,
-    method: Annotated[
-        str | None, typer.Option(help="procrustes (pairs are known, the default) or wasserstein (they are not).",
-                                 rich_help_panel=ATTACK, show_default=False)
-    ] = None,
-    pca: Annotated[
-        int | None, typer.Option(metavar="N", help="Reduce both sides to N dimensions first (paper: 70).", min=1,
-                                 rich_help_panel=ATTACK, show_default=False)
-    ] = None,
-    center: Annotated[
-        bool, typer.Option("--center", help="Subtract each side's mean (PCA does).", rich_help_panel=ATTACK)
-    ] = False,
-    by_gender: Annotated[
-        bool, typer.Option("--by-gender", help="One rotation per gender.", rich_help_panel=ATTACK)
-    ] = False,
-    no_reflections: Annotated[
-        bool, typer.Option("--no-reflections", help="Rotations only (det = +1).", rich_help_panel=ATTACK)
-    ] = False,
-    oracle: Annotated[
-        bool, typer.Option("--oracle", help="Learn on the trials themselves: the upper bound for any rotation.",
-                           rich_help_panel=ATTACK)
-    ] = False,
-    refine: Annotated[
-        int, typer.Option(metavar="ROUNDS", help="Sharpen the map on mutual nearest neighbors.", min=0,
-                          rich_help_panel=ATTACK)
-    ] = 0,
-    seeds: Annotated[
-        int, typer.Option(help="Runs of a method that depends on chance; the one that matches best without labels is "
-                          "reported, and the spread of all.", min=1, rich_help_panel=ATTACK)
-    ] = 1,
-    load_map: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Apply a map that was learned before, on another run of the "
-                                  "anonymizer say, instead of learning one.", rich_help_panel=ATTACK,
-                                  show_default=False)
-    ] = None,
-    save_map: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep the learned map (.npz, no code in it).",
-                                  rich_help_panel=OUTPUT, show_default=False)
-    ] = None,
-    learning_curve: Annotated[
-        bool, typer.Option("--learning-curve", help="Top-1 against the number of known pairs, 5 to all.",
-                           rich_help_panel=NEEDS)
-    ] = False,
-    label_noise: Annotated[
-        bool, typer.Option("--label-noise", help="Top-1 against the share of wrong pairs.", rich_help_panel=NEEDS)
-    ] = False,
-    repeats: Annotated[
-        int, typer.Option(help="Random draws a point of these curves.", min=1, rich_help_panel=NEEDS)
-    ] = 5,
-    shuffles: Annotated[
-        int, typer.Option(help="Attacks with all pairs shuffled, which give the level of chance; 0 for none.", min=0,
-                          rich_help_panel=NEEDS)
-    ] = 20,
-    anonymized_again: Annotated[
-        list[Path] | None,
-        options.vectors("The trials from another run of the anonymizer: does the map carry over?", NEEDS),
-    ] = None,
-    eer_method: options.EerMethod = "rocch",
-    fold_eer: Annotated[
-        bool, typer.Option("--fold-eer", help="Turn an EER above 50 % back below it, as paper 002 does.",
-                           rich_help_panel=OUTPUT)
-    ] = False,
-    per_speaker: Annotated[
-        bool, typer.Option("--per-speaker", help="Show every speaker's Top-1.", rich_help_panel=OUTPUT)
-    ] = False,
-    strict: options.Strict = False,
-    no_intervals: options.NoIntervals = False,
-    seed: options.Seed = 0,
-    jobs: options.Jobs = None,
-    cluster: options.Cluster = None,
-    figures: Annotated[
-        Path | None, options.figures("the projection before and after, the speakers and the curves")
-    ] = None,
-    width: options.Width = None,
-    font: options.Font = None,
-    font_size: options.FontSize = None,
-    json: options.Json = False,
-    csv: options.Csv = False,
-    markdown: options.Markdown = False,
-    latex: options.Latex = False,
-) -> None:  # fmt: skip
+@dataclass(frozen=True)
+class InversionFacts(FormFacts):
+    """What came of an inversion, which tells whether options had an effect."""
+
+    has_clear_trials: bool
+    has_eer: bool
+    is_shuffled: bool
+    is_drawn: bool
+    has_figures: bool
+
+
+CURVES = Condition(lambda options, facts: options.learning_curve or options.label_noise, "no curve was asked for")
+SHUFFLED = Condition(
+    lambda options, facts: facts.is_shuffled, "they need a map that is learned from pairs, and clear trials"
+)
+ENROLLED = Condition(lambda options, facts: facts.has_eer, "nobody is enrolled (--enroll), so that no EER was measured")
+DRAWN = Condition(lambda options, facts: facts.is_drawn, SAMPLED)
+CLEAR_TRIALS = Condition(lambda options, facts: facts.has_clear_trials, "Top-1 needs the clear trials")
+SOMETHING_TO_DRAW = Condition(
+    lambda options, facts: facts.has_figures, "there is nothing to draw without --clear-trials"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningOptions(OptionSet):
+    """How a map is learned; refused where a map is loaded."""
+
+    anonymized_train: Path | None = vectors(
+        "The same utterances anonymized (any order; other sets with --method wasserstein).", None, example="again.npz"
+    )
+    method: str | None = declare(
+        None, help="procrustes (pairs are known) or wasserstein (they are not).", group=ATTACK,
+        default_text="procrustes", example="none",
+    )  # fmt: skip
+    pca: int | None = declare(
+        None, help="Reduce both sides to N dimensions first (paper: 70).", group=ATTACK, least=1, example=3
+    )
+    center: bool = declare(False, help="Subtract each side's mean (PCA does).", group=ATTACK, example=True)
+    by_gender: bool = declare(False, help="Learn one rotation per gender.", group=ATTACK, example=True)
+    reflections: bool = declare(True, help="Allow rotations only (det = +1).", group=ATTACK, example=False)
+    oracle: bool = declare(
+        False, help="Learn on the trials themselves: the upper bound for any rotation.", group=ATTACK, example=True
+    )
+    refine: int = declare(
+        0, help="Rounds of refinement on mutual nearest neighbors.", metavar="ROUNDS", group=ATTACK, least=0, example=2
+    )
+    seeds: int = declare(
+        1, help="Runs of a method that depends on chance; the one that matches best without labels is reported, with "
+        "the spread of all.", group=ATTACK, least=1, example=2,
+    )  # fmt: skip
+    learning_curve: bool = declare(
+        False, help="Top-1 against the number of known pairs, 5 to all.", group=NEEDS, example=True
+    )
+    label_noise: bool = declare(False, help="Top-1 against the share of wrong pairs.", group=NEEDS, example=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InvertOptions(LearningOptions, Figures, OutputForms, Workers):
+    """The options of the command."""
+
+    clear_train: Path | None = vectors(
+        f"Clear embeddings that the attacker has: {VECTOR_FORMATS}.", None, example="known.npz"
+    )
+    clear_trials: tuple[Path, ...] = vectors(
+        "Clear embeddings of the attacked utterances, for Top-1; once per part.", (), example="other.npz"
+    )
+    anonymized_trials: tuple[Path, ...] = vectors(
+        "Attacked anonymized embeddings; once per part.", (), example="again.npz"
+    )
+    enroll: Path | None = vectors(
+        "Clear enrollment embeddings, for EER and Linkability.", None, default_text="the clear training set",
+        example="again.npz",
+    )  # fmt: skip
+    trials: tuple[Path, ...] = declare(
+        (), help="Trial key (enrollment speaker, utterance, target or nontarget).", metavar="KEY", path=True,
+        default_text="everybody with everybody, within gender", acts_when=(ENROLLED,), example="part-key",
+    )  # fmt: skip
+    layout: str | None = declare(
+        None, help="Layout of the key if it is not recognized: vpc, pairs or voxceleb.", example="nonsense",
+        acts_when=(Condition(lambda options, facts: bool(options.trials), NO_KEY),),
+    )  # fmt: skip
+    load_map: Path | None = declare(
+        None, help="Apply a map that was learned before, such as on another run of the anonymizer.", metavar="FILE",
+        group=ATTACK, path=True, example="other-map.npz",
+    )  # fmt: skip
+    save_map: Path | None = declare(
+        None, help="Keep the learned map (.npz, no code in it).", metavar="FILE", group=OUTPUT, path=True,
+        example="out.npz",
+    )  # fmt: skip
+    repeats: int = declare(
+        5, help="Random draws per point of these curves.", group=NEEDS, least=1, acts_when=(CURVES,), example=2
+    )
+    shuffles: int = declare(
+        20, help="Attacks with all pairs shuffled, which give the level of chance; 0 for none.", group=NEEDS, least=0,
+        acts_when=(SHUFFLED,), example=5,
+    )  # fmt: skip
+    other_run: tuple[Path, ...] = vectors(
+        "The trials from another run of the anonymizer: does the map carry over?", (), group=NEEDS, example="again.npz"
+    )
+    eer_method: str = eer_method(acts_when=(ENROLLED,))
+    fold_eer: bool = declare(
+        False, help="Turn an EER above 50 % back below it, as paper 002 does.", group=OUTPUT, acts_when=(ENROLLED,),
+        example=True,
+    )  # fmt: skip
+    per_speaker: bool = declare(
+        False, help="Show every speaker's Top-1.", group=OUTPUT, acts_when=(CLEAR_TRIALS, TABLE_ONLY), example=True
+    )
+    strict: bool = strict()
+    intervals: bool = option_groups.intervals()
+    seed: int = option_groups.seed(acts_when=(DRAWN,))
+    figures: Path | None = option_groups.figures(
+        "the projection before and after, the speakers and the curves", acts_when=(SOMETHING_TO_DRAW,)
+    )
+
+
+OPTIONS = (InvertOptions,)
+
+
+def command(given: Given) -> None:
     """Undo the anonymizer in the space of embeddings (Champion et al. 2021), and say how much that gives away.
 
     An attacker who has clear and anonymized speech learns a rotation between the two and turns the trials back.
@@ -148,73 +165,70 @@ def command(
     from veilmeter.attacks.inversion import InversionSettings
     from veilmeter.attacks.inversion import load_map as read_map
     from veilmeter.attacks.inversion.study import DEFAULT_METHOD, InversionInputs, StudySettings, study_inversion
-    from veilmeter.cli import given
-    from veilmeter.cli.output import Page, chosen_form, emit, per_speaker_reason
+    from veilmeter.cli.output import Page, emit, output_form
     from veilmeter.core.engine import open_engine
 
-    output = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
-    setting = options.typesetting(figures, width, font, font_size)
-    if load_map is not None:
+    options = given.build(InvertOptions)
+    output = output_form(options)
+    setting = typesetting(options)
+    if options.load_map is not None:
         learned_before = "the map was learned before (--load-map)"
-        given.refuse(ctx, LEARNING, learned_before, fix="leave it out, or learn a map anew without --load-map")
+        given.refuse(options_of(LearningOptions), learned_before, fix="leave it out, or learn a map without --load-map")
     settings = StudySettings(
         inversion=InversionSettings(
-            method=method or DEFAULT_METHOD,  # type: ignore[arg-type]
-            pca=pca,
-            center=center,
-            by="gender" if by_gender else "",
-            reflections=not no_reflections,
-            seed=seed,
-            rounds=refine,
+            method=options.method or DEFAULT_METHOD,  # type: ignore[arg-type]
+            pca=options.pca,
+            center=options.center,
+            by="gender" if options.by_gender else "",
+            reflections=options.reflections,
+            seed=options.seed,
+            rounds=options.refine,
         ),
-        oracle=oracle,
-        seeds=seeds,
-        learning_curve=learning_curve,
-        label_noise=label_noise,
-        repeats=repeats,
-        shuffles=shuffles,
-        intervals=not no_intervals,
-        eer_method=eer_method,
-        fold_eer=fold_eer,
+        oracle=options.oracle,
+        seeds=options.seeds,
+        learning_curve=options.learning_curve,
+        label_noise=options.label_noise,
+        repeats=options.repeats,
+        shuffles=options.shuffles,
+        intervals=options.intervals,
+        eer_method=options.eer_method,
+        fold_eer=options.fold_eer,
     )
-    reader = _Reader(strict)
-    attacked = reader.read("anonymized trials", anonymized_trials, "--anonymized-trials")
-    known_clear = reader.maybe("clear training", [clear_train] if clear_train else None)
+    reader = _Reader(options.strict)
+    attacked = reader.read("anonymized trials", options.anonymized_trials, "--anonymized-trials")
+    known_clear = reader.maybe("clear training", [options.clear_train] if options.clear_train else None)
     inputs = InversionInputs(
         anonymized_trials=attacked,
-        clear_trials=reader.maybe("clear trials", clear_trials),
-        again=reader.maybe("anonymized again", anonymized_again),
+        clear_trials=reader.maybe("clear trials", options.clear_trials),
+        again=reader.maybe("other run", options.other_run),
         clear_train=known_clear,
-        anonymized_train=reader.maybe("anonymized training", [anonymized_train] if anonymized_train else None),
-        enrolled=reader.maybe("enrollment", [enrol] if enrol else None) or known_clear,
-        key=_key(trials, layout),
+        anonymized_train=reader.maybe(
+            "anonymized training", [options.anonymized_train] if options.anonymized_train else None
+        ),
+        enrolled=reader.maybe("enrollment", [options.enroll] if options.enroll else None) or known_clear,
+        key=_key(options.trials, options.layout),
     )
-    stored = None if load_map is None else read_map(load_map)
-    with closing(open_engine(jobs, cluster)) as engine:
+    stored = None if options.load_map is None else read_map(options.load_map)
+    with closing(open_engine(options.jobs, options.cluster)) as engine:
         study = study_inversion(inputs, settings, engine, stored=stored)
-    if save_map is not None:
-        study.map.save(save_map)
+    if options.save_map is not None:
+        study.map.save(options.save_map)
     files = []
-    if figures is not None:
+    if options.figures is not None:
         from veilmeter.report.figures.inversion import save_all
 
-        files = save_all(study.evaluation, dict(study.estimates), attacked, figures, setting=setting)
+        files = save_all(study.evaluation, dict(study.estimates), attacked, options.figures, setting=setting)
     clear = inputs.clear_trials is not None
     more: dict[str, Any] = {"per_speaker": study.evaluation.per_speaker()} if clear else {}
     if study.seeds:
         more["seeds"] = list(study.seeds)
-    unused = _unused(study, settings, learned=stored is None, clear=clear)
-    unused |= {
-        "layout": "" if trials else "there is no trial key",
-        "per_speaker": per_speaker_reason(output) if clear else "Top-1 needs the clear trials",
-        "figures": "" if files else "there is nothing to draw without --clear-trials",
-    }
+    facts = _find_facts(study, settings, clear, output, is_learned=stored is None, has_figures=bool(files))
     page = Page(
-        title=_title(study.map, study.evaluation, oracle),
+        title=_title(study.map, study.evaluation, options.oracle),
         estimates=dict(study.estimates),
-        inputs=reader.inputs | _used(study.map, oracle, None if unused["seed"] else seed),
-        warnings=[*reader.warnings, *study.findings, *given.without_effect(ctx, unused)],
-        notes=_notes(study.evaluation, clear, per_speaker, save_map),
+        inputs=reader.inputs | _used(study.map, options.oracle, options.seed if facts.is_drawn else None),
+        warnings=[*reader.warnings, *study.findings, *given.unused(options, facts)],
+        notes=_notes(study.evaluation, clear, options.per_speaker, options.save_map),
         sections=SECTIONS,
         more=more | {"map": dict(study.map.facts)},
         figures=files,
@@ -231,22 +245,27 @@ SECTIONS = {
 }
 
 
-def _unused(study: InversionStudy, settings: StudySettings, *, learned: bool, clear: bool) -> dict[str, str]:
-    """Why an option had no effect; nothing for those that had one."""
-    supervised = settings.inversion.supervised
-    curves = settings.learning_curve or settings.label_noise
-    shuffled = learned and supervised and clear and not settings.oracle
-    eer = "eer" in study.estimates
-    nobody = "" if eer else "nobody is enrolled (--enroll), so that no EER was measured"
-    drawn = eer or curves or (shuffled and settings.shuffles > 0) or (learned and not supervised)
-    return {
-        "repeats": "" if curves else "no curve was asked for",
-        "shuffles": "" if shuffled else "they need a map that is learned from pairs, and clear trials",
-        "trials": nobody,
-        "eer_method": nobody,
-        "fold_eer": nobody,
-        "seed": "" if drawn else "nothing was drawn at random",
-    }
+def _find_facts(
+    study: InversionStudy,
+    settings: StudySettings,
+    clear: bool,
+    form: str,
+    *,
+    is_learned: bool,
+    has_figures: bool,
+) -> InversionFacts:
+    has_eer = "eer" in study.estimates
+    is_shuffled = is_learned and settings.inversion.supervised and clear and not settings.oracle
+    has_curves = settings.learning_curve or settings.label_noise
+    is_unsupervised = is_learned and not settings.inversion.supervised
+    return InversionFacts(
+        form=form,
+        has_clear_trials=clear,
+        has_eer=has_eer,
+        is_shuffled=is_shuffled,
+        is_drawn=has_eer or has_curves or (is_shuffled and settings.shuffles > 0) or is_unsupervised,
+        has_figures=has_figures,
+    )
 
 
 def _used(learned: InversionMap, oracle: bool, seed: int | None) -> dict[str, Any]:
@@ -269,13 +288,13 @@ class _Reader:
         self.inputs: dict[str, Any] = {}
         self.warnings: list[Finding] = []
 
-    def read(self, name: str, paths: list[Path] | None, option: str) -> Embeddings:
+    def read(self, name: str, paths: Sequence[Path] | None, option: str) -> Embeddings:
         embeddings = self.maybe(name, paths)
         if embeddings is None:
             raise InputError(f"the {name} are needed", fix=f"give {option}")
         return embeddings
 
-    def maybe(self, name: str, paths: list[Path] | None) -> Embeddings | None:
+    def maybe(self, name: str, paths: Sequence[Path] | None) -> Embeddings | None:
         from veilmeter.cli import vectors
         from veilmeter.data.embeddings import joined
 
@@ -286,7 +305,7 @@ class _Reader:
         return read[0][0] if len(read) == 1 else joined([part for part, _ in read])
 
 
-def _key(paths: list[Path] | None, layout: str | None) -> dict[tuple[str, str], bool] | None:
+def _key(paths: Sequence[Path] | None, layout: str | None) -> dict[tuple[str, str], bool] | None:
     if not paths:
         return None
     from veilmeter.data.formats.columns import Codes

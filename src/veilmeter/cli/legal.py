@@ -12,8 +12,8 @@ from veilmeter.core.findings import Finding, first_speakers, warning
 from veilmeter.core.text import clean
 
 if TYPE_CHECKING:
-    from typer import Context
-
+    from veilmeter.cli.given import Given
+    from veilmeter.cli.shared_options import AttackerEmbeddings
     from veilmeter.core.estimate import Estimate
     from veilmeter.data.embeddings import Embeddings
     from veilmeter.report.figures.typesetting import Typesetting
@@ -54,15 +54,15 @@ def later(title: str, seconds: float = 2.0) -> Iterator[Callable[[int, int], Non
         yield progress
 
 
-def read(enrol: Path, test: Path, *, strict: bool) -> tuple[Embeddings, Embeddings, dict[str, Any], list[Finding]]:
+def read(options: AttackerEmbeddings) -> tuple[Embeddings, Embeddings, dict[str, Any], list[Finding]]:
     """The enrollment, the test, what the results say of both, and what the reader must not miss."""
     from veilmeter.cli import vectors
     from veilmeter.metrics.legal.material import doubts_of
 
     warnings: list[Finding] = []
-    people, of_people = vectors.read(enrol, warnings, strict=strict)
-    tested, of_tested = vectors.read(test, warnings, strict=strict)
-    return people, tested, {"enrol": of_people, "test": of_tested}, warnings + doubts_of(people, tested)
+    people, of_people = vectors.read(options.enroll, warnings, strict=options.strict)
+    tested, of_tested = vectors.read(options.test, warnings, strict=options.strict)
+    return people, tested, {"enroll": of_people, "test": of_tested}, warnings + doubts_of(people, tested)
 
 
 def dropped(names: Sequence[str], least: int, length: int) -> list[Finding]:
@@ -75,35 +75,32 @@ def dropped(names: Sequence[str], least: int, length: int) -> list[Finding]:
     ]
 
 
-def label(ctx: Context, name: str, test: Path, folder: Path | None) -> str:
+def label(given: Given, options: AttackerEmbeddings) -> str:
     """What the attacker is called in figures; a name is refused where there are none."""
-    from veilmeter.cli import given
-
-    if folder is None:
-        given.refuse(ctx, ["name"], "it names curves in figures", fix="give --figures DIR too")
+    if options.figures is None:
+        given.refuse(["name"], "it names curves in figures", fix="give --figures DIR too")
     # What draws figures ends the process at a control character.
-    return clean(name or test.name)
+    return clean(options.name or options.test.name)
 
 
 def draw(
-    folder: Path | None,
+    options: AttackerEmbeddings,
     drawn_curves: Mapping[str, Sequence[Estimate]],
     name: str,
-    beside: Sequence[str] | None,
     setting: Typesetting | None,
 ) -> list[Path]:
     """The figure of the paper, with curves of earlier runs in it; nothing without a folder."""
-    if folder is None:
-        if beside:
+    if options.figures is None:
+        if options.beside:
             raise InputError("--beside draws further curves", fix="give --figures DIR too")
         return []
     from veilmeter.report.figures.legal import save_all
 
     attackers: dict[str, dict[str, Sequence[Estimate]]] = {name: dict(drawn_curves)}
-    for word in beside or []:  # the same name again adds the other measures of that attacker
+    for word in options.beside:  # the same name again adds the other measures of that attacker
         who, curves = _earlier(word)
         attackers[who] = {**curves, **attackers.get(who, {})}
-    return save_all(attackers, folder, setting=setting)
+    return save_all(attackers, options.figures, setting=setting)
 
 
 def _earlier(word: str) -> tuple[str, dict[str, list[Estimate]]]:

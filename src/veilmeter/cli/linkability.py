@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from veilmeter.cli import given, options
-from veilmeter.cli.lists import Lists, numbers
+from veilmeter.cli.given import Given
+from veilmeter.cli.lists import Lists
+from veilmeter.cli.shared_options import AttackerEmbeddings, typesetting
+from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import warning
+from veilmeter.core.option_groups import CURVE, EVERY_SIZE, MORE, Workers, parse_sizes
+from veilmeter.core.options import Condition, declare
 
 if TYPE_CHECKING:
     from veilmeter.core.estimate import Estimate
@@ -18,57 +20,41 @@ if TYPE_CHECKING:
     from veilmeter.metrics.legal.linkability import Linkability
 
 COMMAND_CLASS = Lists
-CURVE, MORE = options.CURVE, options.MORE
 
 
-def command(
-    ctx: typer.Context,
-    enrol: options.Enroll,
-    test: options.Test,
-    speakers: Annotated[
-        list[str] | None,
-        options.several("N", "Linkability among so many enrolled people; several, or `all` for every N' of "
-                        "the exact curve. Default: round numbers up to everybody.", CURVE),
-    ] = None,
-    length: Annotated[
-        list[str] | None,
-        options.several("L", "Utterances in a test conversation; several, or with commas. Default: 1.", CURVE,
-                        "--length", "--lengths"),
-    ] = None,
-    conversations: Annotated[
-        int | None,
-        typer.Option(help="At most so many conversations of a test speaker, drawn at random. Default: all.", min=1,
-                     rich_help_panel=CURVE, show_default=False),
-    ] = None,
-    population: Annotated[
-        list[str] | None,
-        options.several("N", "Extrapolate to a population of this size (1e6), with a back-test.", MORE),
-    ] = None,
-    ranks: Annotated[
-        bool,
-        typer.Option("--ranks", help="Cumulative match curve, what ranks disclose, and TPR at low FPR a person.",
-                     rich_help_panel=MORE),
-    ] = False,
-    attribute: options.Attributes = None,
-    per_speaker: Annotated[
-        bool, typer.Option("--per-speaker", help="Linkability of each test speaker.", rich_help_panel=MORE)
-    ] = False,
-    name: options.AttackerName = "",
-    beside: options.Beside = None,
-    strict: options.Strict = False,
-    no_intervals: options.NoIntervals = False,
-    seed: options.Seed = 0,
-    jobs: options.Jobs = None,
-    cluster: options.Cluster = None,
-    figures: Annotated[Path | None, options.figures("the curves")] = None,
-    width: options.Width = None,
-    font: options.Font = None,
-    font_size: options.FontSize = None,
-    json: options.Json = False,
-    csv: options.Csv = False,
-    markdown: options.Markdown = False,
-    latex: options.Latex = False,
-) -> None:  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class LinkabilityOptions(AttackerEmbeddings, Workers):
+    """The options of the command."""
+
+    speakers: tuple[int, ...] = declare(
+        (), help="Numbers of enrolled people, or `all` for every N' of the exact curve.", group=CURVE, least=1,
+        also=EVERY_SIZE, parse=parse_sizes, default_text="round numbers up to everybody", example=5,
+    )  # fmt: skip
+    length: tuple[int, ...] = declare(
+        (1,), help="Utterances in a test conversation, one or several.", metavar="L", group=CURVE, least=1,
+        flags=("--length", "--lengths"), example=2,
+    )  # fmt: skip
+    conversations: int | None = declare(
+        None, help="Most conversations of a test speaker, drawn at random.", group=CURVE, least=1, default_text="all",
+        example=2,
+    )  # fmt: skip
+    population: tuple[int, ...] = declare(
+        (), help="Population sizes to extrapolate to (1e6), with a back-test.", group=MORE, least=2, example=1000
+    )
+    ranks: bool = declare(
+        False, help="Cumulative match curve, what ranks disclose, and TPR at low FPR per person.", group=MORE,
+        example=True,
+    )  # fmt: skip
+    per_speaker: bool = declare(False, help="Linkability of each test speaker.", group=MORE, example=True)
+    seed: int = option_groups.seed(
+        acts_when=(Condition(lambda options, is_drawn: is_drawn, "everything is compared, and nothing is drawn"),)
+    )
+
+
+OPTIONS = (LinkabilityOptions,)
+
+
+def command(given: Given) -> None:
     """Can a protected recording be linked to the right person among N' enrolled people?
 
     Exact over all choices of impostors, for every N' from one pass over the scores. A tie is a failure of the attacker.
@@ -83,58 +69,61 @@ def command(
     from contextlib import closing
 
     from veilmeter.cli import legal
-    from veilmeter.cli.output import Page, chosen_form, emit
+    from veilmeter.cli.output import Page, emit, output_form
     from veilmeter.core.engine import open_engine
     from veilmeter.metrics.legal.linkability import linkability
     from veilmeter.metrics.legal.material import per_speaker_estimates
     from veilmeter.metrics.legal.one_minus_eer import one_minus_eer
 
-    form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
-    setting = options.typesetting(figures, width, font, font_size)
-    label = legal.label(ctx, name, test, figures)
-    every = [word.strip() for word in speakers or []] == ["all"]
-    wanted = [] if every else numbers(speakers, "--speakers", least=1)
-    lengths = numbers(length, "--length") or [1]
-    sizes = numbers(population, "--population", least=2)
-    people, tested, inputs, warnings = legal.read(enrol, test, strict=strict)
+    options = given.build(LinkabilityOptions)
+    form = output_form(options)
+    setting = typesetting(options)
+    label = legal.label(given, options)
+    every = options.speakers == EVERY_SIZE
+    wanted = [] if every else sorted(set(options.speakers))
+    lengths = sorted(set(options.length))
+    sizes = sorted(set(options.population))
+    people, tested, inputs, warnings = legal.read(options)
     largest = len(people.names)
     if wanted and wanted[-1] > largest:
         raise InputError(
-            f"--speakers {wanted[-1]}: only {largest} people are enrolled", path=enrol, fix=f"give at most {largest}"
+            f"--speakers {wanted[-1]}: only {largest} people are enrolled",
+            path=options.enroll,
+            fix=f"give at most {largest}",
         )
     steps = wanted or (list(range(2, largest + 1)) if every else legal.ladder(largest))
     if sizes and largest < FEW_ENROLLED:
         warnings.append(warning("few_enrolled", count=largest))
     curves: dict[str, list[Estimate]] = {}
-    drawn: dict[str, Any] = {"most": conversations, "seed": seed}
-    with closing(open_engine(jobs, cluster)) as engine, legal.later("scoring") as progress:
+    drawn: dict[str, Any] = {"most": options.conversations, "seed": options.seed}
+    with closing(open_engine(options.jobs, options.cluster)) as engine, legal.later("scoring") as progress:
         for utterances in lengths:
             link = linkability(people, tested, length=utterances, progress=progress, **drawn)
             warnings += legal.dropped(_short(link, people.names, tested.names), utterances, utterances)
-            points = {"linkability": link.estimates(steps, intervals=not no_intervals)}
+            points = {"linkability": link.estimates(steps, intervals=options.intervals)}
             points["one_minus_eer"] = one_minus_eer(
-                people, tested, steps, length=utterances, intervals=not no_intervals, engine=engine, **drawn
+                people, tested, steps, length=utterances, intervals=options.intervals, engine=engine, **drawn
             )
             if sizes:
                 from veilmeter.metrics.legal.population import population_linkability
 
                 points["population_linkability"] = population_linkability(
-                    link, sizes, intervals=not no_intervals, seed=seed
+                    link, sizes, intervals=options.intervals, seed=options.seed
                 )
-            if ranks:
+            if options.ranks:
                 from veilmeter.metrics.legal.ranks import identity_tpr, rank_estimates
 
-                points |= rank_estimates(link, intervals=not no_intervals, seed=seed, engine=engine)
+                points |= rank_estimates(link, intervals=options.intervals, seed=options.seed, engine=engine)
                 tpr = identity_tpr(people, tested, length=utterances, **drawn)
-                points["identity_tpr"] = tpr.estimates(intervals=not no_intervals)
-            for column in attribute or []:
+                points["identity_tpr"] = tpr.estimates(intervals=options.intervals)
+            for column in options.attribute:
                 from veilmeter.metrics.legal.side_information import informed_linkability
 
                 knowing = informed_linkability(people, tested, column, length=utterances, progress=progress, **drawn)
                 points.setdefault("linkability_knowing", []).extend(
-                    knowing.estimates(steps, intervals=not no_intervals)
+                    knowing.estimates(steps, intervals=options.intervals)
                 )
-            if per_speaker:
+            if options.per_speaker:
                 counted = [{"conversations": int(count)} for count in link.counts]
                 rows = zip(link.names, link.per_speaker(steps[-1]), counted, strict=True)
                 points["linkability_per_speaker"] = per_speaker_estimates(
@@ -142,17 +131,17 @@ def command(
                 )
             for key, curve in points.items():
                 curves.setdefault(key, []).extend(curve)
-    idle = _nothing_drawn(
-        people, tested, min(lengths), conversations, by_draws=bool(ranks or sizes or not no_intervals)
+    is_drawn = bool(options.ranks or sizes or options.intervals) or _draws_recordings(
+        people, tested, min(lengths), options.conversations
     )
-    warnings += given.without_effect(ctx, {"seed": idle})
-    drawn_files = legal.draw(figures, curves, label, beside, setting)
+    warnings += given.unused(options, is_drawn)
+    drawn_files = legal.draw(options, curves, label, setting)
     page = Page(
-        title=f"{test}: {len(tested.names):,} speakers, {largest:,} enrolled ({enrol})",
+        title=f"{options.test}: {len(tested.names):,} speakers, {largest:,} enrolled ({options.enroll})",
         estimates=curves,
-        inputs=inputs | {"seed": None if idle else seed, "conversations": conversations},
+        inputs=inputs | {"seed": options.seed if is_drawn else None, "conversations": options.conversations},
         warnings=warnings,
-        notes=_notes(curves, no_intervals),
+        notes=_notes(curves, not options.intervals),
         sections=SECTIONS,
         figures=drawn_files,
     )
@@ -175,18 +164,14 @@ def _short(link: Linkability, enrolled: tuple[str, ...], tested: tuple[str, ...]
     return [name for name in tested if name not in used and name in known]
 
 
-def _nothing_drawn(
-    people: Embeddings, tested: Embeddings, length: int, conversations: int | None, *, by_draws: bool
-) -> str:
-    """Why the seed decides nothing: intervals, ranks and extrapolations draw people, the rest only where there are more
-    recordings than are to be compared."""
+def _draws_recordings(people: Embeddings, tested: Embeddings, length: int, conversations: int | None) -> bool:
+    """Whether there are more recordings than are to be compared, so that some are drawn."""
     import numpy as np
 
     from veilmeter.metrics.legal.one_minus_eer import TRIALS
 
     some = conversations is not None and int(np.bincount(tested.codes).max()) // length > conversations
-    many = len(tested) // length * len(people.names) > TRIALS
-    return "" if by_draws or some or many else "everything is compared, and nothing is drawn"
+    return some or len(tested) // length * len(people.names) > TRIALS
 
 
 def _notes(curves: dict[str, list[Estimate]], no_intervals: bool) -> list[str]:

@@ -136,23 +136,3 @@ def _is_number(word: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def numbers(words: Sequence[str] | None, option: str, *, least: int = 1) -> list[int]:
-    """Whole numbers given several times or with commas, in order; 22,024 is 22 and 24, so no thousands separators.
-
-    >>> numbers(["20,100", "1e3"], "--speakers")
-    [20, 100, 1000]
-    """
-    values = []
-    for word in ",".join(words or []).split(","):
-        if not word.strip():
-            continue
-        try:
-            value = float(word)
-        except ValueError:
-            raise InputError(f"{option} {word.strip()!r} is not a number", fix=f"as in {option} 20,100,1000") from None
-        if value != value or abs(value) > 1e15 or value != int(value) or value < least:
-            raise InputError(f"{option} {word.strip()} makes no sense", fix=f"give whole numbers from {least} up")
-        values.append(int(value))
-    return sorted(set(values))

@@ -59,8 +59,8 @@ class Commands(CommandGroup):
         else:
             single = typer.Typer(add_completion=False, rich_markup_mode="rich")
             # A module may bring its own kind of command, such as one whose options take several values (`Lists`).
-            declared = all_options(getattr(module, "OPTIONS", ()))
-            function = make_function(module.command, declared) if declared else module.command
+            declared = all_options(module.OPTIONS)
+            function = make_function(module.command, declared)
             single.command(cmd_name, cls=getattr(module, "COMMAND_CLASS", CommaCommand))(function)
             built = typer.main.get_command(single)
             built.declared = declared

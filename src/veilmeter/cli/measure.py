@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from veilmeter.cli import options
+from veilmeter.cli.given import Given
+from veilmeter.cli.shared_options import NO_KEY, eer_method, typesetting
+from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, warning
+from veilmeter.core.option_groups import Figures, OutputForms
+from veilmeter.core.options import Condition, declare, options_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -20,82 +23,87 @@ if TYPE_CHECKING:
 
 SCORES, SETS = "Reading", "More than one score file"
 PER_SPEAKER_RESAMPLES = 200  # at most: there are as many intervals as speakers
-NOT_STREAMED = (
-    "utt2spk", "only_common", "original", "mixed", "protected", "calibrate_on", "calibration_trials", "eer_method",
-    "per_speaker", "resamples", "seed", "cluster", "figures",
-)  # fmt: skip
+
+STREAMED = "--stream gives the plain measures only"
+PLAIN = Condition(lambda options, facts: not options.stream, STREAMED)
+WITH_KEY = Condition(
+    lambda options, facts: bool(options.trials or (options.calibration_trials and not options.stream)), NO_KEY
+)
 
 
-def command(
-    ctx: typer.Context,
-    scores: Annotated[
-        Path | None,
-        typer.Argument(metavar="SCORES", show_default=False,
-                       help="Score file: two ids and a score a line, the label as fourth column or in the key."),
-    ] = None,
-    trials: Annotated[
-        Path | None, typer.Option(metavar="KEY", help="Trial key: which trials are target.", rich_help_panel=SCORES)
-    ] = None,
-    layout: Annotated[
-        str | None,
-        typer.Option(help="Layout of the key where it can't be recognized: vpc, pairs or voxceleb.",
-                     rich_help_panel=SCORES),
-    ] = None,
-    utt2spk: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Who speaks in each utterance, for the intervals. Default: utt2spk "
-                     "beside the key if there is one, else what the target trials tell.", rich_help_panel=SCORES),
-    ] = None,
-    only_common: Annotated[
-        bool, typer.Option("--only-common", help="Measure the pairs that are in both files.", rich_help_panel=SCORES)
-    ] = False,
-    original: Annotated[
-        Path | None,
-        typer.Option(metavar="OO", help="Scores of original against original speech: with --mixed and --protected adds "
-                     "the normalized measures (eq. 17-20).", rich_help_panel=SETS),
-    ] = None,
-    mixed: Annotated[
-        Path | None,
-        typer.Option(metavar="OP", help="Scores of original against protected speech.", rich_help_panel=SETS),
-    ] = None,
-    protected: Annotated[
-        Path | None,
-        typer.Option(metavar="PP", help="Scores of protected against protected speech.", rich_help_panel=SETS),
-    ] = None,
-    calibrate_on: Annotated[
-        Path | None,
-        typer.Option(metavar="SCORES2", help="Scores of a second run of the anonymizer: adds C_ECE.",
-                     rich_help_panel=SETS),
-    ] = None,
-    calibration_trials: Annotated[
-        Path | None,
-        typer.Option(metavar="KEY2", help="Trial key of the second run. Default: the same key.", rich_help_panel=SETS),
-    ] = None,
-    eer_method: options.EerMethod = "rocch",
-    per_speaker: Annotated[
-        bool, typer.Option("--per-speaker", help="ZEBRA and EER of each enrolled speaker: whom does protection fail?")
-    ] = False,
-    stream: Annotated[
-        bool,
-        typer.Option("--stream", help="For files larger than memory: values only, exact, by way of files in the "
-                     "temporary folder (8 bytes a score). The key must have the same order.", rich_help_panel=SCORES),
-    ] = False,
-    no_intervals: options.NoIntervals = False,
-    resamples: Annotated[int, typer.Option(help="Bootstrap resamples of the speakers.", min=50)] = 1000,
-    seed: options.Seed = 0,
-    jobs: options.Jobs = None,
-    cluster: options.Cluster = None,
-    figures: Annotated[
-        Path | None, options.figures("ECE profile, histogram, DET and calibration plot, and OO, OP, PP overlaid,")
-    ] = None,
-    width: options.Width = None,
-    font: options.Font = None,
-    font_size: options.FontSize = None,
-    json: options.Json = False,
-    csv: options.Csv = False,
-    markdown: options.Markdown = False,
-    latex: options.Latex = False,
-) -> None:  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class WholeOptions(Figures):
+    """Options of what needs the whole file, and so is not measured with --stream."""
+
+    utt2spk: Path | None = declare(
+        None, help="Speaker of each utterance, for the intervals.", metavar="FILE", group=SCORES, path=True,
+        default_text="utt2spk beside the key, else from the target trials", example="who",
+    )  # fmt: skip
+    only_common: bool = declare(False, help="Measure the pairs that are in both files.", group=SCORES, example=True)
+    original: Path | None = declare(
+        None, help="Scores of original against original speech: with --mixed and --protected adds the normalized "
+        "measures (eq. 17-20).", metavar="OO", group=SETS, path=True, example="second",
+    )  # fmt: skip
+    mixed: Path | None = declare(
+        None, help="Scores of original against protected speech.", metavar="OP", group=SETS, path=True,
+        example="second",
+    )  # fmt: skip
+    protected: Path | None = declare(
+        None, help="Scores of protected against protected speech.", metavar="PP", group=SETS, path=True,
+        example="second",
+    )  # fmt: skip
+    calibrate_on: Path | None = declare(
+        None, help="Scores of a second run of the anonymizer: adds C_ECE.", metavar="SCORES2", group=SETS, path=True,
+        example="oo",
+    )  # fmt: skip
+    calibration_trials: Path | None = declare(
+        None, help="Trial key of the second run.", metavar="KEY2", group=SETS, path=True, default_text="the same key",
+        example="other-key",
+    )  # fmt: skip
+    eer_method: str = eer_method()
+    per_speaker: bool = declare(
+        False, help="ZEBRA and EER of each enrolled speaker: whom does protection fail?", example=True
+    )
+    resamples: int = declare(
+        1000, help="Bootstrap resamples of the speakers.", least=50, example=60,
+        acts_when=(Condition(lambda options, facts: options.intervals, "intervals were not asked for"),),
+    )  # fmt: skip
+    seed: int = option_groups.seed()
+    figures: Path | None = option_groups.figures(
+        "ECE profile, histogram, DET and calibration plot, and OO, OP, PP overlaid,"
+    )
+    cluster: str | None = option_groups.cluster()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions(WholeOptions, OutputForms):
+    """The options of the command."""
+
+    scores: Path | None = declare(
+        None, help="Score file: two ids and a score per line, the label as fourth column or in the key.",
+        argument=True,
+    )  # fmt: skip
+    trials: Path | None = declare(
+        None, help="Trial key: which trials are target.", metavar="KEY", group=SCORES, path=True, example="other-key"
+    )
+    layout: str | None = declare(
+        None, help="Layout of the key if it is not recognized: vpc, pairs or voxceleb.", group=SCORES,
+        acts_when=(WITH_KEY,), example="nonsense",
+    )  # fmt: skip
+    stream: bool = declare(
+        False, help="For files larger than memory: exact values only, by way of temporary files (8 bytes per score). "
+        "The key must have the same order.", group=SCORES, example=True,
+    )  # fmt: skip
+    intervals: bool = option_groups.intervals(acts_when=(PLAIN,))
+    jobs: int | None = option_groups.jobs(
+        acts_when=(Condition(lambda options, facts: not options.stream, "--stream is one process"),)
+    )
+
+
+OPTIONS = (ScoreOptions,)
+
+
+def command(given: Given) -> None:
     """Measure what the scores of an attacker give away: EER, Cllr, ZEBRA, linkability, each with its uncertainty.
 
     Intervals are 95 %, over speakers on both sides of the trials. The column "chance" is what scores without any
@@ -111,109 +119,100 @@ def command(
     """
     from contextlib import closing
 
-    from veilmeter.cli import given
-    from veilmeter.cli.output import Form, Page, chosen_form, emit
+    from veilmeter.cli.output import Form, Page, emit, output_form
     from veilmeter.core.engine import open_engine
     from veilmeter.data.formats.scores import read_with_findings
-    from veilmeter.metrics.scores.eer import Eer
     from veilmeter.metrics.scores.summary import measure_with_problems
 
-    form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
-    setting = options.typesetting(figures, width, font, font_size)
-    Eer(eer_method)  # an unknown method is refused before anything is read
-    three = {"--original": original, "--mixed": mixed, "--protected": protected}
+    options = given.build(ScoreOptions)
+    form = output_form(options)
+    setting = typesetting(options)
+    three = {"--original": options.original, "--mixed": options.mixed, "--protected": options.protected}
     if any(three.values()) and not all(three.values()):
         there, missing = (
             ", ".join(name for name, path in three.items() if (path is None) is absent) for absent in (False, True)
         )
         raise InputError(f"{there} is for eq. 17-20, which need all three score files; missing: {missing}")
-    main = scores if scores is not None else mixed
+    main = options.scores or options.mixed
     if main is None:
         raise InputError("there is no score file", fix="veilmeter measure SCORES --trials KEY")
-    if calibration_trials is not None and calibrate_on is None:
+    if options.calibration_trials is not None and options.calibrate_on is None:
         raise InputError("--calibration-trials without --calibrate-on", fix="give the scores of the second run too")
 
-    if stream:
-        plain_only = "--stream gives the plain measures only"
-        given.refuse(ctx, NOT_STREAMED, plain_only, fix="leave it out, or --stream")
-        unused = {"no_intervals": plain_only, "jobs": "--stream is one process", "layout": _without_key(trials)}
-        emit(_streamed(main, trials, layout, given.without_effect(ctx, unused)), form)
+    if options.stream:
+        given.refuse(options_of(WholeOptions), STREAMED, fix="leave it out, or --stream")
+        emit(_streamed(main, options.trials, options.layout, given.unused(options, None)), form)
         return
     warnings: list[Finding] = []
     inputs: dict[str, Any] = {}
     overlaid: dict[str, Scores] = {}
 
     def read(path: Path, key: Path | None, role: str) -> Scores:
-        score_set, remarks = read_with_findings(path, key, layout=layout, utt2spk=utt2spk, only_common=only_common)
+        score_set, remarks = read_with_findings(
+            path, key, layout=options.layout, utt2spk=options.utt2spk, only_common=options.only_common
+        )
         warnings.extend(remarks)
         inputs[role] = _input(path, key, score_set)
         return score_set
 
-    data = read(main, trials, "scores")
-    drawn: dict[str, Any] = {"intervals": not no_intervals, "resamples": resamples, "seed": seed}
-    with closing(open_engine(jobs, cluster)) as engine:
-        measured, problems = measure_with_problems(data, eer_method=eer_method, engine=engine, **drawn)
+    data = read(main, options.trials, "scores")
+    drawn: dict[str, Any] = {"intervals": options.intervals, "resamples": options.resamples, "seed": options.seed}
+    with closing(open_engine(options.jobs, options.cluster)) as engine:
+        measured, problems = measure_with_problems(data, eer_method=options.eer_method, engine=engine, **drawn)
         estimates: dict[str, Any] = dict(measured)
-        if calibrate_on is not None:
+        if options.calibrate_on is not None:
             from veilmeter.metrics.scores.score_sets import cross_calibration
 
-            other = read(calibrate_on, calibration_trials or trials, "calibrate_on")
+            other = read(options.calibrate_on, options.calibration_trials or options.trials, "calibrate_on")
             estimates |= cross_calibration(data, other, **drawn)
         sections = _sections(estimates)
-        if original is not None and mixed is not None and protected is not None:
+        if all(three.values()):
             from veilmeter.metrics.scores.score_sets import compare_sets
 
             sets = [
-                data if path == main else read(path, trials, role)
-                for role, path in (("original", original), ("mixed", mixed), ("protected", protected))
+                data if path == main else read(path, options.trials, role)
+                for role, path in zip(("original", "mixed", "protected"), three.values(), strict=True)
+                if path is not None
             ]
             against = compare_sets(*sets, engine=engine, **drawn)
             estimates |= against
             sections[AGAINST_ORIGINAL] = list(against)
             overlaid = dict(zip(("OO", "OP", "PP"), sets, strict=True))
-        if per_speaker:
+        if options.per_speaker:
             from veilmeter.metrics.scores.score_sets import per_speaker as each
 
-            drawn["resamples"] = min(resamples, PER_SPEAKER_RESAMPLES)
-            by_speaker = each(data, eer_method=eer_method, **drawn)
+            drawn["resamples"] = min(options.resamples, PER_SPEAKER_RESAMPLES)
+            by_speaker = each(data, eer_method=options.eer_method, **drawn)
             estimates |= by_speaker
             sections[OF_EACH_SPEAKER] = list(by_speaker)
-    warnings += [*_warnings(measured, data, intervals=not no_intervals), *problems]
-    unused = {
-        "layout": _without_key(trials or calibration_trials),
-        "resamples": "intervals were not asked for" if no_intervals else "",
-    }
-    warnings += given.without_effect(ctx, unused)
-    fewer = per_speaker and drawn["resamples"] < resamples and not no_intervals
-    if fewer and given.is_given(ctx, "resamples"):
-        warnings.append(Finding.of("fewer_resamples", asked=resamples, drawn=drawn["resamples"]))
+    warnings += [*_warnings(measured, data, intervals=options.intervals), *problems]
+    warnings += given.unused(options, None)
+    fewer = options.per_speaker and drawn["resamples"] < options.resamples and options.intervals
+    if fewer and "resamples" in given:
+        warnings.append(Finding.of("fewer_resamples", asked=options.resamples, drawn=drawn["resamples"]))
     drawn_files = []
-    if figures is not None:
+    if options.figures is not None:
         from veilmeter.report.figures.scores import save_all
 
-        drawn_files = save_all(data, estimates, figures, setting=setting)
+        drawn_files = save_all(data, estimates, options.figures, setting=setting)
         if overlaid:
             from veilmeter.report.figures.overlays import save_overlays
 
-            drawn_files += save_overlays(overlaid, figures, setting=setting)
+            drawn_files += save_overlays(overlaid, options.figures, setting=setting)
     shown, cut = (estimates, 0) if form is not Form.TABLE else _shortened(estimates)
     page = Page(
         title=_title(main, data),
         estimates=shown,
         inputs=inputs
-        | {"eer_method": eer_method, "seed": seed, "resamples": 0 if no_intervals else resamples}
-        | ({"resamples_per_speaker": drawn["resamples"]} if per_speaker and not no_intervals else {}),
+        | {"eer_method": options.eer_method, "seed": options.seed}
+        | {"resamples": options.resamples if options.intervals else 0}
+        | ({"resamples_per_speaker": drawn["resamples"]} if options.per_speaker and options.intervals else {}),
         warnings=warnings,
-        notes=_notes(estimates, data, no_intervals, cut),
+        notes=_notes(estimates, data, not options.intervals, cut),
         sections=sections,
         figures=drawn_files,
     )
     emit(page, form)
-
-
-def _without_key(key: Path | None) -> str:
-    """Why the layout of a key had no effect; nothing where there is one."""
-    return "" if key is not None else "there is no trial key"
 
 
 def _streamed(path: Path, key: Path | None, layout: str | None, remarks: list[Finding]) -> Page:

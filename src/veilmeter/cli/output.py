@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from veilmeter._version import __version__
@@ -91,17 +90,6 @@ def output_form(options: Any) -> Form:
     if len(wanted) > 1:
         raise VeilmeterError(f"--{wanted[0]} and --{wanted[1]} exclude each other", fix="give one of them")
     return wanted[0] if wanted else Form.TABLE
-
-
-def chosen_form(*, json: bool = False, csv: bool = False, markdown: bool = False, latex: bool = False) -> Form:
-    return output_form(SimpleNamespace(json=json, csv=csv, markdown=markdown, latex=latex))
-
-
-def per_speaker_reason(form: Form) -> str:
-    """Why --per-speaker had no effect where it lists people below the table; nothing in the form that does."""
-    return {Form.TABLE: "", Form.JSON: "JSON has every speaker in any case"}.get(
-        form, f"{form} has no list of speakers"
-    )
 
 
 def emit(page: Page, form: Form = Form.TABLE) -> None:

@@ -9,11 +9,29 @@ from typing import TYPE_CHECKING, Any
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
 from veilmeter.core.option_groups import MORE, OUTPUT, VECTORS, Figures, OutputForms, Workers
-from veilmeter.core.options import MISSING, declare, place_code, place_named
+from veilmeter.core.options import MISSING, Condition, declare, place_code, place_named
 from veilmeter.data.corpus_options import CorpusReading, max_seconds, strict
 
 if TYPE_CHECKING:
     from veilmeter.report.figures.typesetting import Typesetting
+
+
+@dataclass(frozen=True)
+class FormFacts:
+    """The form in which figures were printed."""
+
+    form: str
+
+
+# Speakers are listed below the table only.
+TABLE_ONLY = Condition(
+    lambda options, facts: facts.form == "table",
+    lambda options, facts: (
+        "JSON has every speaker in any case" if facts.form == "json" else f"{facts.form} has no list of speakers"
+    ),
+)
+SAMPLED = "nothing was drawn at random"
+NO_KEY = "there is no trial key"
 
 
 def run() -> Any:
@@ -41,14 +59,14 @@ def language() -> Any:
     return declare(None, help=help, metavar="CODE", default_text="the corpus's, else English", example="de")
 
 
-def eer_method() -> Any:
+def eer_method(**declared: Any) -> Any:
     def known_methods() -> tuple[str, ...]:
         from veilmeter.metrics.scores.eer import EER_METHODS
 
         return EER_METHODS
 
     help = "rocch (convex hull of the ROC), roc (scikit-learn's), interpolated, or speechbrain (VoicePrivacy's rule)."
-    return declare("rocch", help=help, metavar="METHOD", choices=known_methods, example="interpolated")
+    return declare("rocch", help=help, metavar="METHOD", choices=known_methods, example="interpolated", **declared)
 
 
 @dataclass(frozen=True, kw_only=True)

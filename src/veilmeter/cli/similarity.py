@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from veilmeter.cli import options
-from veilmeter.cli.lists import numbers
+from veilmeter.cli.given import Given
+from veilmeter.cli.shared_options import SAMPLED, TABLE_ONLY, FormFacts, typesetting, vectors
+from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, first_speakers, warning
+from veilmeter.core.option_groups import VECTOR_FORMATS, Figures, OutputForms, Workers
+from veilmeter.core.options import Condition, declare
+from veilmeter.data.corpus_options import strict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,58 +29,51 @@ if TYPE_CHECKING:
 SESSIONS = "Sessions"
 
 
-def command(
-    ctx: typer.Context,
-    original: Annotated[
-        Path, options.vectors(f"Embeddings of the original speech: {options.VECTOR_FORMATS}.")
-    ],
-    anonymized: Annotated[
-        list[Path],
-        options.vectors("Embeddings of the same utterances, anonymized. Give it once for each system to compare "
-                        "several."),
-    ],
-    form: Annotated[
-        str, typer.Option(help="geometric (Noé et al. 2022) or arithmetic (Noé et al. 2020) similarity.")
-    ] = "geometric",
-    pairs: Annotated[
-        str, typer.Option(help="all ordered pairs of utterances, or vpc: later ones only, mirrored, as the challenge.")
-    ] = "all",
-    backend: Annotated[str, typer.Option(help="How two vectors are compared: cosine.")] = "cosine",
-    per_speaker: Annotated[
-        bool, typer.Option("--per-speaker", help="Show every speaker: whose diagonal stays, and their animal.")
-    ] = False,
-    sessions: Annotated[
-        bool,
-        typer.Option("--sessions", help="Also Linkability within a session, across sessions and to the original.",
-                     rich_help_panel=SESSIONS),
-    ] = False,
-    session_column: Annotated[
-        str | None,
-        typer.Option(help="The column that says the session of an utterance (session).", rich_help_panel=SESSIONS),
-    ] = None,
-    speakers: Annotated[
-        list[str] | None,
-        options.several("N", "Linkability among so many enrolled speakers; several with commas.", SESSIONS),
-    ] = None,
-    length: Annotated[
-        int | None, typer.Option(help="Utterances in a conversation (1).", min=1, rich_help_panel=SESSIONS)
-    ] = None,
-    strict: options.Strict = False,
-    no_intervals: options.NoIntervals = False,
-    seed: options.Seed = 0,
-    jobs: options.Jobs = None,
-    cluster: options.Cluster = None,
-    figures: Annotated[
-        Path | None, options.figures("the matrices, the zoo, the speakers and DeID against G_VD")
-    ] = None,
-    width: options.Width = None,
-    font: options.Font = None,
-    font_size: options.FontSize = None,
-    json: options.Json = False,
-    csv: options.Csv = False,
-    markdown: options.Markdown = False,
-    latex: options.Latex = False,
-) -> None:  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class SimilarityOptions(Figures, OutputForms, Workers):
+    """The options of the command."""
+
+    original: Path = vectors(f"Embeddings of the original speech: {VECTOR_FORMATS}.", example="other.npz")
+    anonymized: tuple[Path, ...] = vectors(
+        "Embeddings of the same utterances anonymized; once per system to compare several.", example="again.npz"
+    )
+    form: str = declare(
+        "geometric", help="geometric (Noé et al. 2022) or arithmetic (Noé et al. 2020) similarity.", metavar="FORM",
+        choices=("geometric", "arithmetic"), example="arithmetic",
+    )  # fmt: skip
+    pairs: str = declare(
+        "all", help="all ordered pairs of utterances, or vpc: later ones only, mirrored, as in the challenge.",
+        metavar="PAIRS", choices=("all", "vpc"), example="vpc",
+    )  # fmt: skip
+    backend: str = declare(
+        "cosine", help="How two vectors are compared: cosine.", metavar="NAME", choices=("cosine",), example="plda"
+    )
+    per_speaker: bool = declare(
+        False, help="Show every speaker: whose diagonal stays, and their animal.", acts_when=(TABLE_ONLY,), example=True
+    )
+    sessions: bool = declare(
+        False, help="Linkability within a session, across sessions and to the original.", group=SESSIONS, example=True
+    )
+    session_column: str = declare(
+        "session", help="Column that names the session of an utterance.", metavar="COLUMN", group=SESSIONS,
+        example="gender",
+    )  # fmt: skip
+    speakers: tuple[int, ...] = declare(
+        (), help="Numbers of enrolled speakers for Linkability.", group=SESSIONS, least=1, example=5
+    )
+    length: int = declare(1, help="Utterances in a conversation.", group=SESSIONS, least=1, example=2)
+    strict: bool = strict()
+    intervals: bool = option_groups.intervals()
+    seed: int = option_groups.seed(
+        acts_when=(Condition(lambda options, facts: options.intervals or options.sessions, SAMPLED),)
+    )
+    figures: Path | None = option_groups.figures("the matrices, the zoo, the speakers and DeID against G_VD")
+
+
+OPTIONS = (SimilarityOptions,)
+
+
+def command(given: Given) -> None:
     """Compare all voices before and after: is the original speaker gone (DeID), do voices stay distinct (G_VD)?
 
     Scores of original against original (OO), original against protected (OP) and protected against protected (PP)
@@ -91,63 +87,61 @@ def command(
     """
     from contextlib import closing
 
-    from veilmeter.cli import given, vectors
-    from veilmeter.cli.output import Page, chosen_form, emit, per_speaker_reason
+    from veilmeter.cli.output import Page, emit, output_form
     from veilmeter.cli.progress import shown
+    from veilmeter.cli.vectors import read
     from veilmeter.core.engine import open_engine
 
-    output = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
-    setting = options.typesetting(figures, width, font, font_size)
-    _check(form, pairs, backend)
-    _refuse_without_sessions(sessions, {"session-column": session_column, "speakers": speakers, "length": length})
+    options = given.build(SimilarityOptions)
+    output = output_form(options)
+    setting = typesetting(options)
+    if not options.sessions:
+        given.refuse(["session_column", "speakers", "length"], "--sessions is not given", fix="give --sessions too")
     from veilmeter.metrics.similarity.estimates import similarity_estimates
     from veilmeter.metrics.similarity.people import details_of, doubts_of
 
-    counts = numbers(speakers, "--speakers") or None
+    counts = sorted(set(options.speakers)) or None
     warnings: list[Finding] = []
-    base, entry = vectors.read(original, warnings, strict=strict)
-    names = _system_names(anonymized)
+    base, entry = read(options.original, warnings, strict=options.strict)
+    names = _system_names(options.anonymized)
     inputs: dict[str, Any] = {"original": entry}
     matrices: dict[str, Similarity] = {}
     zoos: dict[str, dict[str, Zoo]] = {}
     estimates: list[dict[str, Estimate | list[Estimate]]] = []
-    with closing(open_engine(jobs, cluster)) as engine:
-        for name, path in zip(names, anonymized, strict=True):
-            protected, entry = vectors.read(path, warnings, strict=strict)
+    with closing(open_engine(options.jobs, options.cluster)) as engine:
+        for name, path in zip(names, options.anonymized, strict=True):
+            protected, entry = read(path, warnings, strict=options.strict)
             inputs[f"anonymized {name}" if len(names) > 1 else "anonymized"] = entry
             both, used = _matched(base, protected, warnings)
             with shown(f"comparing voices ({name})", unit="matrices", quiet=len(used.original) < 2500) as progress:
-                similarities, animals = _matrices(used, form, pairs, not no_intervals, seed, progress, engine)
+                similarities, animals = _matrices(used, options, progress, engine)
             matrices[name], zoos[name] = similarities, animals
             system = name if len(names) > 1 else None
             measured: dict[str, Estimate | list[Estimate]] = dict(
-                similarity_estimates(similarities, system=system, backend=backend)
+                similarity_estimates(similarities, system=system, backend=options.backend)
             )
-            if sessions:
-                column, utterances = session_column or "session", length or 1
-                measured |= _sessions(both, column, counts, utterances, not no_intervals, seed, system, warnings)
+            if options.sessions:
+                measured |= _sessions(both, options, counts, system, warnings)
             estimates.append(measured)
             warnings += doubts_of(similarities, name if len(names) > 1 else "")
     files = []
-    if figures is not None:
+    if options.figures is not None:
         from veilmeter.report.figures.similarity import save_all
 
-        files = save_all(matrices, zoos, estimates, figures, setting=setting)
+        files = save_all(matrices, zoos, estimates, options.figures, setting=setting)
     merged = _merged(estimates)
-    unused = {
-        "per_speaker": per_speaker_reason(output),
-        "seed": "nothing was drawn at random" if no_intervals and not sessions else "",
-    }
-    warnings += given.without_effect(ctx, unused)
+    warnings += given.unused(options, FormFacts(output))
     more: dict[str, Any] = {"systems": {name: details_of(matrices[name], zoos[name]) for name in names}}
     if len(names) == 1:
         more = more["systems"][names[0]]
     page = Page(
         title=_title(matrices),
         estimates=merged,
-        inputs=inputs | {"form": form, "pairs": pairs, "backend": backend, "seed": None if unused["seed"] else seed},
+        inputs=inputs
+        | {name: getattr(options, name) for name in ("form", "pairs", "backend")}
+        | {"seed": options.seed if options.intervals or options.sessions else None},
         warnings=warnings,
-        notes=_notes(matrices, zoos, no_intervals, per_speaker),
+        notes=_notes(matrices, zoos, not options.intervals, options.per_speaker),
         sections=SECTIONS,
         more=more,
         figures=files,
@@ -165,17 +159,7 @@ SECTIONS = {
 }  # fmt: skip
 
 
-def _check(form: str, pairs: str, backend: str) -> None:
-    for value, known, option in (
-        (form, ("geometric", "arithmetic"), "--form"),
-        (pairs, ("all", "vpc"), "--pairs"),
-        (backend, ("cosine",), "--backend"),
-    ):
-        if value not in known:
-            raise InputError(f"{option} {value} is not known", fix=f"choose {' or '.join(known)}")
-
-
-def _system_names(paths: list[Path]) -> list[str]:
+def _system_names(paths: Sequence[Path]) -> list[str]:
     """The last part of each path that tells them apart."""
     for depth in (1, 2, 3, 4):
         names = ["/".join(_stem(path.resolve()).parts[-depth:]) for path in paths]
@@ -219,7 +203,7 @@ def _matched(base: Embeddings, protected: Embeddings, warnings: list[Finding]) -
 
 
 def _matrices(
-    used: Matched, form: str, pairs: str, intervals: bool, seed: int, progress: Any, engine: Engine
+    used: Matched, options: SimilarityOptions, progress: Any, engine: Engine
 ) -> tuple[Similarity, dict[str, Zoo]]:
     from veilmeter.metrics.similarity.matrices import KINDS, similarity
     from veilmeter.metrics.similarity.zoo import zoo
@@ -228,56 +212,49 @@ def _matrices(
         used.original.vectors,
         used.anonymized.vectors,
         used.original.speakers,
-        form=form,  # type: ignore[arg-type]
-        pairs=pairs,  # type: ignore[arg-type]
-        spreads=intervals,
-        seed=seed,
+        form=options.form,  # type: ignore[arg-type]
+        pairs=options.pairs,  # type: ignore[arg-type]
+        spreads=options.intervals,
+        seed=options.seed,
         progress=progress,
         engine=engine,
     )
     return matrices, {kind: zoo(matrices.matrix(kind), matrices.names) for kind in KINDS}
 
 
-def _refuse_without_sessions(sessions: bool, asked: Mapping[str, object]) -> None:
-    given = [f"--{name}" for name, value in asked.items() if value is not None]
-    if given and not sessions:
-        raise InputError(f"{given[0]} has no effect without --sessions", fix="give --sessions too, or leave it out")
-
-
 def _sessions(
     both: Matched,
-    column: str,
+    options: SimilarityOptions,
     counts: list[int] | None,
-    length: int,
-    intervals: bool,
-    seed: int,
     system: str | None,
     warnings: list[Finding],
 ) -> dict[str, list[Estimate]]:
     from veilmeter.data.embeddings import Embeddings
     from veilmeter.metrics.legal.sessions import linkability_by_session
 
-    protected = both.anonymized
+    column, protected = options.session_column, both.anonymized
     if column not in protected.attributes and column in both.original.attributes:
         protected = Embeddings(  # the sessions are the same, wherever they are written down
             protected.vectors, protected.utterances, protected.speakers,
             {**protected.attributes, column: both.original.attributes[column]}, protected.durations, protected.source,
         )  # fmt: skip
-    by_session = linkability_by_session(protected, both.original, length=length, column=column, seed=seed)
+    by_session = linkability_by_session(
+        protected, both.original, length=options.length, column=column, seed=options.seed
+    )
     if lost := by_session.left_out:
         warnings.append(
             warning(
                 "speakers_left_out",
                 purpose="sessions",
                 count=len(lost),
-                needed=2 * length,
+                needed=2 * options.length,
                 examples=first_speakers(lost),
             )
         )
     at = {} if system is None else {"system": system}
     return {
         name: [estimate.with_(at={**at, **estimate.at}) for estimate in curve]
-        for name, curve in by_session.estimates(counts, intervals=intervals).items()
+        for name, curve in by_session.estimates(counts, intervals=options.intervals).items()
     }
 
 

@@ -2,73 +2,59 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from veilmeter.cli import options
-from veilmeter.cli.lists import Lists, numbers
+from veilmeter.cli.given import Given
+from veilmeter.cli.lists import Lists
+from veilmeter.cli.shared_options import AttackerEmbeddings, typesetting
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, warning
+from veilmeter.core.option_groups import CURVE, MORE
+from veilmeter.core.options import declare
 
 if TYPE_CHECKING:
     from veilmeter.core.estimate import Estimate
 
 COMMAND_CLASS = Lists
-CURVE, MORE = options.CURVE, options.MORE
-PREDICATES = 495  # as many as in the paper
 
 
-def command(
-    ctx: typer.Context,
-    enrol: options.Enroll,
-    test: options.Test,
-    speakers: Annotated[
-        list[str] | None,
-        options.several("N", "Singling Out among so many test speakers; several, or with commas. Default: round "
-                        "numbers up to all.", CURVE),
-    ] = None,
-    length: Annotated[
-        list[str] | None,
-        options.several("L", "Utterances in a conversation; several, or with commas. Default: 1.", CURVE,
-                        "--length", "--lengths"),
-    ] = None,
-    rule: Annotated[
-        str,
-        typer.Option(help="How the threshold is set: paper (footnote 4), or balanced, where every speaker weighs the "
-                     "same however much they have said.", rich_help_panel=CURVE),
-    ] = "paper",
-    draws: Annotated[int, typer.Option(help="Random subsets of each size.", min=1, rich_help_panel=CURVE)] = 5,
-    folds: Annotated[
-        int, typer.Option(help="Splits into calibration and test.", min=2, rich_help_panel=CURVE)
-    ] = 10,
-    predicates: Annotated[
-        int,
-        typer.Option(help="Enrolled people whose rules are tried, drawn at random beyond this many.", min=1,
-                     rich_help_panel=CURVE),
-    ] = PREDICATES,
-    attribute: options.Attributes = None,
-    per_speaker: Annotated[
-        bool, typer.Option("--per-speaker", help="Singling Out by the rule of each person.", rich_help_panel=MORE)
-    ] = False,
-    no_control: Annotated[
-        bool, typer.Option("--no-control", help="Without the measured control.", rich_help_panel=MORE)
-    ] = False,
-    name: options.AttackerName = "",
-    beside: options.Beside = None,
-    strict: options.Strict = False,
-    no_intervals: options.NoIntervals = False,
-    seed: options.Seed = 0,
-    figures: Annotated[Path | None, options.figures("the curves")] = None,
-    width: options.Width = None,
-    font: options.Font = None,
-    font_size: options.FontSize = None,
-    json: options.Json = False,
-    csv: options.Csv = False,
-    markdown: options.Markdown = False,
-    latex: options.Latex = False,
-) -> None:  # fmt: skip
+def _rules() -> tuple[str, ...]:
+    from veilmeter.metrics.legal.isolation import RULES
+
+    return tuple(RULES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinglingOutOptions(AttackerEmbeddings):
+    """The options of the command."""
+
+    speakers: tuple[int, ...] = declare(
+        (), help="Numbers of test speakers.", group=CURVE, least=2, default_text="round numbers up to all", example=5
+    )
+    length: tuple[int, ...] = declare(
+        (1,), help="Utterances in a conversation, one or several.", metavar="L", group=CURVE, least=1,
+        flags=("--length", "--lengths"), example=2,
+    )  # fmt: skip
+    rule: str = declare(
+        "paper", help="How the threshold is set: paper (footnote 4), or balanced, where every speaker has the same "
+        "weight.", metavar="RULE", group=CURVE, choices=_rules, example="balanced",
+    )  # fmt: skip
+    draws: int = declare(5, help="Random subsets of each size.", group=CURVE, least=1, example=2)
+    folds: int = declare(10, help="Splits into calibration and test.", group=CURVE, least=2, example=4)
+    predicates: int = declare(
+        495, help="Most enrolled people whose rules are tried, drawn at random; 495 as in the paper.", group=CURVE,
+        least=1, example=5,
+    )  # fmt: skip
+    per_speaker: bool = declare(False, help="Singling Out by the rule of each person.", group=MORE, example=True)
+    control: bool = declare(True, help="Leave out the measured control.", group=MORE, example=False)
+
+
+OPTIONS = (SinglingOutOptions,)
+
+
+def command(given: Given) -> None:
     """Does an attacker's rule, true of one person in N on average, pick out exactly one person?
 
     A rule that knows nobody isolates somebody too: in theory 37 %, 35 % with an estimated threshold, more where
@@ -82,49 +68,52 @@ def command(
         veilmeter singling-out --enroll xvect_enrolls --test xvect_trials_anon --rule balanced --attribute gender
     """
     from veilmeter.cli import legal
-    from veilmeter.cli.output import Page, chosen_form, emit
-    from veilmeter.metrics.legal.isolation import RULES
+    from veilmeter.cli.output import Page, emit, output_form
     from veilmeter.metrics.legal.material import per_speaker_estimates, speakers_by_length
     from veilmeter.metrics.legal.one_minus_eer import one_minus_eer
     from veilmeter.metrics.legal.singling_out import CONVERSATIONS, singling_out
 
-    form = chosen_form(json=json, csv=csv, markdown=markdown, latex=latex)
-    setting = options.typesetting(figures, width, font, font_size)
-    label = legal.label(ctx, name, test, figures)
-    if rule not in RULES:
-        raise InputError(f"there is no rule {rule!r}", fix=f"choose {' or '.join(RULES)}")
-    wanted = numbers(speakers, "--speakers", least=2)
-    lengths = numbers(length, "--length") or [1]
-    people, tested, inputs, warnings = legal.read(enrol, test, strict=strict)
-    steps, remarks = _steps(speakers_by_length(tested, lengths), wanted, test)
+    options = given.build(SinglingOutOptions)
+    form = output_form(options)
+    setting = typesetting(options)
+    label = legal.label(given, options)
+    wanted, lengths = sorted(set(options.speakers)), sorted(set(options.length))
+    people, tested, inputs, warnings = legal.read(options)
+    steps, remarks = _steps(speakers_by_length(tested, lengths), wanted, options.test)
     warnings += remarks
     curves: dict[str, list[Estimate]] = {}
     with legal.later("scoring") as progress:
         for utterances, sizes in steps.items():
-            drawn: dict[str, Any] = {"predicates": predicates, "seed": seed, "progress": progress}
+            drawn: dict[str, Any] = {"predicates": options.predicates, "seed": options.seed, "progress": progress}
             single = singling_out(
                 people,
                 tested,
                 sizes,
                 length=utterances,
-                rule=rule,
-                draws=draws,
-                folds=folds,
-                control=not no_control,
+                rule=options.rule,  # type: ignore[arg-type]
+                draws=options.draws,
+                folds=options.folds,
+                control=options.control,
                 **drawn,
             )
             warnings += legal.dropped(single.dropped, 2 * utterances, utterances)
-            points = single.estimates(intervals=not no_intervals)
+            points = single.estimates(intervals=options.intervals)
             points["one_minus_eer"] = one_minus_eer(
-                people, tested, sizes, length=utterances, most=CONVERSATIONS, intervals=not no_intervals, seed=seed
+                people,
+                tested,
+                sizes,
+                length=utterances,
+                most=CONVERSATIONS,
+                intervals=options.intervals,
+                seed=options.seed,
             )
-            for column in attribute or []:
+            for column in options.attribute:
                 from veilmeter.metrics.legal.side_information import informed_singling_out
 
                 knowing = informed_singling_out(people, tested, column, sizes, without=single, **drawn)
-                for key, curve in knowing.estimates(intervals=not no_intervals).items():
+                for key, curve in knowing.estimates(intervals=options.intervals).items():
                     points.setdefault(f"{key}_knowing", []).extend(curve)
-            if per_speaker:
+            if options.per_speaker:
                 counted = [{"draws": single.draws, "folds": single.folds}] * len(single.names)
                 rows = zip(single.names, single.per_predicate(sizes[-1]), counted, strict=True)
                 points["singling_out_per_speaker"] = per_speaker_estimates(
@@ -132,18 +121,18 @@ def command(
                     rows,
                     speakers=sizes[-1],
                     length=utterances,
-                    method=f"{rule} rule",
+                    method=f"{options.rule} rule",
                     null=single.chance(sizes[-1]),
                 )
             for key, curve in points.items():
                 curves.setdefault(key, []).extend(curve)
-    drawn_files = legal.draw(figures, curves, label, beside, setting)
+    drawn_files = legal.draw(options, curves, label, setting)
     page = Page(
-        title=f"{test}: {len(tested.names):,} speakers, {len(people.names):,} enrolled ({enrol})",
+        title=f"{options.test}: {len(tested.names):,} speakers, {len(people.names):,} enrolled ({options.enroll})",
         estimates=curves,
-        inputs=inputs | {"seed": seed, "rule": rule, "draws": draws, "folds": folds, "predicates": predicates},
+        inputs=inputs | {name: getattr(options, name) for name in ("seed", "rule", "draws", "folds", "predicates")},
         warnings=warnings,
-        notes=_notes(curves, no_intervals),
+        notes=_notes(curves, not options.intervals),
         sections=SECTIONS,
         figures=drawn_files,
     )

@@ -18,10 +18,18 @@ NEEDS, FIGURES = "What the attack needs", "Figures"
 LATER = (FIGURES, CORPUS, COMPUTATION, MORE, NEEDS)
 VECTORS = "FILE_OR_FOLDER"
 VECTOR_FORMATS = "an x-vector folder with meta/, ark/scp, npz, h5 or Parquet"
+ALL = "all"
+EVERY_SIZE = (0,)
+"""In place of numbers of people: every one of them, where a curve is exact and costs nothing more."""
 CLUSTER_HELP = (
     "Run on a Dask cluster: tcp://host:8786, `local`, or slurm, oar, pbs with your dask-jobqueue configuration "
     "(slurm:FILE.yaml names one)."
 )
+
+
+def parse_sizes(value: Any) -> Any:
+    """Numbers of people, with `all` as `EVERY_SIZE`."""
+    return EVERY_SIZE if value in (ALL, [ALL], (ALL,)) else value
 
 
 # --- what is printed and drawn
@@ -49,10 +57,12 @@ class OutputForms(OptionSet):
     latex: bool = declare(False, help="Print a LaTeX table.", group=OUTPUT, role="output", example=True)
 
 
-def figures(what: str) -> Any:
+def figures(what: str, **declared: Any) -> Any:
     """`--figures DIR`, with what is drawn."""
     help = f"Write {what} as SVG, PNG and PDF."
-    return declare(None, help=help, metavar="DIR", group=OUTPUT, role="output", example="out-elsewhere", path=True)
+    return declare(
+        None, help=help, metavar="DIR", group=OUTPUT, role="output", example="out-elsewhere", path=True, **declared
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,10 +101,16 @@ def offline(**declared: Any) -> Any:
     return declare(False, help=help, group=COMPUTATION, role="computation", example=True, **declared)
 
 
-def jobs() -> Any:
-    help = "Processes on this machine. Results do not depend on it."
+def jobs(**declared: Any) -> Any:
     return declare(
-        None, help=help, metavar="N", least=1, default_text="one per core", group=COMPUTATION, role="computation"
+        None, help="Processes on this machine. Results do not depend on it.", metavar="N", least=1,
+        default_text="one per core", group=COMPUTATION, role="computation", **declared,
+    )  # fmt: skip
+
+
+def cluster() -> Any:
+    return declare(
+        None, help=CLUSTER_HELP, metavar="ADDRESS", group=COMPUTATION, role="computation", example="nonsense"
     )
 
 
@@ -103,6 +119,4 @@ class Workers(OptionSet):
     """Where the work is done."""
 
     jobs: int | None = jobs()
-    cluster: str | None = declare(
-        None, help=CLUSTER_HELP, metavar="ADDRESS", group=COMPUTATION, role="computation", example="nonsense"
-    )
+    cluster: str | None = cluster()
