@@ -10,6 +10,8 @@ import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -20,9 +22,9 @@ import typer
 from typer.testing import CliRunner
 
 from veilmeter.cli.exit_codes import Exit
-from veilmeter.cli.main import app
+from veilmeter.cli.main import COMMANDS, app
 from veilmeter.core.errors import VeilmeterError
-from veilmeter.core.options import Option, place
+from veilmeter.core.options import Option, all_options, place
 
 Words = Callable[[Path], list[str]]
 OUT = "out"  # where a command under trial writes: removed, or put back as it was, before each run
@@ -44,6 +46,20 @@ def words_for(declared: Option) -> Words:
         return flags if declared.is_flag else [*flags, *map(str, values)]
 
     return words_in
+
+
+@cache
+def options_by_command() -> dict[str, dict[str, Option]]:
+    """The declared options of every command; arguments are no options."""
+    modules = {name: import_module(f"veilmeter.cli.{name.replace('-', '_')}") for name in COMMANDS}
+    return {
+        name: {
+            key: declared
+            for key, declared in all_options(getattr(module, "OPTIONS", ())).items()
+            if not declared.argument
+        }
+        for name, module in modules.items()
+    }
 
 
 def declared_parameters() -> dict[str, list[click.Parameter]]:
@@ -209,19 +225,27 @@ def complaint(
 
 @dataclass(frozen=True)
 class CommandTrials:
-    """How the options of a command are tried: the command in each of its modes, and for every option words that give it
-    another value than its default. In modes of `only` no others than these are tried, and those of `where` in no other
-    modes. Guards act only where there is something to guard against, which must be so in one mode at least; what is
-    neutral is where the work runs and how it is watched. `used` modes run in a folder where the same command ran
-    before."""
+    """How the options of a command are tried: the command in each of its modes, with every option that has an example
+    in its declaration. In modes of `only` no others than these are tried, and those of `where` in no other modes.
+    Guards act only where there is something to guard against, which must be so in one mode at least. Results do not
+    depend on what is neutral. `used` modes run in a folder where the same command ran before."""
 
+    command: str
     modes: Mapping[str, Words]
-    values: Mapping[str, Words]
     only: Mapping[str, frozenset[str]] = field(default_factory=dict)
     where: Mapping[str, frozenset[str]] = field(default_factory=dict)
     guards: frozenset[str] = frozenset()
     neutral: frozenset[str] = frozenset()
     used: frozenset[str] = frozenset()
+
+    @property
+    def options(self) -> Mapping[str, Option]:
+        return options_by_command()[self.command]
+
+    @property
+    def tried(self) -> list[str]:
+        examples = {name: option.example for name, option in self.options.items()}
+        return [name for name, example in examples.items() if example is not None and name not in self.neutral]
 
     def in_used_folder(self) -> Iterator[tuple[str, str]]:
         """The used modes and the options that are tried there."""
@@ -230,6 +254,6 @@ class CommandTrials:
     def cases(self) -> Iterator[tuple[str, str]]:
         """The modes and options to try together."""
         for mode in self.modes:
-            for name in self.values:
-                if name in self.only.get(mode, self.values) and mode in self.where.get(name, self.modes):
+            for name in self.tried:
+                if name in self.only.get(mode, self.tried) and mode in self.where.get(name, self.modes):
                     yield mode, name

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from tests.trying_options import CommandTrials, Words, words
 
+from veilmeter.core.options import options_of
+from veilmeter.data.corpus_options import CorpusReading
 from veilmeter.demo import story
 from veilmeter.speech import weights
 from veilmeter.speech.audio import write_audio
@@ -120,23 +122,8 @@ def without_weights(patch: pytest.MonkeyPatch, folder: Path) -> None:
     patch.setattr(story, "tell", told)
 
 
-READING: dict[str, Words] = {
-    "layout": words("--layout", "vctk"),
-    "part": words("--part", "nonsense"),
-    "suffix": words("--suffix", "_anon"),
-    "root": words("--root", "HERE/cache"),
-    "columns": words("--columns", "speaker=gender"),
-    "channel": words("--channel", 1),
-}
-RUNNING: dict[str, Words] = {
-    "max_seconds": words("--max-seconds", 1),
-    "cluster": words("--cluster", "nonsense"),
-    "strict": words("--strict"),
-    "offline": words("--offline"),
-    "json": words("--json"),
-}
+READING = frozenset(options_of(CorpusReading))
 GUARDS = frozenset({"strict", "offline"})
-NEUTRAL = frozenset({"jobs", "quiet"})
 
 
 def through_corpora(*how: object, weights: tuple[object, ...]) -> tuple[dict[str, Words], dict[str, frozenset[str]]]:
@@ -152,8 +139,8 @@ def through_corpora(*how: object, weights: tuple[object, ...]) -> tuple[dict[str
         "no weights": words("HERE/speech", "HERE/out", *weights, "--jobs", 1),
     }
     only = {
-        "a list": frozenset({*READING, "max_seconds"}),
-        "lists of Kaldi": frozenset(READING),
+        "a list": READING | {"max_seconds"},
+        "lists of Kaldi": READING,
         "a broken recording": frozenset({"strict"}),
         "two channels": frozenset({"channel"}),
         "no weights": frozenset({"offline"}),
@@ -163,31 +150,25 @@ def through_corpora(*how: object, weights: tuple[object, ...]) -> tuple[dict[str
 
 EMBED_MODES, EMBED_ONLY = through_corpora("--extractor", "HERE/own.py:embed", weights=("--extractor", "ecapa"))
 EMBED = CommandTrials(
+    command="embed",
     modes=EMBED_MODES,
     only=EMBED_ONLY,
-    values={"extractor": words("--extractor", "HERE/other.py:embed"), **READING, **RUNNING},
     guards=GUARDS,
-    neutral=NEUTRAL,
     used=frozenset({"a used folder"}),
 )
 
 HEARD_MODES, HEARD_ONLY = through_corpora("--recognizer", "HERE/own.py:hear", weights=("--recognizer", "moonshine"))
 TRANSCRIBE = CommandTrials(
+    command="transcribe",
     modes=HEARD_MODES,
     only=HEARD_ONLY,
-    values={
-        "recognizer": words("--recognizer", "HERE/other.py:hear"),
-        "language": words("--language", "de"),
-        **READING,
-        **RUNNING,
-    },
     guards=GUARDS,
-    neutral=NEUTRAL,
     used=frozenset({"a used folder"}),
 )
 
 MADE_MODES, MADE_ONLY = through_corpora("--system", "mcadams", weights=("--system", "HERE/own.py:fetched"))
 ANONYMIZE = CommandTrials(
+    command="anonymize",
     modes={
         **MADE_MODES,
         "drawn at random": words("HERE/speech", "HERE/out", "--system", "mcadams-random", "--jobs", 1, "--json"),
@@ -202,36 +183,14 @@ ANONYMIZE = CommandTrials(
         "a slow program": frozenset({"timeout"}),
         "one's own function": frozenset({"option", "seed", "alpha", "per"}),
     },
-    values={
-        "system": words("--system", "mcadams-random"),
-        "alpha": words("--alpha", 0.7),
-        "alpha_range": words("--alpha-range", 0.7, 0.9),
-        "per": words("--per", "speaker"),
-        "command": words("--command", "cp -f {input} {output}"),
-        "program_version": words("--version", "2"),
-        "batch": words("--batch", 2),
-        "timeout": words("--timeout", 30),
-        "furthest": words("--furthest", 5),
-        "drawn": words("--drawn", 2),
-        "gender": words("--gender", "cross"),
-        "distance": words("--distance", "plda"),
-        "model": words("--model", "HERE/none"),
-        "option": words("--option", "gain=0.3"),
-        "seed": words("--seed", 3),
-        "format": words("--format", "wav"),
-        "rate": words("--rate", 8000),
-        "manifest": words("--manifest", "HERE/out-manifest.jsonl"),
-        **READING,
-        **RUNNING,
-    },
     guards=GUARDS | {"timeout"},
-    neutral=NEUTRAL | {"overwrite"},  # it acts where a used folder is refused without it
     used=frozenset({"a used folder"}),
 )
 
 BOTH = ("--original", "HERE/speech", "--anonymized", "HERE/changed")
 LISTENING = ("--recognizer", "HERE/own.py:hear", "--rated", 0, "--jobs", 1, "--quiet")
 UTILITY = CommandTrials(
+    command="utility",
     modes={
         "folders": words(*BOTH, *LISTENING, "--json"),
         "lists": words("--original", "HERE/speech.csv", "--anonymized", "HERE/changed.csv", *LISTENING),
@@ -239,55 +198,28 @@ UTILITY = CommandTrials(
         "no weights": words(*BOTH, "--rated", 0, "--jobs", 1),
     },
     only={"two channels": frozenset({"channel"}), "no weights": frozenset({"offline"})},
-    values={
-        "original": words("--original", "HERE/changed"),
-        "anonymized": words("--anonymized", "HERE/speech"),
-        "recognizer": words("--recognizer", "HERE/other.py:hear"),
-        "language": words("--language", "de"),
-        "recordings": words("--recordings", 3),
-        "rated": words("--rated", 2),
-        "by": words("--by", "speaker"),
-        **READING,
-        "cluster": words("--cluster", "nonsense"),
-        "offline": words("--offline"),
-        **{name: words(f"--{name}") for name in ("json", "csv", "markdown", "latex")},
-    },
     guards=frozenset({"offline"}),
-    neutral=NEUTRAL,
 )
 
 TRAINING = ("--steps", 1, "--voices", 2, "--jobs", 1, "--quiet", "--offline")
 TRAIN = CommandTrials(
+    command="train",
     modes={
         "a folder": words("xvector-pool", "HERE/people", "HERE/out", *TRAINING),
         "a used folder": words("xvector-pool", "HERE/people", "HERE/out", *TRAINING),
     },
     only={"a used folder": frozenset({"steps", "voices", "layer", "bottleneck", "license", "seed", "part"})},
-    values={
-        **READING,
-        "steps": words("--steps", 2),
-        "voices": words("--voices", 3),
-        "layer": words("--layer", 3),
-        "bottleneck": words("--bottleneck", 3),
-        "license": words("--license", "CC0"),
-        "seed": words("--seed", 3),
-    },
-    neutral=NEUTRAL | {"offline"},
+    neutral=frozenset({"offline"}),
     used=frozenset({"a used folder"}),
 )
 
 DEMO = CommandTrials(
+    command="demo",
     modes={"as it is": words("--jobs", 1, "--out", "HERE/out")},
-    values={
-        "out": words("--out", "HERE/out-elsewhere"),
-        "fast": words("--fast"),
-        "jobs": words("--jobs", 2),
-        "seed": words("--seed", 3),
-        "offline": words("--offline"),
-    },
 )
 
 CHECK = CommandTrials(
+    command="check",
     modes={
         "scores": words("HERE/scores"),
         "a trial key": words("HERE/key"),
@@ -298,20 +230,6 @@ CHECK = CommandTrials(
         "lists of Kaldi": words("HERE/kaldi"),
         "scores and a folder": words("HERE/scores", "HERE/speech"),
     },
-    values={
-        "trials": words("--trials", "HERE/other-key"),
-        **READING,
-        "layout": words("--layout", "voxceleb"),
-        "json": words("--json"),
-    },
 )
 
-TRIALS = {
-    "embed": EMBED,
-    "transcribe": TRANSCRIBE,
-    "anonymize": ANONYMIZE,
-    "utility": UTILITY,
-    "demo": DEMO,
-    "check": CHECK,
-    "train": TRAIN,
-}
+TRIALS = {trials.command: trials for trials in (EMBED, TRANSCRIBE, ANONYMIZE, UTILITY, DEMO, CHECK, TRAIN)}

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 from tests.assessment import synthetic_voices as voices
-from tests.trying_options import CommandTrials, Words, run_command, words
+from tests.trying_options import CommandTrials, run_command, words
 
+from veilmeter.core.option_groups import Figures
+from veilmeter.core.options import options_of
 from veilmeter.data.formats.vectors import write_embeddings
 
 PEOPLE, EACH, DIMENSION = 8, 4, 6
@@ -59,18 +61,11 @@ def write_inputs(folder: Path) -> None:
         run_command("invert", saved(folder))
 
 
-FORMS: dict[str, Words] = {name: words(f"--{name}") for name in ("json", "csv", "markdown", "latex")}
-FIGURES: dict[str, Words] = {
-    "figures": words("--figures", "HERE/out-elsewhere"),
-    "width": words("--width", "9cm"),
-    "font": words("--font", "DejaVu Sans"),
-    "font_size": words("--font-size", 9),
-}
-DRAWN = frozenset({*FIGURES, "name", "beside"})
+DRAWN = frozenset({*options_of(Figures), "name", "beside"})
 STRICT = frozenset({"strict"})
-ELSEWHERE: dict[str, Words] = {"cluster": words("--cluster", "nonsense")}
 
 MEASURE = CommandTrials(
+    command="measure",
     modes={
         "scores with a key": words("HERE/scores", "--trials", "HERE/key", "--resamples", 50, "--json"),
         "labels in the file": words("HERE/labeled", "--no-intervals"),
@@ -84,47 +79,15 @@ MEASURE = CommandTrials(
         "other trials": words("HERE/scores", "--trials", "HERE/short-key", "--only-common", "--no-intervals"),
     },
     only={"figures": DRAWN, "other trials": frozenset({"only_common"})},
-    values={
-        "trials": words("--trials", "HERE/other-key"),
-        "layout": words("--layout", "nonsense"),
-        "utt2spk": words("--utt2spk", "HERE/who"),
-        "only_common": words("--only-common"),
-        "original": words("--original", "HERE/second"),
-        "mixed": words("--mixed", "HERE/second"),
-        "protected": words("--protected", "HERE/second"),
-        "calibrate_on": words("--calibrate-on", "HERE/oo"),
-        "calibration_trials": words("--calibration-trials", "HERE/other-key"),
-        "eer_method": words("--eer-method", "interpolated"),
-        "per_speaker": words("--per-speaker"),
-        "stream": words("--stream"),
-        "no_intervals": words("--no-intervals"),
-        "resamples": words("--resamples", 60),
-        "seed": words("--seed", 3),
-        **ELSEWHERE, **FIGURES, **FORMS,
-    },
     guards=frozenset({"only_common"}),
     where={"figures": frozenset({"figures"})},
-    neutral=frozenset({"jobs"}),
 )  # fmt: skip
 
-LEGAL: dict[str, Words] = {
-    "enrol": words("--enroll", "HERE/other.npz"),
-    "test": words("--test", "HERE/again.npz"),
-    "speakers": words("--speakers", 5),
-    "length": words("--length", 2),
-    "attribute": words("--attribute", "gender"),
-    "per_speaker": words("--per-speaker"),
-    "name": words("--name", "somebody"),
-    "beside": words("--beside", "earlier=HERE/earlier.json"),
-    "strict": words("--strict"),
-    "no_intervals": words("--no-intervals"),
-    "seed": words("--seed", 3),
-    **FIGURES, **FORMS,
-}  # fmt: skip
 VECTORS = ("--enroll", "HERE/known.npz", "--test", "HERE/hidden.npz")
 SPOILT = ("--enroll", "HERE/spoilt.npz", "--test", "HERE/hidden.npz")
 
 LINKABILITY = CommandTrials(
+    command="linkability",
     modes={
         "vectors": words(*VECTORS, "--jobs", 1, "--json"),
         "a table": words(*VECTORS, "--jobs", 1, "--no-intervals"),
@@ -132,19 +95,12 @@ LINKABILITY = CommandTrials(
         "a vector is spoilt": words(*SPOILT, "--no-intervals", "--jobs", 1, "--json"),
     },
     only={"figures": DRAWN, "a vector is spoilt": STRICT},
-    values={
-        **LEGAL,
-        "conversations": words("--conversations", 2),
-        "population": words("--population", 1000),
-        "ranks": words("--ranks"),
-        **ELSEWHERE,
-    },
     guards=frozenset({"strict"}),
     where={"figures": frozenset({"figures"})},
-    neutral=frozenset({"jobs"}),
 )  # fmt: skip
 
 SINGLING_OUT = CommandTrials(
+    command="singling-out",
     modes={
         "vectors": words(*VECTORS, "--json"),
         "a table": words(*VECTORS, "--no-intervals", "--no-control"),
@@ -152,19 +108,12 @@ SINGLING_OUT = CommandTrials(
         "a vector is spoilt": words(*SPOILT, "--no-intervals", "--json"),
     },
     only={"figures": DRAWN, "a vector is spoilt": STRICT},
-    values={
-        **LEGAL,
-        "rule": words("--rule", "balanced"),
-        "draws": words("--draws", 2),
-        "folds": words("--folds", 4),
-        "predicates": words("--predicates", 5),
-        "no_control": words("--no-control"),
-    },
     guards=frozenset({"strict"}),
     where={"figures": frozenset({"figures"})},
 )  # fmt: skip
 
 SIMILARITY = CommandTrials(
+    command="similarity",
     modes={
         "vectors": words("--original", "HERE/known.npz", "--anonymized", "HERE/hidden.npz", "--jobs", 1, "--json"),
         "a table": words(
@@ -182,25 +131,8 @@ SIMILARITY = CommandTrials(
         ),
     },
     only={"figures": DRAWN, "a vector is spoilt": STRICT},
-    values={
-        "original": words("--original", "HERE/other.npz"),
-        "anonymized": words("--anonymized", "HERE/again.npz"),
-        "form": words("--form", "arithmetic"),
-        "pairs": words("--pairs", "vpc"),
-        "backend": words("--backend", "plda"),
-        "per_speaker": words("--per-speaker"),
-        "sessions": words("--sessions"),
-        "session_column": words("--session-column", "gender"),
-        "speakers": words("--speakers", 5),
-        "length": words("--length", 2),
-        "strict": words("--strict"),
-        "no_intervals": words("--no-intervals"),
-        "seed": words("--seed", 3),
-        **ELSEWHERE, **FIGURES, **FORMS,
-    },
     guards=frozenset({"strict"}),
     where={"figures": frozenset({"figures"})},
-    neutral=frozenset({"jobs"}),
 )  # fmt: skip
 
 INVERT = (
@@ -209,6 +141,7 @@ INVERT = (
 )  # fmt: skip
 CLEAR = ("--clear-trials", "HERE/known.npz")
 INVERTING = CommandTrials(
+    command="invert",
     modes={
         "clear trials": words(*INVERT, *CLEAR, "--shuffles", 2, "--no-intervals", "--json"),
         "enrolled people": words(*INVERT, "--enroll", "HERE/known.npz", "--trials", "HERE/key", "--no-intervals"),
@@ -234,46 +167,8 @@ INVERTING = CommandTrials(
         "an EER above one half": frozenset({"fold_eer"}),
         "without pairs": frozenset({"learning_curve", "label_noise", "shuffles", "seeds"}),
     },
-    values={
-        "clear_train": words("--clear-train", "HERE/known.npz"),
-        "anonymized_train": words("--anonymized-train", "HERE/again.npz"),
-        "clear_trials": words("--clear-trials", "HERE/other.npz"),
-        "anonymized_trials": words("--anonymized-trials", "HERE/again.npz"),
-        "enrol": words("--enroll", "HERE/again.npz"),
-        "trials": words("--trials", "HERE/part-key"),
-        "layout": words("--layout", "nonsense"),
-        "method": words("--method", "none"),
-        "pca": words("--pca", 3),
-        "center": words("--center"),
-        "by_gender": words("--by-gender"),
-        "no_reflections": words("--no-reflections"),
-        "oracle": words("--oracle"),
-        "refine": words("--refine", 2),
-        "seeds": words("--seeds", 2),
-        "load_map": words("--load-map", "HERE/other-map.npz"),
-        "save_map": words("--save-map", "HERE/out.npz"),
-        "learning_curve": words("--learning-curve"),
-        "label_noise": words("--label-noise"),
-        "repeats": words("--repeats", 2),
-        "shuffles": words("--shuffles", 5),
-        "anonymized_again": words("--anonymized-again", "HERE/again.npz"),
-        "eer_method": words("--eer-method", "interpolated"),
-        "fold_eer": words("--fold-eer"),
-        "per_speaker": words("--per-speaker"),
-        "strict": words("--strict"),
-        "no_intervals": words("--no-intervals"),
-        "seed": words("--seed", 3),
-        **ELSEWHERE, **FIGURES, **FORMS,
-    },
     guards=frozenset({"strict", "fold_eer"}),
     where={"figures": frozenset({"figures", "enrolled people"})},
-    neutral=frozenset({"jobs"}),
 )  # fmt: skip
 
-TRIALS = {
-    "measure": MEASURE,
-    "linkability": LINKABILITY,
-    "singling-out": SINGLING_OUT,
-    "similarity": SIMILARITY,
-    "invert": INVERTING,
-}
+TRIALS = {trials.command: trials for trials in (MEASURE, LINKABILITY, SINGLING_OUT, SIMILARITY, INVERTING)}

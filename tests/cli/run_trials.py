@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.assessment import synthetic_voices as voices
-from tests.cli.measuring_trials import DRAWN, FIGURES, FORMS
-from tests.trying_options import CommandTrials, Words, words
+from tests.cli.measuring_trials import DRAWN
+from tests.trying_options import CommandTrials, words
 
 from veilmeter.assessment import assess
+from veilmeter.core.option_groups import OutputForms
+from veilmeter.core.options import options_of
 
 MEASURES = ("scores", "similarity", "linkability")
 
@@ -23,19 +25,9 @@ def write_inputs(folder: Path) -> None:
         )  # fmt: skip
 
 
-SHOWN: dict[str, Words] = {
-    "out": words("--out", "HERE/out-elsewhere"),
-    "annex": words("--annex"),
-    "release_size": words("--release-size", 5000),
-    "candidates": words("--candidates", 700),
-    "threshold": words("--threshold", "9%"),
-    "paper": words("--paper", "letter"),
-    "with_audio": words("--with-audio"),
-    "show_ids": words("--show-ids"),
-    **FIGURES,
-}
 FORMATS = ("html", "pdf", "docx", "md", "latex", "json")
 REPORT = CommandTrials(
+    command="report",
     modes={
         **{form: words("HERE/run-a", "--format", form, "--out", "HERE/out") for form in FORMATS},
         "annex": words("HERE/run-a", "--annex", "--out", "HERE/out"),
@@ -51,10 +43,10 @@ REPORT = CommandTrials(
         "format": frozenset({"latex"}),
         "annex": frozenset({"html", "pdf", "md", "latex", "json"}),
     },
-    values={**SHOWN, "format": words("--format", "md")},
 )
 
 COMPARE = CommandTrials(
+    command="compare",
     modes={
         "figures": words("HERE/run-a", "HERE/run-b", "--resamples", 20),
         "json": words("HERE/run-a", "HERE/run-b", "--resamples", 20, "--json"),
@@ -65,29 +57,19 @@ COMPARE = CommandTrials(
         "drawn": words("HERE/run-a", "HERE/run-b", "--resamples", 20, "--figures", "HERE/out"),
     },
     only={
-        "table": frozenset({"by", "report", "bundle", "table", "measures", "intervals", "width", *FORMS}),
+        "table": frozenset(
+            {"by", "report", "bundle", "table", "measures", "intervals", "width", *options_of(OutputForms)}
+        ),
         "table as json": frozenset({"intervals", "measures", "by", "resamples", "seed"}),
         "table as csv": frozenset({"intervals", "measures", "by"}),
         "page": frozenset({"report", "bundle", "by"}),
         "drawn": DRAWN,
     },
     where={"figures": frozenset({"drawn"})},
-    values={
-        "by": words("--by", "gender"),
-        "resamples": words("--resamples", 40),
-        "seed": words("--seed", 3),
-        "report": words("--report", "HERE/out-page"),
-        "bundle": words("--bundle"),
-        "with_audio": words("--with-audio"),
-        "table": words("--table"),
-        "measures": words("--measures", "eer"),
-        "intervals": words("--intervals"),
-        **FIGURES,
-        **FORMS,
-    },
 )
 
 GATE = CommandTrials(
+    command="gate",
     modes={
         "limits": words("HERE/run-a", "--min", "eer=1", "--even-if-doubted"),
         "a baseline": words("HERE/run-a", "--baseline", "HERE/run-b", "--resamples", 20, "--even-if-doubted", "--json"),
@@ -95,34 +77,12 @@ GATE = CommandTrials(
         "doubted": words("HERE/run-a", "--min", "eer=1"),
     },
     guards=frozenset({"even_if_doubted"}),
-    only={"doubted": frozenset({"even_if_doubted", "trustworthy", "by", "maximum", "minimum"})},
-    values={
-        "maximum": words("--max", "linkability@5=99%"),
-        "minimum": words("--min", "eer=0.5"),
-        "by": words("--by", "gender"),
-        "baseline": words("--baseline", "HERE/run-a"),
-        "trustworthy": words("--trustworthy"),
-        "even_if_doubted": words("--even-if-doubted"),
-        "resamples": words("--resamples", 40),
-        "seed": words("--seed", 3),
-        "junit": words("--junit", "HERE/out.xml"),
-        "summary": words("--summary", "HERE/out.md"),
-        "json": words("--json"),
-    },
+    only={"doubted": frozenset({"even_if_doubted", "trustworthy", "by", "max", "min"})},
 )
 
 ATTACKERS = CommandTrials(
+    command="attackers",
     modes={"as it is": words()},
-    values={"json": words("--json"), "markdown": words("--markdown")},
 )
-NO_OPTIONS = CommandTrials(modes={}, values={})
 
-TRIALS = {
-    "report": REPORT,
-    "compare": COMPARE,
-    "gate": GATE,
-    "attackers": ATTACKERS,
-    "cache": NO_OPTIONS,
-    "cache show": NO_OPTIONS,
-    "cache clear": NO_OPTIONS,
-}
+TRIALS = {trials.command: trials for trials in (REPORT, COMPARE, GATE, ATTACKERS)}

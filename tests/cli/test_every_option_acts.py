@@ -16,9 +16,11 @@ from tests.trying_options import (
     declared_parameters,
     draw_quickly,
     keep,
+    options_by_command,
     put_back,
     run_command,
     with_option,
+    words_for,
 )
 
 TRIALS: Mapping[str, CommandTrials] = {**measuring_trials.TRIALS, **corpus_trials.TRIALS, **run_trials.TRIALS}
@@ -57,7 +59,7 @@ class Workbench:
     def try_option(self, command: str, mode: str, name: str, *more: str) -> tuple[Outcome, list[str], click.Parameter]:
         """What comes of an option, its words and its declaration."""
         parameter = next(parameter for parameter in DECLARED[command] if parameter.name == name)
-        given = TRIALS[command].values[name](self.folder)
+        given = words_for(TRIALS[command].options[name])(self.folder)
         base = TRIALS[command].modes[mode](self.folder)
         return self.run(command, mode, [*with_option(base, parameter, given), *more]), given, parameter
 
@@ -109,10 +111,12 @@ def test_a_guard_acts_where_there_is_something_to_guard_against(bench: Workbench
 
 def test_every_option_of_every_command_is_tried() -> None:
     """Taken from the commands' own declarations: a new command or option can't be forgotten."""
-    declared = {command: {option.name for option in options} for command, options in DECLARED.items() if command}
-    assess = declared.pop("assess")  # it has a test of its own
-    assert "original" in assess
-    assert declared == {command: set(trials.values) | trials.neutral for command, trials in TRIALS.items()}
+    commands = {name for name, options in options_by_command().items() if options}
+    assert commands == {"assess", *TRIALS}  # assess has a test of its own
+    tried = {name: {option for _, option in trials.cases()} for name, trials in TRIALS.items()}
+    without = {f"{name} {option}" for name, trials in TRIALS.items() for option in set(trials.options) - tried[name]}
+    assert {text.partition(" ")[2] for text in without} == {"jobs", "quiet", "overwrite", "offline"}
+    assert {text for text in without if "offline" in text} == {"train offline"}
 
 
 @pytest.mark.parametrize(

@@ -377,7 +377,7 @@ class Settings(CorpusReading):
     )  # fmt: skip
     intervals: bool = option_groups.intervals()
     offline: bool = option_groups.offline(comparable=True, acts_when=(SPEECH, AUDIO))
-    strict: bool = strict()
+    strict: bool = strict(acts_when=(SPEECH,))
 
     def __post_init__(self) -> None:
         from veilmeter.attacks.backends.registry import refuse_unknown_backends

@@ -53,9 +53,7 @@ class Given:
 
     def unused(self, settings: Any, facts: Any) -> list[Finding]:
         """One for every option that was given and, by its declaration, had no effect."""
-        return self.without_effect(
-            {name: declared.idle_reason(settings, facts) for name, declared in self.declared.items()}
-        )
+        return self.without_effect({name: self.declared[name].idle_reason(settings, facts) for name in self.words})
 
     def refuse(self, names: Iterable[str], reason: str, *, fix: str, path: Path | None = None) -> None:
         """An error if one of these options was given."""

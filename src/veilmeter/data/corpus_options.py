@@ -41,10 +41,10 @@ def name_channel(value: Any) -> Any:
     return str(value) if type(value) is int else value
 
 
-def strict() -> Any:
+def strict(**declared: Any) -> Any:
     return declare(
         False, help="Stop at the first recording or vector that can't be used, instead of leaving it out.",
-        group=CORPUS, role="computation", comparable=True, example=True, acts_when=(SPEECH,),
+        group=CORPUS, role="computation", comparable=True, example=True, **declared,
     )  # fmt: skip
 
 
