@@ -208,7 +208,7 @@ def test_use_is_said_in_plain_words() -> None:
         "Of 100 words, a speech recognizer gets 12 [9, 15] wrong (original speech: 4).",
         "Warmth: 2.0.",
     )
-    assert decide(sample()).use == ()
+    assert decide(sample()).use == (sentence(Finding("use_not_measured")),)
 
 
 def test_the_masthead_names_the_anonymizer_and_who_assessed_it() -> None:

@@ -101,11 +101,11 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
         annex=_annex(systems),
         glossary=words.GLOSSARY,
         sections=[
-            ("decision", "Decision"),
-            ("curves", "Side by side"),
-            ("annex", "Annex"),
-            ("differences", "Differences"),
-            ("method", "Glossary"),
+            ("decision", words.TITLES["decision"]),
+            ("curves", words.TITLES["side_by_side"]),
+            ("annex", words.TITLES["annex_short"]),
+            ("differences", words.TITLES["differences"]),
+            ("method", words.TITLES["glossary"]),
         ],
         folds=True,
     )

@@ -381,10 +381,10 @@ def never_tested(results: Results) -> tuple[Finding, ...]:
 
 
 def use(results: Results) -> tuple[Finding, ...]:
-    """What is left of words, quality and melody; nothing where that was not measured."""
+    """What is left of words, quality and melody."""
     part = results.parts.get("utility")
     if part is None:
-        return ()
+        return (Finding("use_not_measured"),)
     measured = []
     for name in part.estimates.names:
         point = part.estimates.single(name)

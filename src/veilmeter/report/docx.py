@@ -10,7 +10,7 @@ from veilmeter.core.text import clean
 from veilmeter.report.annex import Chapter, Table, annex
 from veilmeter.report.html import Options, decision_of
 from veilmeter.report.source import Reported
-from veilmeter.wording.english.page import ANNEX
+from veilmeter.wording.english.page import NOTES, TITLES
 
 
 def annex_docx(run: Reported, options: Options) -> bytes:
@@ -29,11 +29,11 @@ def annex_docx(run: Reported, options: Options) -> bytes:
     document.styles["Normal"].font.size = Pt(10.5)
     properties = document.core_properties
     properties.author, properties.title, properties.comments = f"veilmeter {results.version}", clean(results.title), ""
-    document.add_heading(clean(f"{results.title}: annex for the file"), 0)
+    document.add_heading(clean(f"{results.title}: {TITLES['annex'].lower()}"), 0)
     notice = str(results.settings.get("notice") or "")
     if notice:
         document.add_paragraph(clean(notice))
-    document.add_paragraph(ANNEX)
+    document.add_paragraph(NOTES["annex"])
     for chapter in annex(results, decision, run.created):
         _add_chapter(document, chapter)
     packed = io.BytesIO()

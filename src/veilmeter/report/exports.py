@@ -17,23 +17,21 @@ from veilmeter.report.source import Reported
 from veilmeter.results.model import Results
 from veilmeter.results.trust import doubts
 from veilmeter.wording import sentence, sentences, text
-from veilmeter.wording.english.page import SECTIONS
-
-_SIGNS = {"passed": "passed", "failed": "**failed**", "open": "could not be checked"}
+from veilmeter.wording.english.page import SECTIONS, STATES, TITLES
 
 
 def markdown(run: Reported, options: Options) -> str:
     """The decision, the tables and the annex as Markdown."""
     results, decision = run.results, decision_of(run, options)
     lines = [*_opening(run, decision), *_criteria_table(results)]
-    lines += ["", "## What to do next", ""]
+    lines += ["", f"## {TITLES['next']}", ""]
     lines += [f"- {markdown_text(f'{item.text} {item.reason}'.strip())}" for item in decision.advice]
-    lines += ["", "## Trust checks", ""]
+    lines += ["", f"## {TITLES['checks']}", ""]
     lines += [
-        f"- {_SIGNS[check.state]}: {markdown_text(f'{check.title}. {check.sentence} {check.meaning}'.strip())}"
+        f"- {_sign(check.state)}: {markdown_text(f'{check.title}. {check.sentence} {check.meaning}'.strip())}"
         for check in decision.checks
     ]
-    lines += ["", "## Not tested", ""]
+    lines += ["", f"## {TITLES['not_tested']}", ""]
     not_tested = sentences((*results.verdict.not_tested, *never_tested(results)), "technical")
     lines += [f"- {markdown_text(reason)}" for reason in not_tested]
     for section in ORDER:
@@ -43,7 +41,7 @@ def markdown(run: Reported, options: Options) -> str:
     channels = channel_rows(results)
     if channels:
         lines += ["", f"## {SECTIONS[CHANNELS].title}", "", *_figures_table(channels)]
-    lines += ["", "# Annex for the file"]
+    lines += ["", f"# {TITLES['annex']}"]
     for chapter in annex(results, decision, run.created):
         lines += ["", f"## {chapter.title}", ""]
         lines += [f"{markdown_text(text)}\n" for text in chapter.paragraphs]
@@ -51,6 +49,10 @@ def markdown(run: Reported, options: Options) -> str:
         if chapter.table:
             lines += _table(chapter.table.head, chapter.table.rows)
     return "\n".join(lines) + "\n"
+
+
+def _sign(state: str) -> str:
+    return f"**{STATES[state]}**" if state == "failed" else STATES[state]
 
 
 def _opening(run: Reported, decision: Decision) -> list[str]:

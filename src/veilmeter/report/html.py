@@ -124,11 +124,9 @@ def render(run: Reported, options: Options, *, alone: bool = True) -> str:
         version=results.version,
         notice=str(results.settings.get("notice") or ""),
         sections=[
-            ("decision", "Decision"),
-            ("annex", "Annex"),
-            ("people", "People"),
-            ("technical", "Technical part"),
-            ("method", "Method"),
+            ("decision", words.TITLES["decision"]),
+            ("annex", words.TITLES["annex_short"]),
+            *((name, words.TITLES[name]) for name in ("people", "technical", "method")),
         ],
         folds=True,
         d=decision,
@@ -187,7 +185,7 @@ def release_data(results: Results) -> dict[str, Any]:
         points = [[s.candidates, s.value, s.low, s.high, s.basis] for s in curve.grid()]
         rounded = [[point[0], *(round(float(share), 5) for share in point[1:4]), point[4]] for point in points]
         curves.setdefault(curve.attacker, {})[str(curve.length)] = {"points": rounded, "basis": basis_words(curve)}
-    return {"curves": curves}
+    return {"curves": curves, "sentence": words.RELEASE_COUNT, "not_measured": words.NOTES["not_measured"]}
 
 
 def _calculator(results: Results) -> dict[str, Any] | None:
@@ -216,6 +214,10 @@ def page(
     environment = Environment(
         loader=PackageLoader("veilmeter.report", "page"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
+    environment.globals.update(
+        titles=words.TITLES, notes=words.NOTES, levels=words.LEVELS, states=words.STATES,
+        signers=words.SIGNERS, system_signers=words.SYSTEM_SIGNERS,
+    )  # fmt: skip
     environment.filters["link"] = safe_link
     environment.filters["script_json"] = _script_json
     scripts = {"vega": vega_script() if drawn else "", "javascript": _page_file("report.js")}

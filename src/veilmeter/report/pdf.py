@@ -25,7 +25,7 @@ from veilmeter.report.html import (
 from veilmeter.report.rows import attacker_rows, used_measures
 from veilmeter.report.source import Reported
 from veilmeter.results.model import Results
-from veilmeter.wording.english.page import GLOSSARY
+from veilmeter.wording.english import page as words
 
 TEMPLATE = "report.typ"
 
@@ -58,6 +58,10 @@ def _data(run: Reported, options: Options, decision: Decision, more: Mapping[str
         "created": run.created,
         "notice": str(run.results.settings.get("notice") or ""),
         "annex": chapters,
+        "titles": words.TITLES,
+        "notes": words.NOTES,
+        "signers": words.SIGNERS,
+        "states": words.STATES,
         **more,
     }
 
@@ -108,7 +112,7 @@ def _method(results: Results, decision: Decision) -> dict[str, Any]:
         ],
         "checks": _plain(decision.checks),
         "parameters": parameters(results),
-        "glossary": _pairs(GLOSSARY),
+        "glossary": _pairs(words.GLOSSARY),
     }
 
 

@@ -184,10 +184,12 @@
     const [total, candidates] = [Math.max(1, Math.floor(Number(fields[0].value) || 1)), Math.max(2, Math.floor(Number(fields[1].value) || 2))];
     const curve = (release.curves[fields[3].value] || {})[fields[2].value];
     const answer = document.getElementById("release-answer"), basis = document.getElementById("release-basis");
-    if (!curve) { answer.textContent = "This was not measured."; basis.textContent = ""; return; }
+    if (!curve) { answer.textContent = release.not_measured; basis.textContent = ""; return; }
     const [value, low, high, kind] = shareAt(curve.points, candidates);
     const listed = Math.min(total, candidates);
-    answer.textContent = `In a release of ${total.toLocaleString("en-US")} people, about ${counted(listed * value)} [${counted(listed * low)}, ${counted(listed * high)}] would be found.`;
+    const people = `${counted(total)} ${total === 1 ? "person" : "people"}`;
+    const found = `${counted(listed * value)} [${counted(listed * low)}, ${counted(listed * high)}]`;
+    answer.textContent = release.sentence.replace("{people}", people).replace("{found}", found);
     basis.textContent = curve.basis[kind];
   }
   if (fields.every(Boolean)) for (const field of fields) field.addEventListener("input", calculate);

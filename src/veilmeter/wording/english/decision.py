@@ -7,7 +7,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Reference
 from veilmeter.core.text import few
 from veilmeter.wording.catalog import Catalog, shown
-from veilmeter.wording.english.page import where
+from veilmeter.wording.english.page import RELEASE_COUNT, where
 from veilmeter.wording.numbers import capitalize, count, listing, of_hundred, span
 
 WORDS = Catalog()
@@ -17,7 +17,7 @@ WORDS = Catalog()
 
 @WORDS.words("release_count")
 def _release_count(size: int, found: float, low: float, high: float) -> str:
-    return f"In a release of {count(size, 'person', 'people')}, about {span(found, (low, high))} would be found."
+    return RELEASE_COUNT.format(people=count(size, "person", "people"), found=span(found, (low, high)))
 
 
 @WORDS.words("release_found")

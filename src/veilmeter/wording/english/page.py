@@ -166,6 +166,62 @@ GLOSSARY = (
 )  # fmt: skip
 
 
+# --- headings and notes, the same in every form of the report
+
+TITLES = {
+    "decision": "Decision",
+    "annex": "Annex for the file",
+    "annex_short": "Annex",
+    "people": "People",
+    "technical": "Technical part",
+    "method": "Method",
+    "opinion": "The criteria of Opinion 05/2014 of the EU data protection authorities",
+    "who": "Who could do this",
+    "release": "In the whole release",
+    "reliance": "Can you rely on this?",
+    "not_tested": "What was not tested",
+    "next": "What to do next",
+    "use": "Is it still usable?",
+    "overview": "The worst case, criterion by criterion",
+    "checks": "Trust checks",
+    "warnings": "Warnings and remarks",
+    "by_person": "Person by person",
+    "assessed": "What was assessed",
+    "attackers": "Attackers, and what each attack costs",
+    "measures": "Measures",
+    "repeat": "How to repeat it",
+    "parameters": "Parameters, versions, seeds and input hashes",
+    "glossary": "Glossary",
+    "side_by_side": "Side by side",
+    "differences": "Differences",
+    "settings": "Settings that differ",
+    "listen": "Listen to the systems",
+}
+NOTES = {
+    "annex": "What an anonymization report or a data protection impact assessment asks for, filled in from the results. It states measurements; it gives no legal opinion.",
+    "opinion": "Dot: measured value. Band: 95 % interval. Dashed line: what guessing gives. The levels say how far the value lies above guessing; they are not a legal judgment.",
+    "overview": "The strongest attacker that was run, for every criterion that was measured.",
+    "bars": "The bar runs from 0 to the most that is possible; the dot is the measured value, the band its 95 % interval, the dashed line what guessing achieves.",
+    "method": "Attackers, measures, what was assessed, how to repeat it, glossary.",
+    "pseudonyms": "Names are pseudonyms made for this report. results.json, which stays with you, tells who they are.",
+    "choose": "Choose a person in the table to see them in every figure.",
+    "by_person": "What each channel discloses of a person's anonymized recordings, in bits, and how many of 100 are linked to them by it.",
+    "not_measured": "This was not measured.",
+    "settings": "What was not the same in all runs.",
+    "cells": "Each cell is the strongest attacker that was run against that system: how often it succeeds in 100 attempts, the 95 % interval in brackets, and what guessing gives.",
+    "significant": "Paired by speaker where the measure allows it. A difference is called significant where it would hardly come about by chance although many are looked at (Holm's rule).",
+    "holds_recordings": "This page holds recordings of people, original and anonymized.",
+    "treat_recordings": "Treat it as you treat the recordings themselves.",
+    "complete": "This page is complete in itself: it loads nothing and sends nothing.",
+    "footer_recordings": "It holds recordings of people.",
+    "footer_nobody": "It names nobody.",
+}
+RELEASE_COUNT = "In a release of {people}, about {found} would be found."  # the page's script fills it in, too
+SIGNERS = ("Assessed by", "Data protection officer", "Decision and date", "Assess again before")
+SYSTEM_SIGNERS = ("Assessed by", "Data protection officer", "System chosen and date", "Assess again before")
+STATES = {"open": "could not be checked", "failed": "failed", "passed": "passed"}
+
+
 # --- what is below the title
 
 
@@ -428,10 +484,6 @@ def suffering(people: Sequence[tuple[str, float, float, int]]) -> str:
 
 # --- the annex
 
-ANNEX = (
-    "What an anonymization report or a data protection impact assessment asks for, filled in from the results. It states "
-    "measurements; it gives no legal opinion."
-)
 NO_LIMIT = (
     "No limit was chosen for this assessment. A regulator's guidance may name one: the European Medicines Agency's guidance "
     "on Policy 0070 (EMA/90915/2016) and Health Canada's on the public release of clinical information work with a "
