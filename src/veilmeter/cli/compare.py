@@ -16,7 +16,6 @@ from veilmeter.core.options import Condition, declare
 
 if TYPE_CHECKING:
     from veilmeter.cli.output import Form, Page
-    from veilmeter.core.findings import Finding
     from veilmeter.results.compare import Comparison
     from veilmeter.results.system_table import SystemTable
 
@@ -159,7 +158,7 @@ def _page(comparison: Comparison) -> Page:
         inputs={run.name: str(run.folder) for run in comparison.runs},
         warnings=comparison.warnings,
         lead=[*summary, f"Significant: {'; '.join(sure)}." if sure else "No difference is significant."],
-        notes=["Differences are to the first run; significant by Holm's rule over all of them."],
+        notes=[Finding("differences_by_holm")],
         sections={title: [title] for title in estimates},
         more={
             "summary": summary,

@@ -19,7 +19,7 @@ from veilmeter.cli.shared_options import (
 )
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
-from veilmeter.core.findings import Finding
+from veilmeter.core.findings import Finding, file_reference, first_speakers
 from veilmeter.core.option_groups import NEEDS, OUTPUT, VECTOR_FORMATS, Figures, OutputForms, Workers
 from veilmeter.core.options import Condition, OptionSet, declare, options_of
 from veilmeter.data.corpus_options import strict
@@ -327,13 +327,15 @@ def _title(learnt: InversionMap, evaluation: Evaluation, oracle: bool) -> str:
     return f"Inversion by {how}{' (oracle)' if oracle else ''}: {trials} anonymized trials turned back"
 
 
-def _notes(evaluation: Evaluation, clear: bool, per_speaker: bool, saved: Path | None) -> list[str]:
+def _notes(evaluation: Evaluation, clear: bool, per_speaker: bool, saved: Path | None) -> list[Finding]:
     notes = []
     if clear and per_speaker:
         rows = evaluation.per_speaker()
-        notes.append("Top-1 by speaker: " + ", ".join(f"{row['speaker']} {row['top1']:.0f} %" for row in rows))
+        speakers = first_speakers([str(row["speaker"]) for row in rows], most=len(rows))
+        shares = tuple(float(row["top1"]) for row in rows)
+        notes.append(Finding.of("top1_by_speaker", speakers=speakers, percents=shares))
     if not clear:
-        notes.append("Top-1 needs the clear trials: give --clear-trials.")
+        notes.append(Finding("top1_needs_clear_trials"))
     if saved is not None:
-        notes.append(f"The map is in {saved}; apply it with --load-map.")
+        notes.append(Finding.of("map_saved", file=file_reference(saved)))
     return notes

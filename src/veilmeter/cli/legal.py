@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilmeter.core.errors import InputError
-from veilmeter.core.findings import Finding, first_speakers, warning
+from veilmeter.core.findings import Finding, Reference, first_speakers, warning
 from veilmeter.core.text import clean
 
 if TYPE_CHECKING:
@@ -125,13 +125,20 @@ def _earlier(word: str) -> tuple[str, dict[str, list[Estimate]]]:
         ) from None
 
 
-def gains(knowing: Sequence[Estimate]) -> list[str]:
-    """What an attacker gains by knowing more, in a sentence each."""
-    sentences = []
+def gains(knowing: Sequence[Estimate]) -> list[Finding]:
+    """What an attacker gains by knowing more."""
+    findings = []
     for estimate in knowing:
-        low, high = estimate.extra["gain_interval"]
-        sentences.append(
-            f"Knowing {estimate.at['knows']} adds {estimate.extra['gain']:+.3f} [{low:+.3f}, {high:+.3f}] among "
-            f"{estimate.at['speakers']} (length {estimate.at['length']})."
+        low, high = map(float, estimate.extra["gain_interval"])
+        findings.append(
+            Finding.of(
+                "knowing_more",
+                attribute=Reference("attribute", str(estimate.at["knows"])),
+                gain=float(estimate.extra["gain"]),
+                low=low,
+                high=high,
+                speakers=int(estimate.at["speakers"]),
+                length=int(estimate.at["length"]),
+            )
         )
-    return sentences
+    return findings

@@ -10,7 +10,7 @@ from veilmeter.cli.lists import Lists
 from veilmeter.cli.shared_options import AttackerEmbeddings, typesetting
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
-from veilmeter.core.findings import warning
+from veilmeter.core.findings import Finding, warning
 from veilmeter.core.option_groups import CURVE, EVERY_SIZE, MORE, Workers, parse_sizes
 from veilmeter.core.options import Condition, declare
 
@@ -174,19 +174,22 @@ def _draws_recordings(people: Embeddings, tested: Embeddings, length: int, conve
     return some or len(tested) // length * len(people.names) > TRIALS
 
 
-def _notes(curves: dict[str, list[Estimate]], no_intervals: bool) -> list[str]:
+def _notes(curves: dict[str, list[Estimate]], no_intervals: bool) -> list[Finding]:
     from veilmeter.cli import legal
 
     notes = []
     if not no_intervals:
-        notes.append("95 % intervals over speakers, in both roles where few are enrolled; safer: ↓ lower.")
+        notes.append(Finding("intervals_of_linkability"))
     if "population_linkability" in curves:
         far = curves["population_linkability"][0]
         tested = far.extra["back_test"]
         notes.append(
-            "Population: a model of the scores, not a measurement. Its interval is widened by what a back-test missed: "
-            f"fitted among {tested['fitted']:,} people, the model had to predict what was measured among "
-            f"{tested['speakers']:,}. Unprotected people who make up less than {100 * far.extra['unseen_share']:.2g} % "
-            f"of the population may be missing among these {far.n['speakers']:,}: only the interval allows for them."
+            Finding.of(
+                "population_model",
+                fitted=tested["fitted"],
+                predicted=tested["speakers"],
+                unseen_share=float(far.extra["unseen_share"]),
+                speakers=far.n["speakers"],
+            )
         )
     return notes + legal.gains(curves.get("linkability_knowing", []))

@@ -10,7 +10,7 @@ from veilmeter.cli.given import Given
 from veilmeter.cli.shared_options import NO_KEY, eer_method, typesetting
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
-from veilmeter.core.findings import Finding, warning
+from veilmeter.core.findings import Finding, Reference, warning
 from veilmeter.core.option_groups import Figures, OutputForms
 from veilmeter.core.options import Condition, declare, options_of
 
@@ -228,7 +228,7 @@ def _streamed(path: Path, key: Path | None, layout: str | None, remarks: list[Fi
         estimates=estimates,
         inputs={"scores": {"path": str(path), **n}} | ({} if key is None else {"trials": str(key)}),
         warnings=warnings_of(estimates) + remarks,
-        notes=["Streamed: values are exact; no intervals and no chance level; repeated pairs were not looked for."],
+        notes=[Finding("scores_streamed")],
         sections=_sections(estimates),
     )
 
@@ -286,24 +286,16 @@ def _shortened(estimates: dict[str, Any]) -> tuple[dict[str, Any], int]:
     return kept, longest if longest > WORST else 0
 
 
-def _notes(estimates: dict[str, Any], data: Scores, no_intervals: bool, cut: int) -> list[str]:
+def _notes(estimates: dict[str, Any], data: Scores, no_intervals: bool, cut: int) -> list[Finding]:
     single = [measured for measured in estimates.values() if not isinstance(measured, list)]
     tagged = [point.extra for point in single if "sentence" in point.extra]
-    notes = [f"Tag {facts['tag']}: {facts['sentence']} (at even odds)." for facts in tagged]
+    notes = [Finding.of("evidence_tag", tag=facts["tag"], meaning=facts["sentence"]) for facts in tagged]
     if cut:
-        notes.append(f"The {WORST} speakers with the highest D_ECE of {cut:,}; --json and --csv have all of them.")
+        notes.append(Finding.of("worst_speakers_shown", shown=WORST, speakers=cut))
     without = [point.label for point in single if point.interval is None]
-    if not no_intervals and len(without) < len(single):
-        notes += [f"No interval: {', '.join(without)}."] if without else []
+    if not no_intervals and without and len(without) < len(single):
+        notes.append(Finding.of("measures_without_interval", measures=tuple(without)))
     if not no_intervals:
-        alone = "; an utterance of nobody enrolled counts by itself" if data.speakers_from == "target trials" else ""
-        who = (
-            f"speakers (known from {data.speakers_from}{alone})"
-            if data.enrol_speaker is not None
-            else "trials, as if independent"
-        )
-        notes.append(
-            f"95 % intervals by bootstrap over {who}, corrected for bias; safer: ↑ higher, ↓ lower; dim: within the "
-            "5-95 % range of what scores without information give."
-        )
+        known = Reference("file", data.speakers_from) if data.enrol_speaker is not None else None
+        notes.append(Finding.of("intervals_of_scores", speakers_from=known))
     return notes

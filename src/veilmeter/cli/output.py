@@ -45,7 +45,7 @@ class Page:
     inputs: Mapping[str, Any] = field(default_factory=dict)
     warnings: Sequence[Finding] = ()
     lead: Sequence[str] = ()
-    notes: Sequence[str] = ()
+    notes: Sequence[Finding] = ()
     sections: Mapping[str, Sequence[str]] = field(default_factory=dict)
     more: Mapping[str, Any] = field(default_factory=dict)
     figures: Sequence[Path] = ()
@@ -165,7 +165,7 @@ def _print_table(page: Page) -> None:
     for warning in page.warnings:
         console.print(Text(f"\n! {sentence(warning)}", style="bold yellow"))
     drawn = [str(path) for path in page.figures if path.suffix == ".svg"]
-    for note in [*page.notes, *(["Figures: " + ", ".join(drawn) + " (and PNG, PDF)"] if drawn else [])]:
+    for note in [*sentences(page.notes), *(["Figures: " + ", ".join(drawn) + " (and PNG, PDF)"] if drawn else [])]:
         console.print(Text("\n" + clean(note), style="dim"))
 
 

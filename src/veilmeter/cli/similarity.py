@@ -11,7 +11,7 @@ from veilmeter.cli.given import Given
 from veilmeter.cli.shared_options import SAMPLED, TABLE_ONLY, FormFacts, typesetting, vectors
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
-from veilmeter.core.findings import Finding, first_speakers, warning
+from veilmeter.core.findings import Finding, Reference, about, first_speakers, warning
 from veilmeter.core.option_groups import VECTOR_FORMATS, Figures, OutputForms, Workers
 from veilmeter.core.options import Condition, declare
 from veilmeter.data.corpus_options import strict
@@ -279,7 +279,7 @@ def _notes(
     zoos: Mapping[str, Mapping[str, Zoo]],
     no_intervals: bool,
     per_speaker: bool,
-) -> list[str]:
+) -> list[Finding]:
     import numpy as np
 
     notes = []
@@ -288,20 +288,31 @@ def _notes(
         order = np.argsort(-own, kind="stable")
         animals = zoos[name]["OP"].animals
         rows = order if per_speaker else order[:3]
-        who = ", ".join(f"{similarities.names[row]} ({own[row]:.3f}, {animals[row]})" for row in rows)
-        title = "Diagonal that stays in OP, speaker by speaker" if per_speaker else "Whose diagonal stays most in OP"
-        notes.append(f"{name + ': ' if len(matrices) > 1 else ''}{title}: {who}")
+        stays = Finding.of(
+            "diagonal_stays",
+            every_speaker=per_speaker,
+            speakers=first_speakers([similarities.names[row] for row in rows], most=len(rows)),
+            diagonals=tuple(float(own[row]) for row in rows),
+            animals=tuple(str(animals[row]) for row in rows),
+        )
+        notes.append(about(stays, system=Reference("run", name)) if len(matrices) > 1 else stays)
         real = [
-            f"{int(facts['count'])} {animal}s in {kind} (chance {facts['expected']:.1f}, p {facts['p']:.2g})"
+            (kind, animal, facts)
             for kind in ("OO", "OP", "PP")
             for animal, facts in zoos[name][kind].corners().items()
             if facts["p"] < 0.01
         ]
         if real:
-            notes.append(f"Animals more frequent than chance: {'; '.join(real)}")
+            notes.append(
+                Finding.of(
+                    "animals_frequent",
+                    matrices=tuple(kind for kind, _, _ in real),
+                    animals=tuple(str(animal) for _, animal, _ in real),
+                    counts=tuple(int(facts["count"]) for _, _, facts in real),
+                    expected=tuple(float(facts["expected"]) for _, _, facts in real),
+                    p=tuple(float(facts["p"]) for _, _, facts in real),
+                )
+            )
     if not no_intervals:
-        notes.append(
-            "95 % intervals leave each speaker in turn out of calibration and matrices; they cover the choice of "
-            "speakers, not a second run of the anonymizer. Chance: the same scores with permuted speakers."
-        )
+        notes.append(Finding("intervals_of_similarity"))
     return notes

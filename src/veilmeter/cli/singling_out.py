@@ -179,10 +179,10 @@ def _steps(most: dict[int, int], wanted: list[int], test: Path) -> tuple[dict[in
     return steps, remarks
 
 
-def _notes(curves: dict[str, list[Estimate]], no_intervals: bool) -> list[str]:
+def _notes(curves: dict[str, list[Estimate]], no_intervals: bool) -> list[Finding]:
     from veilmeter.cli import legal
 
-    notes = ["The paper's chance level is 0.368 (1/e); the one shown is that of a threshold estimated from the data."]
+    notes = [Finding("isolation_chance")]
     if not no_intervals:
-        notes.append("95 % intervals over the people whose rules were tried; safer: ↓ lower.")
+        notes.append(Finding("intervals_of_isolation"))
     return notes + legal.gains(curves.get("singling_out_knowing", []))

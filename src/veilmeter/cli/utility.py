@@ -10,7 +10,7 @@ from veilmeter.cli.given import Given
 from veilmeter.cli.lists import Lists
 from veilmeter.cli.shared_options import language, recognizer
 from veilmeter.core import option_groups
-from veilmeter.core.findings import Finding
+from veilmeter.core.findings import Finding, Reference, first_speakers
 from veilmeter.core.option_groups import MORE, OutputForms, Workers
 from veilmeter.core.options import declare
 from veilmeter.data.corpus_options import CorpusReading
@@ -105,20 +105,31 @@ def _warnings(utility: Part) -> list[Finding]:
     return [*([check.finding] if not check.passed else []), *utility.findings]
 
 
-def _notes(utility: Part) -> list[str]:
+def _notes(utility: Part) -> list[Finding]:
     """How it was measured, and the words that suffer most."""
+    from veilmeter.core.findings import Finding
+
     details = utility.details
-    reference = "the corpus's text" if details["reference"] == "corpus" else "what the recognizer hears in the original"
     notes = [
-        f"{details['recordings']} of {details['available']} pairs of recordings, {details['rated']} of them rated; "
-        f"language {details['language']} ({details['language_from']}); words are compared with {reference}."
+        Finding.of(
+            "utility_basis",
+            recordings=details["recordings"],
+            available=details["available"],
+            rated=details["rated"],
+            language=details["language"],
+            language_from=details["language_from"],
+            reference="corpus" if details["reference"] == "corpus" else "recognizer",
+        )
     ]
-    taken = [f"{row['said']} → {row['heard']} ({row['times']})" for row in details["substitutions"][:8]]
-    if taken:
-        notes.append("Most often taken for another: " + ", ".join(taken))
-    suffering = [f"{row['speaker']} {row['wer']:.0f} %" for row in details["people"][:5] if "wer" in row]
-    if suffering:
-        notes.append("Whose words suffer most: " + ", ".join(suffering))
+    rows = details["substitutions"][:8]
+    if rows:
+        said, heard = (tuple(Reference("text", str(row[side])) for row in rows) for side in ("said", "heard"))
+        times = tuple(int(row["times"]) for row in rows)
+        notes.append(Finding.of("words_confused", said=said, heard=heard, times=times))
+    people = [row for row in details["people"][:5] if "wer" in row]
+    if people:
+        speakers = first_speakers([row["speaker"] for row in people])
+        notes.append(Finding.of("words_suffer", speakers=speakers, percents=tuple(float(row["wer"]) for row in people)))
     return notes
 
 

@@ -163,6 +163,32 @@ declare("draw_taken_per_speaker", run=str)
 declare("draw_looks_per_utterance", run=str)
 declare("method_replaced", attacker=str, other=str, difference=float)
 
+# --- notes below the tables of commands
+
+declare("evidence_tag", tag=str, meaning=str)
+declare("worst_speakers_shown", shown=int, speakers=int)
+declare("measures_without_interval", measures=tuple[str, ...])
+declare("intervals_of_scores", speakers_from=Reference | None)
+declare("scores_streamed")
+declare("intervals_of_linkability")
+declare("population_model", fitted=int, predicted=int, unseen_share=float, speakers=int)
+declare("knowing_more", attribute=Reference, gain=float, low=float, high=float, speakers=int, length=int)
+declare("isolation_chance")
+declare("intervals_of_isolation")
+declare("top1_by_speaker", speakers=tuple[Reference, ...], percents=tuple[float, ...])
+declare("top1_needs_clear_trials")
+declare("map_saved", file=Reference)
+declare("diagonal_stays", every_speaker=bool, speakers=tuple[Reference, ...], diagonals=tuple[float, ...],
+        animals=tuple[str, ...])  # fmt: skip
+declare("animals_frequent", matrices=tuple[str, ...], animals=tuple[str, ...], counts=tuple[int, ...],
+        expected=tuple[float, ...], p=tuple[float, ...])  # fmt: skip
+declare("intervals_of_similarity")
+declare("utility_basis", recordings=int, available=int, rated=int, language=str, language_from=str,
+        reference=Literal["corpus", "recognizer"])  # fmt: skip
+declare("words_confused", said=tuple[Reference, ...], heard=tuple[Reference, ...], times=tuple[int, ...])
+declare("words_suffer", speakers=tuple[Reference, ...], percents=tuple[float, ...])
+declare("differences_by_holm")
+
 declare("unclassified", text=Reference)
 declare("warnings_left_out", count=int)
 declare("remarks_left_out", count=int)

@@ -29,6 +29,7 @@ from veilmeter.wording.english import (
     inputs,
     inversion,
     not_tested,
+    notes,
     verdict,
 )
 
@@ -44,5 +45,6 @@ _SUBJECTS = (
     not_tested,
     comparison,
     decision,
+    notes,
 )
 ENGLISH = reduce(or_, (subject.WORDS for subject in _SUBJECTS))
