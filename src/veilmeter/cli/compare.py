@@ -11,6 +11,7 @@ from veilmeter.cli.lists import Lists
 from veilmeter.cli.shared_options import FormFacts, typesetting
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
+from veilmeter.core.findings import Finding
 from veilmeter.core.option_groups import Figures, OutputForms
 from veilmeter.core.options import Condition, declare
 
