@@ -200,7 +200,7 @@ def test_vectors_that_the_tools_left_are_attackers(place: Path) -> None:
     assert ran.exit_code == 0, ran.output
     informed = results_of("de_test_trials_mixed")["attackers"]["informed"]
     assert informed["estimates"]["eer"]["value"] == 0.0
-    assert "extractor of its own" in informed["trained_on"]
+    assert informed["trained_on"]["code"] == "own_extractor_given"
     remarks = decode(tuple[Finding, ...], results_of("de_test_trials_mixed")["remarks"])
     reasons = {str(getattr(one.values.get("given"), "id", "")): one.values.get("reason") for one in remarks}
     (path,) = [given for given in reasons if given.endswith("train_german_mcadams")]

@@ -37,7 +37,7 @@ def test_an_adaptation_that_fails_is_not_used() -> None:
     assert informed.details["taken_over_from"] == "ignorant"
     # With their intervals and what luck alone would give: those of the scores that they come from.
     assert informed.estimates.to_json() == ignorant.estimates.to_json()
-    assert "taken over from the ignorant attacker" in informed.backend
+    assert informed.backend == results.attackers["ignorant"].backend
     assert informed.details["own_estimates"]["eer"]["value"] > ignorant.estimates["eer"].value  # type: ignore[union-attr]
     replaced = [found.values for found in results.warnings if found.code == "method_replaced"]
     assert [(values["attacker"], values["other"]) for values in replaced] == [("informed", "ignorant")]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from veilmeter.assessment.protocol import make_protocol
 from veilmeter.core.errors import InputError
-from veilmeter.core.findings import warning
+from veilmeter.core.findings import Finding, warning
 from veilmeter.data.embeddings import Embeddings
 
 VOICES = voices.original(6, 5)
@@ -58,9 +58,13 @@ def test_lists_and_keys(tmp_path: Path) -> None:
     mask = made.mask(["s000", "s001"], ["s000-2", "s001-3"])
     assert mask is not None
     assert mask.tolist() == [[True, False], [True, True]]
-    assert made.split == "lists"
+    assert made.split == Finding("split_by_lists", {"found": False})
     found = make_protocol(VOICES, found_near=[tmp_path])
-    assert (found.enrollment, found.trials, found.split) == (made.enrollment, made.trials, "lists found with the data")
+    assert (found.enrollment, found.trials, found.split) == (
+        made.enrollment,
+        made.trials,
+        Finding("split_by_lists", {"found": True}),
+    )
     # Without an enrollment list: everything else of the people in the key.
     rest = make_protocol(VOICES, trials=[str(trials)])
     assert set(rest.enrollment) == {f"s00{s}-{i}" for s in (0, 1) for i in range(5)} - {"s000-2", "s001-3"}

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import synthetic_voices as voices
+from tests.results.sample_results import training_of
 
 from veilmeter.assessment import assess, read_results, tasks
 from veilmeter.core.errors import InputError
@@ -87,9 +88,9 @@ def test_every_attacker_is_measured_alike(whole: tuple[Path, Results]) -> None:
         assert turned.interval is not None
         assert attacker.reference == (name != "adaptive")
     assert results.protocol.training == "separate corpus"
-    assert results.attackers["informed"].trained_on == "140 recordings of 14 other speakers"
-    assert results.attackers["ignorant"].trained_on == "nothing of this assessment"
-    assert "14 other people" in results.attackers["adaptive"].trained_on
+    assert training_of(results) == "140 recordings of 14 other speakers"
+    assert training_of(results, "ignorant") == "nothing of this assessment"
+    assert "14 other people" in training_of(results, "adaptive")
     assert sentences(results.verdict.not_tested) == ()
 
 
@@ -240,7 +241,7 @@ def test_said_when_cross_validated() -> None:
     results = assess(ORIGINAL, PARTLY, **FAST, attackers=["informed", "ignorant"]).results
     assert results.protocol.training == "cross-validation by speaker"
     assert results.protocol.details["folds"] == 5
-    assert "heard neither" in results.attackers["informed"].trained_on
+    assert "trained on neither" in training_of(results)
 
 
 def test_plda_and_centred_cosine() -> None:

@@ -11,6 +11,7 @@ import pytest
 from veilmeter.assessment import assess, make_settings
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
+from veilmeter.core.findings import Finding
 from veilmeter.results.model import Results
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "voiceprivacy2020_b1.toml"
@@ -117,8 +118,8 @@ def test_inversion(results: Results, reference: dict[str, Any]) -> None:
 @pytest.mark.slow
 def test_the_protocol_was_found(results: Results) -> None:
     protocol = results.protocol
-    assert protocol.split == "lists found with the data"
+    assert protocol.split == Finding("split_by_lists", {"found": True})
     assert (protocol.enrollment_utterances, protocol.trial_utterances) == (438, 1496)
     assert protocol.details["key"] == 21650
     assert (protocol.enrolled_speakers, protocol.trial_speakers) == (29, 40)
-    assert results.attackers["informed"].trained_on.startswith("an extractor of its own")
+    assert results.attackers["informed"].trained_on == Finding("own_extractor_given")

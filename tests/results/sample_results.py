@@ -20,6 +20,7 @@ from veilmeter.results.model import (
     Results,
     Verdict,
 )
+from veilmeter.wording import sentence
 
 
 def link(value: float, *, speakers: int = 20, length: int = 1, low: float = 0.0, high: float = 1.0) -> Estimate:
@@ -53,6 +54,12 @@ def attacker(name: str, *points: Estimate, **fields: object) -> AttackerResult:
     return AttackerResult(name=name, about="compares voices", estimates=Estimates(points), **fields)  # type: ignore[arg-type]
 
 
+def training_of(results: Results, attacker: str = "informed") -> str:
+    trained_on = results.attackers[attacker].trained_on
+    assert trained_on is not None
+    return sentence(trained_on)
+
+
 def sample() -> Results:
     point = link(0.4, low=0.3, high=0.5)
     person = Person(speaker="s1", attacker="ignorant", risk=point, by_attacker={"ignorant": point}, unprotected=True)
@@ -65,7 +72,7 @@ def sample() -> Results:
         inputs={role: Input(role=role, path=role, **side) for role in ("original", "anonymized")},  # type: ignore[arg-type]
         matching=Matching(matched=80, unmatched={"only_original": 1}),
         protocol=ProtocolFacts(
-            split="random halves",
+            split=Finding("split_by_session", {"by_session": 0, "in_halves": 20}),
             enrolled_speakers=20,
             trial_speakers=20,
             enrollment_utterances=40,

@@ -10,12 +10,12 @@ import numpy as np
 from veilmeter.assessment.attack import Job, MeasureOptions
 from veilmeter.assessment.experiment import Experiment
 from veilmeter.assessment.settings import AttackerSettings, Settings
-from veilmeter.assessment.tuning import describe_people
 from veilmeter.attacks.attacker import Attacker
 from veilmeter.attacks.backends.scoring import KaldiFiles
 from veilmeter.attacks.desk import EnrollmentCopies, TrainingSpeech, Used
 from veilmeter.attacks.material import AttackerRun, Material, OtherPeople
 from veilmeter.core.errors import InputError
+from veilmeter.core.findings import Finding
 from veilmeter.data.embeddings import Embeddings, strings
 from veilmeter.data.matching import match
 from veilmeter.results.model import AttackerResult
@@ -131,7 +131,7 @@ class AttackerDesk:
         self.planner.used.copies.add(self._name)
         return copies
 
-    def own_extractor(self) -> str | None:
+    def own_extractor(self) -> Finding | None:
         own = self._experiment.own.get(self._name)
         if own is None:
             return None
@@ -153,7 +153,8 @@ class AttackerDesk:
         if speech is None:
             return None
         self.planner.used.train(role, self._name)
-        return TrainingSpeech(speech.embeddings, describe_people(speech.embeddings, self._experiment.original))
+        assessed = set(speech.embeddings.names) & set(self._experiment.original.names)
+        return TrainingSpeech(speech.embeddings, len(assessed))
 
     def assessed_speech(self) -> Embeddings:
         protocol = self._experiment.protocol

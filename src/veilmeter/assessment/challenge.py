@@ -28,7 +28,6 @@ from veilmeter.data.formats.vpc_sets import Challenge, ChallengeSet, TwoSides, f
 from veilmeter.data.matching import match
 from veilmeter.metrics.utility.labels import label_estimates
 
-SPLIT = "the lists of the VoicePrivacy data"
 RULE = "speechbrain"  # how the challenges since 2024 take the EER
 NOT_USED = "not_used.jsonl"
 TABLE = "result_for_rank"
@@ -262,7 +261,7 @@ def _protocol(challenge_set: ChallengeSet, original: Corpus, place: Path, findin
     return GivenProtocol(
         lists.enrollment,
         lists.key,
-        SPLIT,
+        Finding("split_by_challenge"),
         keys=(str(place / "trials"),),
         findings=(*lists.findings, *findings),
         eer_rules=(RULE,),

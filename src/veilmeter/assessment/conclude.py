@@ -17,7 +17,7 @@ from veilmeter.anonymizers.anonymize_corpus import manifest_path
 from veilmeter.anonymizers.base import Draw
 from veilmeter.anonymizers.manifest import Entry, read_manifest
 from veilmeter.assessment.attack import Job, trial_conversations, trials_to_compare
-from veilmeter.assessment.experiment import OWN_RUN, RELEASED_RUN, Experiment
+from veilmeter.assessment.experiment import Experiment
 from veilmeter.assessment.given_scores import combine
 from veilmeter.assessment.plan import NEEDED_BY_CHECKS, AssessmentPlan, channels
 from veilmeter.assessment.settings import Settings
@@ -148,7 +148,7 @@ def _no_worse_for_knowing_more(
         loser, winner = attackers[takeover.attacker], attackers[takeover.other]
         changed[loser.name] = replace(
             loser,
-            backend=f"{winner.backend}, taken over from the {winner.name} attacker",
+            backend=winner.backend,
             estimates=winner.estimates,
             by=winner.by,
             people=winner.people,
@@ -184,8 +184,8 @@ def _protocol(outcome: FinishedRun) -> ProtocolFacts:
     ]
     return replace(
         facts,
-        training=used.training_words,
-        anonymized_enrollment=OWN_RUN if any(run.own for run in experiment.runs) else RELEASED_RUN,
+        training=used.training_kind,
+        anonymized_enrollment="own run" if any(run.own for run in experiment.runs) else "released run",
         details={**facts.details, "folds": used.folds, "attacker_runs": runs, "groups": sorted(experiment.groups)},
     )
 

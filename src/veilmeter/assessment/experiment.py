@@ -17,11 +17,6 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.matching import Matched, match
 
 NOT_OF_A_PERSON = ("session", "duration", "text", "path", "part", "set", "role", "language")
-OWN_RUN = "a run of the anonymizer of the attackers' own, made without knowing the released run's draws"
-RELEASED_RUN = (
-    "the released run itself: if the anonymizer draws voices at random, attackers share these draws, which is more "
-    "than a stranger has (--attacker-run gives them a run of their own)"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +25,7 @@ class OwnExtractor:
 
     matched: Matched
     runs: tuple[AttackerRun, ...] = ()
-    about: str = "an extractor of its own, whose vectors were given"
+    about: Finding = Finding("own_extractor_given")  # noqa: RUF009 - frozen
     tuned: bool = False
     tuned_on_copies: bool = False
 

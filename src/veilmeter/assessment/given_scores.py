@@ -104,7 +104,7 @@ def measure_given(
     result = replace(
         attacker,
         backend=GIVEN,
-        trained_on=attacker.trained_on or "another system, whose scores were given",
+        trained_on=attacker.trained_on or Finding("trained_elsewhere"),
         estimates=estimates,
         by=by,
         source="scores",

@@ -24,7 +24,7 @@ class Protocol:
 
     enrollment: tuple[str, ...]
     trials: tuple[str, ...]
-    split: str
+    split: Finding
     key: frozenset[tuple[str, str]] | None = None
     same_session: float | None = None
     findings: tuple[Finding, ...] = ()
@@ -71,7 +71,7 @@ class GivenProtocol:
 
     enrollment: tuple[str, ...]
     trials: tuple[tuple[str, str, bool], ...]
-    split: str
+    split: Finding
     keys: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     eer_rules: tuple[str, ...] = ()
@@ -110,10 +110,10 @@ def make_protocol(
 ) -> Protocol:
     """As it was given, or from lists where they are given or lie with the data (as in the VoicePrivacy layout), else by
     a seeded split."""
-    split = "lists"
+    split = Finding.of("split_by_lists", found=False)
     if not enroll and not trials and given is None:
         enroll, trials = lists_near(found_near)
-        split = "lists found with the data"
+        split = Finding.of("split_by_lists", found=True)
     if given is not None:
         protocol = given.on(embeddings)
     else:
@@ -137,7 +137,7 @@ def lists_near(folders: Sequence[str | Path]) -> tuple[list[str], list[str]]:
     return (enroll, trials) if enroll and trials else ([], [])
 
 
-def _from_lists(embeddings: Embeddings, enroll: Sequence[str], trials: Sequence[str], split: str) -> Protocol:
+def _from_lists(embeddings: Embeddings, enroll: Sequence[str], trials: Sequence[str], split: Finding) -> Protocol:
     speaker = dict(zip(embeddings.utterances, embeddings.speakers, strict=True))
     test, key = _read_trials(trials, speaker)
     if enroll:
@@ -299,10 +299,7 @@ def _by_chance(embeddings: Embeddings, seed: int) -> Protocol:
             path=embeddings.source or None,
             fix="give at least two utterances per speaker",
         )
-    if by_session and within:
-        split = f"by session ({by_session} speakers), random halves ({within} speakers with one session)"
-    else:
-        split = "by session" if by_session else "random halves"
+    split = Finding.of("split_by_session", by_session=by_session, in_halves=within)
     findings = (warning("people_with_one_utterance", count=alone),) if alone else ()
     ids = embeddings.utterances
     return Protocol(tuple(ids[sorted(enrollment)]), tuple(ids[sorted(trials)]), split, None, None, findings)

@@ -510,7 +510,7 @@ class ScoreRun(Run):
             },
             matching=Matching(matched=0),
             protocol=ProtocolFacts(
-                split="the trials of the score files",
+                split=Finding("split_of_scores"),
                 enrolled_speakers=people,
                 trial_speakers=people,
                 enrollment_utterances=0,

@@ -16,6 +16,7 @@ from veilmeter.attacks.comparing import AdaptedAttacker
 from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.core.engine import Engine
 from veilmeter.core.errors import InputError
+from veilmeter.core.findings import Finding
 from veilmeter.data.corpus import Corpus
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.matching import Matched, match
@@ -36,14 +37,6 @@ def to_be_tuned(settings: Settings) -> list[str]:
                     fix="give --train-anonymized CORPUS (audio), or --adaptation backend",
                 )
     return names
-
-
-def describe_people(training: Embeddings, assessed: Embeddings) -> str:
-    """How many speakers an attacker was trained on, in words; others than those assessed, as they should be, or not."""
-    shared = len(set(training.names) & set(assessed.names))
-    if not shared:
-        return f"{len(training.names)} other speakers"
-    return f"{len(training.names)} speakers, {shared} of them assessed here"
 
 
 def tune_extractor(
@@ -85,11 +78,17 @@ def tune_extractor(
             replace(run.run, vectors=_extract(run.corpora, done.spec, engine, settings)) for run in runs if run.corpora
         ]
     own = match(matched.original, released)
-    losses = f"loss {done.losses[0]:.2f} to {done.losses[-1]:.2f} in {len(done.losses)} epochs"
-    people = describe_people(training.embeddings, matched.original)
-    if copies:
-        people = f"{done.speakers} speakers, the candidates' own copies among them"
-    about = f"fine-tuned on {done.utterances} recordings of {people} ({losses})"
+    speakers = set(training.embeddings.names)
+    about = Finding.of(
+        "extractor_tuned",
+        recordings=done.utterances,
+        speakers=done.speakers if copies else len(speakers),
+        assessed=len(speakers & set(matched.original.names)),
+        own_copies=bool(copies),
+        epochs=len(done.losses),
+        first_loss=float(done.losses[0]),
+        last_loss=float(done.losses[-1]),
+    )
     return OwnExtractor(
         own, match_runs(own.original, own.anonymized, again), about, tuned=True, tuned_on_copies=bool(copies)
     )

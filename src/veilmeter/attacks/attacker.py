@@ -169,12 +169,12 @@ class AttackScores:
     """Scores of candidates (rows) for conversations (columns), higher for the likelier person.
 
     `method` says in a few words how they were made, `trained_on` on what, `findings` what a reader must know (a run
-    that was not used, say), which may also be plain sentences; `details` are plain values for results.json.
+    that was not used, say), both of which may also be plain sentences; `details` are plain values for results.json.
     """
 
     scores: Floats
     method: str = ""
-    trained_on: str = ""
+    trained_on: Finding | str = ""
     findings: tuple[Finding | str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
 
@@ -240,7 +240,8 @@ class AttackScoring:
         empty = outcome.scores[:, :0]
         tables = tuple(next(split) if len(table) else empty for table in asked)
         count = len(conversations)
-        found = outcome.method, outcome.trained_on, as_findings(outcome.findings), outcome.details
+        trained_on = as_findings([outcome.trained_on])[0] if outcome.trained_on else None
+        found = outcome.method, trained_on, as_findings(outcome.findings), outcome.details
         return ScoreTables(tables[:count], *found, isolation=tables[count:])
 
     def learning(self, trials: Rows, spoken: Sequence[str], *, intervals: bool, seed: int) -> Estimates:

@@ -13,8 +13,6 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding
 from veilmeter.data.embeddings import Embeddings
 
-NOTHING = "nothing of this assessment"
-
 
 def refuse_other_dimension(name: str, enroll: Embeddings, trials: Embeddings) -> None:
     if enroll.dimension != trials.dimension:
@@ -41,11 +39,11 @@ class ComparingAttacker(Attacker):
         """The vectors that people are known by, and findings about them."""
         return desk.originals(), ()
 
-    def recipe(self, desk: Desk) -> tuple[Recipe, str]:
+    def recipe(self, desk: Desk) -> tuple[Recipe, Finding]:
         """The back end, and what it was trained on: one that was given, else one that fits the extractor."""
         kaldi, extractor = desk.kaldi(), desk.own_extractor()
         if kaldi is not None:
-            return Recipe(kaldi=kaldi), extractor or "speech that Kaldi's back end was trained on"
+            return Recipe(kaldi=kaldi), extractor or Finding("trained_by_kaldi")
         if extractor is None:
             return self.train(desk)
         kind = desk.backend(adapted=False)
@@ -57,15 +55,14 @@ class ComparingAttacker(Attacker):
             )
         return Recipe(kind), extractor
 
-    def train(self, desk: Desk) -> tuple[Recipe, str]:
+    def train(self, desk: Desk) -> tuple[Recipe, Finding]:
         kind = desk.backend(adapted=False)
         if not backend_kind(kind).needs_training:
-            return Recipe(kind), NOTHING
+            return Recipe(kind), Finding("trained_on_nothing")
         speech = desk.training("train_original")
         if speech is None:
             raise NotPossibleError(Finding("backend_untrained", {"backend": kind}))
-        words = f"{len(speech.vectors)} original recordings of {speech.people}"
-        return Recipe(kind, speech.vectors, dimension=desk.dimension), words
+        return Recipe(kind, speech.vectors, dimension=desk.dimension), speech.finding("original")
 
 
 class CopyingAttacker(ComparingAttacker):
@@ -86,14 +83,13 @@ class AdaptedAttacker(CopyingAttacker):
     options = BACKEND_OPTIONS | {"adaptation"}
     cross_validates = False  # whether it trains its back end on the assessed speakers if no training speech was given
 
-    def train(self, desk: Desk) -> tuple[Recipe, str]:
+    def train(self, desk: Desk) -> tuple[Recipe, Finding]:
         kind = desk.backend(adapted=True)
         speech = desk.training(self.training)
         if speech is None:
             return self.train_without_speech(desk, kind)
-        words = f"{len(speech.vectors)} recordings of {speech.people}"
-        return Recipe(kind, speech.vectors, dimension=desk.dimension), words
+        return Recipe(kind, speech.vectors, dimension=desk.dimension), speech.finding("anonymized")
 
     @abstractmethod
-    def train_without_speech(self, desk: Desk, kind: str) -> tuple[Recipe, str]:
+    def train_without_speech(self, desk: Desk, kind: str) -> tuple[Recipe, Finding]:
         """What to do where no training speech was given."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from veilmeter.attacks.backends.scoring import KaldiFiles
 from veilmeter.attacks.material import Material
@@ -29,10 +29,23 @@ class EnrollmentCopies:
 
 @dataclass(frozen=True, eq=False)
 class TrainingSpeech:
-    """Vectors to train a back end on, and whose they are, in words."""
+    """Vectors to train a back end on, and how many of their speakers are assessed, too."""
 
     vectors: Embeddings
-    people: str
+    assessed: int
+
+    def finding(self, version: Literal["original", "anonymized"]) -> Finding:
+        """That an attacker was trained on it."""
+        return Finding.of(
+            "trained_on_speech",
+            recordings=len(self.vectors),
+            version=version,
+            speakers=len(self.vectors.names),
+            assessed=self.assessed,
+        )
+
+
+Training = Literal["none", "separate corpus", "cross-validation by speaker"]
 
 
 @dataclass
@@ -49,7 +62,7 @@ class Used:
         self.training.setdefault(role, set()).add(attacker)
 
     @property
-    def training_words(self) -> str:
+    def training_kind(self) -> Training:
         if self.folds is not None:
             return "cross-validation by speaker"
         return "separate corpus" if self.training else "none"
@@ -78,8 +91,8 @@ class Desk(Protocol):
         """The same recordings as the attacker anonymized them; the released ones where it has no own run."""
         ...
 
-    def own_extractor(self) -> str | None:
-        """The attacker's own extractor in words; None if it uses the extractor of all others."""
+    def own_extractor(self) -> Finding | None:
+        """What the attacker's own extractor was trained on; None if it uses the extractor of all others."""
         ...
 
     def backend(self, *, adapted: bool) -> str:

@@ -32,7 +32,7 @@ class InvertingAttacker(Attacker):
         if len(utterances) < LEAST_PAIRS:
             raise NotPossibleError(Finding("too_few_for_rotation", {"recordings": len(utterances)}))
         undo = Undo(clear, protected, self.method, desk.seed)
-        trained_on = f"{len(clear)} enrollment recordings, clear and anonymized"
+        trained_on = Finding.of("trained_on_pairs", recordings=len(clear))
         return Preparation(VectorComparison(enroll, undo=undo), trained_on)
 
     def choose(self, utterances: Sequence[str], seed: int) -> Sequence[str]:

@@ -22,7 +22,7 @@ class ScoreTables:
 
     tables: tuple[Floats, ...]
     method: str
-    trained_on: str = ""
+    trained_on: Finding | None = None
     findings: tuple[Finding, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     sides: tuple[Embeddings, Embeddings] | None = None
@@ -43,7 +43,7 @@ class Preparation:
     """An attacker that has taken what it needs: how it scores, what it was trained on, what a reader must know."""
 
     scoring: Scoring
-    trained_on: str = ""
+    trained_on: Finding | None = None
     findings: tuple[Finding, ...] = ()
 
 

@@ -108,7 +108,9 @@ def _by_attacker(results: Results) -> Chapter:
 
 def _method(results: Results) -> Chapter:
     protocol = results.protocol
-    text = words.method(protocol.trial_speakers, protocol.enrolled_speakers, protocol.split, protocol.training)
+    text = words.method(
+        protocol.trial_speakers, protocol.enrolled_speakers, sentence(protocol.split, "annex"), protocol.training
+    )
     return Chapter("Method", (text,))
 
 

@@ -270,9 +270,9 @@ def facts(results: Results) -> list[tuple[str, str]]:
     name = f"{extractor.get('name', '')} {extractor.get('version', '')}".strip() if extractor else "given vectors"
     rows.append(("Attackers' recognizer", name))
     protocol = results.protocol
-    rows.append(("Enrollment and trials", f"{protocol.split}; training: {protocol.training}"))
+    rows.append(("Enrollment and trials", f"{sentence(protocol.split, 'technical')}; training: {protocol.training}"))
     if protocol.anonymized_enrollment:
-        rows.append(("What attackers anonymized", protocol.anonymized_enrollment))
+        rows.append(("What attackers anonymized", words.ANONYMIZED_BY_ATTACKERS[protocol.anonymized_enrollment]))
     rows.append(("Attackers run", ", ".join(results.attacks)))
     return rows
 

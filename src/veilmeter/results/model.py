@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from veilmeter.attacks.attacker import BASELINE
+from veilmeter.attacks.desk import Training
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates, cells_of, frame
 from veilmeter.core.findings import Direction, Finding, Level
@@ -51,13 +52,13 @@ class Matching:
 class ProtocolFacts:
     """Who was enrolled and tried, and what attackers had."""
 
-    split: str
+    split: Finding
     enrolled_speakers: int
     trial_speakers: int
     enrollment_utterances: int
     trial_utterances: int
-    training: str = "none"
-    anonymized_enrollment: str = ""
+    training: Training = "none"
+    anonymized_enrollment: Literal["", "own run", "released run"] = ""
     same_session: float | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
 
@@ -92,7 +93,7 @@ class AttackerResult:
     has: Mapping[str, Any] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
     backend: str = ""
-    trained_on: str = ""
+    trained_on: Finding | None = None
     estimates: Estimates = field(default_factory=Estimates)
     by: Mapping[str, Mapping[str, Estimates]] = field(default_factory=dict)
     people: tuple[LinkedPerson, ...] = ()

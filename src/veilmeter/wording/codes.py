@@ -219,6 +219,23 @@ declare("lawyer_contents")
 declare("lawyer_other_data")
 declare("lawyer_acceptance")
 
+# --- what attackers were trained on, and how recordings were divided
+declare("trained_on_nothing")
+declare("trained_by_kaldi")
+declare("trained_on_speech", recordings=int, version=Literal["original", "anonymized"], speakers=int, assessed=int)
+declare("trained_in_folds", folds=int)
+declare("trained_on_pairs", recordings=int)
+declare("trained_elsewhere")
+declare("trained_on_copies", recordings=int, candidates=int, copies=int, runs=int, released=bool,
+        other_copies=int | None, other_people=int | None)  # fmt: skip
+declare("own_extractor_given")
+declare("extractor_tuned", recordings=int, speakers=int, assessed=int, own_copies=bool, epochs=int,
+        first_loss=float, last_loss=float)  # fmt: skip
+declare("split_by_lists", slot="split", found=bool)
+declare("split_by_session", slot="split", by_session=int, in_halves=int)
+declare("split_of_scores", slot="split")
+declare("split_by_challenge", slot="split")
+
 # --- the worst case of each criterion
 declare(
     "linking",

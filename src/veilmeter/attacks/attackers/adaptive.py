@@ -124,18 +124,20 @@ def conversation_odds(logits: Floats, conversations: Sequence[Rows]) -> Floats:
     return odds
 
 
-def trained_on(material: Material, data: OwnData) -> str:
-    """In words: how many recordings and copies, of whom."""
+def trained_on(material: Material, data: OwnData) -> Finding:
+    """How many recordings and copies it learned from, and whose."""
     copies = int(data.present.sum())
     others = data.views[0].others
-    parts = [f"{len(data.labels)} original recordings of the {data.candidates} candidates"]
-    if copies:
-        own = all(run.own for run in usable_runs(material))
-        runs = f"{len(data.draws)} {'run' if len(data.draws) == 1 else 'runs'}"
-        parts.append(f"{copies} anonymized copies of them in {runs}" + ("" if own else " (the released one)"))
-    if others is not None:
-        parts.append(f"{len(others.copies)} anonymized copies of {len(np.unique(others.speakers))} other people")
-    return ", ".join(parts)
+    return Finding.of(
+        "trained_on_copies",
+        recordings=len(data.labels),
+        candidates=data.candidates,
+        copies=copies,
+        runs=len(data.draws),
+        released=not all(run.own for run in usable_runs(material)),
+        other_copies=None if others is None else len(others.copies),
+        other_people=None if others is None else len(np.unique(others.speakers)),
+    )
 
 
 def _findings(material: Material, data: OwnData) -> list[Finding]:

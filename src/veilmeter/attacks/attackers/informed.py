@@ -45,17 +45,13 @@ class Informed(AdaptedAttacker):
     knows = frozenset({ORIGINALS, ANONYMIZER, ADAPTATION})
     cross_validates = True
 
-    def train_without_speech(self, desk: Desk, kind: str) -> tuple[Recipe, str]:
+    def train_without_speech(self, desk: Desk, kind: str) -> tuple[Recipe, Finding]:
         """On everybody's protected speech, but never of the two people who are being compared."""
         vectors = desk.assessed_speech()
         if len(vectors.names) < LEAST_SPEAKERS:
             raise NotPossibleError(Finding("too_few_to_train", {"speakers": len(vectors.names)}))
         folds = desk.folds(len(vectors.names))
-        words = (
-            f"the anonymized recordings of the assessed speakers themselves, in {folds} folds: a pair of people is "
-            "compared by an attacker that heard neither"
-        )
-        return Recipe(kind, vectors, folds, desk.seed, desk.dimension), words
+        return Recipe(kind, vectors, folds, desk.seed, desk.dimension), Finding.of("trained_in_folds", folds=folds)
 
 
 ATTACKER = Informed()

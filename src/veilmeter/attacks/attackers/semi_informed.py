@@ -43,7 +43,7 @@ class SemiInformed(AdaptedAttacker):
     knows = frozenset({ORIGINALS, ANONYMIZER, SIMILAR_SYSTEM})
     falls_back = False  # its figures say what adapting to the wrong system is worth, even if that is less than nothing
 
-    def train_without_speech(self, desk: Desk, kind: str) -> tuple[Recipe, str]:
+    def train_without_speech(self, desk: Desk, kind: str) -> tuple[Recipe, Finding]:
         raise NotPossibleError(Finding("no_similar_speech"))
 
 

@@ -51,3 +51,85 @@ def _method_replaced(attacker: str, other: str, difference: float) -> str:
         f"The {attacker} attacker's method was replaced by that of the {other} attacker, who knows less but did better "
         f"(by {100 * abs(difference):.1f} percentage points of candidates beaten)."
     )
+
+
+# --- what they were trained on: completes "trained on ..."
+
+
+WORDS.say("trained_on_nothing", "nothing of this assessment")
+WORDS.say("trained_by_kaldi", "speech that Kaldi's back end was trained on")
+WORDS.say("trained_on_pairs", "{recordings:enrollment recording}, original and anonymized")
+WORDS.say("trained_elsewhere", "speech of another system, whose scores were given")
+WORDS.say("own_extractor_given", "speech of its own extractor, whose vectors were given")
+WORDS.say(
+    "trained_in_folds",
+    "the anonymized recordings of the assessed speakers themselves, in {folds:fold}: a pair of people is compared by an "
+    "attacker that was trained on neither",
+)
+
+
+@WORDS.words("trained_on_speech")
+def _trained_on_speech(recordings: int, version: str, speakers: int, assessed: int) -> str:
+    kind = "original recording" if version == "original" else "recording"
+    return f"{count(recordings, kind)} of {_speakers(speakers, assessed)}"
+
+
+def _speakers(speakers: int, assessed: int) -> str:
+    if not assessed:
+        return count(speakers, "other speaker")
+    return f"{count(speakers, 'speaker')}, {assessed:,} of them assessed here"
+
+
+@WORDS.words("extractor_tuned")
+def _extractor_tuned(
+    recordings: int,
+    speakers: int,
+    assessed: int,
+    own_copies: bool,
+    epochs: int,
+    first_loss: float,
+    last_loss: float,
+) -> str:
+    people = f"{count(speakers, 'speaker')}, the candidates' own copies among them"
+    people = people if own_copies else _speakers(speakers, assessed)
+    losses = f"loss {first_loss:.2f} to {last_loss:.2f} in {count(epochs, 'epoch')}"
+    return f"{count(recordings, 'recording')} of {people}, by fine-tuning ({losses})"
+
+
+@WORDS.words("trained_on_copies")
+def _trained_on_copies(
+    recordings: int,
+    candidates: int,
+    copies: int,
+    runs: int,
+    released: bool,
+    other_copies: int | None = None,
+    other_people: int | None = None,
+) -> str:
+    parts = [f"{count(recordings, 'original recording')} of the {count(candidates, 'candidate')}"]
+    if copies:
+        which = " (the released one)" if released else ""
+        parts.append(f"{count(copies, 'anonymized copy', 'anonymized copies')} of them in {count(runs, 'run')}{which}")
+    if other_copies is not None and other_people is not None:
+        copied = count(other_copies, "anonymized copy", "anonymized copies")
+        parts.append(f"{copied} of {count(other_people, 'other person', 'other people')}")
+    return ", ".join(parts)
+
+
+# --- how recordings were divided into enrollment and trials
+
+
+@WORDS.words("split_by_lists")
+def _split_by_lists(found: bool) -> str:
+    return "lists found with the data" if found else "lists"
+
+
+@WORDS.words("split_by_session")
+def _split_by_session(by_session: int, in_halves: int) -> str:
+    if by_session and in_halves:
+        return f"by session ({count(by_session, 'speaker')}), random halves ({count(in_halves, 'speaker')} with one session)"
+    return "by session" if by_session else "random halves"
+
+
+WORDS.say("split_of_scores", "the trials of the score files")
+WORDS.say("split_by_challenge", "the lists of the VoicePrivacy data")

@@ -499,6 +499,14 @@ _TRAINED = {
 }
 
 
+# What attackers anonymized of the people they look for, by whose run it is.
+ANONYMIZED_BY_ATTACKERS = {
+    "own run": "the attackers' own anonymizer run, made without knowing the released run's draws",
+    "released run": "the released run itself: if the anonymizer draws voices at random, attackers share these draws, "
+    "which is more than a stranger has (--attacker-run gives them another run)",
+}
+
+
 def method(trial_speakers: int, enrolled: int, split: str, training: str) -> str:
     return (
         f"{count(trial_speakers, 'person was', 'people were')} looked for among {enrolled:,} known ones; their recordings "
