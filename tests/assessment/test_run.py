@@ -325,7 +325,7 @@ def test_vectors_of_different_extractors_are_refused(tmp_path: Path) -> None:
 
 
 def test_what_was_asked_for_and_is_not_there_is_an_error() -> None:
-    with pytest.raises(InputError, match="no attribute 'region' to infer"):
+    with pytest.raises(InputError, match="can't infer 'region': unknown attribute"):
         assess(ORIGINAL, PARTLY, **FAST, attributes=["region"])
     with pytest.raises(InputError, match="lda needs training speech"):
         assess(ORIGINAL, PARTLY, **FAST, backend="lda")

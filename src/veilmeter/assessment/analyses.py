@@ -247,7 +247,7 @@ def runs_part(first: Mapping[str, Job], second: Mapping[str, Job], across: Job) 
 
 @dataclass(frozen=True, eq=False)
 class KnownPairs:
-    """What an inversion attack knows: enrollment and trials, clear and anonymized, by one extractor.
+    """The data of an inversion attack: enrollment and trials, clear and anonymized, by one extractor.
 
     The attacker makes the anonymized enrollment itself.
     """
@@ -261,7 +261,7 @@ class KnownPairs:
 def inversion_part(
     known: KnownPairs, others: Mapping[str, KnownPairs], intervals: bool, seed: int
 ) -> tuple[TaskResult, Arrays]:
-    """Inversion attacks in all their variants (Champion et al. 2021), beside those that are attackers of their own:
+    """Inversion attacks in all their variants (Champion et al. 2021), beside the inversion attackers:
     Procrustes with and without PCA, centering and a map for each gender, also on the vectors of attackers with their
     own extractor; and the paper's comparisons without any map.
 

@@ -460,8 +460,8 @@ def trials_to_compare(test: Embeddings, spoken: Conversations, enrolled: Sequenc
 
 
 def kept_trials(test: Embeddings, spoken: Conversations | None, enrolled: Sequence[str]) -> NDArray[np.intp] | slice:
-    """The indices of single trials whose scores are kept: all, for the tables of a run. Where trials were drawn there
-    is no table, and only those are kept in which attackers are compared."""
+    """The indices of single trials whose scores are kept: all, for the tables of a run. A run has no
+    table where trials were drawn, and only those are kept in which attackers are compared."""
     if spoken is None or len(spoken) == len(test):
         return slice(None)
     return trials_to_compare(test, spoken, enrolled)

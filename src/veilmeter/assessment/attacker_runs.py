@@ -122,7 +122,7 @@ class SystemRuns:
     def of_attacker(
         self, corpus: Corpus, number: int, role: str = "run", progress: Progress | None = None
     ) -> tuple[Corpus, DrawLevel]:
-        """One run of the attackers' own, and what one draw of it covers."""
+        """One of the attackers' runs, and the scope of one draw in it."""
         done = run_again(
             corpus,
             self.folder / FOLDER / f"{role}-{number}" / corpus.root.name,
@@ -147,7 +147,7 @@ def release_folder(run: Path, corpus: Corpus) -> Path:
 
 
 def read_release(corpus: Corpus, run: Path) -> Corpus:
-    """What the assessment in the folder `run` released of this corpus, where it ran the anonymizer itself."""
+    """The release of this corpus in the folder `run`, where the assessment ran the anonymizer itself."""
     out = release_folder(run, corpus)
     place = manifest_path(out)
     if not place.is_file():

@@ -22,7 +22,7 @@ from veilmeter.results.model import AttackerResult
 
 
 def describe(attacker: Attacker) -> AttackerResult:
-    """What is known of an attacker before it attacks."""
+    """The description of an attacker, without results."""
     return AttackerResult(
         name=attacker.name,
         about=attacker.about,
@@ -60,7 +60,7 @@ class AttackerPlanner:
         )
 
     def material(self, name: str) -> Material:
-        """What an attacker of that name gets of this extractor alone: the released recordings come without names."""
+        """The material of an attacker, by this extractor alone: the released recordings come without names."""
         sides = self.experiment.sides_of(name)
         released = self.experiment.trials(sides.anonymized)
         runs = self.experiment.runs_of(name)
@@ -79,7 +79,7 @@ class AttackerPlanner:
         )
 
     def _others(self) -> OtherPeople | None:
-        """Other people's originals with what the system made of them, pass by pass; None where there are no pairs."""
+        """Other people's originals and their anonymized versions, pass by pass; None without pairs."""
         original, anonymized = (self.experiment.training.get(role) for role in ("train_original", "train_anonymized"))
         if original is None or anonymized is None:
             return None

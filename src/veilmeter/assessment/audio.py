@@ -73,7 +73,7 @@ def embed_whole(
     with in_turn(folder, corpus, say):
         done = embed_corpus(corpus, folder, extractor, engine=engine, offline=offline, strict=strict, progress=progress)
         embeddings = read_embeddings(done.folder)
-    # What is wrong with it is wrong with the recordings: the cache is nothing a user could mend.
+    # Errors name the recordings: a user can't fix the cache.
     embeddings = Embeddings(
         embeddings.vectors,
         embeddings.utterances,

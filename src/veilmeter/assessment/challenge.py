@@ -249,8 +249,8 @@ def training_of(challenge_set: ChallengeSet, challenge: Challenge) -> list[TwoSi
 
 
 def _protocol(challenge_set: ChallengeSet, original: Corpus, place: Path, findings: Sequence[Finding]) -> GivenProtocol:
-    """Who is enrolled and tried. The trials are written down as the challenge's scorer counts them: the key of scores
-    that its tools left."""
+    """The protocol of a set. Its trials are written as the challenge's scorer counts them: they are the key of the
+    scores that its tools left."""
     lists = challenge_set.protocol(original)
     trials = challenge_set.trial_list()
     lines = [
@@ -270,7 +270,7 @@ def _protocol(challenge_set: ChallengeSet, original: Corpus, place: Path, findin
 
 
 class _LeftBeside:
-    """What the challenge's tools left in `exp/`: scores and vectors, as those of attackers."""
+    """Scores and vectors that the challenge's tools left in `exp/`, by attacker."""
 
     def __init__(self, root: Path, challenge: Challenge) -> None:
         places = [place for place in (root / "exp", root.parent / "exp") if place.is_dir()]

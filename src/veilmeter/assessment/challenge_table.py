@@ -31,7 +31,7 @@ def block_of(attacker: str) -> str:
 
 
 def sides_of(attacker: str) -> tuple[str, str]:
-    """What the challenge calls the speech of the enrollment and of the trials."""
+    """The challenge's names for the speech of the enrollment and of the trials."""
     known = ATTACKERS[attacker]
     return SPEECH[known.enrollment[-1]], SPEECH[known.trials]
 

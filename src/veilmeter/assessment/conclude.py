@@ -136,7 +136,8 @@ def results_of(measured: Measured, kind: TaskKind) -> dict[str, AttackerResult]:
 def _no_worse_for_knowing_more(
     attackers: Mapping[str, AttackerResult], outcome: FinishedRun
 ) -> tuple[dict[str, AttackerResult], list[Finding]]:
-    """Who knows more and did surely worse takes over the other's method, which it could have used; and what to say."""
+    """An attacker who knows more than another and did significantly worse gets the other's results, as it could have
+    used the same method; and the findings about it."""
     successes = {}
     for attacker in outcome.plan.jobs:
         name = str(attacker)
@@ -191,7 +192,7 @@ def _protocol(outcome: FinishedRun) -> ProtocolFacts:
 
 
 def _evidence(outcome: FinishedRun, seed: int) -> TrustFacts:
-    """What the trust checks need beside the estimates."""
+    """The inputs of the trust checks beside the estimates."""
     experiment = outcome.experiment
     known, tried = experiment.enrollment(experiment.original), experiment.trials(experiment.original)
     heard = outcome.heard or DuplicateAudio()
@@ -260,7 +261,7 @@ def warnings_of(common: Sequence[Finding], measured: Measured) -> tuple[Finding,
 
 
 def _unrequested_measures(settings: Settings) -> list[Finding]:
-    """What was measured although it was not asked for."""
+    """A remark on measures that were not asked for."""
     added = [family for family in NEEDED_BY_CHECKS if family not in settings.measures]
     return [Finding.of("measured_for_checks", families=tuple(added))] if added else []
 

@@ -21,7 +21,7 @@ NOT_OF_A_PERSON = ("session", "duration", "text", "path", "part", "set", "role",
 
 @dataclass(frozen=True, eq=False)
 class OwnExtractor:
-    """What an attacker hears by an extractor of its own: both sides, its runs, and what that extractor is."""
+    """The vectors of an attacker's own extractor: both sides and its runs; `about` describes the extractor."""
 
     matched: Matched
     runs: tuple[AttackerRun, ...] = ()
@@ -32,8 +32,9 @@ class OwnExtractor:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Experiment:
-    """`runs` are the attackers' own, by the ids and speakers of the originals; `own` what attackers with an extractor
-    of their own hear; `groups` the people by attribute and value, for results within groups."""
+    """What is compared with what. `runs` are the attackers' runs, by the ids and speakers of the originals; `own` the
+    vectors of attackers with their own extractor; `groups` the people by attribute and value, for results within
+    groups."""
 
     matched: Matched
     protocol: Protocol
@@ -123,7 +124,7 @@ def group_people(original: Embeddings, asked: Sequence[str] | None) -> dict[str,
             if asked is None:
                 continue
             known = ", ".join(sorted(original.attributes)) or "none"
-            raise InputError(f"there is no attribute {attribute!r} to group by", fix=f"there are: {known}")
+            raise InputError(f"can't group by {attribute!r}: unknown attribute", fix=f"choose from {known}")
         values: dict[str, set[str]] = {}
         for speaker, value in zip(original.speakers, column, strict=True):
             if value:

@@ -76,7 +76,7 @@ def within_groups(scores: Scores, groups: Groups) -> Iterator[tuple[str, str, Sc
 
 
 def _people(scores: Scores) -> set[str]:
-    """Who is enrolled or tried; the names of a set of scores hold utterances too."""
+    """The people enrolled or tried; the names in a set of scores include utterances."""
     if scores.enrol_speaker is None or scores.test_speaker is None:
         return set()
     return {scores.names[code] for code in np.union1d(scores.enrol_speaker, scores.test_speaker) if code >= 0}

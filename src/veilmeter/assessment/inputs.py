@@ -119,7 +119,7 @@ class Reader:
         self.findings += speech.findings
         if self.folder is None:
             return speech
-        # What was made here is named as seen from the folder: results must not depend on where that lies.
+        # Paths in the run folder are relative to it: results must not depend on where it lies.
         return replace(speech, facts=replace(speech.facts, path=speech.facts.path.replace(f"{self.folder}/", "")))
 
     def _embedding(self, role: str) -> Callable[[Corpus], tuple[Embeddings, dict[str, Any]]]:
@@ -231,7 +231,7 @@ class Reader:
         return corpora
 
     def real_time_factor(self) -> float | None:
-        """Of the release, where veilmeter made it, else of the attackers' runs."""
+        """The real-time factor of the release, where veilmeter made it, else of the attackers' runs."""
         roles = [role for role in self.speech if _is_attacker_run(role)]
         for chosen in (["anonymized"], roles):
             roots = {corpus.root for role in chosen for corpus in self.speech[role].corpora}
@@ -242,7 +242,7 @@ class Reader:
     # --- extractors of attackers' own
 
     def own_vectors(self, base: Matched) -> dict[str, OwnExtractor]:
-        """What attackers hear by an extractor of their own whose vectors were given."""
+        """The vectors of attackers with their own extractor, by attacker, where they were given."""
         own: dict[str, OwnExtractor] = {}
         for name, options in self.settings.attackers.items():
             if not options.has_own_vectors:

@@ -176,7 +176,7 @@ class _Planner:
             except NotPossibleError as error:
                 self.not_tested.append(about(error.finding, attacker=str(attacker)))
                 continue
-            description = f"{known.about}; it hears by the extractor {extractor}"
+            description = f"{known.about}; it uses the extractor {extractor}"
             result = replace(job.attacker, name=str(attacker), about=description, extractor=extractor)
             self.jobs[attacker] = job = replace(job, attacker=result)
             self._add(TaskKind.ATTACKER, str(attacker), measure_attack, job)
@@ -258,7 +258,7 @@ class _Planner:
         missing = [name for name in settings.attributes or () if name not in known]
         if missing:
             listed = ", ".join(sorted(known)) or "none"
-            raise InputError(f"there is no attribute {missing[0]!r} to infer", fix=f"there are: {listed}")
+            raise InputError(f"can't infer {missing[0]!r}: unknown attribute", fix=f"choose from {listed}")
         attributes = settings.attributes
         if attributes is None:
             attributes = tuple(name for name in known if name not in NOT_OF_A_PERSON)
@@ -269,8 +269,8 @@ class _Planner:
         return attributes
 
     def _runs(self) -> None:
-        """The first run of the attackers' own beside the released one: the same attackers on it, and enrollment of the
-        released run against trials of the other."""
+        """The attackers' first run beside the released one: the same attackers on it, and enrollment of the released
+        run against trials of the other."""
         experiment, protocol = self.experiment, self.experiment.protocol
         if not experiment.runs:
             return

@@ -78,7 +78,7 @@ class GivenProtocol:
     common_trials: bool = False
 
     def on(self, embeddings: Embeddings) -> Protocol:
-        """As far as there are vectors; what has none is said."""
+        """The protocol of the utterances that have vectors; others are reported."""
         speaker = dict(zip(embeddings.utterances, embeddings.speakers, strict=True))
         trials = [(name, utterance) for name, utterance, _ in self.trials if utterance in speaker]
         for name, utterance, is_target in self.trials:

@@ -537,7 +537,7 @@ def _count(attacker: AttackerResult, what: str) -> int:
 
 
 def _digest(*groups: Iterable[Path]) -> str:
-    """Of the contents of files; nothing where there are none."""
+    """A hash of the contents of files; empty without files."""
     known = dict.fromkeys(sha256(file) for group in groups for file in group)
     return hashlib.sha256("\n".join(known).encode()).hexdigest() if known else ""
 

@@ -26,9 +26,7 @@ from veilmeter.results.model import Input
 if TYPE_CHECKING:
     from veilmeter.data.corpus import Corpus
 
-ONE_EXTRACTOR = (
-    "use one extractor for all of them; an attacker may have one of its own: [attackers.informed] anonymized ="
-)
+ONE_EXTRACTOR = "use one extractor for all of them; an attacker may have its own: [attackers.informed] anonymized ="
 Embed = Callable[["Corpus"], tuple[Embeddings, dict[str, Any]]]
 Read = Callable[[Path], "Corpus"]
 
@@ -182,7 +180,7 @@ def _load_one(source: Any, role: str, embed: Embed, read: Read) -> _Source:
 
 
 def _extractor_of(path: Path) -> dict[str, Any] | None:
-    """What a store that `embed` wrote says of its extractor."""
+    """The extractor of a store that `embed` wrote."""
     try:
         about = json.loads((path / "embeddings.json").read_text(encoding="utf-8"))
         return {"name": str(about["extractor"]), "version": str(about["version"]), "dimension": int(about["dimension"])}
@@ -223,7 +221,7 @@ def _differ(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
 
 
 def _passes(parts: Sequence[Embeddings]) -> list[Embeddings]:
-    """Training speech may hold an utterance several times, anonymized anew each time: every pass is its own one."""
+    """Training speech may hold an utterance several times, each time anonymized with a new draw: one part per pass."""
     seen: set[str] = set()
     passes = []
     for number, part in enumerate(parts):

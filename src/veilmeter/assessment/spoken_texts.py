@@ -28,7 +28,7 @@ from veilmeter.speech.recognizers.base import DEFAULT, resolve_language
 
 
 def hears_texts(spec: str) -> bool:
-    """Whether an extractor needs what is said, and nothing else."""
+    """Whether an extractor uses only the words."""
     return spec.partition(":")[0] in FEATURES
 
 

@@ -33,7 +33,7 @@ def to_be_tuned(settings: Settings) -> list[str]:
                 names.append(name)
             elif known.cross_validates:
                 raise InputError(
-                    f"the {name} attacker can't be fine-tuned: there is no training speech",
+                    f"the {name} attacker can't be fine-tuned without training speech",
                     fix="give --train-anonymized CORPUS (audio), or --adaptation backend",
                 )
     return names
@@ -50,9 +50,9 @@ def tune_extractor(
     engine: Engine,
     progress: Callable[[int, int], None] | None,
 ) -> OwnExtractor:
-    """Fine-tune, or go on with it, then listen to the released speech and to the attackers' runs again.
+    """Fine-tune the extractor, or go on with it, then extract the released speech and the attackers' runs again.
 
-    What the attackers made of the enrollment themselves is training speech too: they have it.
+    The attackers' own copies of the enrollment are training speech, too.
     """
     from veilmeter.attacks.finetune import Training, finetune
 

@@ -55,7 +55,7 @@ class UtilitySettings:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """What was heard on one side."""
+    """The annotations of one side."""
 
     words: Annotated
     voice: Annotated
@@ -74,7 +74,7 @@ def measure_utility(
 ) -> Part:
     """Words, quality, melody and timing of anonymized speech, paired by utterance with the original.
 
-    What is heard is kept in the cache, by corpus and model, so that the originals are heard once for many systems.
+    The cache keeps annotations by corpus and model, so that the originals are annotated once for many systems.
     """
     chosen = settings or UtilitySettings()
     tell, show, where = say or (lambda text: None), progress or (lambda done, total: None), engine or Here()
@@ -119,7 +119,7 @@ def measure_utility(
 
 
 def _pairs(original: Corpus, anonymized: Corpus) -> tuple[list[tuple[Utterance, Utterance]], dict[str, list[str]]]:
-    """The utterances of both sides by id, and the ids that have no partner. Who speaks is what the original says."""
+    """The utterances of both sides by id, and the ids that have no partner. Speakers are those of the original."""
     partner = match_ids([u.id for u in original], [u.id for u in anonymized]).partner
     if not partner:
         raise InputError(
@@ -207,7 +207,7 @@ def _table(
     language: str,
     groups: Iterable[str],
 ) -> tuple[UtilityTable, dict[str, Any]]:
-    """One row per pair, and what was heard: counts of what is no speech, words that were taken for others."""
+    """One row per pair, and details: counts of recordings without speech, and substituted words."""
     heard_before = [normalize_text(_text(before, u.id), language) for u, _ in pairs]
     heard_after = [normalize_text(_text(after, u.id), language) for _, u in pairs]
     references = heard_before if texts is None else [normalize_text(texts[u.id], language) for u, _ in pairs]
@@ -245,7 +245,7 @@ def _attribute(utterance: Utterance, name: str) -> str:
 
 
 def _without_wordless(errors: TextErrors, references: Sequence[str]) -> TextErrors:
-    """Without the words that were heard where nothing was said: of these rows nobody knows the words."""
+    """The errors without those of rows whose reference has no words."""
     has_words = np.array([bool(text) for text in references])
     return TextErrors(
         errors.words,
@@ -343,7 +343,7 @@ def _findings(
     unmatched: Mapping[str, Sequence[str]],
     heard: Mapping[str, Any],
 ) -> list[Finding]:
-    """What a reader of these figures must know."""
+    """Caveats about the figures."""
     findings = []
     if count := len(unmatched["only_original"]):
         findings.append(warning("originals_without_partner", count=count))
