@@ -26,6 +26,8 @@ from veilmeter.results.criteria import inference_criterion
 from veilmeter.results.model import Check, Criterion, Input, Part, Results
 from veilmeter.results.run_folder import read_results
 from veilmeter.wording import sentence
+from veilmeter.wording.english.decision import REMEDIES
+from veilmeter.wording.english.page import CHECKS
 
 
 @pytest.fixture
@@ -90,8 +92,8 @@ def test_people_found_are_exact_where_measured_and_marked_beyond() -> None:
 
 
 @pytest.mark.parametrize("numbers", [{"people": 0}, {"candidates": 1}])
-def test_numbers_that_make_no_sense_are_refused(numbers: dict[str, int]) -> None:
-    with pytest.raises(InputError, match="makes no sense"):
+def test_numbers_that_are_too_small_are_refused(numbers: dict[str, int]) -> None:
+    with pytest.raises(InputError, match="must be at least"):
         release_of(sample(), **numbers)
 
 
@@ -290,3 +292,23 @@ def test_words_that_get_lost_are_named_only_where_ids_are() -> None:
     assert "Wilma" not in hidden
     assert "“Wilma” as “will” (3 times)" in " ".join(use_notes(public_results(results, Names({}, {}, with_ids=True))))
     assert use_notes(sample()) == ()
+
+
+def test_the_first_page_tells_what_the_findings_of_the_run_tell(results: Results) -> None:
+    """Headline, warning and checks can't contradict each other: each is worded from the finding that decided it."""
+    failed = replace(results.checks[0], passed=False)
+    checks = (failed, *results.checks[1:])
+    results = replace(results, checks=checks, verdict=replace(results.verdict, trustworthy=False))
+    decision = decide(results)
+    assert decision.headline == sentence(results.verdict.headline[0], "lay")
+    failures = [row for row in decision.checks if row.state == "failed"]
+    assert f"{len(failures)} of its own" in decision.reliance
+    assert [f"{row.sentence} {row.meaning}" for row in failures] == list(decision.doubts)
+    assert {row.sentence for row in decision.checks} <= {sentence(check.finding, "lay") for check in results.checks}
+    assert decision.advice[0].reason == failures[0].sentence
+
+
+def test_words_for_checks_are_of_checks_that_exist(results: Results) -> None:
+    names = {check.name for check in results.checks}
+    assert set(CHECKS) <= names
+    assert set(REMEDIES) <= names

@@ -212,7 +212,18 @@ def gate_files(run: Path, folder: Path) -> Iterator[Path]:
 
     folder.mkdir()
     xml, page = folder / "gate.xml", folder / "gate.md"
-    words: list[Any] = ["gate", run, "--max", "linkability@2=0.5", "--min", "eer=30", "--by", "accent"]
+    words: list[Any] = [
+        "gate",
+        run,
+        "--max",
+        "linkability@2=0.5",
+        "--min",
+        "eer=30",
+        "--by",
+        "accent",
+        "--baseline",
+        run,
+    ]
     CliRunner().invoke(app, [str(word) for word in [*words, "--junit", xml, "--summary", page]])
     yield from (xml, page)
 

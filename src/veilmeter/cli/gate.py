@@ -71,7 +71,7 @@ OPTIONS = (GateOptions,)
 def command(given: Given) -> None:
     """Check a run against limits. The bad end of the 95 % interval counts, over all attackers and groups of the run.
 
-    The exit code is 0 if every limit holds and the assessment does not doubt itself, 1 if a limit is broken, the run is
+    The exit code is 0 if every limit holds and no trust check failed, 1 if a limit is broken, the run is
     doubted or surely worse than its baseline, 2 if a limit can't be checked. All codes: docs/exit-codes.md.
 
     Examples:

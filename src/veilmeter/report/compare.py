@@ -11,7 +11,7 @@ from pathlib import Path
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import write_text
-from veilmeter.core.findings import Finding, Reference
+from veilmeter.core.findings import Finding, Reference, map_references
 from veilmeter.report.annex import FILL_IN, Chapter, Table
 from veilmeter.report.criterion_rows import CriterionRow, criterion_row
 from veilmeter.report.decision import Decision, Dots, decide, everybody, never_tested
@@ -88,7 +88,7 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
         bundled={str(number): system.bundled for number, system in enumerate(systems) if system.bundled},
         lead=sentence(lead(systems), "lay"),
         recommendation=text(recommendation(systems, comparison), "lay"),
-        warnings=[sentence(found, "lay") for found in comparison.warnings if found.code not in _TECHNICAL],
+        warnings=sentences(_warnings(comparison, list(originals)), "lay"),
         settings=_settings(systems, comparison),
         criteria=_criteria(systems),
         figures=figures,
@@ -113,6 +113,13 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
 
 # Settings and methods are for the technical part; the cards say which runs can't be relied on.
 _TECHNICAL = ("setting_differs", "backend_differs", "run_distrusted")
+
+
+def _warnings(comparison: Comparison, names: Sequence[str]) -> tuple[Finding, ...]:
+    """Those for the first page, with runs called as there."""
+    shown = {run.reference: Reference("run", name) for run, name in zip(comparison.runs, names, strict=True)}
+    listed = (found for found in comparison.warnings if found.code not in _TECHNICAL)
+    return tuple(map_references(found, lambda run: shown.get(run, replace(run, id=""))) for found in listed)
 
 
 def _settings(systems: Sequence[ComparedSystem], comparison: Comparison) -> list[tuple[str, list[str]]]:

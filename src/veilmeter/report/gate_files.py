@@ -43,7 +43,7 @@ def cases_of(outcome: Gate) -> list[JobCase]:
         for words in map(text, outcome.open_questions)
     ]
     if not outcome.doubts and not outcome.open_questions:
-        cases.append(JobCase("trust", "the assessment does not doubt itself", "passed"))
+        cases.append(JobCase("trust", "all trust checks passed", "passed"))
     if outcome.baseline is not None:
         cases += [
             JobCase("baseline", str(found.figure), "failure", sentence(found.finding))
@@ -100,7 +100,7 @@ def summary(outcome: Gate | Exception, results: Results | None) -> str:
         lines += ["", markdown_text(f"Checked: {sentence(outcome.scope)}."), ""]
     if outcome.doubts:
         accepted = " (accepted)" if outcome.even_if_doubted else ""
-        lines += [f"### What the assessment doubts{accepted}", "", *_items(map(text, outcome.doubts)), ""]
+        lines += [f"### Trust checks that failed{accepted}", "", *_items(map(text, outcome.doubts)), ""]
     if outcome.open_questions:
         lines += ["### What could not be checked", "", *_items(map(text, outcome.open_questions)), ""]
     lines += _baseline(outcome)

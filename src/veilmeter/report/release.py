@@ -142,7 +142,7 @@ def release_of(
     the people that were assessed are the release, and the list of candidates."""
     for name, given, least in (("release-size", people, 1), ("candidates", candidates, 2)):
         if given is not None and given < least:
-            raise InputError(f"--{name} {given} makes no sense", fix=f"give {least} or more")
+            raise InputError(f"--{name} must be at least {least} (got {given})")
     known = list(curves_of(results) if curves is None else curves)
     if not known:
         return None

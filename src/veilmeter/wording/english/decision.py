@@ -112,7 +112,7 @@ def _limit_compared(percent: float, chosen_before: bool, estimate: Estimate, pla
 
 # --- what to do next, and why
 
-_REMEDIES = {
+REMEDIES = {
     "strong on original speech": "Assess with a stronger recognizer: this one hardly recognizes people even without "
     "anonymization.",
     "adaptation helps": "Give the attackers more training speech: their adaptation failed, and a real one may do better.",
@@ -130,7 +130,7 @@ _REMEDIES = {
 
 @WORDS.words("advice_remedy")
 def _advice_remedy(check: str) -> str:
-    return _REMEDIES.get(check) or f"Fix what failed ({check}) and assess again."
+    return REMEDIES.get(check) or f"Fix what failed ({check}) and assess again."
 
 
 WORDS.say("advice_stronger_anonymizer", "Use a stronger anonymizer or stronger settings.")
