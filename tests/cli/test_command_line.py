@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from veilmeter.cli.exit_codes import MEANINGS, Exit
 from veilmeter.cli.lists import pieces, separated
 from veilmeter.cli.main import COMMANDS, app
-from veilmeter.cli.options import fraction
 from veilmeter.core.errors import InputError
+from veilmeter.core.options import parse_fraction
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vectors import write_embeddings
 
@@ -85,9 +85,9 @@ def test_lists_with_commas_repeated_or_both(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_percentages_where_fractions_are_meant() -> None:
-    assert (fraction("20%"), fraction(" 0.2 ")) == (0.2, 0.2)
-    with pytest.raises(typer.BadParameter, match="20%"):
-        fraction("a fifth")
+    assert (parse_fraction("20%"), parse_fraction(" 0.2 ")) == (0.2, 0.2)
+    with pytest.raises(InputError, match="20%"):
+        parse_fraction("a fifth")
 
 
 def test_exit_codes_are_documented() -> None:

@@ -64,7 +64,7 @@ def run(arguments: list[str]) -> dict[str, object]:
 def test_everything_at_once(sets: dict[str, str], tmp_path: Path) -> None:
     found = run(
         attack(sets, "--learning-curve", "--label-noise", "--repeats", "2", "--shuffles", "6", "--trials", sets["key"],
-               "--anonymized-again", sets["again_trials"], "--save-map", str(tmp_path / "m.npz"), "--figures",
+               "--other-run", sets["again_trials"], "--save-map", str(tmp_path / "m.npz"), "--figures",
                str(tmp_path / "f"))
     )  # fmt: skip
     estimates = found["estimates"]
@@ -212,12 +212,12 @@ def test_another_run_that_covers_some_trials(sets: dict[str, str], tmp_path: Pat
 
     again = read_embeddings(sets["again_trials"])
     write_embeddings(again.take(np.arange(0, 40, 4)), tmp_path / "some.npz")
-    found = run(attack(sets, "--no-intervals", "--shuffles", "0", "--anonymized-again", str(tmp_path / "some.npz")))
+    found = run(attack(sets, "--no-intervals", "--shuffles", "0", "--other-run", str(tmp_path / "some.npz")))
     values = {one["code"]: one["values"] for one in found["warnings"]}  # type: ignore[attr-defined]
     assert values["other_run_incomplete"] == {"common": 10, "attacked": 40}
     assert sum(one["n"]["utterances"] for one in found["estimates"]["top1_again"]) == 10  # type: ignore[index]
     with pytest.raises(VeilmeterError, match="none of the attacked utterances"):
-        runner.invoke(app, attack(sets, "--anonymized-again", sets["again_train"]), catch_exceptions=False)
+        runner.invoke(app, attack(sets, "--other-run", sets["again_train"]), catch_exceptions=False)
 
 
 def test_the_gender_is_that_of_the_original_side(sets: dict[str, str], tmp_path: Path) -> None:

@@ -10,9 +10,7 @@ from typing import Any
 import click
 import typer
 
-from veilmeter.cli import options
 from veilmeter.cli.main import COMMANDS, app
-from veilmeter.core import engine
 
 EVERYWHERE = ("--json", "--csv", "--markdown", "--latex", "--quiet", "--jobs", "--cluster", "--offline", "--seed",
               "--no-intervals", "--eer-method", "--strict", "--max-seconds", "--enroll", "--beside", "--part",
@@ -40,10 +38,6 @@ def test_every_option_says_what_it_is_for() -> None:
     silent = [f"{name} {one.name}" for name, command in _commands().items() for one in command.params
               if one.param_type_name == "option" and one.name != "help" and not one.help]  # fmt: skip
     assert silent == []
-
-
-def test_the_words_are_those_of_the_engine() -> None:
-    assert options.CLUSTER_HELP == engine.CLUSTER_HELP
 
 
 def test_commands_load_without_what_is_heavy() -> None:

@@ -122,15 +122,15 @@ def test_sets_that_do_not_match(sets: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "match"),
     [
-        (["--form", "cubic"], "--form cubic"),
-        (["--pairs", "few"], "--pairs few"),
-        (["--backend", "magic"], "--backend magic"),
-        (["--speakers", "many", "--sessions"], "is not a number"),
+        (["--form", "cubic"], "form: unknown value .cubic."),
+        (["--pairs", "few"], "pairs: unknown value .few."),
+        (["--backend", "magic"], "backend: unknown value .magic."),
+        (["--speakers", "many", "--sessions"], "speakers must be a whole number"),
         (["--json", "--csv"], "exclude each other"),
         (["--sessions", "--session-column", "day"], "no column 'day'"),
-        (["--session-column", "day"], "--session-column has no effect without --sessions"),
-        (["--speakers", "5"], "--speakers has no effect without --sessions"),
-        (["--length", "2"], "--length has no effect without --sessions"),
+        (["--session-column", "day"], "--session-column day can.t act here: --sessions is not given"),
+        (["--speakers", "5"], "--speakers 5 can.t act here: --sessions is not given"),
+        (["--length", "2"], "--length 2 can.t act here: --sessions is not given"),
         (["--sessions", "--speakers", "99"], "99 enrolled speakers"),
     ],
 )

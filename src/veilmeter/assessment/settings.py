@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veilmeter.anonymizers.base import parse_options
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
 from veilmeter.core.option_groups import COMPUTATION, EVERY_SIZE, OUTPUT, Workers, parse_sizes
@@ -391,6 +390,7 @@ class Settings(CorpusReading):
 
     def _check_together(self) -> None:
         """What no single option can tell."""
+        from veilmeter.anonymizers.base import parse_options
         from veilmeter.attacks.backends.registry import backend_kind
         from veilmeter.attacks.registry import ATTACKERS
 

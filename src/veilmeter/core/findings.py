@@ -27,8 +27,6 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Literal
 
-import numpy as np
-
 from veilmeter.core.estimate import Estimate
 
 Level = Literal["low", "raised", "high", "unknown"]  # of a risk
@@ -79,7 +77,7 @@ class Finding:
 def _known(values: Mapping[str, Value | None]) -> dict[str, Value]:
     """The values that are not None; numbers as Python has them."""
     known = {name: value for name, value in values.items() if value is not None}
-    return {name: value.item() if isinstance(value, np.generic) else value for name, value in known.items()}
+    return {name: value.item() if hasattr(value, "item") else value for name, value in known.items()}
 
 
 def warning(code: str, /, **values: Value | None) -> Finding:
