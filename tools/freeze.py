@@ -522,7 +522,7 @@ def _walk(node: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], A
         measure = f" {node['name']}" if "name" in node and node["name"] != path[-1] else ""
         fields = {key: value for key, value in node.items() if key not in parameters and key not in ("at", "name")}
         yield (*path[:-1], f"{path[-1]}{measure}({written})"), {key: v for key, v in fields.items() if _is_kept(key, v)}
-    elif isinstance(node, Mapping):
+    elif isinstance(node, Mapping) and not {"code", "values"} <= node.keys():  # a finding only repeats what it is about
         for key, value in node.items():
             yield from _walk(value, path if key == "estimates" else (*path, str(key)))
     elif isinstance(node, list) and len(node) > 8 and all(isinstance(value, int | float) for value in node):
