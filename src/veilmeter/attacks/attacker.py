@@ -1,4 +1,4 @@
-"""What an attacker is: its names, what it has, whom it must not do worse than, its words and color, how it scores.
+"""The type of every attacker: names, equipment, whom it must not do worse than, words, color, how it scores.
 
 Every attacker is one object: those of the papers, the adaptive ones, and those that other packages add under the entry
 point group `veilmeter.attacks`. Commands, reports and documentation take what they say of an attacker from it.
@@ -28,7 +28,7 @@ Role = Literal["", "train_anonymized", "train_similar"]
 
 BASELINE = "original"  # the name of the comparison of original speech with original speech, which is not an attack
 
-# What an attacker may know. Whoever knows more could always do what one who knows less does.
+# Kinds of knowledge. An attacker who knows more could always do what one who knows less does.
 ORIGINALS, ANONYMIZER, ADAPTATION, METHODS = "originals", "anonymizer", "adaptation", "methods"
 SIMILAR_SYSTEM, EXTRACTORS = "similar system", "several extractors"
 
@@ -180,7 +180,7 @@ class AttackScores:
 
 
 class ScoringAttacker(Attacker):
-    """An attacker with a method of its own: a subclass implements `scores`."""
+    """An attacker with its own method: a subclass implements `scores`."""
 
     @abstractmethod
     def scores(self, material: Material) -> Floats | AttackScores:
@@ -200,7 +200,7 @@ class ScoringAttacker(Attacker):
 
 
 def perform(attacker: Attacker, material: Material) -> AttackScores:
-    """The scores of an attacker with a method of its own, checked: one from another package may return anything."""
+    """The scores of an attacker with its own method, checked: one from another package may return anything."""
     if not isinstance(attacker, ScoringAttacker):
         raise InputError(f"the attacker {attacker.name} compares vectors", fix="run it with veilmeter assess")
     reason = attacker.missing(material)

@@ -13,9 +13,10 @@ from veilmeter.attacks.attacker import ScoringAttacker, perform
 from veilmeter.attacks.material import AttackerRun, Floats, Material
 from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.core.errors import InputError
-from veilmeter.core.findings import warning
+from veilmeter.core.findings import Finding, warning
 from veilmeter.core.keys import key_of
 from veilmeter.data.embeddings import Embeddings
+from veilmeter.wording import sentence
 
 ADAPTIVE = ATTACKERS["adaptive"]
 
@@ -288,13 +289,21 @@ def test_a_strangers_attack_is_checked() -> None:
 
 def test_what_can_not_be_done_is_said() -> None:
     material, _ = World(people=5).material()
-    with pytest.raises(InputError, match="share a pseudonym"):
-        perform(ATTACKERS["adaptive-pseudonyms"], replace(material, pseudonyms=None))
+    unknown = replace(material, pseudonyms=None)
+    short = replace(material, trials=material.trials[:, :5])
+    for name, part, reason in (
+        ("adaptive-pseudonyms", unknown, "share a pseudonym"),
+        ("adaptive", short, "copies have 16 numbers per vector, the released vectors 5"),
+    ):
+        attacker = ATTACKERS[name]
+        assert isinstance(attacker, ScoringAttacker)
+        missing = attacker.missing(part)
+        assert isinstance(missing, Finding)
+        assert reason in sentence(missing)
+        with pytest.raises(InputError, match=f"the attacker {name} can't be run"):
+            perform(attacker, part)
     with pytest.raises(InputError, match="none of the methods pooled-ridge"):
         perform(ATTACKERS["pooled-ridge"], material)
-    short = replace(material, trials=material.trials[:, :5])
-    with pytest.raises(InputError, match="copies have 16 numbers, the released vectors 5"):
-        perform(ADAPTIVE, short)
 
 
 def test_attacks_have_keys() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from veilmeter.attacks.adaptive import channel_fusion
 from veilmeter.attacks.adaptive.channel_fusion import fuse_channels
-from veilmeter.attacks.adaptive.fusion import Scores, fit_weights, weighted
+from veilmeter.attacks.adaptive.fusion import Scores, fit_weights, weighted_sum
 from veilmeter.attacks.material import Rows
 
 PEOPLE, EACH = 8, 5
@@ -22,7 +22,7 @@ def heard(strength: float, seed: int, labels: Rows = LABELS) -> Scores:
 
 
 def linked(weights: np.ndarray, methods: list[Scores]) -> float:
-    return float(np.mean(weighted(methods, weights).argmax(axis=1) == LABELS))
+    return float(np.mean(weighted_sum(methods, weights).argmax(axis=1) == LABELS))
 
 
 def test_one_channel_is_fused_as_before() -> None:

@@ -11,6 +11,7 @@ from veilmeter.attacks.attacker import AttackerId, perform
 from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.attacks.takeover import Success, takeovers
 from veilmeter.core.estimates import Estimates
+from veilmeter.wording import sentence
 
 KNOWING = ("ignorant", "lazy-informed", "procrustes", "informed")
 
@@ -65,7 +66,7 @@ def test_who_knows_more_and_does_surely_worse_takes_over() -> None:
         "procrustes": "ignorant",
     }
     assert found["lazy-informed"].difference < 0
-    assert "takes over" in found["lazy-informed"].sentence
+    assert "was replaced by that of the ignorant attacker" in sentence(found["lazy-informed"].finding)
 
 
 def test_luck_is_no_reason_to_take_over() -> None:

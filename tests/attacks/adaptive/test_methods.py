@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from tests.attacks.adaptive.worlds import World
 
-from veilmeter.attacks.adaptive.draws import draw_level, resolved_draws
+from veilmeter.attacks.adaptive.draws import draw_level, resolve_draws
 from veilmeter.attacks.adaptive.families import FAMILIES
 from veilmeter.attacks.adaptive.fitting import fit_adaptive
 from veilmeter.attacks.adaptive.fusion import cross_entropy, fit_weights, least_loss, log_odds, log_softmax
@@ -29,7 +29,7 @@ def cosine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return unit(a) @ unit(b).T
 
 
-def standardized(scores: np.ndarray) -> np.ndarray:
+def standardize(scores: np.ndarray) -> np.ndarray:
     return (scores - scores.mean(1, keepdims=True)) / scores.std(1, keepdims=True)
 
 
@@ -96,7 +96,7 @@ def test_methods_are_what_they_say(dimension: int, others: int) -> None:
         expected["pooled-ridge", (3.0, 1.0)] = cosine(trials @ slow_ridge(x, y, 1.0), t.mu)
     for (name, parameters), scores in expected.items():
         ((_, scorer),) = FAMILIES[name].fit(t, [parameters])
-        np.testing.assert_allclose(standardized(scorer.scores(trials).astype(float)), standardized(scores), atol=2e-3)
+        np.testing.assert_allclose(standardize(scorer.scores(trials).astype(float)), standardize(scores), atol=2e-3)
 
 
 def test_softmax_regression_is_at_its_minimum() -> None:
@@ -249,20 +249,20 @@ class TestDraws:
     def test_a_wrong_flag_does_not_ruin_the_choice(self, runs: int) -> None:
         material, _ = World(people=15, kept=0.3).material(("speaker",) * runs)
         wrong = tuple(replace(run, draw="utterance", name=f"run {i}") for i, run in enumerate(material.runs))
-        levels, findings = resolved_draws(replace(material, runs=wrong))
+        levels, findings = resolve_draws(replace(material, runs=wrong))
         assert levels == ("speaker",) * runs
         assert len(findings) == runs
         assert findings[0].code == "draw_taken_per_speaker"
         recorded = tuple(replace(run, certain=True) for run in wrong)
-        assert resolved_draws(replace(material, runs=recorded)) == (("utterance",) * runs, [])
+        assert resolve_draws(replace(material, runs=recorded)) == (("utterance",) * runs, [])
         silent = tuple(AttackerRun(vectors=run.vectors) for run in material.runs)
-        levels, findings = resolved_draws(replace(material, runs=silent))
+        levels, findings = resolve_draws(replace(material, runs=silent))
         assert levels == ("speaker",) * runs
         assert findings[0].code == "draw_unknown"
 
     def test_a_flag_that_is_too_careful_is_kept_and_said(self) -> None:
         material, _ = World(people=15, kept=0.3).material(("utterance", "utterance"))
         careful = tuple(replace(run, draw="speaker") for run in material.runs)
-        levels, findings = resolved_draws(replace(material, runs=careful))
+        levels, findings = resolve_draws(replace(material, runs=careful))
         assert levels == ("speaker", "speaker")
         assert findings[0].code == "draw_looks_per_utterance"

@@ -1,4 +1,4 @@
-"""The adaptive attacker: whoever has the anonymizer uses it."""
+"""The method of the adaptive attacker, who has the anonymizer and uses it."""
 
 from veilmeter.attacks.adaptive.families import FAMILIES
 from veilmeter.attacks.adaptive.fitting import Adaptive, fit_adaptive

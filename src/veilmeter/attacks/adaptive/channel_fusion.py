@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from veilmeter.attacks.adaptive.fusion import PENALTY, Scores, cross_entropy, fit_weights, least_loss, weighted
+from veilmeter.attacks.adaptive.fusion import PENALTY, Scores, cross_entropy, fit_weights, least_loss, weighted_sum
 from veilmeter.attacks.material import Floats, Rows
 
 PULLS = (np.inf, 1.0, 0.3, 0.1, 0.03, 0.01, 0.001, 0.0)  # from the best extractor alone to all weights at once
@@ -45,7 +45,7 @@ def _pull(methods: Sequence[Scores], channels: Sequence[int], labels: Rows) -> f
         fitted = _path([scores[~held] for scores in methods], channels, labels[~held], PULLS)
         # How large the sum of the weights is, is learned on few recordings too: only their shares are tested.
         shares = [weights / max(float(weights.sum()), LEAST_SUM) for weights in fitted]
-        unseen[:, held] = [weighted([scores[held] for scores in methods], share) for share in shares]
+        unseen[:, held] = [weighted_sum([scores[held] for scores in methods], share) for share in shares]
     return PULLS[int(np.argmin([least_loss(scores, labels) for scores in unseen]))]
 
 
@@ -61,7 +61,7 @@ def _path(methods: Sequence[Scores], channels: Sequence[int], labels: Rows, pull
         spread[rows] = weights
         inner.append(spread)
         losses.append(loss)
-        fused.append(weighted([methods[row] for row in rows], weights))
+        fused.append(weighted_sum([methods[row] for row in rows], weights))
     alone = np.eye(len(fused))[int(np.argmin(losses))]
 
     def at(pull: float) -> Floats:

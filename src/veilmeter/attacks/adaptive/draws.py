@@ -89,7 +89,7 @@ def _between_runs(originals: Embeddings, run: Embeddings, other: Embeddings) -> 
     return DrawTest("speaker" if own > 0.7 * theirs else "utterance", share, "another run")
 
 
-def resolved_draws(material: Material) -> tuple[tuple[DrawLevel, ...], list[Finding]]:
+def resolve_draws(material: Material) -> tuple[tuple[DrawLevel, ...], list[Finding]]:
     """Each usable run's level: as it says, else as the data say; and what contradicts.
 
     A run that is said to draw for every utterance and does not would ruin the attacker's choice, so its data are

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from veilmeter.attacks.adaptive.channel_fusion import fuse_channels
 from veilmeter.attacks.adaptive.families import FAMILIES, Family, FittedMethod, Parameters
-from veilmeter.attacks.adaptive.fusion import least_loss, log_softmax, weighted
+from veilmeter.attacks.adaptive.fusion import least_loss, log_softmax, weighted_sum
 from veilmeter.attacks.adaptive.own_data import OwnData
 from veilmeter.attacks.adaptive.training import Space, TrainingSet, make_training
 from veilmeter.attacks.adaptive.validation import Split, speaker_splits, splits
@@ -210,11 +210,11 @@ def _choose(
     n = data.candidates
     most = max(200, MOST_SCORES // n)
     share = min(1.0, most / sum(split.size for split in held))
-    thinned = [split.thinned(max(1, round(share * split.size)), rng) for split in held]
+    thinned = [split.thin(max(1, round(share * split.size)), rng) for split in held]
     grids = {place: list(methods[place[1]].grid) for place in possible}
     size = n * sum(split.size for split in thinned) * sum(map(len, grids.values()))
     if size > MOST_KEPT:
-        part = held[0].thinned(max(100, SCREENED // n), rng)
+        part = held[0].thin(max(100, SCREENED // n), rng)
         scores, labels = _held_out(data, methods, grids, [part])
         grids = {place: [choice.parameters] for place, choice in _best(scores, labels)[0].items()}
     scores, labels = _held_out(data, methods, grids, thinned)
@@ -222,7 +222,7 @@ def _choose(
     choices = list(best.values())
     held_out = [scores[choice] for choice in choices]
     weights, loss = fuse_channels(held_out, [choice.view for choice in choices], labels)
-    fused = weighted(held_out, weights)
+    fused = weighted_sum(held_out, weights)
     own = fused[np.arange(len(labels)), labels]
     linked = float(np.mean((fused >= own[:, None]).sum(axis=1) == 1))
     kept = {choice: float(w) for choice, w in zip(choices, weights, strict=True) if w > LEAST_WEIGHT}

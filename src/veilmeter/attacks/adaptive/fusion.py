@@ -15,7 +15,7 @@ STEPS = 12
 LARGEST = 60.0
 
 
-def weighted(methods: Sequence[Scores], weights: Floats) -> Scores:
+def weighted_sum(methods: Sequence[Scores], weights: Floats) -> Scores:
     """The sum of the methods' scores, each times its weight."""
     logits = sum(np.float32(weight) * scores for weight, scores in zip(weights, methods, strict=True))
     assert isinstance(logits, np.ndarray)
@@ -28,7 +28,7 @@ def cross_entropy(
     """Mean -log p(right candidate) of softmax(sum of weighted scores), plus the penalty on the squared distance of the
     weights from `center`; and its gradient."""
     rows = np.arange(len(labels))
-    logits = weighted(methods, weights)
+    logits = weighted_sum(methods, weights)
     logits -= logits.max(axis=1, keepdims=True)
     own = logits[rows, labels].astype(np.float64)
     np.exp(logits, out=logits)

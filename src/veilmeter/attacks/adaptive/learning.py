@@ -81,11 +81,11 @@ def fewer_recordings(material: Material, most: int) -> Material:
     kept = material.candidates.take(places < most)
     known = set(kept.utterances)
 
-    def shortened(run: AttackerRun) -> AttackerRun | None:
+    def shorten(run: AttackerRun) -> AttackerRun | None:
         rows = np.array([utterance in known for utterance in run.vectors.utterances])
         return replace(run, vectors=run.vectors.take(rows)) if rows.any() else None
 
-    runs = tuple(run for run in map(shortened, material.runs) if run is not None)
+    runs = tuple(run for run in map(shorten, material.runs) if run is not None)
     views = {name: fewer_recordings(view, most) for name, view in material.views.items()}
     return replace(material, candidates=kept, runs=runs, views=views)
 
@@ -119,12 +119,12 @@ def measured(
         seed=seed,
     )["eer"]
     assert isinstance(verification, Estimate)
-    points = [_renamed(verification, "learning_eer", at)]
+    points = [_rename(verification, "learning_eer", at)]
     link = linkability_of_scores(scores, enrolled, spoken)
     if link is not None:
-        points.append(_renamed(link.estimate(link.largest, intervals=intervals), "learning_linkability", at))
+        points.append(_rename(link.estimate(link.largest, intervals=intervals), "learning_linkability", at))
     return points
 
 
-def _renamed(estimate: Estimate, name: str, at: dict[str, int | float | str]) -> Estimate:
+def _rename(estimate: Estimate, name: str, at: dict[str, int | float | str]) -> Estimate:
     return estimate.with_(name=name, label=MEASURES[name].label, at=at)

@@ -90,7 +90,7 @@ class TrainingSet:
 
     def ridge(self, targets: Floats, strength: float) -> Floats:
         """(X'X + strength I)^-1 X' H, with X' H given."""
-        return solved(self.spectrum, targets, strength)
+        return solve_ridge(self.spectrum, targets, strength)
 
 
 def make_training(
@@ -160,7 +160,7 @@ def _with_predicted(
         before, after = np.concatenate([before, pairs_y]), np.concatenate([after, pairs_x - pairs_x.mean(axis=0)])
     values, axes = spectrum(before)
     strength = PREDICTION * float(np.sum(before**2)) / max(1, len(before))
-    predicted = mu[missing] @ solved((values, axes), before.T @ after, max(strength, 1e-9)) + center
+    predicted = mu[missing] @ solve_ridge((values, axes), before.T @ after, max(strength, 1e-9)) + center
     return np.concatenate([x, predicted]), np.concatenate([labels, missing])
 
 
@@ -189,7 +189,7 @@ def spectrum(x: Floats) -> tuple[Floats, Floats]:
     return np.maximum(values, 0.0), axes
 
 
-def solved(parts: tuple[Floats, Floats], targets: Floats, strength: float) -> Floats:
+def solve_ridge(parts: tuple[Floats, Floats], targets: Floats, strength: float) -> Floats:
     """(x'x + strength I)^-1 targets, for targets in the span of x' (such as x'h)."""
     values, axes = parts
     solution: Floats = (axes / (values + strength)) @ (axes.T @ targets)

@@ -32,7 +32,7 @@ class Split:
     def size(self) -> int:
         return sum(len(rows) for _, rows in self.tests)
 
-    def thinned(self, most: int, rng: np.random.Generator) -> Split:
+    def thin(self, most: int, rng: np.random.Generator) -> Split:
         """At most so many test recordings, drawn at random."""
         if self.size <= most:
             return self

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.attacks.adaptive.draws import resolved_draws
+from veilmeter.attacks.adaptive.draws import resolve_draws
 from veilmeter.attacks.adaptive.fitting import Adaptive, fit_adaptive
 from veilmeter.attacks.adaptive.fusion import log_odds
 from veilmeter.attacks.adaptive.own_data import OwnData, own_data, usable_runs
@@ -73,13 +73,13 @@ class AdaptiveAttacker(ScoringAttacker):
         return ""
 
     def scores(self, material: Material) -> AttackScores:
-        draws, findings = resolved_draws(material)
+        draws, findings = resolve_draws(material)
         data = own_data(material, draws)
         fitted = fit_adaptive(data, self.families, seed=material.seed)
         return AttackScores(
             scores=self.odds(fitted, material).T,
             method="fusion of " + ", ".join(str(member.choice) for member in fitted.members),
-            trained_on=trained_on(material, data),
+            trained_on=describe_training(material, data),
             findings=(*findings, *_findings(material, data)),
             details=self._details(fitted, material, data),
         )
@@ -124,7 +124,7 @@ def conversation_odds(logits: Floats, conversations: Sequence[Rows]) -> Floats:
     return odds
 
 
-def trained_on(material: Material, data: OwnData) -> Finding:
+def describe_training(material: Material, data: OwnData) -> Finding:
     """How many recordings and copies it learned from, and whose."""
     copies = int(data.present.sum())
     others = data.views[0].others

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from veilmeter.attacks.adaptive.fitting import Adaptive
-from veilmeter.attacks.adaptive.released import pooled
 from veilmeter.attacks.attacker import KNOWN_PEOPLE, PlainWords
 from veilmeter.attacks.attackers.adaptive import AdaptiveAttacker, conversation_odds, trial_vectors
-from veilmeter.attacks.material import Floats, Material
+from veilmeter.attacks.material import Floats, Material, Rows
 from veilmeter.core.findings import Finding
 
 
@@ -35,8 +36,17 @@ class AdaptivePseudonyms(AdaptiveAttacker):
 
     def odds(self, fitted: Adaptive, material: Material) -> Floats:
         assert material.pseudonyms is not None
-        logits = pooled(fitted.logits(*trial_vectors(material)), material.pseudonyms)
+        logits = pool(fitted.logits(*trial_vectors(material)), material.pseudonyms)
         return conversation_odds(logits, material.conversations)
+
+
+def pool(logits: Floats, pseudonyms: Rows) -> Floats:
+    """Every recording with the sum over all that share its pseudonym."""
+    codes = np.unique(pseudonyms, return_inverse=True)[1]
+    sums = np.zeros((int(codes.max()) + 1, logits.shape[1]))
+    np.add.at(sums, codes, logits)
+    pooled_logits: Floats = sums[codes]
+    return pooled_logits
 
 
 ATTACKER = AdaptivePseudonyms()

@@ -85,7 +85,7 @@ class PLDA:
         """Log-likelihood ratio of "one speaker" against "two": a mean of n utterances has covariance psi + 1/n, and two
         means of one speaker have covariance psi. Natural logarithm."""
         scores = np.empty((len(enrollment), len(test)))
-        left, right = (self._scaled(side) if self.length == "kaldi" else side for side in (enrollment, test))
+        left, right = (self._scale(side) if self.length == "kaldi" else side for side in (enrollment, test))
         for n in np.unique(left.counts):
             rows = np.flatnonzero(left.counts == n)
             for m in np.unique(right.counts):
@@ -106,7 +106,7 @@ class PLDA:
         block: Array = constant + e_part[:, None] + t_part[None, :] + (enrollment * cross) @ test.T
         return block
 
-    def _scaled(self, side: Averages) -> Averages:
+    def _scale(self, side: Averages) -> Averages:
         """Kaldi's length normalization: every mean gets the expected squared length under the model."""
         expected = (side.vectors**2 / (self.psi + 1 / side.counts[:, None])).sum(axis=1)
         factors = np.sqrt(side.vectors.shape[1] / np.where(expected > 0, expected, 1.0))

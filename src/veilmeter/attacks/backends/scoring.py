@@ -62,7 +62,7 @@ class Fixed:
         other = self.test_backend or self.backend
         known = KnownRecordings.of(self.backend, enrol)
         spoken = conversations_of(other.project(test.vectors), groups)
-        return rounded(known.compared(spoken, self.options))
+        return round_scores(known.compare(spoken, self.options))
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class KnownRecordings:
         projected = backend.project(enrol.vectors)
         return cls(backend, single(projected), enrol.codes, average(projected, enrol.codes, len(enrol.names)))
 
-    def compared(self, spoken: Averages, options: ScoringOptions) -> Floats:
+    def compare(self, spoken: Averages, options: ScoringOptions) -> Floats:
         """A score for every person (rows) and conversation (columns)."""
         if options == PLAIN:
             return self.backend.compare(self.people, spoken)
@@ -114,7 +114,7 @@ class CrossValidated:
     def name(self) -> str:
         return f"{next(iter(self.backends.values())).name}{self.options}, {self.folds}-fold by speaker"
 
-    def used(self, first: int, second: int) -> tuple[int, int]:
+    def pair_of(self, first: int, second: int) -> tuple[int, int]:
         """Which back end scores a pair of people of these folds."""
         other = (first + 1) % self.folds if first == second else second
         return min(first, other), max(first, other)
@@ -124,22 +124,22 @@ class CrossValidated:
         column_fold = np.array([self.fold[test.speakers[group[0]]] for group in groups])
         scores = np.zeros((len(row_fold), len(column_fold)))
         for pair, backend in self.backends.items():
-            blocks = [(a, b) for a in pair for b in pair if self.used(a, b) == pair]
+            blocks = [(a, b) for a in pair for b in pair if self.pair_of(a, b) == pair]
             known = KnownRecordings.of(backend, enrol)
             projected = backend.project(test.vectors)
             for a, b in blocks:
                 rows, columns = np.flatnonzero(row_fold == a), np.flatnonzero(column_fold == b)
                 if len(rows) and len(columns):
                     spoken = conversations_of(projected, groups[columns])
-                    scores[np.ix_(rows, columns)] = known.compared(spoken, self.options)[rows]
-        return rounded(scores)
+                    scores[np.ix_(rows, columns)] = known.compare(spoken, self.options)[rows]
+        return round_scores(scores)
 
 
 def conversations_of(projected: Floats, groups: Rows) -> Averages:
     return Averages(projected[groups].mean(axis=1), np.full(len(groups), groups.shape[1], np.int64))
 
 
-def rounded(scores: Floats) -> Floats:
+def round_scores(scores: Floats) -> Floats:
     """Without the last few bits, which depend on how a matrix product was cut up: equal vectors give equal scores. The
     array itself is changed: of many people it is large."""
     scale = max(1.0, float(scores.max(initial=0.0)), -float(scores.min(initial=0.0)))

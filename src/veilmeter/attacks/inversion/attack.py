@@ -16,7 +16,7 @@ from veilmeter.attacks.inversion.wasserstein import (
     INITIAL_POINTS,
     Matching,
     Schedule,
-    checked_sets,
+    check_sets,
     initial_rotation,
     mutual_refinement,
     wasserstein_procrustes,
@@ -177,7 +177,7 @@ def _align(
 def _unsupervised(
     clear: Floats, anonymized: Floats, settings: InversionSettings, seeds: Sequence[int]
 ) -> list[tuple[Floats, dict[str, Any]]]:
-    x, y = checked_sets(clear, anonymized)
+    x, y = check_sets(clear, anonymized)
     plan = settings.schedule or Schedule()
     shared = None
     if max(len(x), len(y)) <= INITIAL_POINTS:

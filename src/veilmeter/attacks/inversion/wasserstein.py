@@ -76,7 +76,7 @@ def wasserstein_procrustes(
     `initial` is a first rotation to use instead of the convex relaxation's, which does not depend on the seed unless a
     set is larger than `INITIAL_POINTS`. `rounds` refine the match at the end (`mutual_refinement`).
     """
-    x, y = checked_sets(source, target)
+    x, y = check_sets(source, target)
     plan = schedule or Schedule()
     # The legacy generator, because its stream for seed 1111 is the one behind Table 2.
     rng = np.random.RandomState(seed)
@@ -234,7 +234,7 @@ def assign(similarity: Floats) -> NDArray[np.int64]:
     return match
 
 
-def checked_sets(source: ArrayLike, target: ArrayLike) -> tuple[Floats, Floats]:
+def check_sets(source: ArrayLike, target: ArrayLike) -> tuple[Floats, Floats]:
     """Both sets as tables of one dimension with something to learn from."""
     x, y = np.asarray(source, float), np.asarray(target, float)
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:

@@ -38,10 +38,10 @@ class AffineScorer:
 
     def scores(self, x: Floats) -> NDArray[np.float32]:
         raw = x.astype(np.float32) @ self.weights.astype(np.float32) + self.offset.astype(np.float32)
-        return standardized(raw, self.usual)
+        return standardize(raw, self.usual)
 
 
-def standardized(raw: NDArray[np.float32], usual: float) -> NDArray[np.float32]:
+def standardize(raw: NDArray[np.float32], usual: float) -> NDArray[np.float32]:
     """Scores without the mean over the candidates of each trial, in units of their spread.
 
     With few candidates their spread says little, so it is mixed with the usual one: with two, every trial would

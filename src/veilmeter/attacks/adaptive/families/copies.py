@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.attacks.adaptive.families.base import FittedMethod, Parameters, scorer, standardized, toward
+from veilmeter.attacks.adaptive.families.base import FittedMethod, Parameters, scorer, standardize, toward
 from veilmeter.attacks.adaptive.training import TrainingSet, class_means
 from veilmeter.attacks.backends.base import unit64
 from veilmeter.attacks.backends.best_and_normalized import Cohort, best_of_each, nearest, normalized, without_own
@@ -33,7 +33,7 @@ class BestScorer:
         def best(part: NDArray[np.float32]) -> NDArray[np.float32]:
             return best_of_each(part @ self.copies.T, self.labels, self.candidates)
 
-        return standardized(_by_blocks(x, len(self.copies), best), self.usual)
+        return standardize(_by_blocks(x, len(self.copies), best), self.usual)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class NormalizedScorer:
         def beside_strangers(part: NDArray[np.float32]) -> NDArray[np.float32]:
             return normalized(part @ self.models.T, self.of_models, nearest(part @ self.cohort.T))
 
-        return standardized(_by_blocks(x, len(self.cohort), beside_strangers), self.usual)
+        return standardize(_by_blocks(x, len(self.cohort), beside_strangers), self.usual)
 
 
 def _by_blocks(

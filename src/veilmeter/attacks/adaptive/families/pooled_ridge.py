@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from veilmeter.attacks.adaptive.families.base import AffineScorer, Parameters, scorer, toward
-from veilmeter.attacks.adaptive.training import TrainingSet, class_sums, solved, spectrum
+from veilmeter.attacks.adaptive.training import TrainingSet, class_sums, solve_ridge, spectrum
 from veilmeter.attacks.material import Floats
 
 
@@ -18,7 +18,7 @@ def recovery(training: TrainingSet, weight: float, strength: float) -> Floats:
     scale = np.sqrt(weight)
     sums = class_sums(training.x, training.labels, training.candidates)
     targets = weight * (sums.T @ training.mu) + training.pairs_x.T @ training.pairs_y
-    return solved(spectrum(np.concatenate([scale * training.x, training.pairs_x])), targets, strength)
+    return solve_ridge(spectrum(np.concatenate([scale * training.x, training.pairs_x])), targets, strength)
 
 
 class PooledRidge:

@@ -14,7 +14,7 @@ from itertools import groupby
 import numpy as np
 
 from veilmeter.attacks.adaptive.families.base import AffineScorer, Parameters, scorer
-from veilmeter.attacks.adaptive.training import TrainingSet, solved, spectrum
+from veilmeter.attacks.adaptive.training import TrainingSet, solve_ridge, spectrum
 from veilmeter.attacks.material import Floats
 
 FLOOR = 1e-3  # of the mean variance, added to every direction
@@ -64,7 +64,7 @@ class TwoViewLDA:
         for (share, strength), group in groupby(sorted(alone or grid), key=lambda p: p[:2]):
             within = own if training.within is None else (1 - share) * own + share * training.within
             ridge = max(strength * variance, 1e-12)
-            predicted = training.mu @ solved(parts, training.mu.T @ centered, ridge)
+            predicted = training.mu @ solve_ridge(parts, training.mu.T @ centered, ridge)
             unexplained = centered - predicted
             noise = unexplained.T @ unexplained / n
             for parameters in group:
