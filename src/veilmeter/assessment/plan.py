@@ -176,8 +176,7 @@ class _Planner:
             except NotPossibleError as error:
                 self.not_tested.append(about(error.finding, attacker=str(attacker)))
                 continue
-            description = f"{known.about}; it uses the extractor {extractor}"
-            result = replace(job.attacker, name=str(attacker), about=description, extractor=extractor)
+            result = replace(job.attacker, name=str(attacker), extractor=extractor)
             self.jobs[attacker] = job = replace(job, attacker=result)
             self._add(TaskKind.ATTACKER, str(attacker), measure_attack, job)
 

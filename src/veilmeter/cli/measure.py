@@ -288,8 +288,7 @@ def _shortened(estimates: dict[str, Any]) -> tuple[dict[str, Any], int]:
 
 def _notes(estimates: dict[str, Any], data: Scores, no_intervals: bool, cut: int) -> list[Finding]:
     single = [measured for measured in estimates.values() if not isinstance(measured, list)]
-    tagged = [point.extra for point in single if "sentence" in point.extra]
-    notes = [Finding.of("evidence_tag", tag=facts["tag"], meaning=facts["sentence"]) for facts in tagged]
+    notes = [Finding.of("evidence_tag", tag=point.extra["tag"]) for point in single if "tag" in point.extra]
     if cut:
         notes.append(Finding.of("worst_speakers_shown", shown=WORST, speakers=cut))
     without = [point.label for point in single if point.interval is None]

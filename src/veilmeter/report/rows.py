@@ -12,7 +12,7 @@ from veilmeter.core.estimates import Estimates
 from veilmeter.metrics.measure import SECTIONS, Measure
 from veilmeter.metrics.registry import MEASURES, measure
 from veilmeter.results.model import Results
-from veilmeter.wording.english.page import COMPARED, FROM_ORIGINAL, in_group, where
+from veilmeter.wording.english.page import COMPARED, FROM_ORIGINAL, attacker_method, in_group, where
 
 FURTHER = "further"
 ORDER = (*(section for section in SECTIONS if section != "verification"), FURTHER, "verification")
@@ -128,7 +128,13 @@ def attacker_rows(results: Results) -> list[AttackerRow]:
         aliases = (attacker.aliases.get("voiceprivacy") or "–", attacker.aliases.get("vauquier2025") or "–")
         rows.append(
             AttackerRow(
-                name, words.who, attacker.about, words.data or "–", words.skill or "–", words.time or "–", *aliases
+                name,
+                words.who,
+                attacker_method(attacker.about, attacker.extractor),
+                words.data or "–",
+                words.skill or "–",
+                words.time or "–",
+                *aliases,
             )
         )
     return rows

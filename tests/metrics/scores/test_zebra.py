@@ -87,7 +87,6 @@ def test_inverted_leakage_is_seen() -> None:
 def test_tags_are_half_open() -> None:
     bounds = {0.0: "0", 1e-9: "A", 1.0: "B", 2.0: "C", 3.999: "C", 4.0: "D", 5.0: "E", 6.0: "F", 99.0: "F"}
     assert {value: zebra.tag(value) for value in bounds} == bounds
-    assert len({zebra.sentence(tag) for tag in "0ABCDEF"}) == 7
     with pytest.raises(InputError):
         zebra.tag(-1)
 

@@ -26,13 +26,13 @@ Number = float | np.float64 | Floats  # one value, or one of many resamples
 MAX_D_ECE = float(1 / np.log(4))  # 0.7213 bit: every trial tells all
 
 # Paper 004, table 1. Half-open: a tag holds from its bound up to the next one.
-TAGS: tuple[tuple[float, str, str], ...] = (
-    (6, "F", "an attacker who is sure is wrong less than once in 1,000,000"),
-    (5, "E", "an attacker who is sure is wrong once in 100,000 to 1,000,000"),
-    (4, "D", "an attacker who is sure is wrong once in 10,000 to 100,000"),
-    (2, "C", "an attacker who is sure is wrong once in 100 to 10,000"),
-    (1, "B", "an attacker who is sure is wrong once in 10 to 100"),
-    (0, "A", "more is disclosed than by a coin, but an attacker is wrong at least once in 10"),
+TAGS: tuple[tuple[float, str], ...] = (
+    (6, "F"),
+    (5, "E"),
+    (4, "D"),
+    (2, "C"),
+    (1, "B"),
+    (0, "A"),
 )
 
 
@@ -101,8 +101,7 @@ class Strongest(BlockFunction):
         return "PAV, Laplace"
 
     def extra(self, scores: ScoreSet) -> dict[str, Any]:
-        letter = tag(scores.of(self))
-        return {"tag": letter, "sentence": sentence(letter)}
+        return {"tag": tag(scores.of(self))}
 
 
 MEASURES = (
@@ -143,17 +142,13 @@ MEASURES = (
 
 @dataclass(frozen=True, slots=True)
 class Zebra:
-    """`d_ece` in bit, `l_w` in powers of ten, with its tag and the tag's sentence; `flipped_d_ece` is what the scores
+    """`d_ece` in bit, `l_w` in powers of ten, with its tag; `flipped_d_ece` is what the scores
     with their sign changed disclose: PAV only sees leakage in the direction it is told to look."""
 
     d_ece: float
     l_w: float
     tag: str
     flipped_d_ece: float
-
-    @property
-    def sentence(self) -> str:
-        return sentence(self.tag)
 
     @property
     def inverted(self) -> bool:
@@ -220,12 +215,7 @@ def tag(l_w: float) -> str:
     """
     if np.isnan(l_w) or l_w < 0:
         raise InputError(f"l_w can't be {l_w}")
-    return "0" if l_w == 0 else next(name for bound, name, _ in TAGS if l_w >= bound)
-
-
-def sentence(tag: str) -> str:
-    """What a tag says, for a person (at even prior odds)."""
-    return "no trial gives any evidence" if tag == "0" else next(text for _, name, text in TAGS if name == tag)
+    return "0" if l_w == 0 else next(name for bound, name in TAGS if l_w >= bound)
 
 
 def c_ece(targets: ArrayLike, impostors: ArrayLike, calibration: Calibration) -> float:

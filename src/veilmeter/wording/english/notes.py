@@ -7,7 +7,24 @@ from veilmeter.wording.catalog import Catalog, shown
 
 WORDS = Catalog()
 
-WORDS.say("evidence_tag", "Tag {tag}: {meaning} (at even odds).")
+
+# The strongest evidence of any comparison, by the tag of Noé et al. 2022, table 1.
+_TAGS = {
+    "0": "no trial gives any evidence",
+    "F": "an attacker who is sure is wrong less than once in 1,000,000",
+    "E": "an attacker who is sure is wrong once in 100,000 to 1,000,000",
+    "D": "an attacker who is sure is wrong once in 10,000 to 100,000",
+    "C": "an attacker who is sure is wrong once in 100 to 10,000",
+    "B": "an attacker who is sure is wrong once in 10 to 100",
+    "A": "more is disclosed than by a coin, but an attacker is wrong at least once in 10",
+}
+
+
+@WORDS.words("evidence_tag")
+def _evidence_tag(tag: str) -> str:
+    return f"Tag {tag}: {_TAGS[tag]} (at even odds)." if tag in _TAGS else f"Tag {tag}."
+
+
 WORDS.say(
     "worst_speakers_shown",
     "The {shown} speakers with the highest D_ECE of {speakers}; --json and --csv have all of them.",

@@ -518,3 +518,8 @@ def method(trial_speakers: int, enrolled: int, split: str, training: str) -> str
 
 def linked_note(point: Estimate) -> str:
     return f"Recordings linked to the right person{where(point)}."
+
+
+def attacker_method(about: str, extractor: str) -> str:
+    """What an attacker does, and by which further extractor, if any."""
+    return f"{about}; it uses the extractor {extractor}" if extractor else about
