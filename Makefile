@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env browser demo test coverage test-lower lint lock bench fuzz docs package fresh papers screenshots clean
+.PHONY: help env browser demo test coverage test-lower lint lock bench fuzz reference docs package fresh papers screenshots clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -53,6 +53,9 @@ lock: $(STAMP)  ## requirements-lock.txt: versions and hashes of all that is ins
 
 test-lower: $(STAMP)  ## the tests with the lowest versions that are allowed
 	$(BIN)/python tools/lower_bounds.py
+
+reference: $(STAMP)  ## docs/commands.md, from the declarations of the options
+	$(BIN)/python tools/command_reference.py
 
 docs: $(STAMP)  ## the documentation as a site, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

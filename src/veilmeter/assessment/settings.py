@@ -246,7 +246,7 @@ class Settings(CorpusReading):
         metavar="PROGRAM", acts_when=(SPEECH,), example="cp {input} {output}",
     )  # fmt: skip
     attacker_runs: int | None = declare(
-        None, help="How often the attackers run the system.", group=ANONYMIZER, least=1, default_text="2",
+        None, help="Runs of the system that the attackers make.", group=ANONYMIZER, least=1, default_text="2",
         acts_when=(SPEECH,), example=3,
     )  # fmt: skip
     attackers: Mapping[str, AttackerSettings] = declare(
@@ -264,7 +264,7 @@ class Settings(CorpusReading):
         example="centred-cosine",
     )  # fmt: skip
     adaptation: str = declare(
-        "backend", help="What adapted attackers train: backend (seconds) or finetune (needs audio).", group=ATTACKERS,
+        "backend", help="Part that adapted attackers train: backend, or finetune (needs audio).", group=ATTACKERS,
         metavar="WHAT", choices=ADAPTATIONS, publishable=True, common=False, example="finetune",
         acts_when=(SPEECH, Condition(lambda settings, facts: settings.adaptation == "backend" or bool(facts.tuned),
                                      "no attacker that adapts its extractor was run with training speech")),
@@ -361,7 +361,7 @@ class Settings(CorpusReading):
         default_text="from its manifest", comparable=True, publishable=True, common=False, example="acme 2.4",
     )  # fmt: skip
     assessor: str = declare(
-        "", help="Who makes this assessment, for the report.", group=PAGE, role="output", comparable=True,
+        "", help="Name of the assessor, for the report.", group=PAGE, role="output", comparable=True,
         publishable=True, common=False, example="the privacy team",
     )  # fmt: skip
     notice: str = declare(

@@ -31,9 +31,8 @@ class SystemOptions(OptionSet):
         default_text="utterance for mcadams-random, speaker for xvector-pool and command", example="speaker",
     )  # fmt: skip
     command: str | None = declare(
-        None, help="command: program such as 'myanon {input} {output}', or for many recordings with {input_list} "
-        "{output_list} or {input_folder} {output_folder}; no shell is involved.", metavar="PROGRAM",
-        example="cp -f {input} {output}",
+        None, help="command: program such as 'myanon {input} {output}'; for many recordings with {input_list} "
+        "{output_list} or {input_folder} {output_folder}.", metavar="PROGRAM", example="cp -f {input} {output}",
     )  # fmt: skip
     program_version: str | None = declare(
         None, help="command: version of the program; its output is kept while this is the same, instead of the content "

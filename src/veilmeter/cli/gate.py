@@ -39,8 +39,8 @@ class GateOptions(OptionSet):
         (), help="Lower limits: eer=30, deid=95.", metavar="MEASURE=BOUND", example="eer=0.5"
     )
     by: tuple[str, ...] = declare(
-        (), help="Attribute whose groups must each keep every limit, with exit code 2 where one is not known. Without "
-        "it the worst of everybody and all groups decides.", metavar="ATTRIBUTE", example="gender",
+        (), help="Attribute whose groups must each keep every limit; exit code 2 where one is not known.",
+        metavar="ATTRIBUTE", example="gender",
     )  # fmt: skip
     baseline: Path | None = declare(
         None, help="Earlier run: fail too if anything is significantly worse than there (Holm's rule).",

@@ -39,7 +39,7 @@ def _fitting(ctx: Any, command: Any) -> list[str]:
 
 
 def _lines(ctx: Any, command: Any, names: Sequence[str], width: int) -> list[str]:
-    about, examples = _split(command.help or "")
+    about, examples = split_examples(command.help or "")
     lines = [f"Usage: {ctx.command_path} {usage(command)}", ""]
     lines += _paragraphs(about, width)
     shown = [p for p in command.params if p.name in names or _is_argument(p)]
@@ -71,15 +71,16 @@ def group_text(ctx: Any, group: Any, sections: Iterable[tuple[str, Sequence[str]
         lines += ["", f"{title}:"]
         for name in names:
             command = group.get_command(ctx, name)
-            lines.append(f"  {name:14} {_summary(command.help or '')}")
+            lines.append(f"  {name:14} {summary(command.help or '')}")
     return "\n".join([*lines, "", "veilmeter COMMAND --help says more."])
 
 
-def _summary(text: str) -> str:
+def summary(text: str) -> str:
+    """The first paragraph of a docstring, in one line."""
     return " ".join(_MARKUP.sub("", text).strip().split("\n\n")[0].split())
 
 
-def _split(text: str) -> tuple[str, list[str]]:
+def split_examples(text: str) -> tuple[str, list[str]]:
     """The words of a docstring and the example lines behind `Examples:`."""
     about, _, rest = textwrap.dedent(text).partition("Examples:")
     return about.strip(), [line.strip() for line in rest.splitlines() if line.strip()]

@@ -129,7 +129,7 @@ class InvertOptions(LearningOptions, Figures, OutputForms, Workers):
         acts_when=(SHUFFLED,), example=5,
     )  # fmt: skip
     other_run: tuple[Path, ...] = vectors(
-        "The trials from another run of the anonymizer: does the map carry over?", (), group=NEEDS, example="again.npz"
+        "The trials from another run of the anonymizer, to test the map on them.", (), group=NEEDS, example="again.npz"
     )
     eer_method: str = eer_method(acts_when=(ENROLLED,))
     fold_eer: bool = declare(

@@ -61,9 +61,7 @@ class WholeOptions(Figures):
         example="other-key",
     )  # fmt: skip
     eer_method: str = eer_method()
-    per_speaker: bool = declare(
-        False, help="ZEBRA and EER of each enrolled speaker: whom does protection fail?", example=True
-    )
+    per_speaker: bool = declare(False, help="ZEBRA and EER of each enrolled speaker.", example=True)
     resamples: int = declare(
         1000, help="Bootstrap resamples of the speakers.", least=50, example=60,
         acts_when=(Condition(lambda options, facts: options.intervals, "intervals were not asked for"),),

@@ -186,7 +186,7 @@ def _carried_over(
         raise InputError(
             "the other run of the anonymizer has none of the attacked utterances",
             path=inputs.again.source or None,
-            fix="--anonymized-again takes the trials, anonymized once more",
+            fix="--other-run takes the trials, anonymized once more",
         )
     findings = []
     if len(common) < len(attacked):
