@@ -20,6 +20,7 @@ from veilmeter.results.gate import gate
 from veilmeter.results.limits import LimitCheck, Side, check_limit, parse_limit
 from veilmeter.results.model import Check, Part, Results
 from veilmeter.results.run_folder import write_results
+from veilmeter.wording import sentence
 
 
 def results_with(*, failed: bool = False, open_check: bool = False) -> Results:
@@ -55,7 +56,7 @@ def test_the_bad_end_of_the_worst_attacker_and_group_decides() -> None:
     above, below = check("eer=17.001", "min"), check("eer=16.999", "min")
     assert (above.holds, below.holds) == (False, True)
     assert above.candidate.group == {"gender": "f"}
-    assert "(ignorant, gender f)" in str(above)
+    assert "(ignorant, gender f)" in sentence(above.finding)
     assert check("lazy-informed:linkability@20,L3=0.5").decisive == 0.8
     assert check("lazy:linkability@20,L1=0.5").decisive == 0.6
     assert check("original:eer=9").decisive == 5
@@ -112,10 +113,10 @@ def test_no_limit(text: str) -> None:
 def test_what_a_limit_says() -> None:
     """Units, the wrong side, a value without an interval, a value that does not exist."""
     right, wrong = check("eer=10", "min"), check("aa:eer=30")
-    assert "20.0 % [17.0, 23.0]" in str(right)
-    assert "did you mean" not in str(right)
-    assert str(wrong).endswith("(lazy-informed); higher is better here: did you mean --min?")
-    assert ", without an interval" in str(check("gender=95"))
+    assert "20.0 % [17.0, 23.0]" in sentence(right.finding)
+    assert "did you mean" not in sentence(right.finding)
+    assert sentence(wrong.finding).endswith("(lazy-informed); higher is better here: did you mean --min?")
+    assert ", without an interval" in sentence(check("gender=95").finding)
     missing = eer(30).with_(value=float("nan"), interval=None)
     nothing = replace(results_with(), attackers={"ignorant": attacker("ignorant", missing)})
     assert not check("eer=0", "min", nothing).holds

@@ -53,7 +53,8 @@ def test_each_group_is_held_against_the_limit_by_itself() -> None:
     assert [(dict(check.group), check.holds, check.decisive) for check in outcome.limits] == [
         ({}, False, 17.0), ({"gender": "f"}, False, 17.0), ({"gender": "m"}, True, 37.0),
     ]  # fmt: skip
-    assert "eer >= 30, gender m: 40.0 % [37.0, 43.0] (ignorant)" in str(outcome.limits[2])
+    assert sentence(outcome.limits[2].title) == "eer >= 30, gender m"
+    assert sentence(outcome.limits[2].finding) == "40.0 % [37.0, 43.0] (ignorant)"
     assert sentence(outcome.scope) == "the attackers ignorant; of everybody and within gender f, m"
 
 
@@ -214,9 +215,7 @@ def test_what_a_build_server_gets(tmp_path: Path) -> None:
     assert [len(case.findall("failure")) for case in suite] == [1, 1, 0, 1]
     text = page.read_text(encoding="utf-8")
     assert text.startswith("## Privacy gate: failed\n")
-    assert re.search(
-        r"\| eer >= 30, gender f \| \*\*broken\*\* \| 20.0 % \[17.0, 23.0\] \| ignorant, gender f \|", text
-    )
+    assert re.search(r"\| eer >= 30, gender f \| \*\*broken\*\* \| 20.0 % \[17.0, 23.0\] \(ignorant\) \|", text)
     assert "- of_others: what It &lt;failed> & ?[31m \\| broke." in text
     # A gate that can't be checked leaves no earlier file to speak for it.
     with pytest.raises(InputError, match="no measure 'wer'"):

@@ -156,7 +156,10 @@ def _print(run: Path, outcome: Gate, *, json: bool) -> None:
     if json:
         print(to_json({**outcome.to_json(), "run": str(run)}))
         return
-    lines = [str(limit) for limit in outcome.limits]
+    lines = [
+        f"{'holds ' if check.holds else 'BROKEN'}  {sentence(check.title)}: {sentence(check.finding)}"
+        for check in outcome.limits
+    ]
     lines += [("doubt   " if outcome.even_if_doubted else "BROKEN  ") + text(doubt) for doubt in outcome.doubts]
     lines += [
         ("BROKEN  " if outcome.trustworthy else "open    ") + text(question) for question in outcome.open_questions
@@ -171,7 +174,7 @@ def _print(run: Path, outcome: Gate, *, json: bool) -> None:
         lines.append(f"Checked: {sentence(outcome.scope)}.")
         for check in outcome.limits:
             missing = ", ".join(sentences(check.not_measured))
-            note = f"Note: {check.title} was not checked everywhere. There is no such figure for {missing}."
+            note = f"Note: {sentence(check.title)} was not checked everywhere. There is no such figure for {missing}."
             lines += [note] if missing else []
     if outcome.not_run:
         lines.append(f"Attackers that were not run: {', '.join(outcome.not_run)}")

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.text import clean, markdown_text
 from veilmeter.results.gate import Gate
-from veilmeter.results.limits import LimitCheck, named_group
+from veilmeter.results.limits import LimitCheck
 from veilmeter.results.model import Results
 from veilmeter.wording import sentence, sentences, text
 
@@ -31,7 +31,7 @@ class JobCase:
 def cases_of(outcome: Gate) -> list[JobCase]:
     """Every limit, doubt, open check and worsening as a case of its own."""
     cases = [
-        JobCase("limits", check.title, "passed" if check.holds else "failure", f"{check.found}{check.remark}")
+        JobCase("limits", sentence(check.title), "passed" if check.holds else "failure", sentence(check.finding))
         for check in outcome.limits
     ]
     cases += [
@@ -95,7 +95,7 @@ def summary(outcome: Gate | Exception, results: Results | None) -> str:
     lines = [f"## Privacy gate: {'passed' if outcome.passed else 'failed'}", ""]
     lines += [f"**{markdown_text(results.title)}**: {markdown_text(text(verdict.headline))}", ""]
     if outcome.limits:
-        lines += ["| limit | outcome | figure that decides | whose |", "|---|---|---|---|"]
+        lines += ["| limit | outcome | figure that decides |", "|---|---|---|"]
         lines += [_limit_row(check) for check in outcome.limits]
         lines += ["", markdown_text(f"Checked: {sentence(outcome.scope)}."), ""]
     if outcome.doubts:
@@ -110,11 +110,8 @@ def summary(outcome: Gate | Exception, results: Results | None) -> str:
 
 
 def _limit_row(check: LimitCheck) -> str:
-    estimate = check.candidate.estimate
-    figure = f"{estimate.format_value()} {estimate.format_interval() or '(no interval)'}"
-    whose = ", ".join([check.where, *named_group(check.group)]) + check.remark
-    word = "holds" if check.holds else "**broken**"
-    return f"| {markdown_text(check.title)} | {word} | {markdown_text(figure)} | {markdown_text(whose)} |"
+    outcome = "holds" if check.holds else "**broken**"
+    return f"| {markdown_text(sentence(check.title))} | {outcome} | {markdown_text(sentence(check.finding))} |"
 
 
 def _baseline(outcome: Gate) -> list[str]:

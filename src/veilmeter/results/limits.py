@@ -23,6 +23,7 @@ from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.registry import measure_of, preferred_direction
 from veilmeter.results.model import AttackerResult, Part, Results
 from veilmeter.wording import sentence, sentences
+from veilmeter.wording.catalog import shown
 
 Side = Literal["max", "min"]
 Group = Mapping[str, str]  # attribute and value, as in {"gender": "f"}; empty for everybody
@@ -76,38 +77,26 @@ class LimitCheck:
     group: Group = field(default_factory=dict)
     not_measured: tuple[Finding, ...] = ()
 
-    def __str__(self) -> str:
-        return f"{'holds ' if self.holds else 'BROKEN'}  {self.title}: {self.found}{self.remark}"
-
     @property
-    def title(self) -> str:
+    def title(self) -> Finding:
         """The limit, and the group it was asked for."""
-        return f"{self.limit}{', '.join(['', *named_group(self.group)])}"
+        return Finding.of("limit", limit=str(self.limit), group=group_references(self.group) or None)
 
     @property
-    def found(self) -> str:
-        """The figure that decides, whose it is, and where on its curve."""
-        estimate = self.candidate.estimate
-        interval = f" {estimate.format_interval()}" if estimate.interval else ", without an interval"
-        return f"{estimate.format_value()}{interval}" + (f" ({self.where})" if self.where else "")
-
-    @property
-    def where(self) -> str:
-        """The attacker or part, the group, and the point of a curve as far as the limit leaves it open."""
-        at, limit = self.candidate.estimate.at, self.limit
-        point = [f"among {at['speakers']}"] if limit.speakers is None and "speakers" in at else []
-        point += [f"L = {at['length']}"] if limit.length is None and at.get("length", 1) != 1 else []
-        within = [] if self.group else named_group(self.candidate.group)
-        return ", ".join(part for part in (self.candidate.place, *within, *point) if part)
-
-    @property
-    def remark(self) -> str:
-        """A limit from the wrong side is allowed, but hardly meant."""
-        wrong = {"max": "higher", "min": "lower"}[self.limit.side]
-        if preferred_direction(self.candidate.estimate) != wrong:
-            return ""
-        other = {"max": "--min", "min": "--max"}[self.limit.side]
-        return f"; {wrong} is better here: did you mean {other}?"
+    def finding(self) -> Finding:
+        """The figure that decides, whose it is, and where on its curve as far as the limit leaves that open. A limit
+        from the wrong side is allowed, but hardly meant."""
+        estimate, limit = self.candidate.estimate, self.limit
+        wrong = {"max": "higher", "min": "lower"}[limit.side]
+        asked = {"speakers": limit.speakers, "length": limit.length}
+        return Finding.of(
+            "limit_checked",
+            estimate=estimate.with_(at={key: at for key, at in estimate.at.items() if asked.get(key) is None}),
+            place=self.candidate.place,
+            group=None if self.group else group_references(self.candidate.group) or None,
+            better=wrong if preferred_direction(estimate) == wrong else None,
+            severity="information" if self.holds else "problem",
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -120,14 +109,6 @@ class LimitCheck:
             "not_measured": list(sentences(self.not_measured)),
             "estimate": {"name": self.candidate.estimate.name, **self.candidate.estimate.to_json()},
         }
-
-
-def named_group(group: Group) -> list[str]:
-    """
-    >>> named_group({"gender": "f"})
-    ['gender f']
-    """
-    return [f"{attribute} {value}" for attribute, value in group.items()]
 
 
 # A figure: `eer`, `linkability@20`, `linkability@20,L3`, `informed:eer`.
@@ -308,7 +289,7 @@ def _nothing(results: Results, limit: Limit, places: Sequence[Place], group: Gro
         return InputError(
             f"{limit}: the run has no {limit.attacker} attacker", fix=f"it has {', '.join(results.attackers)}"
         )
-    within = f" within {' and '.join(named_group(group))}" if group else ""
+    within = f" within {shown(group_references(group))}" if group else ""
     known = sorted({name for place in places for name in place.estimates.names})
     points = [point for place in places for point in place.estimates.points(limit.measure)]
     if points:

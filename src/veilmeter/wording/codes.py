@@ -359,6 +359,8 @@ declare("figure_worse", label=str, attacker=str | None, group=Group | None, befo
         difference=Estimate)  # fmt: skip
 declare("figure_not_measured", place=str, group=Group | None)
 declare("attacker_untested", attacker=str, baseline=Reference)
+declare("limit", limit=str, group=Group | None)
+declare("limit_checked", estimate=Estimate, place=str, group=Group | None, better=Literal["higher", "lower"] | None)
 declare("limit_without_interval", limit=Reference, group=Group | None)
 declare("gate_scope", attackers=Names, groups=Group | None)
 # --- what was not tested

@@ -122,6 +122,23 @@ def _figure_not_measured(place: str, group: tuple[Reference, ...] = ()) -> str:
 WORDS.say("attacker_untested", "The {attacker} attacker can't be compared with {baseline}: this run does not have it.")
 
 
+@WORDS.words("limit")
+def _limit(limit: str, group: tuple[Reference, ...] = ()) -> str:
+    return f"{limit}{_inside(group)}"
+
+
+@WORDS.words("limit_checked")
+def _limit_checked(estimate: Estimate, place: str, group: tuple[Reference, ...] = (), better: str | None = None) -> str:
+    figure = full(estimate) if estimate.interval else f"{estimate.format_value()}, without an interval"
+    speakers, length = estimate.at.get("speakers"), estimate.at.get("length", 1)
+    point = [f"among {speakers}"] if speakers is not None else []
+    point += [f"L = {length}"] if length != 1 else []
+    whose = ", ".join(part for part in (place, *map(shown, group), *point) if part)
+    option = "--min" if better == "higher" else "--max"
+    remark = f"; {better} is better here: did you mean {option}?" if better else ""
+    return f"{figure} ({whose}){remark}" if whose else f"{figure}{remark}"
+
+
 @WORDS.words("limit_without_interval")
 def _limit_without_interval(limit: Reference, group: tuple[Reference, ...] = ()) -> str:
     return f"{shown(limit)}{_inside(group)}: the figure has no interval, so only its value was checked."
