@@ -99,10 +99,10 @@ COMMANDS: dict[str, Callable[[dict[str, Path]], list[object]]] = {
     "measure": lambda f: ["measure", f["scores"], "--trials", f["key"], "--per-speaker", "--no-intervals"],
     "similarity": lambda f: ["similarity", "--original", f["original"], "--anonymized", f["anonymized"],
                              "--per-speaker", "--no-intervals"],
-    "linkability": lambda f: ["linkability", "--enrol", f["original"], "--test", f["anonymized"], "--per-speaker",
+    "linkability": lambda f: ["linkability", "--enroll", f["original"], "--test", f["anonymized"], "--per-speaker",
                               "--attribute", "gender", "--no-intervals", "--name", "\x1b[31m=x",
                               "--figures", f["original"].parent / "drawn"],
-    "singling-out": lambda f: ["singling-out", "--enrol", f["original"], "--test", f["anonymized"], "--per-speaker",
+    "singling-out": lambda f: ["singling-out", "--enroll", f["original"], "--test", f["anonymized"], "--per-speaker",
                                "--attribute", "gender", "--no-intervals", "--draws", 1, "--folds", 2],
     "invert": lambda f: ["invert", "--clear-train", f["original"], "--anonymized-train", f["anonymized"],
                          "--clear-trials", f["original"], "--anonymized-trials", f["anonymized"], "--per-speaker",
@@ -137,7 +137,7 @@ def test_ids_are_harmless_in_messages(files: dict[str, Path], tmp_path: Path) ->
         ["measure", files["scores"], "--trials", files["broken"]],
         ["embed", files["speech"], tmp_path / "embedded", "--quiet", "--jobs", 1],
         ["anonymize", files["speech"], tmp_path / "anonymized", "--quiet", "--jobs", 1],
-        ["linkability", "--enrol", files["original"], "--test", files["anonymized"], "--attribute", "\x1b[31mnone"],
+        ["linkability", "--enroll", files["original"], "--test", files["anonymized"], "--attribute", "\x1b[31mnone"],
         ["similarity", "--original", tmp_path / "\x9b31m", "--anonymized", files["anonymized"]],
     ):
         text, _ = said(arguments)

@@ -12,7 +12,7 @@ import altair as alt
 import numpy as np
 import pytest
 
-from veilmeter.report import vega
+from veilmeter.report import html
 from veilmeter.report.figures.style import table
 
 VERSION = "1.0"
@@ -44,33 +44,33 @@ def test_the_script_is_put_together_once(tmp_path: Path, monkeypatch: pytest.Mon
         return SCRIPT
 
     monkeypatch.setenv("VEILMETER_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(vega, "_bundle", bundle)
+    monkeypatch.setattr(html, "_bundle", bundle)
     for _ in range(2):
-        vega.vega_script.cache_clear()
-        assert vega.vega_script() == SCRIPT
+        html.vega_script.cache_clear()
+        assert html.vega_script() == SCRIPT
     assert len(built) == 1
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setenv("VEILMETER_CACHE", str(tmp_path / "file"))
-    vega.vega_script.cache_clear()
-    assert vega.vega_script() == SCRIPT
-    vega.vega_script.cache_clear()
+    html.vega_script.cache_clear()
+    assert html.vega_script() == SCRIPT
+    html.vega_script.cache_clear()
 
 
 def test_a_script_that_is_damaged_or_not_ones_own_is_not_used(tmp_path: Path) -> None:
-    path = tmp_path / vega._name(VERSION, SCRIPT)
+    path = tmp_path / html._name(VERSION, SCRIPT)
     path.write_text(SCRIPT)
     path.chmod(0o600)
-    assert vega.kept_script(tmp_path, VERSION) == SCRIPT
-    assert vega.kept_script(tmp_path, "2.0") is None
+    assert html.kept_script(tmp_path, VERSION) == SCRIPT
+    assert html.kept_script(tmp_path, "2.0") is None
     path.chmod(0o622)
-    assert vega.kept_script(tmp_path, VERSION) is None
+    assert html.kept_script(tmp_path, VERSION) is None
     path.chmod(0o600)
     path.write_text(SCRIPT[:-1])
-    assert vega.kept_script(tmp_path, VERSION) is None
+    assert html.kept_script(tmp_path, VERSION) is None
     path.unlink()
     (tmp_path / "elsewhere.js").write_text(SCRIPT)
     path.symlink_to(tmp_path / "elsewhere.js")
-    assert vega.kept_script(tmp_path, VERSION) is None
+    assert html.kept_script(tmp_path, VERSION) is None
 
 
 def test_a_page_imports_neither_pandas_nor_scipy(run: Path, tmp_path: Path) -> None:

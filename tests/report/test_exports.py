@@ -144,7 +144,7 @@ def test_a_measure_of_another_package_stands_in_its_section_or_apart(tmp_path: P
 def test_no_number_of_threshold_or_paper_that_makes_no_sense(run: Path, form: str) -> None:
     with pytest.raises(InputError, match="not a probability"):
         write_report(run, form=form, threshold=9)
-    with pytest.raises(InputError, match="no paper"):
+    with pytest.raises(InputError, match="unknown paper"):
         write_report(run, form=form, paper="a5")
 
 

@@ -118,7 +118,7 @@ def _check(form: str, annex_only: bool, threshold: float | None, paper: str | No
     if threshold is not None and not 0 < threshold < 1:
         raise InputError(f"the threshold {threshold:g} is not a probability", fix="give a figure between 0 and 1")
     if paper is not None and paper not in PAPERS:
-        raise InputError(f"there is no paper called {paper!r}", fix=f"choose among {', '.join(PAPERS)}")
+        raise InputError(f"unknown paper size: {paper!r}", fix=f"choose among {', '.join(PAPERS)}")
 
 
 def _refuse_what_is_not_shown(form: str, asked: Mapping[str, object]) -> None:

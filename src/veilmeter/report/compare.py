@@ -248,7 +248,7 @@ def surely_better(best: str, rest: Sequence[str], names: Sequence[str], comparis
 
 
 def _criteria(systems: Sequence[ComparedSystem]) -> list[tuple[str, list[CriterionRow | None]]]:
-    """By criterion, and by attribute for what is inferred, so that only like stands beside like."""
+    """By criterion, and by attribute for what is inferred, so that only like is compared with like."""
     cells = [{row.title: row for row in _rows(system.results)} for system in systems]
     titles = dict.fromkeys(title for of_system in cells for title in of_system)
     return [(title, [of_system.get(title) for of_system in cells]) for title in titles]
@@ -271,7 +271,7 @@ def _rows(results: Results) -> list[CriterionRow]:
 
 
 def _not_tested(systems: Sequence[ComparedSystem]) -> list[str]:
-    """What was not tested of all systems, or of some, which are then named; what no run tests comes last."""
+    """Everything that was not tested of all systems or of some, which are named; limits of every run come last."""
     own = {
         system.name: [words.closed(reason) for reason in sentences(system.results.verdict.not_tested, "lay")]
         for system in systems
@@ -285,7 +285,7 @@ def _not_tested(systems: Sequence[ComparedSystem]) -> list[str]:
 
 
 def _by_text(texts: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Every text with the names it stands under."""
+    """Every text with the systems that it applies to."""
     names: dict[str, list[str]] = {}
     for name, listed in texts.items():
         for said in dict.fromkeys(listed):

@@ -25,7 +25,7 @@ def heading(column: TableColumn) -> str:
 
 
 def figure(cell: TableCell) -> str:
-    """The value without its unit, which stands in the heading."""
+    """The value without its unit, which is in the heading."""
     if cell.estimate is None:
         return NOTHING
     text = format_number(cell.estimate.value, cell.estimate.unit)
@@ -37,7 +37,7 @@ def interval(cell: TableCell) -> str:
 
 
 def latex(table: SystemTable, *, intervals: bool = False) -> str:
-    """With booktabs' rules, numbers in math mode; what must be known stands in comments above it."""
+    """With booktabs' rules, numbers in math mode; caveats are comments above it."""
     head = ["system", *(_latex_heading(column) for column in table.columns)]
     rows = []
     for number, system in enumerate(table.names()):

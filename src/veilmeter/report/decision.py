@@ -177,7 +177,7 @@ def release_words(results: Results) -> str:
 
 
 def anonymizer_words(results: Results) -> str:
-    """What the user calls the anonymizer, else its name, version and settings as its manifest has them."""
+    """The name that the user gave the anonymizer, else its name, version and settings as its manifest has them."""
     named = str(results.settings.get("system_name") or "")
     entry = results.inputs.get("anonymized")
     if named or entry is None or not entry.details.get("anonymizer"):
@@ -194,7 +194,7 @@ def anonymizer_words(results: Results) -> str:
 
 
 def _opening(results: Results, release: Release | None) -> tuple[str, str, str]:
-    """The headline, the consequence in people, and what is said below it."""
+    """The headline, the consequence in people, and the text below it."""
     verdict = results.verdict
     headline = text(verdict.headline[:1], "lay")
     worst = results.criteria.get("linking")
@@ -231,7 +231,7 @@ def _release_count(release: Release) -> Finding:
 
 
 def basis_words(curve: Curve) -> dict[str, str]:
-    """What a share of people rests on, by its basis."""
+    """The evidence for a share of people, by its basis."""
     measured, most = {"size": curve.most_measured}, {"size": curve.most}
     return {
         "measured": sentence(Finding("share_measured", measured), "lay"),

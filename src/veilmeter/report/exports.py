@@ -89,7 +89,7 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
 
 
 def latex(run: Reported, options: Options) -> str:
-    """The worst cases and all attackers' figures as two tables for a paper; what must be known stands in comments."""
+    """The worst cases and all attackers' figures as two tables for a paper; caveats are comments."""
     results = run.results
     remarks = [f"veilmeter {results.version}" + (f", {run.created}" if run.created else "")]
     remarks += [str(results.settings["notice"])] if results.settings.get("notice") else []

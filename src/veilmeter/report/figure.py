@@ -67,7 +67,7 @@ def csv_of(spec: Mapping[str, Any]) -> str:
 
 
 def _tables(node: Any) -> list[list[dict[str, Any]]]:
-    """Every table of data in a specification, in the order in which it stands there."""
+    """Every table of data in a specification, in their order."""
     if isinstance(node, list):
         return [table for part in node for table in _tables(part)]
     if not isinstance(node, dict):

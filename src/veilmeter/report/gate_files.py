@@ -1,4 +1,4 @@
-"""What a gate found, for a build server: JUnit's XML, which it lists test by test, and Markdown for the job's page."""
+"""Findings of a gate for a build server: JUnit's XML, which it lists test by test, and Markdown for the job's page."""
 
 from __future__ import annotations
 

@@ -5,15 +5,22 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import shlex
+import stat
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib import resources
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from veilmeter.attacks.registry import plain_words
-from veilmeter.core.files import plain
+from veilmeter.core.errors import VeilmeterError
+from veilmeter.core.files import cache_folder, plain, write_text
 from veilmeter.report.annex import annex
 from veilmeter.report.channels import SECTION as CHANNELS
 from veilmeter.report.channels import channel_rows, channel_table, channels_figure
@@ -27,7 +34,6 @@ from veilmeter.report.rows import ORDER, Row, attacker_rows, reaches_below_zero,
 from veilmeter.report.section_figures import section_figures
 from veilmeter.report.sound import Recordings
 from veilmeter.report.source import Reported
-from veilmeter.report.vega import vega_script
 from veilmeter.results.model import Results
 from veilmeter.results.run_folder import Matrices
 from veilmeter.wording import sentence, sentences
@@ -349,3 +355,52 @@ def safe_link(address: str) -> str:
     if not path:
         return NOWHERE
     return path if path == address else f"./{path}" if ":" in address or address.startswith("/") else path
+
+
+# --- Vega, Vega-Lite and their embedder as one script
+
+
+_EXPOSED = "window.vegaEmbed = vegaEmbed;"
+
+
+@lru_cache(maxsize=1)
+def vega_script() -> str:
+    """From the package that also draws the files. To put it together takes longer than the rest of a page, so it is
+    kept for the next one."""
+    import vl_convert
+
+    made_by = version("vl-convert-python")
+    try:
+        folder = cache_folder()
+    except VeilmeterError:  # no home folder
+        return _bundle(vl_convert)
+    script = kept_script(folder, made_by)
+    if script is None:
+        script = _bundle(vl_convert)
+        with suppress(VeilmeterError):  # the page does not need it
+            write_text(folder / _name(made_by, script), script)
+    return script
+
+
+def kept_script(folder: Path, made_by: str) -> str | None:
+    """The script that this user kept. A name holds the digest of what was written, so that half a file is none; a file
+    that others may have written is not put into pages."""
+    for path in sorted(folder.glob(f"vega-{made_by}-*.js")):
+        with suppress(OSError, UnicodeDecodeError):
+            facts = path.lstat()
+            own = facts.st_uid == os.getuid() if hasattr(os, "getuid") else True
+            if not own or not stat.S_ISREG(facts.st_mode) or facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                continue
+            script = path.read_text(encoding="utf-8")
+            if path.name == _name(made_by, script):
+                return script
+    return None
+
+
+def _name(made_by: str, script: str) -> str:
+    return f"vega-{made_by}-{hashlib.sha256(script.encode()).hexdigest()}.js"
+
+
+def _bundle(vl_convert: Any) -> str:
+    bundle: str = vl_convert.javascript_bundle(_EXPOSED)
+    return bundle.replace("</script", "<\\/script")

@@ -52,7 +52,7 @@ _ROUGH = re.compile(r"(-?[0-9.]+)e([+-]?)0*([0-9]+)")
 
 
 def latex_label(label: str) -> str:
-    """The words for a measure, with its symbols in math mode. For labels only: a name such as x_anon is no symbol.
+    """The words for a measure, with its symbols in math mode. For labels only: a name such as x_anon is not a symbol.
 
     >>> latex_label("D_ECE"), latex_label("l_w, L = 3")
     ('$D_{\\\\mathrm{ECE}}$', '$l_{w}$, $L = 3$')

@@ -1,4 +1,4 @@
-"""Titles, introductions, captions and table cells of the report: what is no finding of the run, but explains them."""
+"""Titles, introductions, captions and table cells of the report: text that explains findings and is not one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ SECTIONS = {
         "Channels",
         "The same attacker hears one channel of speech at a time: the voice, the words, the rhythm; then all of them together. Beside it "
         "stands what this attacker finds in original speech, which is what there was to hide, and what it finds where known recordings "
-        "were dealt to people at random, which is chance. Of N people, log2 N bits name one of them, 0 bits are guessing; below 0 people "
+        "were assigned to people at random, which is chance. Of N people, log2 N bits name one of them, 0 bits are guessing; below 0 people "
         "hide behind others.",
     ),
     "linking": SectionWords(
@@ -131,7 +131,7 @@ SECTIONS = {
 BELOW_ZERO = "An interval that reaches below 0 says that the rule may have done no better, or even worse, than one that knows nobody."
 
 GLOSSARY = (
-    ("Anonymizer", "A program that changes a recording so that the voice no longer sounds like the speaker. What is said stays."),
+    ("Anonymizer", "A program that changes a recording so that the voice no longer sounds like the speaker. The words stay."),
     ("Attacker", "Somebody who wants to know who speaks. Attackers differ in what they have: recordings of the people in question, the "
      "anonymizer itself, and the means to train a recognizer on its output."),
     ("Candidates", "The people whose recordings an attacker has and compares with. The more there are, the harder it is to name the right one."),
@@ -152,7 +152,7 @@ GLOSSARY = (
     ("Likelihood ratio, LLR", "How many times more probable a comparison's outcome is if both recordings are of one person than if they are of "
      "two; the LLR is its logarithm. Above 0 speaks for one person, below 0 against it."),
     ("DeID", "How much of the likeness between a speaker's original and anonymized voice is gone. 100 % is all of it."),
-    ("G_VD", "How far the anonymized voices can still be told apart from each other, in decibels against the originals. 0 dB: as well as "
+    ("G_VD", "How far the anonymized voices can still be distinguished, in decibels against the originals. 0 dB: as well as "
      "before; minus 10 dB: a tenth."),
     ("95 % interval", "Had other speakers been recorded, the figure would have come out differently. Intervals made this way contain the true "
      "value in about 95 of 100 assessments."),
@@ -348,7 +348,7 @@ def worst_case(sentence: str) -> str:
 
 
 def bar(point: Estimate) -> str:
-    """What a bar shows, for those who can't see it."""
+    """A bar in words, for those who can't see it."""
     interval = f", interval {point.format_interval()}" if point.interval else ""
     guessing = f", guessing {point.format_null()}" if point.null is not None else ""
     return f"{point.label}: {point.format_value()}{interval}{guessing}"
@@ -422,7 +422,7 @@ def _are(number: int) -> str:
 
 # --- the technical part
 
-# What figures of a part compare, where that is no attacker.
+# The material that figures of a part compare, where that is not an attacker.
 COMPARED = {"similarity": "all pairs", "zebra": "all comparisons", "runs": "across two runs", "inversion": "inversion",
             "inference": "from anonymized speech", "sessions": "sessions", "utility": "all recordings"}  # fmt: skip
 FROM_ORIGINAL = "from original speech"
