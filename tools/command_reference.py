@@ -16,7 +16,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "commands.md"
 INTRODUCTION = """# Commands
 
 Every command with its options, from their declarations; `make reference` writes this page. An option that takes several
-values takes them with commas, repeated, or both. `veilmeter COMMAND --help` shows the same.
+values takes them with commas, repeated, or both. The help of a command shows the same.
 """
 OF_A_FILE = """
 In the TOML file of `assess`, options have the same names without `--` (`lengths = [1, 3]`, `no-intervals = true`), and
@@ -43,7 +43,7 @@ def _command(name: str, module: Any) -> str:
     about, examples = split_examples(module.command.__doc__ or "")
     text = f"\n### {name}\n\n{summary(about)}\n"
     if examples:
-        text += "\n```sh\n" + "\n".join(examples) + "\n```\n"
+        text += "\n" + "".join(f"- `{line}`\n" for line in examples)
     declared = all_options(module.OPTIONS)
     for title, options in _groups(declared).items():
         text += f"\n**{title}**\n\n{_table(options, _names)}"
