@@ -98,7 +98,7 @@ def command(given: Given) -> None:
         veilmeter anonymize speech/ anonymized/ --system mcadams --alpha 0.8
         veilmeter anonymize speech/ anonymized/ --system mcadams-random --alpha-range 0.7 0.9 --per speaker --seed 1
         veilmeter anonymize speech/ anonymized/ --command 'sox {input} {output} pitch -300'
-        veilmeter anonymize speech/ anonymized/ --command 'python neural.py --list {input_list} --out {output_list}'
+        veilmeter anonymize speech/ anonymized/ --command 'python neural.py {input_list} {output_list}'
     """
     from contextlib import closing
 
