@@ -14,8 +14,8 @@ from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal.chance import better_counts
 from veilmeter.metrics.scores.forms import SortedScores
 from veilmeter.metrics.scores.summary import replicates_of, values
+from veilmeter.results.compare import PairedTrials
 from veilmeter.results.model import LinkedPerson
-from veilmeter.results.paired import PairedTrials
 
 WORLDS = 300
 MEASURES = ("eer", "d_ece", "min_cllr", "linkability")

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("soundfile")
 
 from veilmeter.assessment import assess
-from veilmeter.assessment.spoken_texts import embed_texts, texts_of
+from veilmeter.assessment.extraction import embed_texts, texts_of
 from veilmeter.core.engine import Here
 from veilmeter.core.errors import InputError
 from veilmeter.data.corpus import read_corpus

@@ -16,8 +16,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.core.findings import unclassified
 from veilmeter.metrics.registry import MEASURES
-from veilmeter.results.gate import gate
-from veilmeter.results.limits import LimitCheck, Side, check_limit, parse_limit
+from veilmeter.results.gate import LimitCheck, Side, check_limit, gate, parse_limit
 from veilmeter.results.model import Check, Part, Results
 from veilmeter.results.run_folder import write_results
 from veilmeter.wording import sentence

@@ -20,8 +20,7 @@ from veilmeter.core.estimates import Estimates
 from veilmeter.core.findings import Finding
 from veilmeter.metrics.registry import estimate_of
 from veilmeter.report.gate_files import junit
-from veilmeter.results.gate import against_baseline, gate
-from veilmeter.results.limits import check_limit, groups_of, parse_limit
+from veilmeter.results.gate import against_baseline, check_limit, gate, groups_of, parse_limit
 from veilmeter.results.model import Check, Part, Results
 from veilmeter.results.run_folder import results_from_json, results_to_json, write_results
 from veilmeter.wording import sentence, sentences, text

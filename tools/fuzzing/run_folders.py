@@ -73,8 +73,7 @@ def _report(folder: Path) -> object:
 
 
 def _gate(folder: Path) -> object:
-    from veilmeter.results.gate import gate
-    from veilmeter.results.limits import parse_limit
+    from veilmeter.results.gate import gate, parse_limit
     from veilmeter.results.run_folder import read_results
 
     return gate(read_results(folder), [parse_limit("linkability@2=0.5", "max"), parse_limit("eer=20", "min")])
@@ -93,7 +92,7 @@ def _matrices(folder: Path) -> object:
 
 
 def _scores(folder: Path) -> object:
-    from veilmeter.results.paired import _scores
+    from veilmeter.results.compare import _scores
     from veilmeter.results.run_folder import read_results
 
     return _scores(folder, read_results(folder), "ignorant")

@@ -1,4 +1,4 @@
-"""Analyses beside the attackers: similarity, ZEBRA (eq. 17-20), inference, sessions, several runs, inversion, controls.
+"""Analyses beside the attackers: similarity, ZEBRA (eq. 17-20), inference, sessions, several runs, inversion.
 
 Each is a top-level function of picklable arguments, so that the engine can run it anywhere.
 """
@@ -6,23 +6,20 @@ Each is a top-level function of picklable arguments, so that the engine can run 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from veilmeter.assessment.attack import Job, MeasureOptions, MeasureVersion, measure_attack, single_trials
-from veilmeter.assessment.attackers import AttackerPlanner
 from veilmeter.assessment.given_scores import Groups, ScoreFiles, within_groups
 from veilmeter.assessment.tasks import Arrays, TaskResult
-from veilmeter.attacks.attacker import Attacker, AttackScoring
 from veilmeter.attacks.inversion import evaluate, identity_map, learn
 from veilmeter.attacks.inversion.attack import InversionSettings
 from veilmeter.attacks.inversion.maps import InversionMap
 from veilmeter.attacks.inversion.measures import Evaluation
 from veilmeter.attacks.inversion.needs import InversionData, learning_curve, permutation_null
-from veilmeter.attacks.material import AttackerRun, Material
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
@@ -41,7 +38,6 @@ MOST_COMPARED = 2400  # recordings in similarity matrices: 6 million pairs, each
 ZEBRA_SETS = ("original", "ignorant", "lazy-informed")  # original-original, original-protected, protected-protected
 PCA_DIMENSION = 70  # of inversion, as in Champion et al. 2021
 LOOKED_UP, ON_THE_CURVE = 2000, 500  # trials per group at most: enough to know a rate to a percent or two
-CONTROL_MEASURES = ("scores", "linkability", "ranks")
 
 
 def score_sets_part(sets: Mapping[str, Job | ScoreFiles], options: MeasureOptions) -> tuple[TaskResult, Arrays]:
@@ -418,58 +414,6 @@ def curve_part(known: KnownPairs, seed: int, repeats: int = 3, shuffles: int = 1
         "null": {name: {"mean": mean, "range": list(ends)} for name, (mean, ends) in null.items()},
     }
     return TaskResult(part=Part(name="inversion", details=details), findings=_lookup_findings(known, ON_THE_CURVE)), {}
-
-
-def on_original(planner: AttackerPlanner, known: Attacker) -> Job:
-    """Control of a channel on original speech, which shows what there was to hide: the attacker's copies and the trials
-    are original recordings."""
-    job, material = _attack_job(planner, known)
-    views = {
-        name: _on_originals(view, planner.further[name])
-        for name, view in material.views.items()
-        if name in planner.further
-    }
-    clear = replace(_on_originals(material, planner), views=views)
-    test = planner.experiment.trials(planner.experiment.original)
-    return _control(planner, job, clear, test, "on original speech")
-
-
-def with_shuffled_people(planner: AttackerPlanner, known: Attacker) -> Job:
-    """Control of a channel that must be at chance: the recordings that the attacker knows people by are assigned to
-    people at random, as many to each as before."""
-    job, material = _attack_job(planner, known)
-    order = np.random.default_rng([planner.settings.seed, 21]).permutation(len(material.candidates))
-    views = {name: _shuffle_people(view, order) for name, view in material.views.items()}
-    return _control(
-        planner, job, replace(_shuffle_people(material, order), views=views), job.test, "with shuffled people"
-    )
-
-
-def _attack_job(planner: AttackerPlanner, known: Attacker) -> tuple[Job, Material]:
-    job = planner.job(known)
-    if not isinstance(job.scoring, AttackScoring):
-        raise InputError(f"the {known.name} attacker learns nothing from people's own recordings")
-    return job, job.scoring.material
-
-
-def _control(planner: AttackerPlanner, job: Job, material: Material, test: Embeddings, where: str) -> Job:
-    assert isinstance(job.scoring, AttackScoring)
-    scoring = replace(job.scoring, material=material)
-    measure_options = replace(planner.measure_options.with_own_measures(), measures=CONTROL_MEASURES, groups={})
-    attacker = replace(job.attacker, name=f"{job.attacker.name} {where}", apart=True)
-    mask = planner.experiment.protocol.mask(scoring.names, list(test.utterances))
-    return Job(attacker=attacker, test=test, scoring=scoring, options=measure_options, mask=mask)
-
-
-def _on_originals(material: Material, planner: AttackerPlanner) -> Material:
-    trials = planner.experiment.trials(planner.experiment.original)
-    copies = AttackerRun(vectors=material.candidates, draw="utterance", name="original speech", certain=True)
-    return replace(material, trials=trials.vectors, runs=(copies,), others=None, pseudonyms=None)
-
-
-def _shuffle_people(material: Material, order: np.ndarray) -> Material:
-    known = material.candidates
-    return replace(material, candidates=Embeddings(known.vectors, known.utterances, known.speakers[order]))
 
 
 def added_part(

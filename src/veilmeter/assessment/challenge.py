@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from veilmeter.assessment.audio import embed_whole
 from veilmeter.assessment.challenge_table import ChallengeRow, EmotionRow, rank_table, write_rows
+from veilmeter.assessment.extraction import embed_whole
 from veilmeter.assessment.protocol import GivenProtocol
 from veilmeter.assessment.run import Assessment, assess
 from veilmeter.assessment.settings import AttackerSettings, Settings

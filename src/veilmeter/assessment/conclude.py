@@ -1,4 +1,7 @@
-"""From what the tasks measured to `Results` and to the tables of a run."""
+"""From what the tasks measured to `Results` and to the tables of a run, and which options had an effect.
+
+When an option acts is part of its declaration (`acts_when`). Options without effect are reported, not recorded as used.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,15 @@ from numpy.typing import NDArray
 
 from veilmeter._version import __version__
 from veilmeter.anonymizers.anonymize_corpus import manifest_path
-from veilmeter.anonymizers.base import Draw
+from veilmeter.anonymizers.base import Draw, load_with_unused, parse_options
 from veilmeter.anonymizers.manifest import Entry, read_manifest
 from veilmeter.assessment.attack import Job, trial_conversations, trials_to_compare
 from veilmeter.assessment.experiment import Experiment
 from veilmeter.assessment.given_scores import combine
 from veilmeter.assessment.plan import NEEDED_BY_CHECKS, AssessmentPlan, channels
-from veilmeter.assessment.settings import Settings
+from veilmeter.assessment.settings import AttackerSettings, Facts, Settings
 from veilmeter.assessment.speech import Speech, join_corpora
 from veilmeter.assessment.tasks import Done, TaskId, TaskKind, TaskResult
-from veilmeter.assessment.unused_options import OptionUse
 from veilmeter.attacks.attacker import AttackerId
 from veilmeter.attacks.desk import NotPossibleError
 from veilmeter.attacks.takeover import Success, takeovers
@@ -32,6 +34,8 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.files import cache_folder, make_folder, write_json
 from veilmeter.core.findings import Finding, about, distinct
 from veilmeter.core.keys import key_of
+from veilmeter.core.option_groups import ALL, EVERY_SIZE
+from veilmeter.core.options import option_without_effect, options_of, unused_options
 from veilmeter.data.corpus import Utterance
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.ids import match_ids
@@ -40,14 +44,72 @@ from veilmeter.metrics.legal.chance import Relabeled, joint_chance
 from veilmeter.metrics.norms import length_correlation
 from veilmeter.metrics.similarity.matrices import KINDS
 from veilmeter.metrics.target_voices import TargetVoices, found_target_voices, shared, target_voice_effect
-from veilmeter.results.chance import with_chance
 from veilmeter.results.channels import channels_of
+from veilmeter.results.levels import with_chance
 from veilmeter.results.model import AttackerResult, Channels, Matching, Part, ProtocolFacts, Results
 from veilmeter.results.people import Traits
 from veilmeter.results.run_folder import MATRICES, Matrices, write_matrices, write_table
 from veilmeter.results.trust import TrustFacts
 from veilmeter.results.verdict import conclude
 from veilmeter.speech.compare_recordings import same_recordings, unchanged_speech
+
+
+@dataclass(frozen=True)
+class OptionUse:
+    """The settings that were used, as results.json has them, a remark on each that was given in vain, and the names of
+    those in which runs may differ and still be compared."""
+
+    used: Mapping[str, Any]
+    remarks: tuple[Finding, ...]
+    incidental: tuple[str, ...]
+
+
+def option_use(settings: Settings, facts: Facts) -> OptionUse:
+    used: dict[str, Any] = {}
+    remarks = [
+        option_without_effect(*options_of(Settings)[name].spell(getattr(settings, name)), reason=reason)
+        for name, reason in unused_options(settings, facts).items()
+    ]
+    for name, declared in options_of(Settings).items():
+        used[name] = None if declared.idle_reason(settings, facts) else _plain(getattr(settings, name))
+    used["attackers"] = {name: _plain(table) for name, table in settings.attackers.items() if name in facts.attackers}
+    if settings.speakers == EVERY_SIZE and used["speakers"] is not None:
+        used["speakers"] = ALL
+    beyond = [n for n in settings.speakers if n > facts.enrolled]
+    if beyond and used["speakers"] is not None:
+        used["speakers"] = [n for n in settings.speakers if n not in beyond]
+        reason = f"only {facts.enrolled} people are enrolled"
+        remarks.append(option_without_effect("--speakers", ", ".join(map(str, beyond)), reason=reason))
+    remarks += _unused_system_options(settings)
+    return OptionUse(used, tuple(remarks), _incidental_options())
+
+
+def _incidental_options() -> tuple[str, ...]:
+    """The names of comparable options; those of an attacker's table as attackers.NAME."""
+    own = [name for name, declared in options_of(Settings).items() if declared.comparable]
+    of_tables = [f"attackers.{name}" for name, declared in options_of(AttackerSettings).items() if declared.comparable]
+    return (*own, *of_tables)
+
+
+def _unused_system_options(settings: Settings) -> list[Finding]:
+    """Options passed to the anonymizer by --option that can't act in it."""
+    options = parse_options(settings.option)
+    if not options:
+        return []
+    command = {} if settings.command is None else {"command": settings.command}
+    idle = load_with_unused(settings.system or "command", {**options, **command})[1]
+    if settings.anonymized:
+        idle["per"] = "the release is given, and attackers draw again for each utterance"
+    return [option_without_effect("--option", name, reason=idle[name]) for name in options if name in idle]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, AttackerSettings):
+        return {name: _plain(getattr(value, name)) for name in options_of(AttackerSettings)}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return list(value) if isinstance(value, tuple) else value
+
 
 CURVE = "inversion-curve"
 SIMILARITY = TaskId(TaskKind.ANALYSIS, "similarity")

@@ -128,8 +128,7 @@ class Reader:
         settings = self.settings
 
         def embed(corpus: Corpus) -> tuple[Embeddings, dict[str, Any]]:
-            from veilmeter.assessment.audio import embed_segments, embed_whole
-            from veilmeter.assessment.spoken_texts import embed_texts, hears_texts
+            from veilmeter.assessment.extraction import embed_segments, embed_texts, embed_whole, hears_texts
 
             with self.progress(f"listening to {corpus.root.name}") as progress:
                 if hears_texts(settings.first_extractor):

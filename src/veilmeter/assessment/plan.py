@@ -1,10 +1,15 @@
-"""Everything there is to measure, as tasks, and what can't be measured and why."""
+"""The plan of an assessment: every measurement as a task, one job per attacker, and the reasons for what is left out.
+
+Each attacker says itself what it needs; the desk gives it what the experiment has.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import numpy as np
 
 from veilmeter.assessment.analyses import (
     ZEBRA_SETS,
@@ -13,36 +18,209 @@ from veilmeter.assessment.analyses import (
     curve_part,
     inference_part,
     inversion_part,
-    on_original,
     runs_part,
     score_sets_part,
     sessions_part,
     similarity_part,
-    with_shuffled_people,
 )
 from veilmeter.assessment.attack import Job, MeasureOptions, measure_attack, measure_versions
-from veilmeter.assessment.attackers import AttackerPlanner, describe
 from veilmeter.assessment.experiment import NOT_OF_A_PERSON, Experiment
 from veilmeter.assessment.given_scores import ScoreFiles, measure_given
 from veilmeter.assessment.settings import AttackerSettings, Settings, attacker_names
 from veilmeter.assessment.tasks import Task, TaskId, TaskKind
-from veilmeter.attacks.attacker import BASELINE, Attacker, AttackerId
-from veilmeter.attacks.desk import NotPossibleError, Used
+from veilmeter.attacks.attacker import BASELINE, Attacker, AttackerId, AttackScoring
+from veilmeter.attacks.backends.scoring import KaldiFiles
+from veilmeter.attacks.desk import EnrollmentCopies, NotPossibleError, TrainingSpeech, Used
 from veilmeter.attacks.inverting import LEAST_PAIRS
+from veilmeter.attacks.material import AttackerRun, Material, OtherPeople
 from veilmeter.attacks.registry import ADAPTIVE, ATTACKERS, FUSED, default_attackers
 from veilmeter.attacks.scoring import VectorComparison
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, about
-from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.embeddings import Embeddings, strings
+from veilmeter.data.matching import match
 from veilmeter.results.channels import channel_attackers
 from veilmeter.results.model import AttackerResult
 from veilmeter.speech.extractors.base import extractor_label
 from veilmeter.wording import sentence
 
+
+def describe(attacker: Attacker) -> AttackerResult:
+    """The description of an attacker, without results."""
+    return AttackerResult(
+        name=attacker.name,
+        about=attacker.about,
+        has=attacker.has.to_json(),
+        aliases={"voiceprivacy": attacker.voiceprivacy, "vauquier2025": attacker.vauquier2025},
+        reference=attacker.reference,
+        apart=attacker.apart,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class AttackerPlanner:
+    """Makes the jobs of one assessment, and notes what they use; `further` make those of further extractors."""
+
+    experiment: Experiment
+    settings: Settings
+    measure_options: MeasureOptions
+    further: Mapping[str, AttackerPlanner] = field(default_factory=dict)
+    used: Used = field(default_factory=Used)
+
+    def job(self, attacker: Attacker, needed: Sequence[str] = ()) -> Job:
+        """A NotPossibleError where this attacker lacks what it needs. `needed` are families of measures beside those
+        that were asked for."""
+        desk = AttackerDesk(self, attacker)
+        prepared = attacker.prepare(desk)
+        measures = tuple(dict.fromkeys((*self.measure_options.measures, *needed)))
+        test = desk.trials()
+        return Job(
+            attacker=replace(describe(attacker), trained_on=prepared.trained_on),
+            test=test,
+            scoring=prepared.scoring,
+            options=replace(self.measure_options, measures=measures),
+            mask=self.experiment.protocol.mask(prepared.scoring.names, list(test.utterances)),
+            findings=prepared.findings,
+        )
+
+    def material(self, name: str) -> Material:
+        """The material of an attacker, by this extractor alone: the released recordings come without names."""
+        sides = self.experiment.sides_of(name)
+        released = self.experiment.trials(sides.anonymized)
+        runs = self.experiment.runs_of(name)
+        if not runs:
+            copies = self.experiment.enrollment(sides.anonymized)
+            runs = (AttackerRun(vectors=copies, own=False, name="the released run"),)
+        return Material(
+            candidates=self.experiment.enrollment(sides.original),
+            trials=released.vectors,
+            conversations=(),
+            runs=runs,
+            others=None if name in self.experiment.own else self._others(),
+            trial_ids=strings(released.utterances),
+            pseudonyms=_pseudonyms(released),
+            seed=self.settings.seed,
+        )
+
+    def _others(self) -> OtherPeople | None:
+        """Other people's originals and their anonymized versions, pass by pass; None without pairs."""
+        original, anonymized = (self.experiment.training.get(role) for role in ("train_original", "train_anonymized"))
+        if original is None or anonymized is None:
+            return None
+        runs = []
+        for number, part in enumerate(anonymized.parts, 1):
+            try:
+                matched = match(original.embeddings, part)
+            except InputError:
+                continue
+            runs.append(AttackerRun(vectors=matched.anonymized, name=f"training speech, pass {number}"))
+        return OtherPeople(originals=original.embeddings, runs=tuple(runs)) if runs else None
+
+
+@dataclass(frozen=True, eq=False)
+class AttackerDesk:
+    """What this experiment offers to one attacker (see `Desk`)."""
+
+    planner: AttackerPlanner
+    attacker: Attacker
+
+    @property
+    def _experiment(self) -> Experiment:
+        return self.planner.experiment
+
+    @property
+    def _name(self) -> str:
+        return self.attacker.name
+
+    @property
+    def _options(self) -> AttackerSettings:
+        return self.planner.settings.of_attacker(self._name)
+
+    @property
+    def seed(self) -> int:
+        return self.planner.settings.seed
+
+    @property
+    def dimension(self) -> int | None:
+        return self._options.dimension
+
+    def trials(self) -> Embeddings:
+        return self._experiment.trials(getattr(self._experiment.sides_of(self._name), self.attacker.trials))
+
+    def originals(self) -> Embeddings:
+        return self._experiment.enrollment(self._experiment.sides_of(self._name).original)
+
+    def copies(self) -> EnrollmentCopies:
+        copies = self._experiment.copies(self._name)
+        self.planner.used.copies.add(self._name)
+        return copies
+
+    def own_extractor(self) -> Finding | None:
+        own = self._experiment.own.get(self._name)
+        if own is None:
+            return None
+        if own.tuned:
+            self.planner.used.train(self.attacker.training, self._name)
+        return own.about
+
+    def backend(self, *, adapted: bool) -> str:
+        settings, used = self.planner.settings, self.planner.used
+        kind = self._options.backend or (settings.adapted_backend if adapted else settings.backend)
+        (used.adapted_backends if adapted else used.backends).add(kind)
+        return kind
+
+    def kaldi(self) -> KaldiFiles | None:
+        return KaldiFiles.of(self._options.plda, self._options.mean, self._options.lda)
+
+    def training(self, role: str) -> TrainingSpeech | None:
+        speech = self._experiment.training.get(role)
+        if speech is None:
+            return None
+        self.planner.used.train(role, self._name)
+        assessed = set(speech.embeddings.names) & set(self._experiment.original.names)
+        return TrainingSpeech(speech.embeddings, len(assessed))
+
+    def assessed_speech(self) -> Embeddings:
+        protocol = self._experiment.protocol
+        return self._experiment.anonymized.of_utterances([*protocol.enrollment, *protocol.trials])
+
+    def folds(self, speakers: int) -> int:
+        folds = min(self.planner.settings.folds, speakers)
+        self.planner.used.folds = folds
+        return folds
+
+    def material(self, *, several: bool = False) -> Material:
+        views = {
+            other: replace(self.planner.material(other), seen=own.tuned_on_copies)
+            for other, own in self._experiment.own.items()
+            if self._name not in self._experiment.own and own.tuned and len(own.runs) == len(self._experiment.runs)
+        }
+        if several:
+            views |= {label: planner.material(self._name) for label, planner in self.planner.further.items()}
+        return replace(self.planner.material(self._name), views=views)
+
+    def take(self, material: Material) -> None:
+        used = self.planner.used
+        used.copies.add(self._name)
+        if material.others is not None:
+            used.train("train_original", self._name)
+            used.train("train_anonymized", self._name)
+
+
+def _pseudonyms(released: Embeddings) -> np.ndarray | None:
+    """Which released recordings share a pseudonym, where the anonymized side says so."""
+    for name in ("pseudonym", "pseudo_pseudonym"):
+        column = released.attributes.get(name)
+        if column is not None and all(column):
+            return np.unique(column.astype(str), return_inverse=True)[1].astype(np.int64)
+    return None
+
+
 # Without these no trust check could be made: they are measured whatever else is asked for, the scores of original
 # speech only.
 NEEDED_BY_CHECKS = ("linkability",)
 NEEDED_OF_BASELINE = ("scores",)
+CONTROL_MEASURES = ("scores", "linkability", "ranks")
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,6 +485,58 @@ class _Planner:
         assert isinstance(job.scoring, VectorComparison)
         mask = self.experiment.protocol.mask(enroll.names, list(job.test.utterances))
         return replace(job, scoring=replace(job.scoring, enroll=enroll), mask=mask)
+
+
+def on_original(planner: AttackerPlanner, known: Attacker) -> Job:
+    """Control of a channel on original speech, which shows what there was to hide: the attacker's copies and the trials
+    are original recordings."""
+    job, material = _attack_job(planner, known)
+    views = {
+        name: _on_originals(view, planner.further[name])
+        for name, view in material.views.items()
+        if name in planner.further
+    }
+    clear = replace(_on_originals(material, planner), views=views)
+    test = planner.experiment.trials(planner.experiment.original)
+    return _control(planner, job, clear, test, "on original speech")
+
+
+def with_shuffled_people(planner: AttackerPlanner, known: Attacker) -> Job:
+    """Control of a channel that must be at chance: the recordings that the attacker knows people by are assigned to
+    people at random, as many to each as before."""
+    job, material = _attack_job(planner, known)
+    order = np.random.default_rng([planner.settings.seed, 21]).permutation(len(material.candidates))
+    views = {name: _shuffle_people(view, order) for name, view in material.views.items()}
+    return _control(
+        planner, job, replace(_shuffle_people(material, order), views=views), job.test, "with shuffled people"
+    )
+
+
+def _attack_job(planner: AttackerPlanner, known: Attacker) -> tuple[Job, Material]:
+    job = planner.job(known)
+    if not isinstance(job.scoring, AttackScoring):
+        raise InputError(f"the {known.name} attacker learns nothing from people's own recordings")
+    return job, job.scoring.material
+
+
+def _control(planner: AttackerPlanner, job: Job, material: Material, test: Embeddings, where: str) -> Job:
+    assert isinstance(job.scoring, AttackScoring)
+    scoring = replace(job.scoring, material=material)
+    measure_options = replace(planner.measure_options.with_own_measures(), measures=CONTROL_MEASURES, groups={})
+    attacker = replace(job.attacker, name=f"{job.attacker.name} {where}", apart=True)
+    mask = planner.experiment.protocol.mask(scoring.names, list(test.utterances))
+    return Job(attacker=attacker, test=test, scoring=scoring, options=measure_options, mask=mask)
+
+
+def _on_originals(material: Material, planner: AttackerPlanner) -> Material:
+    trials = planner.experiment.trials(planner.experiment.original)
+    copies = AttackerRun(vectors=material.candidates, draw="utterance", name="original speech", certain=True)
+    return replace(material, trials=trials.vectors, runs=(copies,), others=None, pseudonyms=None)
+
+
+def _shuffle_people(material: Material, order: np.ndarray) -> Material:
+    known = material.candidates
+    return replace(material, candidates=Embeddings(known.vectors, known.utterances, known.speakers[order]))
 
 
 def _has_sessions(embeddings: Embeddings) -> bool:

@@ -14,7 +14,6 @@ from typing import Any
 from veilmeter._version import __version__
 from veilmeter.assessment.analyses import ZEBRA_SETS, score_sets_part
 from veilmeter.assessment.attack import Job, MeasureOptions, measure_versions
-from veilmeter.assessment.attackers import describe
 from veilmeter.assessment.conclude import (
     DuplicateAudio,
     FinishedRun,
@@ -23,6 +22,7 @@ from veilmeter.assessment.conclude import (
     find_duplicate_audio,
     matrices_of,
     not_tested,
+    option_use,
     parts_of,
     warnings_of,
     write_tables,
@@ -30,7 +30,7 @@ from veilmeter.assessment.conclude import (
 from veilmeter.assessment.experiment import Experiment, group_people
 from veilmeter.assessment.given_scores import ScoreFiles, measure_given
 from veilmeter.assessment.inputs import Reader, RunAudio, further_experiments, refuse_missing_files
-from veilmeter.assessment.plan import AssessmentPlan, make_plan
+from veilmeter.assessment.plan import AssessmentPlan, describe, make_plan
 from veilmeter.assessment.protocol import GivenProtocol, Protocol, lists_near, make_protocol
 from veilmeter.assessment.settings import SOURCES, TRAINING, Facts, RunOptions, Settings, make_settings, who_attacks
 from veilmeter.assessment.speech import as_list, folders_near, join_corpora, refuse_mixtures, write_left_out
@@ -46,7 +46,6 @@ from veilmeter.assessment.tasks import (
     perform,
     single_threaded,
 )
-from veilmeter.assessment.unused_options import option_use
 from veilmeter.attacks.attacker import AttackerId
 from veilmeter.attacks.desk import Used
 from veilmeter.attacks.registry import ATTACKERS, default_attackers

@@ -95,7 +95,7 @@ def tune_extractor(
 
 
 def _extract(corpora: Sequence[Corpus], spec: str, engine: Engine, settings: Settings) -> Embeddings:
-    from veilmeter.assessment.audio import embed_whole
+    from veilmeter.assessment.extraction import embed_whole
 
     parts = [embed_whole(corpus, spec, engine, offline=settings.offline)[0] for corpus in corpora]
     return parts[0] if len(parts) == 1 else merge(parts, "anonymized")

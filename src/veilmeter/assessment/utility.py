@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veilmeter.assessment.extraction import annotation_folder
 from veilmeter.core.engine import Engine, Here, Progress, Say
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.files import make_folder
 from veilmeter.core.findings import Finding, Reference, warning
 from veilmeter.data.corpus import Corpus, Utterance
 from veilmeter.data.embeddings import Embeddings
@@ -30,7 +28,6 @@ from veilmeter.results.model import Part
 from veilmeter.speech.annotations import Annotated, Annotator, annotate_corpus, ratings, transcripts, voices
 from veilmeter.speech.audio import AudioError, read_audio, read_header
 from veilmeter.speech.recognizers.base import DEFAULT, Language, resolve_language
-from veilmeter.speech.weights import cache_folder
 
 FULL_BAND = 16_000
 LABELS = ("emotion",)  # attributes of an utterance, not of a person, that should survive
@@ -185,14 +182,6 @@ class _Listening:
         )
         self._done += len(corpus)
         return annotated
-
-
-def annotation_folder(corpus: Corpus) -> Path:
-    """The folder in the cache for what models say of a corpus."""
-    marks = "\0".join((str(corpus.root.resolve()), corpus.layout, corpus.variant))
-    digest = hashlib.sha256(marks.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    name = re.sub(r"[^A-Za-z0-9._-]+", "_", corpus.root.name)[:40] or "corpus"
-    return make_folder(make_folder(cache_folder()) / "annotations") / f"{name}-{digest}"
 
 
 def _heard(side: _Side, name: str) -> bool:

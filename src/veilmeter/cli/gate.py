@@ -104,8 +104,7 @@ def command(given: Given) -> None:
 
 
 def _checked(options: GateOptions, results: Results) -> Gate:
-    from veilmeter.results.gate import against_baseline, gate
-    from veilmeter.results.limits import parse_limit
+    from veilmeter.results.gate import against_baseline, gate, parse_limit
 
     limits = [parse_limit(text, "max") for text in options.max] + [parse_limit(text, "min") for text in options.min]
     if not limits and not options.trustworthy and options.baseline is None:

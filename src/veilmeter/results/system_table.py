@@ -18,11 +18,19 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Private
 from veilmeter.core.findings import Finding, Reference
 from veilmeter.metrics.registry import label_of, preferred_direction
-from veilmeter.results.compare import ComparedRun, differences_of, differing_settings, read_runs, same_trials
-from veilmeter.results.differences import difference_of, sure_by_holm
-from veilmeter.results.limits import FIGURE_FORM
+from veilmeter.results.compare import (
+    ComparedRun,
+    PairedTrials,
+    difference_of,
+    differences_of,
+    differing_settings,
+    paired_trials,
+    read_runs,
+    same_trials,
+    sure_by_holm,
+)
+from veilmeter.results.gate import FIGURE_FORM
 from veilmeter.results.model import AttackerResult, Part, Results
-from veilmeter.results.paired import PairedTrials, paired_trials
 from veilmeter.wording import sentences
 
 DEFAULT = ("eer", "d_ece", "linkability", "residual_risk", "deid", "g_vd", "wer", "mos")

@@ -9,8 +9,7 @@ from sample_results import attacker, link, sample
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.metrics.legal.chance import FigureKey, JointChance
-from veilmeter.results.chance import with_chance
-from veilmeter.results.levels import JOINT_SHARE, P_ADJUSTED
+from veilmeter.results.levels import JOINT_SHARE, P_ADJUSTED, with_chance
 
 LINK = FigureKey("ignorant", "linkability", length=1, speakers=20)
 WOMEN = FigureKey("ignorant", "linkability", "gender", "f", 1, 20)

@@ -21,7 +21,7 @@ pytest.importorskip("torch")
 from tests.results.sample_results import training_of
 
 from veilmeter.assessment import assess
-from veilmeter.assessment.audio import cache_for, cut, embed_segments, lock_of
+from veilmeter.assessment.extraction import cache_for, cut, embed_segments, lock_of
 from veilmeter.core.engine import Here
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import only_one
