@@ -107,7 +107,7 @@ def test_fine_tuned_attacker(speech: dict[str, Path], tmp_path: Path) -> None:
     }  # fmt: skip
     results = assess(speech["original"], speech["anonymized"], out=tmp_path / "run", **options).results
     said = training_of(results)
-    assert said.startswith("fine-tuned on 20 recordings of 10 other speakers (loss ")
+    assert said.startswith("20 recordings of 10 other speakers, by fine-tuning (loss ")
     assert (tmp_path / "run" / "finetuned" / "informed" / "model.safetensors").is_file()
     assert results.attackers["informed"].backend == "cosine"
     first = (tmp_path / "run" / "results.json").read_bytes()
