@@ -88,6 +88,10 @@ def harmless_run(folder: Path) -> Path:
         warnings=(*results.warnings, *findings()), remarks=(*results.remarks, *findings()),
         verdict=replace(results.verdict, not_tested=(*results.verdict.not_tested, *findings())),
         extractor={"name": f"onnx:{OTHER_PLACE}/x.onnx", "version": "1"},
+        protocol=replace(results.protocol, split=findings()[0]),
+        attackers={
+            name: replace(entry, trained_on=findings()[1]) for name, entry in results.attackers.items()
+        },
     )  # fmt: skip
     write_results(folder, told)
     return folder

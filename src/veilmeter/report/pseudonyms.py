@@ -57,6 +57,11 @@ class Names:
         return Estimates(self.estimate(point) for point in points)
 
     def estimate(self, point: Estimate) -> Estimate:
+        if (
+            not any(isinstance(value, str) for value in point.at.values())
+            and not _OF_VALUES.keys() & point.extra.keys()
+        ):
+            return point  # as most of them
         at = {key: self._parameter(key, value) for key, value in point.at.items()}
         extra = {key: self._extra(point, key, value) for key, value in point.extra.items()}
         return point.with_(at=at, extra=extra)

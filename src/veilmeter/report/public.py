@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from veilmeter.anonymizers.base import ANONYMIZERS
@@ -23,7 +23,7 @@ from veilmeter.report.pseudonyms import Names, named_speakers, named_values, num
 from veilmeter.report.source import Reported
 from veilmeter.results.compare import ComparedFigure
 from veilmeter.results.gate import BaselineCheck
-from veilmeter.results.model import AttackerResult, Channels, Criterion, Input, Part, Person, Results
+from veilmeter.results.model import AttackerResult, Input, Part, Person, Results
 from veilmeter.results.run_folder import Matrices
 from veilmeter.speech.extractors.base import EXTRACTORS
 
@@ -68,48 +68,70 @@ def public_baseline(baseline: BaselineCheck, names: Names) -> BaselineCheck:
 
 
 def public_results(results: Results, names: Names) -> Results:
-    verdict, people = results.verdict, results.people
+    """Every finding, estimate and speaker is replaced wherever it is; what has no type of its own, one by one."""
+    verdict = replace(results.verdict, not_tested=_without_text(results.verdict.not_tested, "reasons_left_out"))
+    shown: Results = _replaced(
+        replace(
+            results,
+            verdict=verdict,
+            remarks=_without_text(results.remarks, "remarks_left_out"),
+            warnings=_without_text(results.warnings, "warnings_left_out"),
+            parts={
+                name: replace(part, findings=_without_text(part.findings, "warnings_left_out"))
+                for name, part in results.parts.items()
+            },
+        ),
+        names,
+    )
     return replace(
-        results,
+        shown,
         title=str(results.settings.get("title") or TITLE),
         settings=_settings(results.settings),
         inputs={role: _input(entry) for role, entry in results.inputs.items()},
-        protocol=replace(results.protocol, details=_figures(results.protocol.details)),
-        attackers={name: _attacker(entry, names) for name, entry in results.attackers.items()},
+        protocol=replace(shown.protocol, details=_figures(results.protocol.details)),
+        attackers={
+            name: replace(entry, by=_groups(entry.by, names), details=_figures(entry.details))
+            for name, entry in shown.attackers.items()
+        },
         command=_command(results.command, results.settings),
         extractor=_extractor(results.extractor),
-        parts={name: _part(part, names) for name, part in results.parts.items()},
-        criteria={name: _criterion(criterion, names) for name, criterion in results.criteria.items()},
-        checks=tuple(
-            replace(
-                check,
-                finding=names.finding(check.finding),
-                figure=names.estimate(check.figure) if isinstance(check.figure, Estimate) else check.figure,
-            )
-            for check in results.checks
-        ),
-        channels=results.channels and _channels(results.channels, names),
-        people=replace(
-            people,
-            persons=tuple(_person(person, names) for person in people.persons),
-            finding=names.finding(people.finding),
-        ),
-        verdict=replace(
-            verdict,
-            headline=tuple(map(names.finding, verdict.headline)),
-            remarks=tuple(map(names.finding, verdict.remarks)),
-            not_tested=_findings(verdict.not_tested, names, "reasons_left_out"),
-        ),
-        remarks=_findings(results.remarks, names, "remarks_left_out"),
-        warnings=_findings(results.warnings, names, "warnings_left_out"),
+        parts={name: _part(part, names) for name, part in shown.parts.items()},
+        criteria={
+            name: replace(criterion, group=names.group(criterion.group), details=_figures(criterion.details))
+            for name, criterion in shown.criteria.items()
+        },
+        people=replace(shown.people, persons=tuple(_person(person, names) for person in shown.people.persons)),
     )
 
 
-def _findings(findings: Iterable[Finding], names: Names, left_out: str) -> tuple[Finding, ...]:
-    """Those with untrusted text are left out, and counted by a finding of their own."""
-    listed = tuple(findings)
-    kept = tuple(names.finding(found) for found in listed if not _has_text(found))
-    count = len(listed) - len(kept)
+def _replaced(value: Any, names: Names) -> Any:
+    """A value of the results with every finding, estimate and speaker in it replaced; details are plain values, which
+    are published one by one."""
+    if isinstance(value, Finding):
+        return names.finding(value)
+    if isinstance(value, Estimate):
+        return names.estimate(value)
+    if isinstance(value, Estimates):
+        return names.estimates(value)
+    if isinstance(value, tuple):
+        return tuple(_replaced(item, names) for item in value)
+    if isinstance(value, Mapping):
+        return {key: _replaced(item, names) for key, item in value.items()}
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    held = {
+        field.name: getattr(value, field.name) for field in fields(value) if field.name not in ("details", "settings")
+    }
+    changed = {name: _replaced(item, names) for name, item in held.items()}
+    if isinstance(held.get("speaker"), str):
+        changed["speaker"] = names.speaker(held["speaker"])
+    return replace(value, **changed)
+
+
+def _without_text(findings: tuple[Finding, ...], left_out: str) -> tuple[Finding, ...]:
+    """Those with untrusted text are left out, and counted by another finding."""
+    kept = tuple(found for found in findings if not _has_text(found))
+    count = len(findings) - len(kept)
     return (*kept, Finding(left_out, {"count": count})) if count else kept
 
 
@@ -120,15 +142,17 @@ def _has_text(finding: Finding) -> bool:
 # --- what there is to replace
 
 
-def _all_findings(results: Results) -> Iterator[Finding]:
-    yield from (criterion.finding for criterion in results.criteria.values())
-    yield from (check.finding for check in results.checks)
-    yield from (finding for part in results.parts.values() for finding in part.findings)
-    yield results.people.finding
-    if results.channels is not None and results.channels.finding is not None:
-        yield results.channels.finding
-    verdict = results.verdict
-    yield from (*verdict.headline, *verdict.remarks, *verdict.not_tested, *results.remarks, *results.warnings)
+def _all_findings(value: Any) -> Iterator[Finding]:
+    """Every finding in the results, or in a part of them."""
+    if isinstance(value, Finding):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _all_findings(item)
+    elif isinstance(value, Mapping):
+        yield from _all_findings(tuple(value.values()))
+    elif is_dataclass(value) and not isinstance(value, type | Estimate):
+        yield from _all_findings(tuple(getattr(value, f.name) for f in fields(value) if f.name != "details"))
 
 
 def _all_points(results: Results) -> Iterator[Estimate]:
@@ -190,29 +214,12 @@ def _rare_values(results: Results) -> dict[str, dict[str, str]]:
 # --- parts of the results
 
 
-def _attacker(entry: AttackerResult, names: Names) -> AttackerResult:
-    return replace(
-        entry,
-        estimates=names.estimates(entry.estimates),
-        by=_groups(entry.by, names),
-        people=tuple(replace(person, speaker=names.speaker(person.speaker)) for person in entry.people),
-        details=_figures(entry.details),
-    )
-
-
 def _part(part: Part, names: Names) -> Part:
     shown: dict[str, Callable[[Any, Names], Any]] = _DETAILS.get(part.name, {})
     kept = {key: publish(part.details[key], names) for key, publish in shown.items() if part.details.get(key)}
     if names.with_ids and part.name == "utility" and "substitutions" in part.details:  # words may name people
         kept["substitutions"] = part.details["substitutions"]
-    return replace(
-        part,
-        estimates=names.estimates(part.estimates),
-        reference=names.estimates(part.reference),
-        by=_groups(part.by, names),
-        details=_figures(part.details) | kept,
-        findings=_findings(part.findings, names, "warnings_left_out"),
-    )
+    return replace(part, by=_groups(part.by, names), details=_figures(part.details) | kept)
 
 
 def _rows_of_people(rows: Iterable[Mapping[str, Any]], names: Names) -> list[dict[str, Any]]:
@@ -242,37 +249,13 @@ _DETAILS: dict[str, dict[str, Callable[[Any, Names], Any]]] = {
 
 def _groups(by: Mapping[str, Mapping[str, Estimates]], names: Names) -> dict[str, dict[str, Estimates]]:
     return {
-        attribute: {names.value(attribute, value): names.estimates(points) for value, points in groups.items()}
+        attribute: {names.value(attribute, value): points for value, points in groups.items()}
         for attribute, groups in by.items()
     }
 
 
-def _criterion(criterion: Criterion, names: Names) -> Criterion:
-    return replace(
-        criterion,
-        finding=names.finding(criterion.finding),
-        estimate=names.estimate(criterion.estimate),
-        original=criterion.original and names.estimate(criterion.original),
-        group=names.group(criterion.group),
-        details=_figures(criterion.details),
-    )
-
-
 def _person(person: Person, names: Names) -> Person:
-    return replace(
-        person,
-        speaker=names.speaker(person.speaker),
-        gender=names.value("gender", person.gender),
-        details=_figures(person.details),
-    )
-
-
-def _channels(channels: Channels, names: Names) -> Channels:
-    return replace(
-        channels,
-        finding=channels.finding and names.finding(channels.finding),
-        people=tuple(replace(person, speaker=names.speaker(person.speaker)) for person in channels.people),
-    )
+    return replace(person, gender=names.value("gender", person.gender), details=_figures(person.details))
 
 
 # --- what was given
