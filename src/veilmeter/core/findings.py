@@ -91,7 +91,7 @@ def unclassified(text: str, severity: Severity = "warning") -> Finding:
 
 
 def as_findings(found: Iterable[Finding | str]) -> tuple[Finding, ...]:
-    """Findings, of which some are still sentences without a code; each once."""
+    """What a plug-in reports, findings or plain sentences, as findings; each once."""
     return distinct(unclassified(item) if isinstance(item, str) else item for item in found)
 
 
