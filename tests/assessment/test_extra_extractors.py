@@ -13,7 +13,7 @@ pytest.importorskip("soundfile")
 
 from veilmeter.assessment import assess
 from veilmeter.core.errors import InputError
-from veilmeter.results.channels import disclosed
+from veilmeter.results.channels import rank_disclosure
 from veilmeter.speech.audio import RATE, write_audio
 from veilmeter.wording import sentence
 
@@ -89,10 +89,10 @@ def test_attackers_use_each_extractor_and_all_together(speech: Path) -> None:
     ]  # fmt: skip
     low, high, together = results.channels.channels
     # Three sounds of the low place are log2(3) bits, two of the high one are one bit.
-    bits = [disclosed(channel.estimates) for channel in (low, high, together)]
+    bits = [rank_disclosure(channel.estimates) for channel in (low, high, together)]
     assert [point.value for point in bits if point] == pytest.approx([1.58, 1, 2.58], abs=0.6)
     for channel in results.channels.channels:
-        clear, shuffled = disclosed(channel.original), disclosed(channel.shuffled)
+        clear, shuffled = rank_disclosure(channel.original), rank_disclosure(channel.shuffled)
         assert clear is not None
         assert clear.value > 0.2  # nothing was taken away
         assert shuffled is not None

@@ -295,7 +295,7 @@ def test_what_has_no_partner_is_counted() -> None:
 
 
 def test_read_results_of_nothing(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no results here"):
+    with pytest.raises(InputError, match="no results found"):
         read_results(tmp_path)
     (tmp_path / "results.json").write_text(json.dumps({"schema": 99}))
     with pytest.raises(InputError, match="written by a newer version"):

@@ -15,7 +15,7 @@ from veilmeter.core.findings import warning
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.target_voices import TargetVoices
 from veilmeter.results.model import Check
-from veilmeter.results.trust import TARGETS, errors_not_due_to_targets
+from veilmeter.results.trust import TARGETS, check_target_voices
 from veilmeter.wording import sentence
 
 PEOPLE, EACH, DIMENSION = 30, 6, 32
@@ -79,7 +79,7 @@ def test_a_difference_that_may_be_chance_is_called_so() -> None:
         attacker="adaptive", voices=5, known=True, reported=0.004, informed=0.0, eer_reported=0.6, eer_informed=0.2,
         gain=(-0.003, 0.011),
     )  # fmt: skip
-    check = errors_not_due_to_targets(effect, None)
+    check = check_target_voices(effect, None)
     assert check.passed
     assert sentence(check.finding).startswith(
         "100 % of the strongest attacker's error seems to come from where the 5 target"

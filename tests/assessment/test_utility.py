@@ -23,7 +23,7 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics import registry
 from veilmeter.metrics.measure import Measure
 from veilmeter.results.model import Part
-from veilmeter.results.trust import still_speech, use_finding
+from veilmeter.results.trust import check_speech, use_finding
 from veilmeter.speech.audio import write_audio
 from veilmeter.speech.pitch import PitchTracker
 from veilmeter.wording import sentence
@@ -110,7 +110,7 @@ def test_known_errors_against_the_transcript_of_the_original(tmp_path: Path, set
     assert part.by["gender"]["f"].single("wer").value == pytest.approx(100 / 8)  # type: ignore[union-attr]
     assert [row["wer"] for row in part.details["people"]] == pytest.approx([12.5, 12.5])
     assert "of 100 words a recognizer gets 12" in sentence(use_finding(part))
-    assert still_speech(part).passed is True
+    assert check_speech(part).passed is True
 
 
 def test_the_corpus_has_the_right_words(tmp_path: Path, settings: UtilitySettings) -> None:
@@ -130,7 +130,7 @@ def test_silence_is_lost_speech_and_no_speech_is_doubted(tmp_path: Path, setting
     assert value(part, "wer") == pytest.approx(75)
     assert part.details["speech"]["silent"] == 3
     assert warning("recordings_silent", count=3) in part.findings
-    check = still_speech(part)
+    check = check_speech(part)
     assert check.failed
     assert check.misleads == "overestimated"
     assert "In 3 of 4 anonymized recordings (3 are silent)" in sentence(check.finding)
@@ -140,8 +140,8 @@ def test_an_original_without_words_is_no_baseline(tmp_path: Path, settings: Util
     original = write(tmp_path / "original", dict.fromkeys(SAID, "- - - -"), texts=True)
     anonymized = write(tmp_path / "anonymized", SAID)
     part = measure_utility(read_corpus(original), read_corpus(anonymized), settings)
-    assert still_speech(part).open
-    assert still_speech(None).applies is False
+    assert check_speech(part).open
+    assert check_speech(None).applies is False
 
 
 def test_partners_that_are_missing_are_counted(tmp_path: Path, settings: UtilitySettings) -> None:

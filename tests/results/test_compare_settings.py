@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from veilmeter.results.compare import _shown, differing_settings
+from veilmeter.results.compare import _text_of, differing_settings
 
 
 def runs(*attackers: dict[str, Any]) -> list[Any]:
@@ -35,4 +35,4 @@ def test_what_was_chosen_for_an_attacker_is_said_in_words() -> None:
     (values,) = differing_settings(
         runs({"informed": {"backend": "plda", "lda": None}}, {"informed": {}, "ignorant": {}})
     ).values()
-    assert [_shown(value) for value in values] == ["informed: backend plda", "informed, ignorant"]
+    assert [_text_of(value) for value in values] == ["informed: backend plda", "informed, ignorant"]

@@ -165,5 +165,5 @@ def test_files_that_are_no_results(tmp_path: Path, text: str) -> None:
     (tmp_path / "results.json").write_text(text)
     with pytest.raises(InputError):
         read_results(tmp_path)
-    with pytest.raises(InputError, match="no results here"):
+    with pytest.raises(InputError, match="no results found"):
         read_results(tmp_path / "nowhere")

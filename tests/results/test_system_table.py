@@ -90,8 +90,8 @@ def test_differences_are_those_of_compare(runs: list[Path]) -> None:
 
 @pytest.mark.parametrize(
     ("figure", "what"),
-    [("eeer", "did you mean 'eer'"), ("linkability@7", "measured among 5, 20 people"), ("eer=3", "this is no figure"),
-     ("nobody:eer", "the runs share no such point"), ("", "this is no figure"), ("eer@L", "this is no figure")],
+    [("eeer", "did you mean 'eer'"), ("linkability@7", "measured among 5, 20 people"), ("eer=3", "invalid figure"),
+     ("nobody:eer", "the runs share no such point"), ("", "invalid figure"), ("eer@L", "invalid figure")],
 )  # fmt: skip
 def test_what_no_run_has_is_refused(figure: str, what: str, runs: list[Path]) -> None:
     with pytest.raises(InputError, match=what):

@@ -109,14 +109,14 @@ def claim(level: Level, value: float, interval: tuple[float, float], speakers: i
     ],
 )
 def test_too_few_speakers(level: Level, value: float, interval: tuple[float, float], passed: bool) -> None:
-    check = trust.enough_speakers(claim(level, value, interval), 0.1)
+    check = trust.check_speakers(claim(level, value, interval), 0.1)
     assert check.passed is passed
     if not passed:
         # With as many as it says, the interval would be narrow enough; with fewer not.
         needed = int(sentence(check.finding).split("About ")[1].split(" ")[0])
         for count, enough in ((needed, True), (0.8 * needed, False)):
             with_more = rarer(count) if level == "low" else narrower(level, value, interval, count)
-            assert trust.enough_speakers(with_more, 0.1).passed is enough
+            assert trust.check_speakers(with_more, 0.1).passed is enough
 
 
 def narrower(level: Level, value: float, interval: tuple[float, float], count: float) -> Criterion:
@@ -133,8 +133,8 @@ def rarer(count: float) -> Criterion:
 
 
 def test_what_is_unknown_or_not_measured_is_not_enough() -> None:
-    assert trust.enough_speakers(claim("unknown", 0.0, (0.0, 1.0)), 0.1).failed
-    assert trust.enough_speakers(None, 0.1).open
+    assert trust.check_speakers(claim("unknown", 0.0, (0.0, 1.0)), 0.1).failed
+    assert trust.check_speakers(None, 0.1).open
 
 
 def test_training_speakers_overlap() -> None:
@@ -146,9 +146,9 @@ def test_training_speakers_overlap() -> None:
 
 
 def test_enrollment_and_trials_of_one_session() -> None:
-    assert trust.other_sessions(1.0).failed
-    assert trust.other_sessions(0.0).passed
-    assert not trust.other_sessions(None).open
+    assert trust.check_sessions(1.0).failed
+    assert trust.check_sessions(0.0).passed
+    assert not trust.check_sessions(None).open
 
 
 def test_tied_scores() -> None:

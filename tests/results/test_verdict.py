@@ -78,9 +78,9 @@ def test_a_few_unprotected_among_many_are_not_near_chance() -> None:
 
 
 def test_what_a_test_does_not_reject_belongs_to_the_interval() -> None:
-    point = levels.agreeing(link(0.12, low=0.08, high=0.2), 0.3)
+    point = levels.with_probability(link(0.12, low=0.08, high=0.2), 0.3)
     assert point.interval == (0.05, 0.2)
-    assert levels.agreeing(link(0.12, low=0.08, high=0.2), 0.01).interval == (0.08, 0.2)
+    assert levels.with_probability(link(0.12, low=0.08, high=0.2), 0.01).interval == (0.08, 0.2)
 
 
 def test_every_length_counts() -> None:
@@ -282,7 +282,7 @@ def test_what_guessing_achieves_among_many_does_not_vanish() -> None:
 
 def test_pseudonyms_are_named() -> None:
     results = concluded(original=[eer(2)], ignorant=[eer(45)], **{"lazy-informed": [eer(3)]})
-    assert any("one new voice for good" in sentence for sentence in sentences(results.verdict.remarks))
+    assert any("one new voice permanently" in sentence for sentence in sentences(results.verdict.remarks))
 
 
 def test_the_texts_for_lawyers_stand_once_and_promise_nothing() -> None:

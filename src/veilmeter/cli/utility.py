@@ -99,9 +99,9 @@ def command(given: Given) -> None:
 
 
 def _warnings(utility: Part) -> list[Finding]:
-    from veilmeter.results.trust import still_speech
+    from veilmeter.results.trust import check_speech
 
-    check = still_speech(utility)
+    check = check_speech(utility)
     return [*([check.finding] if not check.passed else []), *utility.findings]
 
 

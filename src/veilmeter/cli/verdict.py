@@ -50,7 +50,7 @@ def print_verdict(results: Results, folder: Path | str, report: Path | None = No
     paragraph(f"{speakers} speakers; {heard}; attackers: {', '.join(results.attacks)}", "dim")
     console.print()
     if not verdict.trustworthy:
-        paragraph("NOT TRUSTWORTHY. This assessment doubts itself:", "bold red")
+        paragraph("NOT TRUSTWORTHY. Self-checks failed:", "bold red")
         for doubt in doubts(results):
             paragraph(f"  - {text(doubt)}")
         console.print()

@@ -71,10 +71,10 @@ class Finding:
         >>> Finding.of("copies", copies=2, trials=40, limit=None).values
         {'copies': 2, 'trials': 40}
         """
-        return cls(code, _known(values), people, severity)
+        return cls(code, _drop_missing(values), people, severity)
 
 
-def _known(values: Mapping[str, Value | None]) -> dict[str, Value]:
+def _drop_missing(values: Mapping[str, Value | None]) -> dict[str, Value]:
     """The values that are not None; numbers as Python has them."""
     known = {name: value for name, value in values.items() if value is not None}
     return {name: value.item() if hasattr(value, "item") else value for name, value in known.items()}
@@ -82,7 +82,7 @@ def _known(values: Mapping[str, Value | None]) -> dict[str, Value]:
 
 def warning(code: str, /, **values: Value | None) -> Finding:
     """A finding that says what changed in the result; values that are None are missing."""
-    return Finding(code, _known(values), severity="warning")
+    return Finding(code, _drop_missing(values), severity="warning")
 
 
 def unclassified(text: str, severity: Severity = "warning") -> Finding:
@@ -149,12 +149,12 @@ def map_references(
             return reference(value)
         return estimate(value) if isinstance(value, Estimate) else value
 
-    def mapped(value: Value) -> Value:
+    def map_value(value: Value) -> Value:
         return tuple(map(item, value)) if isinstance(value, tuple) else item(value)
 
     return replace(
         finding,
-        values={name: mapped(value) for name, value in finding.values.items()},
+        values={name: map_value(value) for name, value in finding.values.items()},
         people=tuple(reference(Reference("speaker", speaker)).id for speaker in finding.people),
     )
 

@@ -1,1 +1,1 @@
-"""What an assessment found: typed, and the conclusions drawn from it."""
+"""The results of an assessment: typed, and the conclusions drawn from it."""

@@ -83,7 +83,7 @@ def shortest(figures: Estimates) -> int:
     return min((int(point.at["length"]) for point in figures if "length" in point.at), default=1)
 
 
-def disclosed(figures: Estimates, length: int = 1) -> Estimate | None:
+def rank_disclosure(figures: Estimates, length: int = 1) -> Estimate | None:
     """The rank disclosure of conversations of a length, in bits."""
     points = figures.points("rank_disclosure")
     return next((point for point in points if point.at.get("length", 1) == length), None)
@@ -112,6 +112,6 @@ def _person(speaker: str, bits: dict[str, float], linked: dict[str, float]) -> C
 
 def _finding(channels: tuple[Channel, ...]) -> Finding | None:
     """What one recording discloses by channel; None where that was not measured."""
-    bits = {channel_title(channel): disclosed(channel.estimates) for channel in channels}
+    bits = {channel_title(channel): rank_disclosure(channel.estimates) for channel in channels}
     known = {title: found.value for title, found in bits.items() if found is not None}
     return Finding.of("channels", channels=tuple(known), bits=tuple(known.values())) if known else None

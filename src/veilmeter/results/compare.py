@@ -2,7 +2,7 @@
 
 A difference is that of the two values that are shown, of the second, third... run minus the first, with an interval of
 that same difference. Where both runs have the same people and trials, what they share cancels: each person is left out
-of both runs at once. Holm's rule says which differences are sure though many are looked at.
+of both runs at once. Holm's rule says which differences are significant though many are looked at.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _of_replicates(first: Replicates, second: Replicates, name: str, value: floa
     return (value - half, value + half)
 
 
-def paired_trials(runs: Sequence[tuple[Path, Results, str]], resamples: int, seed: int) -> PairedTrials | None:
+def pair_trials(runs: Sequence[tuple[Path, Results, str]], resamples: int, seed: int) -> PairedTrials | None:
     """What runs (folder, results, attacker) left of the trials of one attacker each; None for what is no attacker."""
     holders = [results.attackers.get(attacker) for _, results, attacker in runs]
     known = [holder for holder in holders if holder is not None]
@@ -141,7 +141,7 @@ def difference_of(first: Estimate, second: Estimate, trials: PairedTrials | None
     """Of run `number` to the first, with the interval of that same difference."""
     value = second.value - first.value
     paired = None if trials is None else trials.interval(first, second, number)
-    interval, how = (paired, "paired by speaker") if paired is not None else _unpaired(first, second)
+    interval, how = (paired, "paired by speaker") if paired is not None else _independent_interval(first, second)
     return Estimate(
         name=first.name,
         label=f"{first.label}, difference",
@@ -155,7 +155,7 @@ def difference_of(first: Estimate, second: Estimate, trials: PairedTrials | None
     )
 
 
-def _unpaired(first: Estimate, second: Estimate) -> tuple[Interval | None, str]:
+def _independent_interval(first: Estimate, second: Estimate) -> tuple[Interval | None, str]:
     """Where speakers can't be paired: as if the two intervals were independent, which is wider than they are."""
     if first.interval is None or second.interval is None:
         return None, "no interval"
@@ -209,7 +209,7 @@ class ComparedRun:
 
 @dataclass(frozen=True, slots=True)
 class ComparedFigure:
-    """What is compared: a figure of an attacker, or of a part of the results, of everybody or within a group.
+    """A figure that is compared: of an attacker, or of a part of the results, of everybody or within a group.
 
     >>> print(ComparedFigure("EER", "informed", (Reference("value", "f", "gender"),)))
     informed: EER, gender f
@@ -241,10 +241,10 @@ class Comparison:
 
 
 def read_runs(folders: Sequence[str | Path]) -> tuple[ComparedRun, ...]:
-    """The runs in these folders, each under a name of its own."""
+    """The runs in these folders, each under another name."""
     if len(folders) < 2:
         raise InputError("one run can't be compared", fix="give two or more folders")
-    return tuple(_named([ComparedRun("", _folder(folder), read_results(folder)) for folder in folders]))
+    return tuple(_name_runs([ComparedRun("", _folder(folder), read_results(folder)) for folder in folders]))
 
 
 def compare(
@@ -257,15 +257,13 @@ def compare(
     values: dict[ComparedFigure, list[Estimate]] = {}
     differences: dict[ComparedFigure, list[Estimate]] = {}
     alike = same_trials(runs)
-    for holder, group in _shared(runs, by):
-        points = [_compared_points((holder, _estimates(run.results, holder, group))) for run in runs]
+    for holder, group in _common_places(runs, by):
+        points = [_points_by_title((holder, _estimates(run.results, holder, group))) for run in runs]
         titles = [title for title in points[0] if all(title in others for others in points)]
         if not titles:
             continue
         pairable = alike and not group
-        trials = (
-            paired_trials([(run.folder, run.results, holder) for run in runs], resamples, seed) if pairable else None
-        )
+        trials = pair_trials([(run.folder, run.results, holder) for run in runs], resamples, seed) if pairable else None
         for title in titles:
             attacker = "" if holder in runs[0].results.parts else holder
             inside = (Reference("value", group[1], group[0]),) if group else ()
@@ -312,7 +310,7 @@ def _folder(given: str | Path) -> Path:
     return path.parent if path.is_file() else path
 
 
-def _named(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
+def _name_runs(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
     """A short name for each: the title it was given, or its folder's name; numbered where one comes up again."""
     given = [str(run.results.settings.get("title") or "") for run in runs]
     names = given if all(given) and len(set(given)) == len(given) else [run.folder.resolve().name for run in runs]
@@ -372,18 +370,18 @@ def differences_of(runs: Sequence[ComparedRun], settings: Mapping[str, Sequence[
 
 def _value(value: Any) -> bool | int | float | Reference:
     """A setting's value: a number, or text that may name a file."""
-    return value if isinstance(value, bool | int | float) else Reference("text", _shown(value))
+    return value if isinstance(value, bool | int | float) else Reference("text", _text_of(value))
 
 
-def _shown(value: Any) -> str:
+def _text_of(value: Any) -> str:
     if isinstance(value, Mapping):
-        tables = {name: ", ".join(f"{key} {_shown(item)}" for key, item in dict(table).items())
+        tables = {name: ", ".join(f"{key} {_text_of(item)}" for key, item in dict(table).items())
                   for name, table in value.items() if isinstance(table, Mapping)}  # fmt: skip
         value = [f"{name}: {tables[name]}" if tables.get(name) else str(name) for name in value]
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else "none" if value is None else str(value)
 
 
-def _shared(runs: Sequence[ComparedRun], by: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+def _common_places(runs: Sequence[ComparedRun], by: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
     """The attackers and parts that all runs have, and their groups (attribute and value) by these attributes; not the
     baseline on original speech, which says nothing about a system."""
     holders = [*runs[0].results.attacks, *runs[0].results.parts]
@@ -419,7 +417,7 @@ def _estimates(results: Results, name: str, group: tuple[str, ...]) -> Estimates
     return Estimates() if holder is None else holder.estimates
 
 
-def _compared_points(held: tuple[str, Estimates]) -> dict[str, Estimate]:
+def _points_by_title(held: tuple[str, Estimates]) -> dict[str, Estimate]:
     """What is compared of an attacker or a part, by a title: single figures, curves at their largest number of people
     for every length, the strongest of several attacks, and everything that another package measures."""
     holder, estimates = held
@@ -447,7 +445,7 @@ def _is_compared(holder: str, name: str) -> bool:
 def _summary(
     runs: Sequence[ComparedRun], differences: Mapping[ComparedFigure, Sequence[Estimate]]
 ) -> Iterator[tuple[Finding, ...]]:
-    """What a reader in a hurry needs: each run's own worst case, and how many differences are sure, either way."""
+    """Each run's worst case, and how many differences are significant, either way."""
     for run in runs:
         level = Finding.of("run_level", run=run.reference, level=run.results.verdict.level)
         criterion = run.results.criteria.get("linking")

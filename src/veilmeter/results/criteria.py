@@ -1,6 +1,6 @@
 """The worst case for each criterion, over every attacker, length and group, as a finding.
 
-It says what was measured. Whether that is enough is for a lawyer to judge, and the words for it are theirs.
+A criterion reports what was measured. Whether that is enough is for a lawyer to judge.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from veilmeter.results.levels import (
     P_ADJUSTED,
     PRECISION,
     SEVERITY,
-    agreeing,
     chance_of,
+    is_significant,
     level_of,
     speakers_to_rule_out,
-    surely_more,
     surplus,
     with_holm,
+    with_probability,
 )
 from veilmeter.results.model import Criterion, Results
-from veilmeter.results.people import explained_by_luck, often_linked
+from veilmeter.results.people import chance_explains, is_often_linked
 
 D_ECE_MAX = 1 / math.log(4)  # bits: section 2 of the methods
 HIGH_D_ECE = 0.25  # of that
@@ -46,8 +46,8 @@ class Case:
 
 
 def cases(results: Results, measure: str) -> Iterator[Case]:
-    """Every point of a measure: all attackers, lengths, numbers of people and groups; no threat model that stands
-    apart."""
+    """Every point of a measure: all attackers, lengths, numbers of people and groups; without threat models that are
+    reported apart."""
     for name, attacker in results.attacks.items():
         if attacker.apart:
             continue
@@ -76,8 +76,8 @@ def _worst(
 ) -> tuple[Case, Level]:
     """The case with the highest level, and of these the highest figure.
 
-    Points of smaller sets count where they are surely more than guessing: they may show what everybody together
-    hides. Otherwise a curve speaks with its largest set, where it is also said what can't be told.
+    Points of smaller sets count where they are significantly more than guessing: they may show what everybody
+    together hides. Otherwise a curve is represented by its largest set.
     """
     largest = {id(case) for case in at_largest(candidates)}
 
@@ -85,7 +85,7 @@ def _worst(
         height = level(case)
         return (ORDER.index(height), id(case) in largest, height != "low" or not case.group, rank(case))
 
-    worst = max((case for case in candidates if id(case) in largest or surely_more(case.estimate)), key=place)
+    worst = max((case for case in candidates if id(case) in largest or is_significant(case.estimate)), key=place)
     return worst, level(worst)
 
 
@@ -106,7 +106,7 @@ def linking(results: Results) -> Criterion | None:
     original = _same_point(results, worst)
     finding = linking_finding(level, estimate, worst.attacker, worst.group, original)
     values: dict[str, Value] = dict(finding.values)
-    if luckiest is not None and not surely_more(estimate):
+    if luckiest is not None and not is_significant(estimate):
         values["luckiest"] = luckiest
     if level == "unknown":
         total = _total(results, estimate, suspects)
@@ -141,9 +141,9 @@ def linking_finding(
 
 
 def _suspects(results: Results) -> int:
-    """How many people are linked more often than not where luck is a possible explanation, but not a sure one: a single
-    unprotected person of N looks like a guess among N that came true."""
-    return 0 if explained_by_luck(results.chance) else sum(map(often_linked, results.people.persons))
+    """How many people are linked more often than not where chance may explain that or may not: a single unprotected
+    person of N looks like a guess among N that came true."""
+    return 0 if chance_explains(results.chance) else sum(map(is_often_linked, results.people.persons))
 
 
 def _total(results: Results, estimate: Estimate, suspects: int) -> int:
@@ -166,7 +166,7 @@ def needed_to_settle(results: Results, estimate: Estimate, suspects: int) -> int
 
 def _tried_once(results: Results) -> bool:
     """Whether nobody who is linked more often than not was tried more than once."""
-    return all(person.risk.n["conversations"] == 1 for person in results.people.persons if often_linked(person))
+    return all(person.risk.n["conversations"] == 1 for person in results.people.persons if is_often_linked(person))
 
 
 def _linking_level(case: Case) -> Level:
@@ -188,7 +188,7 @@ def _same_point(results: Results, case: Case) -> Estimate | None:
 
 
 def singling_out(results: Results) -> Criterion | None:
-    candidates = _corroborated(results, _adjusted(list(cases(results, "residual_risk"))))
+    candidates = _lower_uncorroborated(results, _adjust(list(cases(results, "residual_risk"))))
     if not candidates:
         return None
     worst, level = _worst(candidates, lambda case: level_of(case.estimate), lambda case: case.estimate.value)
@@ -260,7 +260,7 @@ def _disclosure_level(estimate: Estimate) -> Level:
 
 
 def inversion(results: Results) -> Criterion | None:
-    candidates = _adjusted([Case(_attack(point), point) for point in results.part("inversion").points("top1")])
+    candidates = _adjust([Case(_attack(point), point) for point in results.part("inversion").points("top1")])
     if not candidates:
         return None
     worst, level = _worst(
@@ -301,7 +301,7 @@ def distinctiveness(results: Results) -> Criterion | None:
 
 
 def inference(results: Results) -> Criterion | None:
-    """The attribute that is guessed best; one that can't be told from noise never hides one that can."""
+    """The attribute that is guessed best; one that can't be distinguished from noise never hides one that can."""
     guesses = [_within_noise(point) for point in results.part("inference").points("inference")]
     if not guesses:
         return None
@@ -340,21 +340,21 @@ def inference_criterion(results: Results, point: Estimate, level: Level) -> Crit
 
 
 def _within_noise(point: Estimate) -> Estimate:
-    """A value that shuffled labels reach too is not surely more than guessing, whatever its interval."""
+    """A value that shuffled labels reach too is not significantly more than guessing, whatever its interval."""
     return point.with_(extra={**point.extra, P_ADJUSTED: 1.0}) if point.inside_null else point
 
 
-def _corroborated(results: Results, candidates: list[Case]) -> list[Case]:
-    """Whoever singles people out beyond a stranger's rule has scores that tell who speaks. Where relabeling people does
-    not show that any attacker's scores do, by linking or by what they disclose, a risk of singling out may be luck: its
-    interval, over rules that share people, is too narrow to say otherwise by itself."""
+def _lower_uncorroborated(results: Results, candidates: list[Case]) -> list[Case]:
+    """An attacker who singles people out beyond the control has scores that tell who speaks. Where relabeling people
+    does not show that any attacker's scores do, by linking or by what they disclose, a risk of singling out may be
+    chance: its interval, over rules that share people, is too narrow to say otherwise by itself."""
     tested = [case.estimate for name in ("linkability", "d_ece") for case in cases(results, name)]
-    if results.chance is None or any(P_ADJUSTED in point.extra and surely_more(point) for point in tested):
+    if results.chance is None or any(P_ADJUSTED in point.extra and is_significant(point) for point in tested):
         return candidates
-    return [replace(case, estimate=agreeing(case.estimate, 1.0)) for case in candidates]
+    return [replace(case, estimate=with_probability(case.estimate, 1.0)) for case in candidates]
 
 
-def _adjusted(candidates: Sequence[Case]) -> list[Case]:
+def _adjust(candidates: Sequence[Case]) -> list[Case]:
     adjusted = with_holm([case.estimate for case in candidates])
     return [replace(case, estimate=estimate) for case, estimate in zip(candidates, adjusted, strict=True)]
 

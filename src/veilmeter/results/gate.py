@@ -137,7 +137,7 @@ def parse_limit(text: str, side: Side) -> Limit:
         speakers = int(parsed["speakers"]) if parsed["speakers"] else None
     except ValueError:
         raise InputError(
-            f"--{side} {text}: this is no limit",
+            f"--{side} {text}: invalid limit",
             fix="write measure=bound, measure@speakers=bound, measure@speakers,L3=bound or attacker:measure=bound",
         ) from None
     if not math.isfinite(bound):
@@ -188,7 +188,7 @@ def check_limit(results: Results, limit: Limit, group: Group | None = None) -> L
 
 def _gaps(places: Sequence[Place], limit: Limit) -> Iterator[Finding]:
     """Attackers without a figure that other attackers have, and groups of those who have it for everybody; what a part
-    says of one attacker is no group of people."""
+    says of one attacker is not a group of people."""
     with_figure = [place for place in places if any(True for _ in _candidates(place, limit))]
     attackers = any(isinstance(place.holder, AttackerResult) for place in with_figure)
     whole = {place.holder.name for place in with_figure if not place.group}
@@ -296,7 +296,7 @@ def _nothing(results: Results, limit: Limit, places: Sequence[Place], group: Gro
     known = sorted({name for place in places for name in place.estimates.names})
     points = [point for place in places for point in place.estimates.points(limit.measure)]
     if points:
-        return InputError(f"{limit}: the run has no such point{within}", fix=_measured_at(results, limit, points))
+        return InputError(f"{limit}: the run has no such point{within}", fix=_known_points(results, limit, points))
     near = difflib.get_close_matches(limit.measure, known, 1)
     return InputError(
         f"{limit}: the run has no measure {limit.measure!r}{within}",
@@ -304,7 +304,7 @@ def _nothing(results: Results, limit: Limit, places: Sequence[Place], group: Gro
     )
 
 
-def _measured_at(results: Results, limit: Limit, points: Iterable[Estimate]) -> str:
+def _known_points(results: Results, limit: Limit, points: Iterable[Estimate]) -> str:
     """At which points there are figures, and how to get the one that was asked for."""
     at = [point.at for point in points]
     sizes = sorted({int(where["speakers"]) for where in at if "speakers" in where})
@@ -355,7 +355,7 @@ class Worsening:
 
 @dataclass(frozen=True, slots=True)
 class BaselineCheck:
-    """A run against an earlier one: what is surely worse, how many figures were compared, and what differs otherwise.
+    """A run against an earlier one: what is significantly worse, how many figures were compared, and what else differs.
 
     `untested` are figures whose difference has no interval, and attackers that only the baseline has: nothing can be
     said of them.
@@ -446,7 +446,7 @@ def gate(
         unsettled += [(finding,) for finding in baseline.untested]
     return Gate(
         limits=checks,
-        doubts=tuple(doubts(results) or _unexplained(results)),
+        doubts=tuple(doubts(results) or _general_doubt(results)),
         open_questions=tuple(unsettled),
         not_run=tuple(name for name in default_attackers() if name not in results.attackers),
         trustworthy=trustworthy,
@@ -456,7 +456,7 @@ def gate(
     )
 
 
-def _unexplained(results: Results) -> list[Doubt]:
+def _general_doubt(results: Results) -> list[Doubt]:
     """A verdict that calls itself untrustworthy is doubted, whatever its checks say."""
     return [] if results.verdict.trustworthy else [(Finding("distrusted", severity="problem"),)]
 

@@ -1,14 +1,14 @@
 """How high a risk is: low, raised, high or unknown, from an estimate and what chance gives.
 
 - low: nothing speaks against guessing, and the interval would have shown a high risk;
-- raised: surely more than guessing;
-- high: surely more than guessing, and a third or more of the way from there to certainty;
+- raised: significantly more than guessing;
+- high: significantly more than guessing, and a third or more of the way from there to certainty;
 - unknown: the interval is too wide to tell guessing from a high risk.
 
-"Surely" is meant for all the figures that were looked at together: the more attackers, lengths and groups, the luckier
-the luckiest of them. Where people were relabeled at random (`metrics.legal.chance`), an estimate carries the
-probability `p_adjusted` that the luckiest would do as well; other figures share a small part of the error among them
-by Holm's rule.
+Significance holds for all the figures that were looked at together: the more attackers, lengths and groups, the
+higher the highest of them by chance. Where people were relabeled at random (`metrics.legal.chance`), an estimate
+carries the probability `p_adjusted` that the best of them would do as well by chance; other figures share a small part
+of the error among them by Holm's rule.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from veilmeter.results.model import AttackerResult, Chance, Results
 
 PRECISION = 0.10  # how far above guessing a rate of linking may still lie where it is called no better than guessing
 MANY = 1_000_000  # speakers: more are not asked for
-ALPHA = 0.05  # how often something is called surely more than guessing where nothing is
+ALPHA = 0.05  # how often something is called more than guessing where nothing is
 JOINT_SHARE = 0.8  # of that for what is tested together by relabeling people; the rest for figures with intervals only
 HIGH_SHARE = 1 / 3  # of the way from guessing to certainty
 P_ADJUSTED = "p_adjusted"
@@ -62,7 +62,7 @@ def surplus(estimate: Estimate, largest: float = 1.0) -> float:
 
 def tail_probability(estimate: Estimate) -> float | None:
     """How often guessing alone would give as much, judged by the lower half of the estimate's 95 % interval; None
-    where there is no interval."""
+    without an interval."""
     if estimate.interval is None or not math.isfinite(estimate.value):
         return None
     distance, reach = estimate.value - chance_of(estimate), estimate.value - estimate.interval[0]
@@ -81,7 +81,7 @@ def with_holm(points: Sequence[Estimate]) -> list[Estimate]:
     adjusted = dict(zip(tails, holm(list(tails.values())), strict=True))
     share = 1 - JOINT_SHARE
     return [
-        agreeing(point, min(1.0, adjusted[row] / share)) if row in adjusted else point
+        with_probability(point, min(1.0, adjusted[row] / share)) if row in adjusted else point
         for row, point in enumerate(points)
     ]
 
@@ -101,7 +101,7 @@ def holm(probabilities: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def agreeing(estimate: Estimate, p_adjusted: float) -> Estimate:
+def with_probability(estimate: Estimate, p_adjusted: float) -> Estimate:
     """The estimate with its probability. Where guessing is not ruled out, its interval reaches to what guessing gives:
     what a test does not reject belongs to the interval."""
     interval = estimate.interval
@@ -111,8 +111,8 @@ def agreeing(estimate: Estimate, p_adjusted: float) -> Estimate:
     return estimate.with_(interval=interval, extra={**estimate.extra, P_ADJUSTED: p_adjusted})
 
 
-def surely_more(estimate: Estimate) -> bool | None:
-    """Whether it is surely more than guessing; None where that can't be told."""
+def is_significant(estimate: Estimate) -> bool | None:
+    """Whether it is significantly more than guessing; None where that is not known."""
     p = estimate.extra.get(P_ADJUSTED)
     if isinstance(p, int | float):
         return p < ALPHA
@@ -123,7 +123,7 @@ def level_of(estimate: Estimate, *, largest: float = 1.0, high: float = HIGH_SHA
     """The level of a figure between what guessing gives and `largest`."""
     if not math.isfinite(estimate.value):
         return "unknown"
-    sure = surely_more(estimate)
+    sure = is_significant(estimate)
     much = surplus(estimate, largest) >= high
     if sure is None:
         return "high" if much else "unknown"
@@ -163,30 +163,30 @@ def with_chance(results: Results, joint: JointChance) -> Results:
         return results
     return replace(
         results,
-        attackers={name: _attacker(attacker, joint) for name, attacker in results.attackers.items()},
+        attackers={name: _test_attacker(attacker, joint) for name, attacker in results.attackers.items()},
         chance=Chance(
             draws=joint.draws,
             tests=len(joint.p_adjusted),
             best_link=joint.best_link,
             exposed=joint.exposed,
-            exposed_p=None if joint.exposed_p is None else _shared(joint.exposed_p),
+            exposed_p=None if joint.exposed_p is None else _share_of_error(joint.exposed_p),
             exposed_luck=joint.exposed_luck,
         ),
     )
 
 
-def _shared(p: float) -> float:
+def _share_of_error(p: float) -> float:
     """For this part of the error only."""
     return min(1.0, p / JOINT_SHARE)
 
 
-def _attacker(attacker: AttackerResult, joint: JointChance) -> AttackerResult:
+def _test_attacker(attacker: AttackerResult, joint: JointChance) -> AttackerResult:
     return replace(
         attacker,
-        estimates=Estimates(_tested(point, attacker, {}, joint) for point in attacker.estimates),
+        estimates=Estimates(_test(point, attacker, {}, joint) for point in attacker.estimates),
         by={
             attribute: {
-                value: Estimates(_tested(point, attacker, {attribute: value}, joint) for point in estimates)
+                value: Estimates(_test(point, attacker, {attribute: value}, joint) for point in estimates)
                 for value, estimates in values.items()
             }
             for attribute, values in attacker.by.items()
@@ -194,10 +194,10 @@ def _attacker(attacker: AttackerResult, joint: JointChance) -> AttackerResult:
     )
 
 
-def _tested(point: Estimate, attacker: AttackerResult, group: Mapping[str, str], joint: JointChance) -> Estimate:
-    """The point as it stands where it was not tested, or where it comes from other scores than those relabeled.
+def _test(point: Estimate, attacker: AttackerResult, group: Mapping[str, str], joint: JointChance) -> Estimate:
+    """The point with its probability; unchanged where it was not tested, or not on the scores that were relabeled.
 
-    Luck is that of the scores behind the figure: of the other attacker's where its method was taken over.
+    Chance is that of the scores behind the figure: of the other attacker's where its method was replaced.
     """
     if point.name not in ("linkability", "d_ece") or attacker.sources.get(point.name, "vectors") == "scores":
         return point
@@ -206,10 +206,14 @@ def _tested(point: Estimate, attacker: AttackerResult, group: Mapping[str, str],
     if point.name == "linkability":
         length, speakers = int(point.at.get("length", 1)), int(point.at["speakers"])
         figure = FigureKey(scored, "linkability", attribute, value, length, speakers)
-        return agreeing(point, _shared(joint.p_adjusted[figure])) if figure in joint.p_adjusted else point
+        return (
+            with_probability(point, _share_of_error(joint.p_adjusted[figure])) if figure in joint.p_adjusted else point
+        )
     upright, flipped = (FigureKey(scored, name, attribute, value) for name in ("d_ece", "d_ece_flipped"))
     if upright not in joint.p_adjusted:
         return point
     luck = joint.luck[upright]
-    tested = agreeing(point.with_(null=luck[0], null_range=luck[1:]), _shared(joint.p_adjusted[upright]))
-    return tested.with_(extra={**tested.extra, f"flipped_{P_ADJUSTED}": _shared(joint.p_adjusted[flipped])})
+    tested = with_probability(
+        point.with_(null=luck[0], null_range=luck[1:]), _share_of_error(joint.p_adjusted[upright])
+    )
+    return tested.with_(extra={**tested.extra, f"flipped_{P_ADJUSTED}": _share_of_error(joint.p_adjusted[flipped])})

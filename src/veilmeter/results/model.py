@@ -1,4 +1,4 @@
-"""What an assessment found, with a type for everything: in memory, in a notebook, in verdict, gate and report alike.
+"""The results of an assessment, with a type for everything: in memory, notebook, verdict, gate and report alike.
 
 `Results` holds what was measured (attackers, parts, people) and what follows from it (criteria, checks, verdict).
 `run_folder` is the only module that knows its JSON; conclusions are pure functions of it.
@@ -161,7 +161,7 @@ class Check:
     """One thing an assessment doubts about itself.
 
     `passed` is None where the check could not be made; `applies` is False where it can't apply to this run at all (a
-    check that could not be made but applies is no check that passed). `misleads` says how privacy is misjudged if it
+    check that applies but could not be made has not passed). `misleads` says how privacy is misjudged if it
     fails.
     """
 
@@ -254,7 +254,7 @@ class Channels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chance:
-    """What luck alone would give, all attackers, lengths and groups together: people were relabeled at random `draws`
+    """Results by chance alone, all attackers, lengths and groups together: people were relabeled at random `draws`
     times, the same way for everybody who attacks, and `tests` figures computed anew each time.
 
     `best_link` is the 95th percentile of the largest rate of linking among everybody enrolled; `exposed` how many
@@ -273,7 +273,7 @@ class Chance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What the assessment says: the level of the worst case, and what is found in the order in which it is told.
+    """The verdict: the level of the worst case, and what is found in the order in which it is told.
 
     `headline` is the verdict with the worst case behind it, `remarks` what else is worth knowing about the release,
     `not_tested` what nobody tried. Why a verdict is not `trustworthy` is told by the checks that failed.

@@ -1,7 +1,7 @@
-"""Who is left unprotected: each speaker's risk over all attackers, and whether attackers agree on whom they find.
+"""People by risk: each speaker's risk over all attackers, and whether attackers agree on whom they find.
 
-Luck links somebody too: with one trial each and several attackers, a few people of forty are linked by chance. So it is
-said how many would be listed by chance alone, and people are listed only where there are surely more of them.
+Chance links somebody too: with one trial each and several attackers, a few people of forty. So the results hold how
+many would be listed by chance alone, and people are listed only where there are significantly more of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from veilmeter.results.model import Chance, LinkedPerson, People, Person, Result
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """What is known of the speakers beside how often they are linked, each by speaker."""
+    """Facts about the speakers beside how often they are linked, each by speaker."""
 
     gender: Mapping[str, str] = field(default_factory=dict)
     animal: Mapping[str, str] = field(default_factory=dict)
@@ -49,7 +49,7 @@ def people(results: Results, traits: Traits | None = None) -> People:
         looks = sum(len(person.by_attacker) for person in persons)
         surely = {person.speaker for person in persons if _surely_linked(person, looks)}
     elif chance.exposed_p < ALPHA:
-        surely = {person.speaker for person in persons if often_linked(person)}
+        surely = {person.speaker for person in persons if is_often_linked(person)}
     else:
         surely = set()
     listed = tuple(replace(person, unprotected=person.speaker in surely) for person in persons)
@@ -91,7 +91,7 @@ def risk_of(row: LinkedPerson) -> Estimate:
     )
 
 
-def often_linked(person: Person) -> bool:
+def is_often_linked(person: Person) -> bool:
     return person.risk.value > MORE_OFTEN_THAN_NOT
 
 
@@ -102,14 +102,14 @@ def _surely_linked(person: Person, looks: int) -> bool:
     tail = sum(
         math.comb(trials, hits) * chance**hits * (1 - chance) ** (trials - hits) for hits in range(linked, trials + 1)
     )
-    return often_linked(person) and tail * looks < ALPHA
+    return is_often_linked(person) and tail * looks < ALPHA
 
 
-def explained_by_luck(chance: Chance | None) -> bool:
+def chance_explains(chance: Chance | None) -> bool:
     """Whether the people who are linked more often than not are so few that none of them can be unprotected.
 
-    An unprotected person is among them, beside those whom luck exposes. If c were found, there is an unprotected one
-    only if luck exposed fewer than c; that is ruled out where luck hardly ever exposes fewer.
+    An unprotected person is among them, beside those whom chance exposes. If c were found, there is an unprotected one
+    only if chance exposed fewer than c; that is ruled out where chance hardly ever exposes fewer.
     """
     return chance is None or chance.exposed_luck is None or chance.exposed_luck >= 1 - ALPHA
 
@@ -123,11 +123,11 @@ def _finding(persons: Sequence[Person], chance: Chance | None, stability: float 
         "people_linked",
         severity="problem" if listed else "information",
         listed=listed,
-        linked=sum(map(often_linked, persons)),
+        linked=sum(map(is_often_linked, persons)),
         total=len(persons),
         speakers=int(point["speakers"]),
         length=int(point.get("length", 1)),
-        explained=explained_by_luck(chance),
+        explained=chance_explains(chance),
         expected_by_chance=None if chance is None else chance.exposed,
         agreement=None if stability is None else _agreement(stability),
     )

@@ -1,4 +1,4 @@
-"""The folder of a run: the only module that knows how `Results` stand in results.json and in the tables beside it."""
+"""The folder of a run: the only module that knows how `Results` are stored in results.json and in tables."""
 
 from __future__ import annotations
 
@@ -75,9 +75,7 @@ def read_results(folder: str | Path) -> Results:
     try:
         form = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InputError(
-            "there are no results here", path=file, fix="run `veilmeter assess ... --out RUN` first"
-        ) from None
+        raise InputError("no results found", path=file, fix="run `veilmeter assess ... --out RUN` first") from None
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"these results can't be read: {error}", path=file, fix="run the assessment again") from None
     return results_from_json(form, path=file)
@@ -219,7 +217,7 @@ def _refuse_impossible_value(place: str, point: Estimate) -> None:
         return
     slack = 1e-6 * max(1.0, abs(point.value))
     if not entry.low - slack <= point.value <= entry.high + slack:
-        raise MalformedError(f"{place}.{point.name}", f"{point.value:g} is no value that {point.label} can have")
+        raise MalformedError(f"{place}.{point.name}", f"{point.label} can't be {point.value:g}")
 
 
 def _refuse_foreign_figure(results: Results, name: str, criterion: Criterion) -> None:

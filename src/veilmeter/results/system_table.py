@@ -1,7 +1,7 @@
-"""Systems by measures, as papers show them: one row per run, one column per figure, the best and what surely differs.
+"""Systems by measures, as papers show them: one row per run, one column per figure, the best, significant differences.
 
 A figure without an attacker is that of the strongest attacker, over the attackers, lengths and numbers of people that
-all runs have. What surely differs from the first run is told by Holm's rule over the whole table.
+all runs have. Holm's rule over the whole table says what differs significantly from the first run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from veilmeter.results.compare import (
     difference_of,
     differences_of,
     differing_settings,
-    paired_trials,
+    pair_trials,
     read_runs,
     same_trials,
     sure_by_holm,
@@ -82,7 +82,7 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True)
 class SystemTable:
-    """Systems by measures. `doubted` are those whose assessment doubts itself; `remarks` are what a reader must know:
+    """Systems by measures. `doubted` are those whose self-checks failed; `remarks` are what a reader must know:
     what the figures are, and what differs."""
 
     systems: tuple[str, ...]
@@ -115,7 +115,7 @@ def parse_figure(text: str) -> FigureName:
     parsed = re.fullmatch(FIGURE_FORM, text.strip())
     if parsed is None:
         raise InputError(
-            f"--measures {text}: this is no figure", fix="write eer, linkability@20, linkability@20,L3 or informed:eer"
+            f"--measures {text}: invalid figure", fix="write eer, linkability@20, linkability@20,L3 or informed:eer"
         )
     speakers, length = (int(parsed[key]) if parsed[key] else None for key in ("speakers", "length"))
     return FigureName(text.strip(), parsed["measure"], parsed["attacker"], speakers, length)
@@ -128,10 +128,10 @@ def system_table(
     runs = read_runs(folders)
     if measures:
         names = list(dict.fromkeys(parse_figure(text) for text in measures))
-        chosen = {name: _chosen(runs, name) for name in names}
+        chosen = {name: _choose(runs, name) for name in names}
         _refuse_unknown(runs, chosen)
     else:
-        everywhere = {FigureName(name, name): _chosen(runs, FigureName(name, name)) for name in DEFAULT}
+        everywhere = {FigureName(name, name): _choose(runs, FigureName(name, name)) for name in DEFAULT}
         chosen = {name: cells for name, cells in everywhere.items() if all(cells)}
         if not chosen:
             raise InputError("the runs have none of the usual figures in common", fix="name some with --measures")
@@ -146,7 +146,7 @@ def system_table(
 Chosen = tuple[str, Estimate] | None  # the attacker or part, and its figure
 
 
-def _chosen(runs: Sequence[ComparedRun], name: FigureName) -> list[Chosen]:
+def _choose(runs: Sequence[ComparedRun], name: FigureName) -> list[Chosen]:
     """Of every run the worst of the figures that all runs have; nothing for runs that have none."""
     found = [dict(_figures(run.results, name)) for run in runs]
     known = [figures for figures in found if figures]
@@ -224,7 +224,7 @@ def _differences(
         whose = tuple((number, place) for number, (place, _) in known)
         if whose not in paired:
             trials = [(runs[number].folder, runs[number].results, place) for number, place in whose]
-            paired[whose] = paired_trials(trials, resamples, seed) if alike else None
+            paired[whose] = pair_trials(trials, resamples, seed) if alike else None
         first = known[0][1][1]
         differences[name.text] = [
             difference_of(first, figure, paired[whose], place, runs[number].name)

@@ -1,8 +1,8 @@
-"""An assessment must doubt itself: named checks, each with its figure. One that fails makes the verdict untrustworthy.
+"""Self-checks of an assessment: named, each with its figure. One that fails makes the verdict untrustworthy.
 
 If the attacker is weak, privacy is overestimated (Panariello et al. 2025); if enrollment and trial come from one
 session, or the attacker was trained on the people it is tested on, it is underestimated; with few speakers nothing is
-sure. A check that could not be made is not a check that passed: it is open, unless it can't apply to this run at all.
+certain. A check that could not be made has not passed: it is open, unless it can't apply to this run at all.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ Doubt = tuple[Finding, ...]  # what a check found, and what that means for the f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustFacts:
-    """What the checks need to know and no estimate carries.
+    """Facts that the checks need and no estimate carries.
 
     `unchanged` of `compared` recordings are the original ones (None: they can't be compared); `copies` of `trials`
     recordings also occur in the enrollment set, under another id (None: not looked for); `overlap` are the assessed
@@ -98,19 +98,19 @@ def checks(results: Results, facts: TrustFacts) -> tuple[Check, ...]:
     """Every check of a run whose criteria are known: failed ones first, then open ones, then those that passed."""
     limits = {key: float(results.settings[key]) for key in ("weak_attacker", "precision") if key in results.settings}
     every = [
-        strong_on_original(results, limits.get("weak_attacker", 15.0)),
-        adapted_not_worse(results),
-        changed(facts),
-        no_copies(facts),
-        enough_speakers(results.criteria.get("linking"), limits.get("precision", PRECISION)),
-        training_disjoint(results, facts),
-        other_sessions(results.protocol.same_session),
-        no_ties(results),
-        not_inverted(results),
-        own_runs(results, facts),
-        lengths_tell_nothing(results, facts),
-        errors_not_due_to_targets(facts.targets, results.criteria.get("linking")),
-        still_speech(results.parts.get("utility")),
+        check_strength(results, limits.get("weak_attacker", 15.0)),
+        check_adaptation(results),
+        check_changes(facts),
+        check_copies(facts),
+        check_speakers(results.criteria.get("linking"), limits.get("precision", PRECISION)),
+        check_training(results, facts),
+        check_sessions(results.protocol.same_session),
+        check_ties(results),
+        check_sign(results),
+        check_own_runs(results, facts),
+        check_vector_lengths(results, facts),
+        check_target_voices(facts.targets, results.criteria.get("linking")),
+        check_speech(results.parts.get("utility")),
     ]
     return tuple(sorted(map(_with_severity, every), key=_place))
 
@@ -124,7 +124,7 @@ def _with_severity(check: Check) -> Check:
     return replace(check, finding=replace(check.finding, severity=severity))
 
 
-def strong_on_original(results: Results, limit: float) -> Check:
+def check_strength(results: Results, limit: float) -> Check:
     """The extractor must recognize people where nothing was anonymized: by its EER, else by how many it links."""
     baseline = results.attackers.get(BASELINE)
     eer = None if baseline is None else baseline.estimates.single("eer")
@@ -149,7 +149,7 @@ def strong_on_original(results: Results, limit: float) -> Check:
     return Check(name=STRONG, finding=finding, passed=None, misleads="overestimated", limit=limit)
 
 
-def adapted_not_worse(results: Results) -> Check:
+def check_adaptation(results: Results) -> Check:
     """An attacker who knows more must not do worse than one who knows less: neither than the ignorant one, nor than the
     lazy-informed one, who has the same enrollment speech and adapts nothing."""
     eers = {
@@ -192,7 +192,7 @@ def _surely_above(first: Estimate, second: Estimate, tolerance: float = 0.5) -> 
     return first.value - second.value > math.hypot(down, up) + tolerance
 
 
-def changed(facts: TrustFacts) -> Check:
+def check_changes(facts: TrustFacts) -> Check:
     """A recording that did not change was not anonymized: not one may be released so."""
     if facts.unchanged is None or not facts.compared:
         finding = Finding("recordings_not_compared")
@@ -202,8 +202,8 @@ def changed(facts: TrustFacts) -> Check:
     return Check(name=CHANGED, finding=finding, passed=not count, figure=count / total, limit=0.0)
 
 
-def no_copies(facts: TrustFacts) -> Check:
-    """Whoever enrolls the very recording that is tried recognizes the recording, not the voice."""
+def check_copies(facts: TrustFacts) -> Check:
+    """An attacker who enrolls the very recording that is tried recognizes the recording, not the voice."""
     if facts.copies is None or not facts.trials:
         return Check(name=COPIES, finding=Finding("copies_not_sought"), passed=None, misleads="underestimated")
     share = facts.copies / facts.trials
@@ -224,7 +224,7 @@ def speakers_needed(speakers: int, reach: float, margin: float) -> int:
     return max(speakers, math.ceil(speakers * (reach / margin) ** 2 - 1e-9))
 
 
-def enough_speakers(linking: Criterion | None, precision: float) -> Check:
+def check_speakers(linking: Criterion | None, precision: float) -> Check:
     """The claim that is made about linking must still hold at the end of the interval that speaks against it.
 
     A high risk must be high at the lower end too, a low one must stay within `precision` of guessing at the upper end,
@@ -259,7 +259,7 @@ def enough_speakers(linking: Criterion | None, precision: float) -> Check:
     return Check(name=ENOUGH, finding=finding, passed=passed, figure=reach, limit=margin)
 
 
-def training_disjoint(results: Results, facts: TrustFacts) -> Check:
+def check_training(results: Results, facts: TrustFacts) -> Check:
     """No attacker may have been trained on recordings of the people it is tested on that it could not have."""
     if not facts.overlap:
         finding = Finding("no_training_speech")
@@ -273,7 +273,7 @@ def training_disjoint(results: Results, facts: TrustFacts) -> Check:
     )
 
 
-def other_sessions(share: float | None) -> Check:
+def check_sessions(share: float | None) -> Check:
     """A microphone or a room must not be taken for a voice. Where sessions are not known the check can't apply: what it
     would find can only mean that the risk is lower."""
     if share is None:
@@ -296,7 +296,7 @@ def other_sessions(share: float | None) -> Check:
     )
 
 
-def no_ties(results: Results) -> Check:
+def check_ties(results: Results) -> Check:
     """No threshold separates equal scores: often a broken or rounded score."""
     tied = {name: attacker.ties for name, attacker in results.attacks.items()}
     if not tied:
@@ -308,7 +308,7 @@ def no_ties(results: Results) -> Check:
     return Check(name=TIES, finding=finding, passed=passed, figure=share, limit=MOST_TIED)
 
 
-def not_inverted(results: Results) -> Check:
+def check_sign(results: Results) -> Check:
     """An attacker may reverse the sign of its scores: that must not tell more than the worst case that is reported."""
     known = [case for case in cases(results, "d_ece") if "flipped" in case.estimate.extra and not case.group]
     if not known:
@@ -333,8 +333,8 @@ def not_inverted(results: Results) -> Check:
     )
 
 
-def own_runs(results: Results, facts: TrustFacts) -> Check:
-    """Whoever has the anonymizer runs it on the people they look for, as often as they like."""
+def check_own_runs(results: Results, facts: TrustFacts) -> Check:
+    """An attacker who has the anonymizer runs it on the people they look for, as often as they like."""
     passed = True if facts.own_runs else None
     shared = not passed and _shares_draws(results)
     misleads: Direction = "either" if shared else "overestimated"
@@ -353,7 +353,7 @@ def _shares_draws(results: Results) -> bool:
     return "anonymized" in ATTACKERS[attacker.kind].enrollment
 
 
-def lengths_tell_nothing(results: Results, facts: TrustFacts) -> Check:
+def check_vector_lengths(results: Results, facts: TrustFacts) -> Check:
     """Attackers compare directions. Where they find nobody, the lengths of vectors must not give people away."""
     linking = results.criteria.get("linking")
     if facts.length_p is None:
@@ -371,7 +371,7 @@ def lengths_tell_nothing(results: Results, facts: TrustFacts) -> Check:
     )
 
 
-def errors_not_due_to_targets(effect: TargetVoices | None, linking: Criterion | None) -> Check:
+def check_target_voices(effect: TargetVoices | None, linking: Criterion | None) -> Check:
     """The strongest attacker must not fail because of where target voices lie. Where people are recognized anyway,
     finding more of them changes no claim."""
     if effect is None:
@@ -401,7 +401,7 @@ def errors_not_due_to_targets(effect: TargetVoices | None, linking: Criterion | 
     )
 
 
-def still_speech(utility: Part | None) -> Check:
+def check_speech(utility: Part | None) -> Check:
     """Silence and noise hide everybody: figures of privacy are worth nothing where no speech is left."""
     if utility is None or "speech" not in utility.details:
         return Check(name=STILL_SPEECH, finding=Finding("speech_not_measured"), passed=None, applies=False)
@@ -427,7 +427,7 @@ def still_speech(utility: Part | None) -> Check:
 
 
 def use_finding(utility: Part | None) -> Finding | None:
-    """What is left of words and quality; None where that was not measured."""
+    """Words and quality that are left; None where that was not measured."""
     if utility is None:
         return None
     wer, wer_original, mos, mos_original = (

@@ -13,14 +13,14 @@ from veilmeter.results.model import Criterion, Results, Verdict
 from veilmeter.results.people import Traits, people
 from veilmeter.results.trust import TrustFacts, checks, open_questions, use_finding
 
-# What a lawyer has to judge, whatever was measured.
+# Questions for a lawyer, whatever was measured.
 LAWYER = tuple(map(Finding, ("lawyer_recipients", "lawyer_contents", "lawyer_other_data", "lawyer_acceptance")))
 
 
 def conclude(
     results: Results, facts: TrustFacts, *, not_tested: Sequence[Finding] = (), traits: Traits | None = None
 ) -> Results:
-    """What was measured, with everything that follows from it: people, criteria, checks and the verdict."""
+    """The results with everything that follows from them: people, criteria, checks and the verdict."""
     results = replace(results, people=people(results, traits))
     results = replace(results, criteria=criteria(results))
     results = replace(results, checks=checks(results, facts))

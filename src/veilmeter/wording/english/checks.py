@@ -1,4 +1,4 @@
-"""What the assessment checks about itself: each sentence speaks of the claim that the check tests."""
+"""Self-checks of an assessment: each sentence speaks of the claim that the check tests."""
 
 from __future__ import annotations
 

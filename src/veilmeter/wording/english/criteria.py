@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimate import Estimate, format_number
 from veilmeter.core.findings import Level, Reference
 from veilmeter.wording.catalog import Catalog, shown
 from veilmeter.wording.numbers import capitalize, chance, count, of_hundred, span
@@ -110,7 +110,7 @@ def _disclosure(
     tag: str = "?",
 ) -> str:
     interval = f" {estimate.format_interval()}" if estimate.interval else ""
-    value = estimate.format_value().removesuffix(" bit")
+    value = format_number(estimate.value, "bit")
     sentence = (
         f"One comparison{within(group)} tells {a(attacker)} {value}{interval} bit about who is speaking, on average "
         f"over what they believed before; {whole:.3f} would be everything."

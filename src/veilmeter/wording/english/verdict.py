@@ -37,7 +37,7 @@ WORDS.say(
 )
 WORDS.say(
     "one_voice_per_speaker",
-    "Each speaker seems to be given one new voice for good: anyone who knows one anonymized recording of a person "
+    "Each speaker seems to be given one new voice permanently: anyone who knows one anonymized recording of a person "
     "finds all others. That replaces a name by another name; it does not cut the link between recordings.",
 )
 
@@ -62,7 +62,7 @@ def _use(
 # --- people
 
 
-WORDS.say("nobody_tried", "Nobody has a trial, so there is no result for single people.")
+WORDS.say("nobody_tried", "Nobody has a trial, so single people have no result.")
 
 
 @WORDS.words("people_linked")
