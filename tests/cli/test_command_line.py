@@ -14,7 +14,7 @@ import typer
 from typer.testing import CliRunner
 
 from veilmeter.cli.exit_codes import MEANINGS, Exit
-from veilmeter.cli.lists import pieces, separated
+from veilmeter.cli.lists import pieces, split_values
 from veilmeter.cli.main import COMMANDS, app
 from veilmeter.core.errors import InputError
 from veilmeter.core.options import parse_fraction
@@ -74,9 +74,9 @@ def test_a_misspelled_command_is_suggested(typed: str, meant: str) -> None:
 def test_lists_with_commas_repeated_or_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = ["--lengths", "1", "--lengths", "3"]
     for words in (["--lengths", "1,3"], ["--lengths=1,3"], ["--lengths", "1", "--lengths", "3"]):
-        assert separated(words, {"--lengths"}) == wanted
-    assert separated(["--out", "a,b"], {"--lengths"}) == ["--out", "a,b"]
-    assert separated(["--lengths", "1", "--", "--lengths", "1,3"], {"--lengths"})[-2:] == ["--lengths", "1,3"]
+        assert split_values(words, {"--lengths"}) == wanted
+    assert split_values(["--out", "a,b"], {"--lengths"}) == ["--out", "a,b"]
+    assert split_values(["--lengths", "1", "--", "--lengths", "1,3"], {"--lengths"})[-2:] == ["--lengths", "1,3"]
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data,v2").mkdir()
     assert pieces("data,v2") == ["data,v2"]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from veilmeter.cli.problems import listed, print_problems
+from veilmeter.cli.problems import print_problems, problem_lines
 from veilmeter.core.errors import Problem
 
 
 def test_a_long_list_is_cut_and_says_where_all_of_it_is() -> None:
     problems = [Problem("silent", "it holds nothing but silence", f"{n}.wav") for n in range(150)]
-    lines = listed("left out", [*problems, Problem("nan", "it holds NaN", "x.wav")], "the manifest")
+    lines = problem_lines("left out", [*problems, Problem("nan", "it holds NaN", "x.wav")], "the manifest")
     assert lines[0] == "151 left out: 150 silent, 1 nan"
     assert lines[1] == "  silent: 0.wav: it holds nothing but silence"
     assert lines[-1] == "  ... and 51 more, see the manifest"
-    assert listed("left out", [], "the manifest") == []
+    assert problem_lines("left out", [], "the manifest") == []
 
 
 def test_what_is_left_out_comes_first_and_nothing_reaches_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

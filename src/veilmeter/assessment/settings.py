@@ -1,4 +1,4 @@
-"""What an assessment is asked to do: every option, declared once for Python, the command line and the TOML file."""
+"""Settings of an assessment: every option, declared once for Python, the command line and the TOML file."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ ENOUGH_PEOPLE = Condition(
 
 @dataclass(frozen=True, kw_only=True)
 class AttackerSettings(OptionSet):
-    """What is special about one attacker: `[attackers.NAME]` in the TOML file."""
+    """Settings of a single attacker: `[attackers.NAME]` in the TOML file."""
 
     backend: str | None = declare(None, help="Back end with which this attacker compares embeddings.")
     adaptation: str | None = declare(
@@ -231,7 +231,7 @@ class Settings(CorpusReading):
         4.0, help="Length in seconds of the pieces into which training speech is cut.", group=INPUT, above=0.5,
         common=False, example=0.6, acts_when=(SPEECH, Condition(
             lambda settings, facts: any(role.startswith("train_") for role in facts.heard),
-            "there are no recordings of training speech")),
+            "training speech was not given as recordings")),
     )  # fmt: skip
     system: str | None = declare(
         None, help="Let the attackers run this anonymizer (see `anonymize`); without --anonymized it also makes the "
@@ -514,7 +514,7 @@ def read_settings(path: str | Path) -> dict[str, Any]:
 
 
 def attacker_tables(given: Any) -> dict[str, Any]:
-    """What is special about each attacker, by the names of the table `veilmeter attackers`, from names or tables.
+    """The tables of the attackers, by the names of the table `veilmeter attackers`, from names or tables.
 
     >>> attacker_tables(["oa", "informed"]), attacker_tables({"vpc-semi-informed": {"backend": "plda"}})
     ({'ignorant': {}, 'informed': {}}, {'informed': {'backend': 'plda'}})

@@ -51,7 +51,7 @@ class SystemOptions(OptionSet):
     gender: str | None = declare(None, help="xvector-pool: random, same or cross.", example="cross")
     distance: str | None = declare(None, help="xvector-pool: cosine or plda.", example="plda")
     model: str | None = declare(
-        None, help="xvector-pool: model of your own (veilmeter train).", path=True, example="none"
+        None, help="xvector-pool: model trained by `veilmeter train`.", path=True, example="none"
     )
 
 

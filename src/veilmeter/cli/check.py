@@ -40,9 +40,9 @@ OPTIONS = (CheckOptions,)
 
 
 def command(given: Given) -> None:
-    """List everything that is wrong with files: how often, where first, and how to mend it.
+    """List everything that is wrong with files: how often, where first, and how to fix it.
 
-    What a path is (score file, trial key, embeddings, corpus) is recognized from what is in it.
+    The kind of a path (score file, trial key, embeddings, corpus) is recognized from its content.
     Exits with 0 if all of it can be used (remarks allowed), with 2 if not.
 
     Examples:
@@ -116,10 +116,10 @@ def _print(results) -> None:  # type: ignore[no-untyped-def]
         verdict = "fine" if not checked.problems else "can be used" if checked.usable else "can't be used as it is"
         print(f"{clean(str(path))}: {checked.kind}{', ' + checked.summary if checked.summary else ''}: {verdict}")
         for problem in checked.problems:
-            print(f"  {'!' if problem.fatal else '-'} {clean(_said(problem, path))}")
+            print(f"  {'!' if problem.fatal else '-'} {clean(_describe(problem, path))}")
 
 
-def _said(problem: Problem, path: Path) -> str:
+def _describe(problem: Problem, path: Path) -> str:
     place = "" if problem.path == str(path) else problem.path + (":" if problem.line is not None else ": ")
     place += "" if problem.line is None else f"line {problem.line}: " if not place else f"{problem.line}: "
     return f"{place}{problem.what}" + (f" ({problem.fix})" if problem.fix else "")

@@ -92,7 +92,7 @@ def command(given: Given) -> None:
     if options.table:
         from veilmeter.results.system_table import system_table
 
-        remarks = given.unused(options, FormFacts(form))
+        remarks = given.find_unused(options, FormFacts(form))
         table = system_table(options.runs, options.measures, resamples=options.resamples, seed=options.seed)
         _print_table(table, form, options.intervals, remarks)
     comparison = None

@@ -1,4 +1,4 @@
-"""What the commands that go through a corpus share: reading it as the options say, and saying what came of it."""
+"""Shared steps of the commands that go through a corpus: reading it by the options, and printing the outcome."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def remarks_on_reading(given: Given, options: CorpusReading, *corpora: Corpus) -
     """A remark on each option of reading that decided nothing in any of them."""
     from veilmeter.speech.reading_options import reading_facts
 
-    return given.unused(options, reading_facts(options, *corpora))
+    return given.find_unused(options, reading_facts(options, *corpora))
 
 
 def print_outcome(
@@ -49,7 +49,7 @@ def print_outcome(
     as_text: Callable[[], None],
     remarks: Sequence[Finding] = (),
 ) -> None:
-    """What was done, as JSON or as text, and remarks on it."""
+    """Print the outcome, as JSON or as text, and remarks on it."""
     from veilmeter.cli.output import Form, Page, emit
     from veilmeter.core.findings import warning
     from veilmeter.wording import sentence

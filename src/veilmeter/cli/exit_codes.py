@@ -20,7 +20,7 @@ class Exit(IntEnum):
 MEANINGS = {
     Exit.DONE: "it was done; for `gate`: every limit holds",
     Exit.LIMIT_BROKEN: "`gate`: a limit is broken, a figure got significantly worse, or a self-check failed",
-    Exit.WRONG_INPUT: "a file, an option or the machine is not as it must be; one line says what and how to mend it",
+    Exit.WRONG_INPUT: "invalid input: one line names the file or option, the problem and the fix",
     Exit.LEFT_OUT: "it was done, but some recordings could not be used and are listed",
     Exit.OUR_MISTAKE: "a mistake inside veilmeter, never of yours: please report it",
     Exit.STOPPED: "stopped by Ctrl-C or SIGTERM; the same command goes on from there",

@@ -1,4 +1,4 @@
-"""`veilmeter gate`: exit code 1 if a run breaks a limit or doubts itself; for continuous integration."""
+"""`veilmeter gate`: exit code 1 if a run breaks a limit or its self-checks failed; for continuous integration."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ OPTIONS = (GateOptions,)
 def command(given: Given) -> None:
     """Check a run against limits. The bad end of the 95 % interval counts, over all attackers and groups of the run.
 
-    The exit code is 0 if every limit holds and no trust check failed, 1 if a limit is broken, the run is
-    doubted or surely worse than its baseline, 2 if a limit can't be checked. All codes: docs/exit-codes.md.
+    The exit code is 0 if every limit holds and no trust check failed, 1 if a limit is broken, a trust check failed or
+    the run is significantly worse than its baseline, 2 if a limit can't be checked. All codes: docs/exit-codes.md.
 
     Examples:
 
@@ -92,7 +92,7 @@ def command(given: Given) -> None:
             if not options.max and not options.min:
                 given.refuse(["by"], "there is no limit to hold against groups", fix="give --max or --min too")
         results = read_results(options.run)
-        outcome = _checked(options, results)
+        outcome = _check_limits(options, results)
     except VeilmeterError as problem:
         _write(problem, results, options.junit, options.summary)
         raise
@@ -103,7 +103,7 @@ def command(given: Given) -> None:
         raise typer.Exit(Exit.LIMIT_BROKEN)
 
 
-def _checked(options: GateOptions, results: Results) -> Gate:
+def _check_limits(options: GateOptions, results: Results) -> Gate:
     from veilmeter.results.gate import against_baseline, gate, parse_limit
 
     limits = [parse_limit(text, "max") for text in options.max] + [parse_limit(text, "min") for text in options.min]
@@ -137,7 +137,7 @@ def _public(outcome: Gate, results: Results, by: Sequence[str]) -> tuple[Gate, R
 
 
 def _write(outcome: Gate | VeilmeterError, results: Results | None, junit: Path | None, summary: Path | None) -> None:
-    """The files for a build server; a gate that could not be checked is said there too."""
+    """The files for a build server; they also report a gate that could not be checked."""
     from veilmeter.core.files import write_text
     from veilmeter.report import gate_files
 

@@ -1,4 +1,4 @@
-"""What was given on the command line: its values, and options that can't act, which are refused or reported."""
+"""The options given on the command line: their values, and those that can't act, which are refused or reported."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Given:
             if reason and name in self
         ]
 
-    def unused(self, settings: Any, facts: Any) -> list[Finding]:
+    def find_unused(self, settings: Any, facts: Any) -> list[Finding]:
         """One for every option that was given and, by its declaration, had no effect."""
         return self.without_effect({name: self.declared[name].idle_reason(settings, facts) for name in self.words})
 

@@ -99,7 +99,7 @@ def _is_argument(parameter: Any) -> bool:
 
 
 def _by_purpose(parameters: Iterable[Any]) -> list[tuple[str, list[Any]]]:
-    """In the order in which the purposes come up; what has none of its own comes first, output and help last."""
+    """Parameters by heading, in the order of declaration; those without a heading first, output last."""
     groups: dict[str, list[Any]] = {"Arguments": [], "Options": []}
     for parameter in parameters:
         title = "Arguments" if _is_argument(parameter) else getattr(parameter, "rich_help_panel", None) or "Options"
@@ -128,7 +128,7 @@ def _names(parameter: Any, declared: Option | None) -> str:
 
 
 def metavar(declared: Option) -> str:
-    """What a value looks like."""
+    """The placeholder for a value."""
     return declared.metavar or _KINDS.get(declared.item, "PATH" if declared.path is True else "TEXT")
 
 

@@ -226,8 +226,8 @@ def command(given: Given) -> None:
     page = Page(
         title=_title(study.map, study.evaluation, options.oracle),
         estimates=dict(study.estimates),
-        inputs=reader.inputs | _used(study.map, options.oracle, options.seed if facts.is_drawn else None),
-        warnings=[*reader.warnings, *study.findings, *given.unused(options, facts)],
+        inputs=reader.inputs | _map_facts(study.map, options.oracle, options.seed if facts.is_drawn else None),
+        warnings=[*reader.warnings, *study.findings, *given.find_unused(options, facts)],
         notes=_notes(study.evaluation, clear, options.per_speaker, options.save_map),
         sections=SECTIONS,
         more=more | {"map": dict(study.map.facts)},
@@ -268,7 +268,7 @@ def _find_facts(
     )
 
 
-def _used(learned: InversionMap, oracle: bool, seed: int | None) -> dict[str, Any]:
+def _map_facts(learned: InversionMap, oracle: bool, seed: int | None) -> dict[str, Any]:
     """How the map that was applied was learned, whoever learned it and when."""
     facts = learned.facts
     return {

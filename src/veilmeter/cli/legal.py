@@ -1,4 +1,4 @@
-"""What the commands `linkability` and `singling-out` share: their inputs, their ladders, and their doubts."""
+"""Shared steps of the commands `linkability` and `singling-out`: their inputs, curve sizes and figures."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def read(options: AttackerEmbeddings) -> tuple[Embeddings, Embeddings, dict[str,
     return people, tested, {"enroll": of_people, "test": of_tested}, warnings + doubts_of(people, tested)
 
 
-def dropped(names: Sequence[str], least: int, length: int) -> list[Finding]:
+def short_speakers(names: Sequence[str], least: int, length: int) -> list[Finding]:
     """Speakers who have too little speech, counted and named."""
     if not names:
         return []
@@ -76,7 +76,7 @@ def dropped(names: Sequence[str], least: int, length: int) -> list[Finding]:
 
 
 def label(given: Given, options: AttackerEmbeddings) -> str:
-    """What the attacker is called in figures; a name is refused where there are none."""
+    """The name of the attacker in figures; a name is refused where there are none."""
     if options.figures is None:
         given.refuse(["name"], "it names curves in figures", fix="give --figures DIR too")
     # What draws figures ends the process at a control character.
@@ -126,7 +126,7 @@ def _earlier(word: str) -> tuple[str, dict[str, list[Estimate]]]:
 
 
 def gains(knowing: Sequence[Estimate]) -> list[Finding]:
-    """What an attacker gains by knowing more."""
+    """The gain of an attacker who knows more."""
     findings = []
     for estimate in knowing:
         low, high = map(float, estimate.extra["gain_interval"])

@@ -99,7 +99,7 @@ def command(given: Given) -> None:
     with closing(open_engine(options.jobs, options.cluster)) as engine, legal.later("scoring") as progress:
         for utterances in lengths:
             link = linkability(people, tested, length=utterances, progress=progress, **drawn)
-            warnings += legal.dropped(_short(link, people.names, tested.names), utterances, utterances)
+            warnings += legal.short_speakers(_short(link, people.names, tested.names), utterances, utterances)
             points = {"linkability": link.estimates(steps, intervals=options.intervals)}
             points["one_minus_eer"] = one_minus_eer(
                 people, tested, steps, length=utterances, intervals=options.intervals, engine=engine, **drawn
@@ -134,7 +134,7 @@ def command(given: Given) -> None:
     is_drawn = bool(options.ranks or sizes or options.intervals) or _draws_recordings(
         people, tested, min(lengths), options.conversations
     )
-    warnings += given.unused(options, is_drawn)
+    warnings += given.find_unused(options, is_drawn)
     drawn_files = legal.draw(options, curves, label, setting)
     page = Page(
         title=f"{options.test}: {len(tested.names):,} speakers, {largest:,} enrolled ({options.enroll})",

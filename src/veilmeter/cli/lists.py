@@ -16,12 +16,12 @@ from veilmeter.core.options import Option
 
 
 def asks_for_everything(args: Sequence[str]) -> bool:
-    """Whether the whole help is asked for, and not behind `--`, where words are no options."""
+    """Whether the whole help is asked for, and not after `--`, where words are values."""
     return "--help-all" in (args[: args.index("--")] if "--" in args else args)
 
 
 class CommandGroup(TyperGroup):
-    """A command with commands of its own, such as `cache clear`: all of its help is one page."""
+    """A command with subcommands, such as `cache clear`: all of its help is one page."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args[:1] == ["--help-all"]:
@@ -39,7 +39,7 @@ class CommaCommand(TyperCommand):
         if asks_for_everything(args):
             print(help_text(ctx, self, everything=True))
             ctx.exit()
-        words = separated(args, self._repeatable())
+        words = split_values(args, self._repeatable())
         self._refuse_twice(ctx, words)
         return super().parse_args(ctx, words)
 
@@ -67,13 +67,13 @@ class Lists(CommaCommand):
     """Every repeatable option takes all words that follow it as well, up to the next option or `--`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, spread(args, self._repeatable()))
+        return super().parse_args(ctx, repeat_names(args, self._repeatable()))
 
 
-def separated(args: list[str], several: set[str]) -> list[str]:
+def split_values(args: list[str], several: set[str]) -> list[str]:
     """The values of repeatable options, each by itself.
 
-    >>> separated(["a,b", "--lengths", "1,3", "--out=c,d", "--lengths=7"], {"--lengths"})
+    >>> split_values(["a,b", "--lengths", "1,3", "--out=c,d", "--lengths=7"], {"--lengths"})
     ['a,b', '--lengths', '1', '--lengths', '3', '--out=c,d', '--lengths', '7']
     """
     result: list[str] = []
@@ -104,10 +104,10 @@ def pieces(value: str) -> list[str]:
     return parts
 
 
-def spread(args: list[str], several: set[str]) -> list[str]:
+def repeat_names(args: list[str], several: set[str]) -> list[str]:
     """Repeat the option's name before each of its values.
 
-    >>> spread(["a", "--lengths", "1", "3", "--out", "b", "c"], {"--lengths"})
+    >>> repeat_names(["a", "--lengths", "1", "3", "--out", "b", "c"], {"--lengths"})
     ['a', '--lengths', '1', '--lengths', '3', '--out', 'b', 'c']
     """
     result: list[str] = []

@@ -5,23 +5,26 @@ from __future__ import annotations
 import atexit
 import difflib
 import importlib
+import inspect
 import os
 import signal
 import sys
-from typing import Any, NoReturn
+import types
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from veilmeter._version import __version__
 from veilmeter.cli.exit_codes import Exit
+from veilmeter.cli.given import Given
 from veilmeter.cli.help import group_text
 from veilmeter.cli.lists import CommaCommand, CommandGroup
-from veilmeter.cli.parameters import make_function
 from veilmeter.cli.streams import output_is_closed, prepare_streams
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.extras import explained
 from veilmeter.core.files import as_veilmeter_error
-from veilmeter.core.options import all_options
+from veilmeter.core.options import Option, all_options
 from veilmeter.core.processes import raised
 from veilmeter.core.text import clean
 
@@ -35,6 +38,45 @@ SECTIONS = (
     ("Look up", ("attackers", "cache")),
 )
 COMMANDS = tuple(name for _, names in SECTIONS for name in names)
+
+
+def make_function(command: Callable[[Given], None], declared: Mapping[str, Option]) -> Callable[..., None]:
+    """The function that typer makes a command of: its signature has one parameter per option."""
+
+    def run(ctx: typer.Context, **words: Any) -> None:
+        command(Given(ctx, declared))
+
+    context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    run.__signature__ = inspect.Signature([context, *map(_parameter, declared.values())])  # type: ignore[attr-defined]
+    run.__doc__ = command.__doc__
+    return run
+
+
+def _parameter(option: Option) -> inspect.Parameter:
+    """Words are given as they are typed; the declaration says what they mean."""
+    kind: Any = str
+    if option.is_list or option.tables is not None:  # of tables the command line gives the names
+        kind = list[str]
+    elif option.count is not None:
+        kind = types.GenericAlias(tuple, (str,) * option.count)
+    default: Any = None
+    if option.argument:
+        about = typer.Argument(metavar=option.metavar or None, help=option.help, show_default=False)
+        default = inspect.Parameter.empty if option.required else None
+    else:
+        about = typer.Option(
+            *option.all_flags,
+            metavar=option.metavar or None,
+            help=option.help,
+            show_default=False,
+            rich_help_panel=option.group or None,
+        )
+    if option.is_flag:
+        kind, default = bool, False
+    elif default is None:
+        kind = kind | None
+    annotation = Annotated[kind, about]
+    return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 class Commands(CommandGroup):
@@ -105,7 +147,7 @@ def _show_version(wanted: bool) -> None:
 def veilmeter(
     version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version."),
 ) -> None:
-    """Measure what a voice anonymizer still gives away: who can be recognized, by whom, and how surely."""
+    """Measure what a voice anonymizer still gives away: who can be recognized, by whom, and with what certainty."""
 
 
 def main() -> None:
@@ -149,7 +191,7 @@ def _leave_at_once() -> NoReturn:
 
 
 def _flush() -> None:
-    """What is still to be written, here and not when Python ends, which would complain about a closed pipe."""
+    """Write the rest of the output here, as Python would complain about a closed pipe when it ends."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:

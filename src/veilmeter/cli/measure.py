@@ -105,7 +105,7 @@ def command(given: Given) -> None:
     """Measure what the scores of an attacker give away: EER, Cllr, ZEBRA, linkability, each with its uncertainty.
 
     Intervals are 95 %, over speakers on both sides of the trials. The column "chance" is what scores without any
-    information give at the same counts: a value near it is no leakage, nor proof of none.
+    information give at the same counts: a value near it shows no leakage, but does not prove that there is none.
 
     Examples:
 
@@ -139,7 +139,7 @@ def command(given: Given) -> None:
 
     if options.stream:
         given.refuse(options_of(WholeOptions), STREAMED, fix="leave it out, or --stream")
-        emit(_streamed(main, options.trials, options.layout, given.unused(options, None)), form)
+        emit(_measure_stream(main, options.trials, options.layout, given.find_unused(options, None)), form)
         return
     warnings: list[Finding] = []
     inputs: dict[str, Any] = {}
@@ -184,7 +184,7 @@ def command(given: Given) -> None:
             estimates |= by_speaker
             sections[OF_EACH_SPEAKER] = list(by_speaker)
     warnings += [*_warnings(measured, data, intervals=options.intervals), *problems]
-    warnings += given.unused(options, None)
+    warnings += given.find_unused(options, None)
     fewer = options.per_speaker and drawn["resamples"] < options.resamples and options.intervals
     if fewer and "resamples" in given:
         warnings.append(Finding.of("fewer_resamples", asked=options.resamples, drawn=drawn["resamples"]))
@@ -197,7 +197,7 @@ def command(given: Given) -> None:
             from veilmeter.report.figures.overlays import save_overlays
 
             drawn_files += save_overlays(overlaid, options.figures, setting=setting)
-    shown, cut = (estimates, 0) if form is not Form.TABLE else _shortened(estimates)
+    shown, cut = (estimates, 0) if form is not Form.TABLE else _shorten(estimates)
     page = Page(
         title=_title(main, data),
         estimates=shown,
@@ -213,7 +213,7 @@ def command(given: Given) -> None:
     emit(page, form)
 
 
-def _streamed(path: Path, key: Path | None, layout: str | None, remarks: list[Finding]) -> Page:
+def _measure_stream(path: Path, key: Path | None, layout: str | None, remarks: list[Finding]) -> Page:
     from veilmeter.cli.output import Page
     from veilmeter.core.engine import ahead
     from veilmeter.data.formats.score_stream import stream
@@ -277,7 +277,7 @@ def _warnings(estimates: Mapping[str, Estimate], data: Scores, *, intervals: boo
     return warnings
 
 
-def _shortened(estimates: dict[str, Any]) -> tuple[dict[str, Any], int]:
+def _shorten(estimates: dict[str, Any]) -> tuple[dict[str, Any], int]:
     """The estimates with the worst speakers only, and how many there are in all if some were cut."""
     longest = max((len(measured) for measured in estimates.values() if isinstance(measured, list)), default=0)
     kept = {name: measured[:WORST] if isinstance(measured, list) else measured for name, measured in estimates.items()}

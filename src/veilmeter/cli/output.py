@@ -33,7 +33,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a command found: estimates (single, or a list for a curve) by name, what it read, and remarks.
+    """The output of a command: estimates (single, or a list for a curve) by name, what it read, and remarks.
 
     `lead` comes before the figures. `sections` groups names under headings for the table; names that it leaves out come
     last. `warnings` are what the reader must not miss. `more` are further entries of the JSON, beside `estimates`,
@@ -68,10 +68,10 @@ class Page:
         left = dict(self.estimates)
         groups: list[tuple[str, list[Estimate]]] = []
         for heading, names in self.sections.items():
-            rows = [estimate for name in names if name in left for estimate in _listed(left.pop(name))]
+            rows = [estimate for name in names if name in left for estimate in _as_list(left.pop(name))]
             if rows:
                 groups.append((heading, rows))
-        rest = [estimate for measured in left.values() for estimate in _listed(measured)]
+        rest = [estimate for measured in left.values() for estimate in _as_list(measured)]
         return groups + ([("", rest)] if rest else [])
 
 
@@ -80,7 +80,7 @@ def finding_json(finding: Finding) -> dict[str, Any]:
     return {**encode(finding), "text": sentence(finding)}
 
 
-def _listed(measured: Estimate | Sequence[Estimate]) -> list[Estimate]:
+def _as_list(measured: Estimate | Sequence[Estimate]) -> list[Estimate]:
     return [measured] if isinstance(measured, Estimate) else list(measured)
 
 
@@ -179,7 +179,7 @@ def _csv(page: Page) -> str:
     writer = csv_module.writer(out, lineterminator="\n")
     writer.writerow(["measure", *map(csv_cell, parameters), "value", "unit", "low", "high", "null", "method", "better"])
     for name, measured in page.estimates.items():
-        for estimate in _listed(measured):
+        for estimate in _as_list(measured):
             low, high = estimate.interval or ("", "")
             cells = [name, *(estimate.at.get(key, "") for key in parameters), estimate.value, estimate.unit, low, high]
             cells += ["" if estimate.null is None else estimate.null, estimate.method, estimate.better]

@@ -12,17 +12,17 @@ _LISTED = 100
 
 
 def print_problems(problems: Sequence[Problem], where: str) -> None:
-    """What was left out, then what was used all the same; `where` names the files that hold all of them."""
+    """Print the recordings that were left out, then those with remarks; `where` names the files that list all."""
     from veilmeter.core.text import clean
 
     for title, fatal in (("left out", True), ("used all the same", False)):
-        for line in listed(title, [problem for problem in problems if problem.fatal is fatal], where):
+        for line in problem_lines(title, [problem for problem in problems if problem.fatal is fatal], where):
             print(clean(line))
 
 
-def listed(title: str, problems: Sequence[Problem], where: str) -> list[str]:
-    """The problems as lines: counts by kind first, then each place, the first hundred; what is wrong with several in
-    the same words is said once."""
+def problem_lines(title: str, problems: Sequence[Problem], where: str) -> list[str]:
+    """The problems as lines: counts by kind first, then each place, the first hundred; the same problem of several
+    recordings is described once."""
     if not problems:
         return []
     counts: dict[str, int] = {}

@@ -106,7 +106,7 @@ class AttackerEmbeddings(Figures, OutputForms):
 
 
 def typesetting(settings: Figures) -> Typesetting | None:
-    """How figures are set; refused where there are no figures."""
+    """The typesetting of figures; refused without --figures."""
     given = {"--width": settings.width, "--font": settings.font, "--font-size": settings.font_size}
     named = [name for name, value in given.items() if value is not None]
     if not named:

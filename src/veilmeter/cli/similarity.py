@@ -112,7 +112,7 @@ def command(given: Given) -> None:
         for name, path in zip(names, options.anonymized, strict=True):
             protected, entry = read(path, warnings, strict=options.strict)
             inputs[f"anonymized {name}" if len(names) > 1 else "anonymized"] = entry
-            both, used = _matched(base, protected, warnings)
+            both, used = _match(base, protected, warnings)
             with shown(f"comparing voices ({name})", unit="matrices", quiet=len(used.original) < 2500) as progress:
                 similarities, animals = _matrices(used, options, progress, engine)
             matrices[name], zoos[name] = similarities, animals
@@ -129,8 +129,8 @@ def command(given: Given) -> None:
         from veilmeter.report.figures.similarity import save_all
 
         files = save_all(matrices, zoos, estimates, options.figures, setting=setting)
-    merged = _merged(estimates)
-    warnings += given.unused(options, FormFacts(output))
+    merged = _merge(estimates)
+    warnings += given.find_unused(options, FormFacts(output))
     more: dict[str, Any] = {"systems": {name: details_of(matrices[name], zoos[name]) for name in names}}
     if len(names) == 1:
         more = more["systems"][names[0]]
@@ -174,7 +174,7 @@ def _stem(path: Path) -> Path:
     return path.with_suffix("") if path.suffix in (".npz", ".h5", ".hdf5", ".parquet", ".scp", ".ark") else path
 
 
-def _matched(base: Embeddings, protected: Embeddings, warnings: list[Finding]) -> tuple[Matched, Matched]:
+def _match(base: Embeddings, protected: Embeddings, warnings: list[Finding]) -> tuple[Matched, Matched]:
     """The utterances of both sets; and of these, those of speakers with at least two."""
     import numpy as np
 
@@ -258,7 +258,7 @@ def _sessions(
     }
 
 
-def _merged(parts: list[dict[str, Estimate | list[Estimate]]]) -> dict[str, Estimate | list[Estimate]]:
+def _merge(parts: list[dict[str, Estimate | list[Estimate]]]) -> dict[str, Estimate | list[Estimate]]:
     if len(parts) == 1:
         return parts[0]
     merged: dict[str, Estimate | list[Estimate]] = {}

@@ -96,7 +96,7 @@ def command(given: Given) -> None:
                 control=options.control,
                 **drawn,
             )
-            warnings += legal.dropped(single.dropped, 2 * utterances, utterances)
+            warnings += legal.short_speakers(single.dropped, 2 * utterances, utterances)
             points = single.estimates(intervals=options.intervals)
             points["one_minus_eer"] = one_minus_eer(
                 people,

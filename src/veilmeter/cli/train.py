@@ -26,7 +26,7 @@ class TrainOptions(CorpusReading):
         8, help="Layer of the recognizer's encoder that gives the words; early ones leak more.", least=1, example=3
     )
     bottleneck: int = declare(
-        32, help="Channels for what is said: more sound better and leak more of the speaker.", least=1, example=3
+        32, help="Channels for the words: more sound better and leak more of the speaker.", least=1, example=3
     )
     license: str = declare("not stated", help="License of the corpus, for the model card.", example="CC0")
     seed: int = option_groups.seed()

@@ -24,9 +24,9 @@ OPTIONS = (TranscribeOptions,)
 
 
 def command(given: Given) -> None:
-    """Write what is said in every recording to OUT: Kaldi's `text`, transcripts.csv and transcripts.parquet.
+    """Transcribe every recording into OUT: Kaldi's `text`, transcripts.csv and transcripts.parquet.
 
-    Stopped or killed, the same command goes on where it was. Long recordings are cut at pauses and heard in stretches.
+    Stopped or killed, the same command goes on where it was. Long recordings are cut at pauses.
     Silent recordings have no words; those that can't be read are left out and listed.
 
     The exit code is 0 if every recording was used, 3 if some were left out, 2 if nothing could be done or, with

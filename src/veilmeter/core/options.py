@@ -39,7 +39,7 @@ class Condition(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Option:
-    """What is declared about an option. Its name, type and default are those of its field.
+    """The declaration of an option. Its name, type and default are those of its field.
 
     `group` is its heading in the help, `common` whether `--help` shows it, or only `--help-all`. `also` are numbers
     that are accepted though out of bounds. `parse` is applied to a value from any source before its type is checked.
