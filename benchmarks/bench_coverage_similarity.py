@@ -10,8 +10,7 @@ import time
 
 import numpy as np
 
-from veilmeter.metrics.similarity.estimates import similarity_estimates
-from veilmeter.metrics.similarity.matrices import similarity
+from veilmeter.metrics.similarity.matrices import similarity, similarity_estimates
 
 MEASURES = ("deid", "g_vd", "d_diag_oo", "d_diag_op", "d_diag_pp")
 SPEAKERS, UTTERANCES, DIMENSION = 14, 6, 12

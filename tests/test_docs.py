@@ -23,7 +23,7 @@ from tests.docs_workspace import make_workspace
 from tools.measure_table import table
 
 from veilmeter.cli.main import COMMANDS, app, main
-from veilmeter.metrics.registry import MEASURES
+from veilmeter.metrics.measure import MEASURES
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "SECURITY.md"])

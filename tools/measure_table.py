@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from veilmeter.metrics.registry import MEASURES
+from veilmeter.metrics.measure import MEASURES
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "measures.md"
 HEAD = "| measure | in one sentence | private is | from |\n|---|---|---|---|\n"

@@ -20,7 +20,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import warning
 from veilmeter.data.corpus import Utterance, read_corpus
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.metrics import registry
+from veilmeter.metrics import measure as measures
 from veilmeter.metrics.measure import Measure
 from veilmeter.results.model import Part
 from veilmeter.results.trust import check_speech, use_finding
@@ -166,10 +166,10 @@ def test_narrow_band_is_said(tmp_path: Path, settings: UtilitySettings) -> None:
 def test_a_measure_of_another_package_is_computed_too(
     tmp_path: Path, settings: UtilitySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = registry.MeasureRegistry()
+    own = measures.MeasureRegistry()
     own.register("peak", Measure("peak", "peak ratio", "", "neither", "Of the peaks.", "a test", kind="recordings",
                                  compute=lambda a, b, rate: np.abs(b).max() / np.abs(a).max()))  # fmt: skip
-    monkeypatch.setattr(registry, "MEASURES", own)
+    monkeypatch.setattr(measures, "MEASURES", own)
     monkeypatch.setattr("veilmeter.assessment.utility.MEASURES", own)
     part = measured(tmp_path, settings, SAID, level=0.05)
     assert value(part, "peak") == pytest.approx(0.5, abs=0.01)

@@ -18,7 +18,7 @@ from tests.results.sample_results import sample
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
-from veilmeter.metrics.registry import MEASURES
+from veilmeter.metrics.measure import MEASURES
 from veilmeter.metrics.similarity.matrices import KINDS
 from veilmeter.report import write_report
 from veilmeter.report.html import Options, render, technical_sections

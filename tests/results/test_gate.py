@@ -15,7 +15,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.core.findings import unclassified
-from veilmeter.metrics.registry import MEASURES
+from veilmeter.metrics.measure import MEASURES
 from veilmeter.results.gate import LimitCheck, Side, check_limit, gate, parse_limit
 from veilmeter.results.model import Check, Part, Results
 from veilmeter.results.run_folder import write_results

@@ -18,7 +18,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.core.findings import Finding
-from veilmeter.metrics.registry import estimate_of
+from veilmeter.metrics.measure import estimate_of
 from veilmeter.report.gate_files import junit
 from veilmeter.results.gate import against_baseline, check_limit, gate, groups_of, parse_limit
 from veilmeter.results.model import Check, Part, Results

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimates import Estimates
-from veilmeter.metrics.registry import estimate_of
+from veilmeter.metrics.measure import estimate_of
 from veilmeter.report import comparison_tables
 from veilmeter.results.compare import ComparedFigure, compare
 from veilmeter.results.model import Part

@@ -27,10 +27,9 @@ from veilmeter.core.findings import Finding, Reference, warning
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.inference import infer
 from veilmeter.metrics.legal.sessions import linkability_by_session
-from veilmeter.metrics.registry import MEASURES, compute_estimates, measure
+from veilmeter.metrics.measure import MEASURES, compute_estimates, measure
 from veilmeter.metrics.scores.score_sets import SetFigures, compare_set_figures, cross_calibration, set_figures
-from veilmeter.metrics.similarity.estimates import similarity_estimates
-from veilmeter.metrics.similarity.matrices import KINDS, Similarity, similarity
+from veilmeter.metrics.similarity.matrices import KINDS, Similarity, similarity, similarity_estimates
 from veilmeter.metrics.similarity.zoo import zoo
 from veilmeter.results.model import Part
 

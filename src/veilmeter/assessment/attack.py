@@ -33,8 +33,7 @@ from veilmeter.metrics.legal.one_minus_eer import of_eer
 from veilmeter.metrics.legal.population import population_linkability
 from veilmeter.metrics.legal.ranks import rank_estimates, speaker_disclosure
 from veilmeter.metrics.legal.singling_out import CONVERSATIONS, singling_out, singling_out_of_scores
-from veilmeter.metrics.measure import InputKind, Measure
-from veilmeter.metrics.registry import MEASURES
+from veilmeter.metrics.measure import MEASURES, InputKind, Measure
 from veilmeter.metrics.scores.summary import eer_estimate, eers_by, measure_with_problems
 from veilmeter.metrics.scores.zebra import ece_profile
 from veilmeter.results.model import AttackerResult, LinkedPerson

@@ -39,11 +39,10 @@ from veilmeter.core.options import option_without_effect, options_of, unused_opt
 from veilmeter.data.corpus import Utterance
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.ids import match_ids
-from veilmeter.metrics.copies import copies, unchanged
 from veilmeter.metrics.legal.chance import Relabeled, joint_chance
-from veilmeter.metrics.norms import length_correlation
 from veilmeter.metrics.similarity.matrices import KINDS
 from veilmeter.metrics.target_voices import TargetVoices, found_target_voices, shared, target_voice_effect
+from veilmeter.metrics.vector_checks import copies, length_correlation, unchanged
 from veilmeter.results.channels import channels_of
 from veilmeter.results.levels import with_chance
 from veilmeter.results.model import AttackerResult, Channels, Matching, Part, ProtocolFacts, Results

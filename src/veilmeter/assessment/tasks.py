@@ -23,7 +23,7 @@ from veilmeter.core.findings import Finding, not_possible
 from veilmeter.core.keys import key_of
 from veilmeter.core.typed_json import MalformedError, decode, encode
 from veilmeter.metrics.legal.chance import FigureKey
-from veilmeter.metrics.registry import label_of
+from veilmeter.metrics.measure import label_of
 from veilmeter.results.model import AttackerResult, Part
 
 Arrays = Mapping[str, NDArray[Any]]

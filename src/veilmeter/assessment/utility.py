@@ -18,12 +18,10 @@ from veilmeter.core.findings import Finding, Reference, warning
 from veilmeter.data.corpus import Corpus, Utterance
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.ids import match_ids
-from veilmeter.metrics.registry import MEASURES, compute_on_recording
+from veilmeter.metrics.measure import MEASURES, compute_on_recording
 from veilmeter.metrics.utility.labels import label_estimates
-from veilmeter.metrics.utility.melody import pitch_correlation
-from veilmeter.metrics.utility.summary import ORIGINAL, UtilityTable, count_speech
-from veilmeter.metrics.utility.texts import normalize_text
-from veilmeter.metrics.utility.words import TextErrors, count_errors, most_frequent
+from veilmeter.metrics.utility.summary import ORIGINAL, UtilityTable, count_speech, pitch_correlation
+from veilmeter.metrics.utility.words import TextErrors, count_errors, most_frequent, normalize_text
 from veilmeter.results.model import Part
 from veilmeter.speech.annotations import Annotated, Annotator, annotate_corpus, ratings, transcripts, voices
 from veilmeter.speech.audio import AudioError, read_audio, read_header

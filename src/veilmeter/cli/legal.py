@@ -57,7 +57,7 @@ def later(title: str, seconds: float = 2.0) -> Iterator[Callable[[int, int], Non
 def read(options: AttackerEmbeddings) -> tuple[Embeddings, Embeddings, dict[str, Any], list[Finding]]:
     """The enrollment, the test, what the results say of both, and what the reader must not miss."""
     from veilmeter.cli import vectors
-    from veilmeter.metrics.legal.material import doubts_of
+    from veilmeter.metrics.legal.conversations import doubts_of
 
     warnings: list[Finding] = []
     people, of_people = vectors.read(options.enroll, warnings, strict=options.strict)

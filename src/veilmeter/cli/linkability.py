@@ -71,8 +71,8 @@ def command(given: Given) -> None:
     from veilmeter.cli import legal
     from veilmeter.cli.output import Page, emit, output_form
     from veilmeter.core.engine import open_engine
+    from veilmeter.metrics.legal.conversations import per_speaker_estimates
     from veilmeter.metrics.legal.linkability import linkability
-    from veilmeter.metrics.legal.material import per_speaker_estimates
     from veilmeter.metrics.legal.one_minus_eer import one_minus_eer
 
     options = given.build(LinkabilityOptions)

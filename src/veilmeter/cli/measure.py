@@ -239,7 +239,7 @@ OF_EACH_SPEAKER = "For whom is protection weakest?"
 
 def _sections(estimates: Iterable[str]) -> dict[str, list[str]]:
     """The measures of one set of scores under the headings of their sections."""
-    from veilmeter.metrics.registry import measure
+    from veilmeter.metrics.measure import measure
 
     sections: dict[str, list[str]] = {heading: [] for heading in HEADINGS.values()}
     for name in estimates:

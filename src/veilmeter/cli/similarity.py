@@ -97,8 +97,8 @@ def command(given: Given) -> None:
     setting = typesetting(options)
     if not options.sessions:
         given.refuse(["session_column", "speakers", "length"], "--sessions is not given", fix="give --sessions too")
-    from veilmeter.metrics.similarity.estimates import similarity_estimates
-    from veilmeter.metrics.similarity.people import details_of, doubts_of
+    from veilmeter.metrics.similarity.matrices import similarity_estimates
+    from veilmeter.metrics.similarity.zoo import details_of, doubts_of
 
     counts = sorted(set(options.speakers)) or None
     warnings: list[Finding] = []

@@ -69,7 +69,7 @@ def command(given: Given) -> None:
     """
     from veilmeter.cli import legal
     from veilmeter.cli.output import Page, emit, output_form
-    from veilmeter.metrics.legal.material import per_speaker_estimates, speakers_by_length
+    from veilmeter.metrics.legal.conversations import per_speaker_estimates, speakers_by_length
     from veilmeter.metrics.legal.one_minus_eer import one_minus_eer
     from veilmeter.metrics.legal.singling_out import CONVERSATIONS, singling_out
 

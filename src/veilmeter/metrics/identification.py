@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import rate_interval
-from veilmeter.metrics.measure import Measure
-from veilmeter.metrics.registry import estimate_of
+from veilmeter.metrics.measure import Measure, estimate_of
 
 Floats = NDArray[np.float64]
 BLOCK = 2048

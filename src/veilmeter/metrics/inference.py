@@ -19,8 +19,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import t_quantile
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.discriminant import Array, discriminant_views, nearest_center, unit64
-from veilmeter.metrics.measure import Measure
-from veilmeter.metrics.registry import estimate_of, measure
+from veilmeter.metrics.measure import Measure, estimate_of, measure
 
 Codes = NDArray[np.int64]
 LEAST_SPEAKERS = 4  # of a value, for it to be learned from some and guessed for others

@@ -1,18 +1,28 @@
-"""What a measure is: its words, unit and range, which direction is private, where it is shown and how it is computed.
+"""The type of every measure, and all measures by name: commands, documentation, gate and report read them here.
 
 Measures that come with veilmeter and those of other packages are the same: a `Measure` at the top of a module of
-`veilmeter.metrics`, or one that a package registers.
+`veilmeter.metrics`, or one that a package registers under the entry point group `veilmeter.measures`. Both are
+computed, shown and gated alike.
 """
 
 from __future__ import annotations
 
+import importlib
 import math
+import pkgutil
 from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, Literal, get_args
 
-from veilmeter.core.errors import InputError
+import numpy as np
+from numpy.typing import ArrayLike
+
+from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.estimate import Estimate, Private
+from veilmeter.core.estimates import Estimates
+from veilmeter.core.intervals import clustered_t
+from veilmeter.core.registry import Registry, installed
 
 InputKind = Literal["scores", "embeddings", "recordings"]
 INPUT_KINDS: tuple[InputKind, ...] = get_args(InputKind)
@@ -142,3 +152,191 @@ def family_of(name: str, names: Container[str]) -> str | None:
         return name
     before = (name[:place] for place in range(len(name) - 1, 0, -1) if name[place] in "=_")
     return next((part for part in before if part in names), None)
+
+
+class MeasureRegistry(Registry[Measure]):
+    """Measures by name. A name may have a variant behind it: `tpr@fpr=0.01`, `c_ece_linear`, `eer_per_speaker`."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "measure",
+            "veilmeter.measures",
+            partial(_measures_in, "veilmeter.metrics"),
+            accepts=lambda thing: isinstance(thing, Measure),
+        )
+        self._families: dict[str, str] = {}
+
+    @cached_property
+    def _of_scores(self) -> dict[str, Measure]:
+        """Veilmeter's own measures of scores: who needs no others need not wait until all modules are imported."""
+        return _measures_in("veilmeter.metrics.scores")
+
+    def __getitem__(self, name: str) -> Measure:
+        """The measure, or the variant of one: the same words with a name and a label of its own."""
+        family = self.family(name)
+        return super().__getitem__(family).variant(name)
+
+    def family(self, name: str) -> str:
+        """The registered name of a measure or of its variant; a name that is registered is its own family.
+
+        >>> MEASURES.family("tpr@fpr=0.01"), MEASURES.family("d_ece")
+        ('tpr@fpr', 'd_ece')
+        """
+        if name in self._of_scores or name in self._loaded:
+            return name
+        if name not in self._families:  # looking through installed packages takes milliseconds
+            computed = [entry.name for entry in self._of_scores.values() if name in entry.functions]
+            self._families[name] = computed[0] if computed else family_of(name, self.names) or name
+        return self._families[name]
+
+    def register(self, name: str, thing: Measure) -> None:
+        super().register(name, thing)
+        self._families.clear()
+
+    def values(self) -> list[Measure]:
+        return [self[name] for name in self]
+
+    def of_kind(self, kind: InputKind) -> list[Measure]:
+        """The measures that are computed from this kind of material, one by one."""
+        own = self._of_scores if kind == "scores" else self._built_in
+        added = sorted(entry.name for entry in installed(self.group))
+        entries = [self[name] for name in dict.fromkeys([*own, *self._loaded, *added])]
+        return [entry for entry in entries if entry.kind == kind]
+
+    def of_section(self, section: str) -> list[Measure]:
+        return [measure for measure in self.values() if measure.section == section]
+
+    def _load(self, name: str) -> Measure:
+        return self._of_scores.get(name) or super()._load(name)
+
+    def _checked(self, name: str, thing: Measure) -> Measure:
+        checked = super()._checked(name, thing)
+        if checked.name != name:
+            raise InputError(f"the measure {checked.name!r} is registered as {name!r}", fix="use one name for it")
+        return checked
+
+
+def _measures_in(package: str) -> dict[str, Measure]:
+    """The measures at the top of the modules of a package, by section and order."""
+    found: dict[str, Measure] = {}
+    for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+        for thing in vars(importlib.import_module(module.name)).values():
+            for entry in thing if isinstance(thing, tuple) else (thing,):
+                if isinstance(entry, Measure) and found.setdefault(entry.name, entry) is not entry:
+                    raise InputError(f"two measures are called {entry.name!r}; the second is in {module.name}")
+    entries = sorted(found.values(), key=lambda entry: (SECTIONS.index(entry.section), entry.order))
+    return {entry.name: entry for entry in entries}
+
+
+def measure(name: str) -> Measure:
+    """The entry of a measure or of its variant; an InputError that suggests the nearest one if there is none.
+
+    >>> measure("tpr@fpr=0.01").label, measure("eer_per_speaker").label, measure("d_ece_oo").label
+    ('TPR at FPR 1 %', 'EER per speaker', 'D_ECE OO')
+    """
+    return MEASURES[name]
+
+
+def label_of(name: str) -> str:
+    """The label of a measure, or its name in words where it is not known here (a plug-in that is not installed)."""
+    try:
+        return MEASURES[name].label
+    except VeilmeterError:
+        return name.replace("_", " ")
+
+
+def measure_of(estimate: Estimate) -> Measure | None:
+    """What is known of an estimate's measure; None where a plug-in that measured it is not installed here."""
+    try:
+        return MEASURES[estimate.name]
+    except VeilmeterError:
+        return None
+
+
+def is_headline(name: str) -> bool:
+    """Whether comparisons and pages for laypeople show it: not a variant with other words behind its name, such as
+    `eer_speechbrain`; unknown ones are somebody's own.
+
+    >>> [is_headline(name) for name in ("eer", "eer_speechbrain", "d_sys", "not_installed_here")]
+    [True, False, False, True]
+    """
+    family = MEASURES.family(name)
+    if family not in MEASURES:
+        return True
+    return MEASURES[family].headline and (name == family or name[len(family)] == "=")
+
+
+def preferred_direction(estimate: Estimate) -> Private:
+    """The direction that is better: in which people are safer, or, of speech that is to be used, the more useful.
+
+    >>> [preferred_direction(estimate_of(name, 30.0)) for name in ("eer", "wer", "g_vd")]
+    ['higher', 'lower', 'neither']
+    """
+    if estimate.better != "neither":
+        return estimate.better
+    entry = measure_of(estimate)
+    return "neither" if entry is None else entry.use
+
+
+def estimate_of(name: str, value: float, **facts: Any) -> Estimate:
+    """An `Estimate` with the words of its measure: label, unit and direction are never repeated elsewhere.
+
+    >>> print(estimate_of("eer", 30.943, interval=(28.4, 33.6), method="ROCCH"))
+    EER 30.9 % [28.4, 33.6] (ROCCH)
+    """
+    return MEASURES[name].estimate(value, **facts)
+
+
+def compute_estimates(measure: Measure, *material: Any) -> Estimates:
+    """What a measure of scores or embeddings gives, checked: its own estimates, and nothing else."""
+    given = _call(measure, *material)
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        given = measure.estimate(float(given))
+    points = Estimates([given]) if isinstance(given, Estimate) else given
+    if not isinstance(points, Estimates):
+        raise InputError(
+            f"the measure {measure.name!r} gave a {type(given).__name__}",
+            fix="it must give a number, an Estimate or Estimates",
+        )
+    for point in points:
+        if point.name != measure.name and family_of(point.name, [measure.name]) is None:
+            raise InputError(f"the measure {measure.name!r} gave an estimate called {point.name!r}")
+    return points
+
+
+def compute_on_recording(measure: Measure, original: ArrayLike, anonymized: ArrayLike, rate: int) -> float:
+    """What a measure of recordings gives for one recording before and after."""
+    given = _call(measure, original, anonymized, rate)
+    try:
+        return float(given)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"the measure {measure.name!r} gave a {type(given).__name__}", fix="it must give a number per recording"
+        ) from None
+
+
+def mean_over_recordings(measure: Measure, values: ArrayLike, speakers: ArrayLike, **facts: Any) -> Estimate:
+    """The mean of one number per recording, with an interval over speakers; recordings without a number count apart."""
+    numbers, who = np.asarray(values, np.float64), np.asarray(speakers)
+    valid = np.isfinite(numbers)
+    if not valid.any():
+        raise InputError(f"no recording has a value of {measure.label}")
+    low, high = clustered_t(numbers[valid], who[valid])
+    interval = (max(low, measure.low), min(high, measure.high)) if math.isfinite(low) else None
+    counts = {"recordings": int(valid.sum()), "speakers": len(np.unique(who[valid]))}
+    if not valid.all():
+        counts["without_value"] = int((~valid).sum())
+    return measure.estimate(float(numbers[valid].mean()), interval=interval, n=counts, **facts)
+
+
+def _call(measure: Measure, *material: Any) -> Any:
+    assert callable(measure.compute)
+    try:
+        return measure.compute(*material)
+    except VeilmeterError:
+        raise
+    except Exception as error:  # foreign code may raise anything
+        raise InputError(f"the measure {measure.name!r} failed: {type(error).__name__}: {error}") from error
+
+
+MEASURES = MeasureRegistry()

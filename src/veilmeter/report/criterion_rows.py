@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from veilmeter.attacks.registry import plain_words
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.estimate import Estimate
-from veilmeter.metrics.registry import measure
+from veilmeter.metrics.measure import measure
 from veilmeter.results.criteria import D_ECE_MAX
 from veilmeter.results.model import Criterion, Results
 from veilmeter.wording import sentence

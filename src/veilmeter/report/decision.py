@@ -10,7 +10,7 @@ from veilmeter.attacks.registry import plain_words
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.core.findings import Finding
-from veilmeter.metrics.registry import is_headline
+from veilmeter.metrics.measure import is_headline
 from veilmeter.report.advice import advice
 from veilmeter.report.criterion_rows import Bar, CriterionRow, about_attacker, bar_of, criterion_row
 from veilmeter.report.release import Curve, Release, release_of

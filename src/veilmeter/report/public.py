@@ -18,7 +18,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.core.findings import Finding, Reference, map_references, references
 from veilmeter.core.options import options_of
-from veilmeter.metrics.registry import MEASURES
+from veilmeter.metrics.measure import MEASURES
 from veilmeter.report.pseudonyms import Names, named_speakers, named_values, numbered, pseudonyms
 from veilmeter.report.source import Reported
 from veilmeter.results.compare import ComparedFigure

@@ -9,8 +9,7 @@ from veilmeter.attacks.registry import plain_words
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
-from veilmeter.metrics.measure import SECTIONS, Measure
-from veilmeter.metrics.registry import MEASURES, measure
+from veilmeter.metrics.measure import MEASURES, SECTIONS, Measure, measure
 from veilmeter.results.model import Results
 from veilmeter.wording.english.page import COMPARED, FROM_ORIGINAL, attacker_method, in_group, where
 

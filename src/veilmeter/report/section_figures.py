@@ -9,7 +9,7 @@ from typing import Any
 from veilmeter.core.colors import GRAY
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
-from veilmeter.metrics.registry import label_of
+from veilmeter.metrics.measure import label_of
 from veilmeter.report.figure import WIDE, Figure
 from veilmeter.report.figures import legal, style
 from veilmeter.results.model import AttackerResult, Results

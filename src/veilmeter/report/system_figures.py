@@ -9,7 +9,7 @@ from typing import Any
 
 from veilmeter.core.colors import GRAY
 from veilmeter.core.estimate import Estimate
-from veilmeter.metrics.registry import measure_of, preferred_direction
+from veilmeter.metrics.measure import measure_of, preferred_direction
 from veilmeter.report.figure import Figure, save_figures
 from veilmeter.report.figures import style
 from veilmeter.report.figures.similarity import scatter

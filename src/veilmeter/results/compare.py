@@ -25,7 +25,7 @@ from veilmeter.core.findings import Finding, Reference
 from veilmeter.core.intervals import clustered_error, t_quantile
 from veilmeter.core.parquet_bounds import read_table, texts
 from veilmeter.data.scores import Scores, encode
-from veilmeter.metrics.registry import is_headline, label_of
+from veilmeter.metrics.measure import is_headline, label_of
 from veilmeter.metrics.scores.forms import SortedScores
 from veilmeter.metrics.scores.resampling import Replicates, shared_draws
 from veilmeter.metrics.scores.summary import replicates_of, shape_of

@@ -20,8 +20,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.core.findings import Finding, Reference, group_references
-from veilmeter.metrics.measure import Measure
-from veilmeter.metrics.registry import measure_of, preferred_direction
+from veilmeter.metrics.measure import Measure, measure_of, preferred_direction
 from veilmeter.results.compare import ComparedFigure, Comparison, compare
 from veilmeter.results.model import AttackerResult, Part, Results
 from veilmeter.results.trust import Doubt, doubts, open_questions

@@ -18,7 +18,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import sha256, to_json, whole_file, write_text
 from veilmeter.core.parquet_bounds import read_table
 from veilmeter.core.typed_json import MalformedError, decode, encode
-from veilmeter.metrics.registry import label_of, measure_of
+from veilmeter.metrics.measure import label_of, measure_of
 from veilmeter.metrics.similarity.matrices import KINDS, Kind
 from veilmeter.results.levels import ORDER
 from veilmeter.results.model import Criterion, Results

@@ -17,7 +17,7 @@ from typing import Any
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Private
 from veilmeter.core.findings import Finding, Reference
-from veilmeter.metrics.registry import label_of, preferred_direction
+from veilmeter.metrics.measure import label_of, preferred_direction
 from veilmeter.results.compare import (
     ComparedRun,
     PairedTrials,

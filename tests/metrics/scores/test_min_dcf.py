@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from veilmeter.cli.main import app
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.registry import MEASURES
+from veilmeter.metrics.measure import MEASURES
 from veilmeter.metrics.scores.min_dcf import PRIORS, min_dcf
 from veilmeter.metrics.scores.summary import measure_scores, measure_stream
 from veilmeter.results.gate import parse_limit

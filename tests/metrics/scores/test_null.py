@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from veilmeter.core import ordering
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.scores.forms import SortedScores
-from veilmeter.metrics.scores.null import null_levels
-from veilmeter.metrics.scores.relabeling import CellRelabeling, MatrixRelabeling, deal_partners, relabeling
+from veilmeter.metrics.scores.null import CellRelabeling, MatrixRelabeling, deal_partners, null_levels, relabeling
 from veilmeter.metrics.scores.summary import measure_scores, score_functions, values
 
 FUNCTIONS = score_functions()

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veilmeter.core.errors import InputError
-from veilmeter.metrics.calibration import pav
+from veilmeter.metrics.calibration import BlockSets, pav
 from veilmeter.metrics.scores import zebra
-from veilmeter.metrics.scores.blocks import BlockSets
 
 llrs = st.lists(st.floats(-20, 20), min_size=1, max_size=10)
 scores = st.lists(st.integers(-5, 5).map(float) | st.floats(-9, 9), min_size=1, max_size=30)

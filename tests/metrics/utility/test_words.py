@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veilmeter.core.errors import InputError
-from veilmeter.metrics.utility.texts import normalize_text
-from veilmeter.metrics.utility.words import count_errors, most_frequent, pooled_difference, pooled_rate
+from veilmeter.metrics.utility.words import count_errors, most_frequent, normalize_text, pooled_difference, pooled_rate
 
 SENTENCES = st.lists(st.sampled_from(["a", "bee", "sea", "dee"]), max_size=7).map(" ".join)
 

@@ -18,7 +18,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal.linkability import linkability_of_scores
-from veilmeter.metrics.registry import MEASURES
+from veilmeter.metrics.measure import MEASURES
 from veilmeter.metrics.scores.summary import measure_scores
 
 RESAMPLES = 200

@@ -21,7 +21,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import percentile
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.metrics.registry import estimate_of
+from veilmeter.metrics.measure import estimate_of
 
 SIZES = (5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 NOISES = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)

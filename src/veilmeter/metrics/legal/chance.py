@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.ordering import levels_of
+from veilmeter.metrics.calibration import groups_of_draws, pooled_sets
 from veilmeter.metrics.legal.linkability import link_probability
-from veilmeter.metrics.scores.blocks import groups_of_draws, pooled_sets
 from veilmeter.metrics.scores.zebra import DEce
 
 Floats = NDArray[np.float64]

@@ -1,12 +1,13 @@
-"""Conversations: L utterances of one speaker, averaged; and enrollment models, all utterances of one, averaged.
+"""The two sets that the legal measures compare: enrollment models and conversations, and what makes them a poor test.
 
-Vectors are x = unit(mean of unit embeddings) throughout (Vauquier et al. 2025, section 3.4).
+A conversation is L utterances of one speaker, averaged; an enrollment model is all utterances of one, averaged. Vectors
+are x = unit(mean of unit embeddings) throughout (Vauquier et al. 2025, section 3.4).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
+from veilmeter.core.estimate import Estimate
+from veilmeter.core.findings import Finding, first_speakers, warning
 from veilmeter.data.embeddings import Embeddings, unit
+from veilmeter.metrics.measure import estimate_of
 
 _BLOCK = 1 << 16  # vectors made unit length at a time: a memory-mapped file is never in memory as a whole
 
@@ -179,3 +183,56 @@ def _means(
         means[first:last] = sums / norms[:, None]
         first, start = last, stop
     return means
+
+
+def doubts_of(enrol: Embeddings, test: Embeddings) -> list[Finding]:
+    """What makes these two sets a poor test; different dimensions are an error."""
+    if enrol.dimension != test.dimension:
+        raise InputError(
+            f"the enrollment has {enrol.dimension} dimensions and the test {test.dimension}",
+            fix="both must come from the same extractor",
+        )
+    doubts = []
+    both = [u for u in test.utterances if u in enrol.utterance_rows]
+    if both:
+        rows = np.array([enrol.utterance_rows[u] for u in both])
+        mine = np.array([test.utterance_rows[u] for u in both])
+        same = int(np.count_nonzero((enrol.vectors[rows] == test.vectors[mine]).all(axis=1)))
+        if same:
+            doubts.append(warning("same_recording_enrolled", count=same))
+        else:
+            doubts.append(warning("same_id_enrolled", count=len(both)))
+    enrolled = set(enrol.names)
+    strangers = [name for name in test.names if name not in enrolled]
+    if strangers:
+        doubts.append(warning("people_not_enrolled", count=len(strangers), examples=first_speakers(strangers)))
+    return doubts
+
+
+def speakers_by_length(test: Embeddings, lengths: Sequence[int]) -> dict[int, int]:
+    """For each length, how many test speakers have two conversations of it."""
+    counts = np.bincount(test.codes)
+    return {length: int(np.count_nonzero(counts >= 2 * length)) for length in lengths}
+
+
+def per_speaker_estimates(
+    name: str,
+    people: Iterable[tuple[str, float, Mapping[str, int]]],
+    *,
+    speakers: int,
+    length: int,
+    method: str,
+    null: float | None = None,
+) -> list[Estimate]:
+    """The measure of each person (who, value, counts behind it) among so many speakers, the most exposed first."""
+    return [
+        estimate_of(
+            f"{name}_per_speaker",
+            float(value),
+            null=null,
+            method=method,
+            n=counts,
+            at={"speaker": who, "speakers": speakers, "length": length},
+        )
+        for who, value, counts in sorted(people, key=lambda person: (-person[1], person[0]))
+    ]

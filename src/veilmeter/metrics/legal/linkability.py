@@ -23,8 +23,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import LEVEL, clustered_error, logit_t
 from veilmeter.data.embeddings import Embeddings, unit
 from veilmeter.metrics.legal.conversations import conversations, models
-from veilmeter.metrics.measure import Measure
-from veilmeter.metrics.registry import estimate_of
+from veilmeter.metrics.measure import Measure, estimate_of
 
 TEST_BLOCK, ENROL_BLOCK = 1024, 8192  # 32 MB of scores at a time, whatever the number of speakers
 SAMPLED_CONVERSATIONS, SAMPLED_PEOPLE = 8192, 1024  # of which scores are kept, to extrapolate from: at most 32 MB

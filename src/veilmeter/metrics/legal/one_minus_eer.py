@@ -18,8 +18,7 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal.conversations import conversations, models
 from veilmeter.metrics.legal.linkability import row_dots
-from veilmeter.metrics.measure import Measure
-from veilmeter.metrics.registry import measure
+from veilmeter.metrics.measure import Measure, measure
 from veilmeter.metrics.scores.summary import eer_estimate
 
 TRIALS = 200_000  # impostor trials are drawn at random beyond this many

@@ -31,8 +31,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import multiplicities, percentile, wilson
 from veilmeter.core.ordering import order_of
 from veilmeter.metrics.legal.linkability import Linkability, ScoreSample
-from veilmeter.metrics.measure import Measure
-from veilmeter.metrics.registry import estimate_of
+from veilmeter.metrics.measure import Measure, estimate_of
 
 Floats = NDArray[np.float64]
 TAIL = 0.05  # the share of impostor scores that the generalized Pareto distribution describes

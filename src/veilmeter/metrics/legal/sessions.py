@@ -26,8 +26,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.data.embeddings import Embeddings, unit
 from veilmeter.metrics.legal.linkability import Linkability
-from veilmeter.metrics.measure import Measure
-from veilmeter.metrics.registry import measure
+from veilmeter.metrics.measure import Measure, measure
 
 Rows = NDArray[np.int64]
 Vectors = NDArray[np.float64]

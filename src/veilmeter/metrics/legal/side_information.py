@@ -21,8 +21,7 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import conversations, models, speaker_attribute
 from veilmeter.metrics.legal.isolation import isolate
 from veilmeter.metrics.legal.linkability import KEEP, Linkability, count_better, linkability
-from veilmeter.metrics.legal.outsiders import without_target
-from veilmeter.metrics.legal.singling_out import CONVERSATIONS, SinglingOut, aims, check_sizes
+from veilmeter.metrics.legal.singling_out import CONVERSATIONS, SinglingOut, aims, check_sizes, without_target
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,10 +1,16 @@
 """Singling Out (Vauquier et al. 2025, eq. 1-2): does an attacker's rule pick out exactly one of N people?
 
 The predicate of an enrolled person is "scores above a threshold", calibrated to be true of one person in N on average.
-How often such a rule isolates somebody, whoever that is, is the paper's measure. A rule that knows nobody isolates too:
-1/e of the time in theory, 0.35 with an estimated threshold, more where speakers are consistent with themselves. So
-beside the attack stands a measured control, the rule of a person who is not in the set, and the residual risk that is
-left when its share is taken away.
+How often such a rule isolates somebody, no matter whom, is the paper's measure. A rule that knows nobody isolates too:
+1/e of the time in theory, 0.35 with an estimated threshold, more where speakers are consistent with themselves. So the
+attack is reported with a measured control, the rule of a person who is not in the set, and with the residual risk that
+is left when the control's share is taken away.
+
+Enrolled people who are in no set because they have no test recordings are such people already: their rules are applied
+to the same sets as the attack, with the same calibration. But they may differ from the people in the set: on x-vectors
+of women, rules of men isolate 0.14 of the time where rules of other women isolate 0.31. So they serve as the control
+only if they are of the same kinds (gender, where it is known) and their rules isolate about as often, with confidence,
+as another enrolled person's rule in a set without that person, which is the control otherwise.
 """
 
 from __future__ import annotations
@@ -22,16 +28,64 @@ from veilmeter.core.intervals import clustered_error, clustered_t, logit_t
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import Conversations, conversations, models
 from veilmeter.metrics.legal.isolation import RULES, Counts, Rule, isolate
-from veilmeter.metrics.legal.outsiders import (
-    WITHOUT_TARGET,
-    Control,
-    assigned,
-    choose_control,
-    kinds_of,
-    without_target,
-)
-from veilmeter.metrics.measure import Measure
-from veilmeter.metrics.registry import estimate_of
+from veilmeter.metrics.measure import Measure, estimate_of
+
+Rows = NDArray[np.int64]
+WITHOUT_TARGET = "rules of people who are not in the set"
+OF_OUTSIDERS = f"{WITHOUT_TARGET} (enrolled outsiders)"
+FEWEST = 10  # outsiders: fewer can't be told to be people like those in the set
+MOST_APART = 0.20  # how far off their share of isolations may be at either end of its interval
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What the control is, and which of its counts depend on one person's rule."""
+
+    method: str
+    clusters: Rows
+
+    @property
+    def outsiders(self) -> bool:
+        return self.method == OF_OUTSIDERS
+
+
+def without_target(predicates: int, why_not: str = "") -> Control:
+    """Another enrolled person's rule; `why_not` says why those of outsiders, who are there, do not serve."""
+    return Control(WITHOUT_TARGET + (f"; {why_not}" if why_not else ""), np.arange(predicates))
+
+
+def kinds_of(enrol: Embeddings, names: Sequence[str], attribute: str = "gender") -> tuple[str, ...]:
+    """The gender of each enrolled person; empty where it is not known."""
+    column = enrol.attributes.get(attribute)
+    known = {} if column is None else dict(zip(enrol.speakers, column, strict=True))
+    return tuple(str(known.get(name, "")) for name in names)
+
+
+def assigned(outsiders: Rows, targets: Rows, kinds: Sequence[str], seed: int) -> Rows | None:
+    """For each target an outsider of the same kind, all of them used alike; None where a kind has too few. Both are
+    rows of the enrolled people, whose kinds are given."""
+    rng = np.random.default_rng([seed, 7])
+    chosen = np.empty(len(targets), np.int64)
+    kind = np.array(kinds, dtype=object)
+    for value in sorted(set(kind[targets])):
+        wanted, there = np.flatnonzero(kind[targets] == value), outsiders[kind[outsiders] == value]
+        if len(there) < FEWEST:
+            return None
+        repeated = np.tile(rng.permutation(there), -(-len(wanted) // len(there)))
+        chosen[wanted] = repeated[: len(wanted)]
+    return chosen
+
+
+def choose_control(without: NDArray[np.float64], theirs: NDArray[np.float64], chosen: Rows) -> Control:
+    """Outsiders, if their rules surely isolate about as often: by share of isolations of each predicate in the set
+    without its target, and of the outsider that was chosen in its place."""
+    low, high = clustered_t(theirs - without, chosen)
+    if low <= 0 <= high and max(-low, high) <= MOST_APART:
+        return Control(OF_OUTSIDERS, np.unique(chosen, return_inverse=True)[1].reshape(-1).astype(np.int64))
+    shares = f"{theirs.mean():.2f} against {without.mean():.2f}"
+    perhaps = "" if low > 0 or high < 0 else "may "
+    return without_target(len(without), f"those of enrolled outsiders {perhaps}isolate differently ({shares})")
+
 
 PAPER_CHANCE = exp(-1)
 CONVERSATIONS = 10  # K_s is at most this, in the paper

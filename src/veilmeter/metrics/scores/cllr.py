@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilmeter.metrics.calibration import softplus
+from veilmeter.metrics.calibration import BlockSets, softplus
 from veilmeter.metrics.measure import Measure
-from veilmeter.metrics.scores.blocks import BlockSets
 from veilmeter.metrics.scores.forms import BlockFunction, ScoreFunction, ScoreSet, SortedScores, WeightedSets
 
 Floats = NDArray[np.float64]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError
+from veilmeter.metrics.calibration import BlockSets
 from veilmeter.metrics.measure import Measure
-from veilmeter.metrics.scores.blocks import BlockSets
 from veilmeter.metrics.scores.forms import BlockFunction, ScoreSet, SortedScores, WeightedSets
 
 Floats = NDArray[np.float64]

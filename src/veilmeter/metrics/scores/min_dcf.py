@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veilmeter.metrics.calibration import BlockSets
 from veilmeter.metrics.measure import Measure, rate_suffix
-from veilmeter.metrics.scores.blocks import BlockSets
 from veilmeter.metrics.scores.forms import BlockFunction, SortedScores
 
 Floats = NDArray[np.float64]

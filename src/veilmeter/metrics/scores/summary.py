@@ -14,14 +14,12 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Finding, Reference, references, warning
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.measure import Measure
-from veilmeter.metrics.registry import MEASURES, compute_estimates, estimate_of
+from veilmeter.metrics.measure import MEASURES, Measure, compute_estimates, estimate_of
 from veilmeter.metrics.scores import resampling
 from veilmeter.metrics.scores.eer import Eer
-from veilmeter.metrics.scores.forms import ScoreFunction, ScoreSet, SortedScores
+from veilmeter.metrics.scores.forms import ScoreFunction, ScoreSet, SortedScores, streamed_scores
 from veilmeter.metrics.scores.null import Null, null_levels
 from veilmeter.metrics.scores.resampling import Replicates, Shape
-from veilmeter.metrics.scores.streaming import streamed_scores
 
 Floats = NDArray[np.float64]
 Functions = dict[str, ScoreFunction]

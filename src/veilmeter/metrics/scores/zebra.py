@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Finding, warning
-from veilmeter.metrics.calibration import Calibration, check_scores, logistic, pav, softplus
+from veilmeter.metrics.calibration import BlockSets, Calibration, check_scores, logistic, pav, softplus
 from veilmeter.metrics.measure import Measure
-from veilmeter.metrics.scores.blocks import BlockSets
 from veilmeter.metrics.scores.forms import BlockFunction, ScoreSet, SortedScores
 
 Floats = NDArray[np.float64]

@@ -1,9 +1,10 @@
-"""How sure a diagonal dominance is, and what chance gives: delete-one-speaker jackknife and permuted labels.
+"""The uncertainty of a diagonal dominance, and its chance level: delete-one-speaker jackknife and permuted labels.
 
 Resampling the speakers of a finished matrix looks easy and is wrong: the calibration was made on the same speakers, and
-intervals that leave it alone cover the truth in 52 to 80 cases of 100 instead of 95. So each speaker in turn is left
-out of the calibration and of the matrix. Scores are put into fine bins once; a calibration is then a short isotonic
-regression, and its effect on D_diag is followed to first order (in the log domain and the geometric form exactly).
+intervals that leave it alone cover the true value in 52 to 80 cases of 100 instead of 95. So each speaker in turn is
+left out of the calibration and of the matrix. Scores are put into fine bins once; a calibration is then a short
+isotonic regression, and its effect on D_diag is followed to first order (in the log domain and the geometric form
+exactly).
 """
 
 from __future__ import annotations

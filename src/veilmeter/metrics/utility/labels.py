@@ -18,8 +18,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import drawn_people, percentile
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.discriminant import discriminant_views, nearest_class
-from veilmeter.metrics.measure import Measure
-from veilmeter.metrics.registry import estimate_of, measure
+from veilmeter.metrics.measure import Measure, estimate_of, measure
 
 LEAST_SPEAKERS = 3  # with a value, for it to be learned from some and told for others
 FOLDS = 5

@@ -15,10 +15,12 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.estimates import Estimates
 from veilmeter.data.scores import Scores
-from veilmeter.metrics import registry
-from veilmeter.metrics.measure import SECTIONS, Measure
-from veilmeter.metrics.registry import (
+from veilmeter.metrics import measure as measures
+from veilmeter.metrics.calibration import BlockSets
+from veilmeter.metrics.measure import (
     MEASURES,
+    SECTIONS,
+    Measure,
     MeasureRegistry,
     compute_estimates,
     compute_on_recording,
@@ -27,7 +29,6 @@ from veilmeter.metrics.registry import (
     mean_over_recordings,
     measure,
 )
-from veilmeter.metrics.scores.blocks import BlockSets
 from veilmeter.metrics.scores.eer import Eer
 from veilmeter.metrics.scores.forms import BlockFunction
 from veilmeter.metrics.scores.summary import measure_scores, measure_stream
@@ -37,7 +38,7 @@ from veilmeter.metrics.scores.summary import measure_scores, measure_stream
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[MeasureRegistry]:
     """A registry of its own, so that nothing registered here stays."""
     own = MeasureRegistry()
-    monkeypatch.setattr(registry, "MEASURES", own)
+    monkeypatch.setattr(measures, "MEASURES", own)
     return own
 
 

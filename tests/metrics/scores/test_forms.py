@@ -91,11 +91,11 @@ def test_a_key_that_is_too_long_and_labels_that_are_none(tmp_path: Path) -> None
 
 def test_a_full_disk_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     from veilmeter.core.errors import VeilmeterError
-    from veilmeter.metrics.scores import streaming
+    from veilmeter.metrics.scores import forms
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(streaming._Class, "add", full)
+    monkeypatch.setattr(forms._Class, "add", full)
     with pytest.raises(VeilmeterError, match=r"No space left.*TMPDIR"):
         measure_stream([(np.array([1.0, 0.0]), np.array([True, False]))])

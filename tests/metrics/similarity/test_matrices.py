@@ -15,8 +15,18 @@ from scipy.optimize import isotonic_regression
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vectors import read_embeddings
-from veilmeter.metrics.similarity.estimates import similarity_estimates
-from veilmeter.metrics.similarity.matrices import KINDS, Form, Kind, Pairs, Similarity, d_diag, deid, g_vd, similarity
+from veilmeter.metrics.similarity.matrices import (
+    KINDS,
+    Form,
+    Kind,
+    Pairs,
+    Similarity,
+    d_diag,
+    deid,
+    g_vd,
+    similarity,
+    similarity_estimates,
+)
 from veilmeter.metrics.similarity.spread import d_diag_without
 
 Array = NDArray[Any]

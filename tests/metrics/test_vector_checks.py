@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.metrics import copies as module
-from veilmeter.metrics.copies import copies, unchanged
-from veilmeter.metrics.norms import length_correlation
+from veilmeter.metrics import vector_checks
+from veilmeter.metrics.vector_checks import copies, length_correlation, unchanged
 
 PEOPLE, EACH = 12, 4
 
@@ -49,7 +48,7 @@ def test_voices_that_hardly_vary_are_no_copies_of_each_other() -> None:
 
 @pytest.mark.parametrize("most", [10**9, 0])
 def test_copies_in_enrollment_and_trials(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_PAIRS", most)
+    monkeypatch.setattr(vector_checks, "MOST_PAIRS", most)
     side = voices()
     vectors = side.vectors.copy()
     vectors[1], vectors[9] = vectors[0], vectors[8] * 1.3

@@ -16,15 +16,14 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import t_quantile
 from veilmeter.data.scores import Scores, read_scores
 from veilmeter.metrics.calibration import group
-from veilmeter.metrics.scores import resampling, trial_weights, zebra
+from veilmeter.metrics.scores import resampling, zebra
 from veilmeter.metrics.scores.d_sys import of_histograms
 from veilmeter.metrics.scores.eer import eer
 from veilmeter.metrics.scores.forms import SortedScores, bin_counts
 from veilmeter.metrics.scores.null import null_levels
-from veilmeter.metrics.scores.resampling import Shape, interval
+from veilmeter.metrics.scores.resampling import Shape, interval, layout
 from veilmeter.metrics.scores.score_sets import compare_sets, cross_calibration, per_speaker
 from veilmeter.metrics.scores.summary import measure_scores, score_functions, values
-from veilmeter.metrics.scores.trial_weights import layout
 
 FUNCTIONS = score_functions()
 NAMES = tuple(FUNCTIONS)
@@ -233,7 +232,7 @@ def test_coarse_groups_change_next_to_nothing(monkeypatch: pytest.MonkeyPatch) -
     rng = np.random.default_rng(5)
     scores = correlated(rng, 12, 20, 1.2)
     fine = measure_scores(scores, resamples=60)
-    monkeypatch.setattr(trial_weights, "MOST_GROUPS", 300)
+    monkeypatch.setattr(resampling, "MOST_GROUPS", 300)
     coarse = measure_scores(scores, resamples=60)
     for name in ("eer", "d_ece", "min_cllr"):
         np.testing.assert_allclose(coarse[name].interval, fine[name].interval, rtol=0.08)
