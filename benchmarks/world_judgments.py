@@ -18,7 +18,7 @@ from benchmarks.world_cases import WORLDS, voices_of
 from veilmeter import assess
 from veilmeter.assessment import attack
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimates
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.scores.null import null_levels
 from veilmeter.results.criteria import cases

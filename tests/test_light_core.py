@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from veilmeter.core.extras import LIBRARIES
+from veilmeter.core.errors import LIBRARIES
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vectors import write_embeddings
 

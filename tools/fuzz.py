@@ -55,7 +55,7 @@ def look_up_plug_ins_once() -> None:
 
 def fork_instead_of_starting() -> None:
     """Files that are read in a process of their own get a fork of this one: the same limits, without a new Python."""
-    from veilmeter.core import confined
+    from veilmeter.core import processes
     from veilmeter.core.errors import InputError
     from veilmeter.data.formats import dataset, h5
 
@@ -67,8 +67,8 @@ def fork_instead_of_starting() -> None:
             process = os.fork()
             if process == 0:
                 try:
-                    limits = [str(5), str(size + confined.MEMORY)]
-                    confined.child([function, str(answer), *limits, str(path), *arguments])
+                    limits = [str(5), str(size + processes.CONFINED_MEMORY)]
+                    processes.child([function, str(answer), *limits, str(path), *arguments])
                 finally:
                     os._exit(0)
             os.waitpid(process, 0)

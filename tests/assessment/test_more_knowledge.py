@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from veilmeter.assessment import assess
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimates
 from veilmeter.data.embeddings import Embeddings
 
 PEOPLE, EACH, DIMENSION = 12, 6, 10

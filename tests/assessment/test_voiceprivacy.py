@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from veilmeter.assessment import assess, make_settings
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding
 from veilmeter.results.model import Results
 

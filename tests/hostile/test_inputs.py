@@ -276,7 +276,7 @@ def test_a_file_that_keeps_the_h5_library_busy_for_ever(tmp_path: Path, monkeypa
 
     path = tmp_path / "endless.h5"
     path.write_bytes(gzip.decompress(base64.b64decode(ENDLESS)))
-    monkeypatch.setattr("veilmeter.core.confined.SECONDS", 2)
+    monkeypatch.setattr("veilmeter.core.processes.SECONDS", 2)
     with pytest.raises(InputError, match="no sound HDF5 file"):
         load_embeddings(path)
 

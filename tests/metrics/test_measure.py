@@ -12,8 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.data.scores import Scores
 from veilmeter.metrics import measure as measures
 from veilmeter.metrics.calibration import BlockSets

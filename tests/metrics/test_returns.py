@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import veilmeter
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.scores.score_sets import compare_sets, cross_calibration, per_speaker
 from veilmeter.metrics.scores.summary import measure_scores, score_functions

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from tests.report.conftest import Opened, serious_violations
 
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding
 from veilmeter.report import write_report
 from veilmeter.report.channels import MOST_PEOPLE, channel_rows, channel_table, channels_figure

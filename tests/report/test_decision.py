@@ -10,8 +10,7 @@ import pytest
 from tests.results.sample_results import attacker, link, sample
 
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, about, unclassified
 from veilmeter.report.advice import advice
 from veilmeter.report.annex import annex

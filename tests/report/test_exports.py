@@ -16,8 +16,7 @@ import pytest
 from tests.results.sample_results import sample
 
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.metrics.measure import MEASURES
 from veilmeter.metrics.similarity.matrices import KINDS
 from veilmeter.report import write_report

@@ -16,8 +16,7 @@ from tests.report.conftest import simulated
 from tests.results.sample_results import sample
 
 from veilmeter.assessment import assess
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Reference, as_findings
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.report import write_report

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, unclassified
 from veilmeter.results.criteria import linking_finding
 from veilmeter.results.model import (

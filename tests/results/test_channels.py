@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimates
 from veilmeter.metrics.legal.linkability import linkability_of_scores
 from veilmeter.metrics.legal.ranks import MODEL, disclosure, speaker_disclosure
 from veilmeter.results.channels import TOGETHER, channel_attackers, channels_of

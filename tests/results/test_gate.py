@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import unclassified
 from veilmeter.metrics.measure import MEASURES
 from veilmeter.results.gate import LimitCheck, Side, check_limit, gate, parse_limit

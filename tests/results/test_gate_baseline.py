@@ -15,8 +15,7 @@ from typer.testing import CliRunner
 
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding
 from veilmeter.metrics.measure import estimate_of
 from veilmeter.report.gate_files import junit

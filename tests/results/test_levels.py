@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from sample_results import attacker, link, sample
 
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.metrics.legal.chance import FigureKey, JointChance
 from veilmeter.results.levels import JOINT_SHARE, P_ADJUSTED, with_chance
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimates
 from veilmeter.metrics.measure import estimate_of
 from veilmeter.report import comparison_tables
 from veilmeter.results.compare import ComparedFigure, compare

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from sample_results import attacker, eer, link, sample
 
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.results import levels
 from veilmeter.results.criteria import criteria
 from veilmeter.results.model import AttackerResult, Chance, Level, LinkedPerson, Part, People, Results

@@ -21,8 +21,7 @@ from veilmeter.anonymizers.timings import NO_EFFORT, Effort, TimedEngine, Timing
 from veilmeter.anonymizers.treatment import NOT_ANONYMIZED, Treated, Treatment, file_hash, is_refused_unheard
 from veilmeter.core.engine import Engine, Here, Progress
 from veilmeter.core.errors import InputError, Problem, VeilmeterError
-from veilmeter.core.files import make_folder, only_one, plain
-from veilmeter.core.journal import Journal
+from veilmeter.core.files import Journal, make_folder, only_one, plain
 from veilmeter.core.user_code import loaded_files, version_of
 from veilmeter.data.corpus import Corpus, Utterance, file_name
 from veilmeter.data.formats.walk import MEDIA_SUFFIXES, SUFFIXES, inside

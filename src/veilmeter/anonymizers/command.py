@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 from veilmeter.anonymizers.base import Draw, Output, Samples, check_draw, generator
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import make_folder
-from veilmeter.core.processes import end_marked
-from veilmeter.core.program import Program, placeholders
+from veilmeter.core.processes import Program, end_marked, placeholders
 
 if TYPE_CHECKING:
     from veilmeter.data.corpus import Utterance

@@ -21,8 +21,7 @@ from veilmeter.attacks.inversion.maps import InversionMap
 from veilmeter.attacks.inversion.measures import Evaluation
 from veilmeter.attacks.inversion.needs import InversionData, learning_curve, permutation_null
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Reference, warning
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.inference import infer

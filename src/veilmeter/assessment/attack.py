@@ -20,8 +20,7 @@ from veilmeter.attacks.material import Floats, Rows
 from veilmeter.attacks.scoring import ScoreTables, Scoring
 from veilmeter.attacks.takeover import Success
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Reference, warning
 from veilmeter.core.user_code import foreign_version
 from veilmeter.data.embeddings import Embeddings

@@ -12,7 +12,7 @@ import numpy as np
 from veilmeter.assessment.attack import MeasureOptions, det_of, estimates_of_scores, profile_of, share_of_ties
 from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimates
 from veilmeter.core.findings import Finding, warning
 from veilmeter.data.scores import Scores, encode
 from veilmeter.metrics.legal.one_minus_eer import of_eer

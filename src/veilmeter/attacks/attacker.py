@@ -21,7 +21,7 @@ from veilmeter.core.findings import Finding, as_findings, unclassified
 from veilmeter.data.embeddings import Embeddings
 
 if TYPE_CHECKING:
-    from veilmeter.core.estimates import Estimates
+    from veilmeter.core.estimate import Estimates
 
 Side = Literal["original", "anonymized"]
 Role = Literal["", "train_anonymized", "train_similar"]
@@ -248,7 +248,7 @@ class AttackScoring:
         """What the attacker would find with less of each kind of effort; none for attackers that are run on request,
         for threat models of their own, and where it would cost too much."""
         from veilmeter.attacks.adaptive.learning import MOST_CANDIDATES, learning_curves
-        from veilmeter.core.estimates import Estimates
+        from veilmeter.core.estimate import Estimates
 
         if not self.attacker.default or self.attacker.apart or len(self.names) > MOST_CANDIDATES:
             return Estimates()

@@ -21,8 +21,7 @@ from veilmeter.cli.given import Given
 from veilmeter.cli.help import group_text
 from veilmeter.cli.lists import CommaCommand, CommandGroup
 from veilmeter.cli.streams import output_is_closed, prepare_streams
-from veilmeter.core.errors import InputError, VeilmeterError
-from veilmeter.core.extras import explained
+from veilmeter.core.errors import InputError, VeilmeterError, explained
 from veilmeter.core.files import as_veilmeter_error
 from veilmeter.core.options import Option, all_options
 from veilmeter.core.processes import raised

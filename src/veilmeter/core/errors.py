@@ -1,9 +1,10 @@
-"""What can go wrong, said so that a person can mend it."""
+"""Errors that say what is wrong, where, and how to fix it; also which extra brings a missing library."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 
@@ -88,3 +89,53 @@ def refuse(problems: Iterable[Problem]) -> None:
         others = f"; there {'is' if more == 1 else 'are'} {more} more problem{'' if more == 1 else 's'}"
         what = first.what + (others if more else "")
         raise InputError(what, path=first.path, line=first.line, fix=first.fix or None)
+
+
+# By the name that is imported: the library's name in the package index and its extra in pyproject.toml.
+LIBRARIES = {
+    "altair": ("altair", "report"),
+    "vl_convert": ("vl-convert-python", "report"),
+    "jinja2": ("jinja2", "report"),
+    "markupsafe": ("jinja2", "report"),
+    "typst": ("typst", "report"),
+    "docx": ("python-docx", "report"),
+    "torch": ("torch", "audio"),
+    "soundfile": ("soundfile", "audio"),
+    "soxr": ("soxr", "audio"),
+    "onnx": ("onnx", "audio"),
+    "onnxruntime": ("onnxruntime", "audio"),
+    "safetensors": ("safetensors", "audio"),
+    "pyworld": ("pyworld", "audio"),
+    "espeakng_loader": ("espeakng-loader", "audio"),
+    "jiwer": ("jiwer", "audio"),
+    "whisper_normalizer": ("whisper-normalizer", "audio"),
+    "pocketsphinx": ("pocketsphinx", "audio"),
+    "ctranslate2": ("ctranslate2", "whisper"),
+    "av": ("av", "media"),
+    "h5py": ("h5py", "h5"),
+    "distributed": ("distributed", "cluster"),
+    "dask": ("dask", "cluster"),
+    "dask_jobqueue": ("dask-jobqueue", "cluster"),
+    "yaml": ("dask", "cluster"),
+    "pandas": ("pandas", "pandas"),
+}
+
+
+def need(*modules: str) -> None:
+    """Refuses to go on where one of these is not installed, and says what to install; it imports nothing.
+
+    >>> need("json")
+    """
+    for module in modules:
+        if find_spec(module) is None:
+            raise missing_extra(*LIBRARIES[module])
+
+
+def explained(error: ModuleNotFoundError) -> MissingExtra | None:
+    """What to tell the user where an import failed for want of an extra; None where it failed for another reason.
+
+    >>> print(explained(ModuleNotFoundError("No module named 'docx'", name="docx")))
+    python-docx is needed for this and is not installed (run: pip install 'veilmeter[report]')
+    """
+    library = LIBRARIES.get((error.name or "").partition(".")[0])
+    return None if library is None else missing_extra(*library)

@@ -1,29 +1,54 @@
-"""Running a stranger's program: no shell, a time limit, little kept of what it prints, and nothing of it left running.
+"""Child processes: a user's program, and our own functions on untrusted files.
 
-A program may start others, in sessions of their own. All of them inherit a mark in their environment, by which they
-are found and ended: when the program ends or its time is over, and, after veilmeter itself was killed, when the next
-run begins.
+A program runs without a shell, so that no id, path or file name is ever interpreted: its line is split once, as a shell
+would split it, and `{input}` and the like are replaced by values. It has a time limit, little of its output is kept,
+and none of its processes outlives it. It may start others in their own sessions, so all inherit an environment variable
+by which they are found and ended: when the program ends or its time is over, and, if veilmeter itself was killed, when
+the next run begins. psutil would bring the search alone, and only the cluster extra installs it.
+
+A function that reads an untrusted file with a C library runs in a child with limits of time and memory: a corrupt file
+may crash the library, keep it busy forever, or make it ask for all memory.
 """
 
 from __future__ import annotations
 
 import ctypes
+import hashlib
+import json
 import os
+import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any
 
 from veilmeter.core.errors import InputError
+from veilmeter.core.files import sha256
 
 _MOMENT = 0.01  # seconds
 _WITH_CALLBACKS = "soundfile"
+MARK = "VEILMETER_WORK"
+MOST_PRINTED, MOST_ERRORS = 1 << 20, 8000  # bytes kept from the end of a program's two output streams
+TAIL = 2000  # characters of these in an error
+MOST_FILES, MOST_BYTES = 10_000, 20 << 30  # of a program that are hashed
+CONFINED_MEMORY = 3 << 30  # bytes of address space beyond a multiple of the file's size
+CONFINED_SECONDS, BYTES_PER_SECOND = 30, 1 << 20  # far more time than an intact file needs
+_CHILD = "import sys; from veilmeter.core.processes import child; child(sys.argv[1:])"
+_BROKEN = (OSError, ValueError, TypeError, RuntimeError, KeyError, UnicodeError, MemoryError, ArithmeticError)
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+_ATTEMPTS = 20
+_FIELD = re.compile(r"\{([^{}]*)\}")
+_INTERPRETERS = ("python", "pypy", "perl", "ruby", "node", "Rscript", "julia", "bash", "sh", "zsh", "java", "conda")
 
 
 def raised(number: int, exception: Callable[[], BaseException]) -> None:
@@ -58,13 +83,6 @@ def _send(number: int) -> None:
         signal.pthread_kill(threading.main_thread().ident or 0, number)
     else:
         signal.raise_signal(number)
-
-
-MARK = "VEILMETER_WORK"
-MOST_PRINTED, MOST_ERRORS = 1 << 20, 8000  # bytes kept of what a program prints on its two streams, from their end
-TAIL = 2000  # characters of that in an error
-_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
-_ATTEMPTS = 20
 
 
 def run_program(arguments: Sequence[str], mark: Path, timeout: float) -> str:
@@ -171,3 +189,210 @@ class _Tail:
     def text(self) -> str:
         self._thread.join(timeout=1.0)
         return self._kept.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedFiles:
+    """What was found in a command, and one hash of all of it. `modules` are named with -m and were not looked for."""
+
+    paths: tuple[str, ...]
+    digest: str
+    modules: tuple[str, ...] = ()
+
+    def describe(self) -> str:
+        """For the user: what a change of would be noticed, and what would not.
+
+        >>> WatchedFiles(("/usr/bin/cp",), "1f").describe()
+        'what it makes is kept as long as these are unchanged: /usr/bin/cp'
+        """
+        text = "what it makes is kept as long as these are unchanged: " + ", ".join(self.paths)
+        interpreted = Path(self.paths[0]).name.startswith(_INTERPRETERS)
+        others = [f"the module {name}" for name in self.modules] + (["what it imports"] if interpreted else [])
+        return text + (f"; not watched: {', '.join(others)} (say --version when it changes)" if others else "")
+
+
+def watched_files(program: str, fixed: Sequence[str], *, look_inside: bool = True) -> WatchedFiles:
+    """The program, found as the system would find it, and every file or folder that an argument names, whole or after
+    a `=`; `fixed` are the arguments without placeholders. Without `look_inside` their content is not read."""
+    executable = shutil.which(program)
+    if executable is None:
+        raise InputError(f"there is no program {program}", fix="install it, or give its full path")
+    paths = [Path(os.path.abspath(executable))]
+    for argument in fixed:
+        for candidate in dict.fromkeys((argument, argument.partition("=")[2])):
+            path = Path(candidate)  # as the program gets it: no shell turns ~ into a folder
+            if candidate and len(candidate) < 4096 and _exists(path):
+                paths.append(Path(os.path.abspath(path)))
+    modules = tuple(fixed[place + 1] for place, word in enumerate(fixed[:-1]) if word == "-m")
+    paths = list(dict.fromkeys(paths))
+    digest = hashlib.sha256()
+    for path in paths if look_inside else ():
+        digest.update(f"{path.name}\0{_content(path)}\0".encode("utf-8", "surrogateescape"))
+    return WatchedFiles(tuple(map(str, paths)), digest.hexdigest()[:16], modules)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.is_file() or path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _content(path: Path) -> str:
+    if path.is_file():
+        return _file_content(path)
+    digest, files, size = hashlib.sha256(), 0, 0
+    for file in _files_below(path):
+        files, size = files + 1, size + _size(file)
+        if files > MOST_FILES or size > MOST_BYTES:
+            raise InputError(
+                f"the command names a folder that is too large to watch (over {MOST_FILES} files or 20 GiB)",
+                path=path,
+                fix="say --version yourself, and change it when the folder changes",
+            )
+        digest.update(f"{file.relative_to(path)}\0{_file_content(file)}\0".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def _files_below(path: Path) -> Iterator[Path]:
+    """In a fixed order, without what Python and version control leave behind."""
+    for folder, names, files in os.walk(path):
+        names[:] = sorted(name for name in names if name not in ("__pycache__", ".git"))
+        yield from (Path(folder, name) for name in sorted(files))
+
+
+def _file_content(path: Path) -> str:
+    try:
+        return sha256(path) if path.is_file() else "not a file"
+    except OSError:  # such as a program that may be run and not read
+        return f"unreadable, {_size(path)} bytes"
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """`watched` are the files that its line names; their content is its version, unless the user gave one."""
+
+    arguments: tuple[str, ...]
+    timeout: float
+    watched: WatchedFiles
+    given_version: str = ""
+
+    @classmethod
+    def parse(
+        cls, command: str, *, known: Sequence[str], needed: Collection[str], timeout: float, version: str = ""
+    ) -> Program:
+        """The program of a command line with these placeholders, of which some are needed.
+
+        >>> Program.parse("cp --no-clobber {input} {output}", known=["input", "output"], needed=["input"],
+        ...               timeout=9).arguments
+        ('cp', '--no-clobber', '{input}', '{output}')
+        """
+        try:
+            arguments = tuple(shlex.split(command))
+        except ValueError as error:
+            raise InputError(f"the command can't be split into arguments: {error}", fix="mend its quotes") from None
+        example = "program " + " ".join("{" + name + "}" for name in needed)
+        if not arguments:
+            raise InputError("the command is empty", fix=f"give '{example}'")
+        used = placeholders(arguments)
+        if unknown := sorted(used - set(known)):
+            raise InputError(
+                f"the command has the unknown placeholder {{{unknown[0]}}}",
+                fix=f"known are {', '.join('{' + name + '}' for name in known)}",
+            )
+        if missing := sorted(set(needed) - used):
+            raise InputError(f"the command has no {{{missing[0]}}}", fix=f"it should look like '{example}'")
+        if _FIELD.search(arguments[0]):
+            raise InputError("the program itself can't be a placeholder", fix="name it")
+        if not (isinstance(timeout, int | float) and timeout > 0):
+            raise InputError(f"a time limit of {timeout!r} s makes no sense", fix="give a positive number")
+        fixed = [argument for argument in arguments[1:] if not _FIELD.search(argument)]
+        watched = watched_files(arguments[0], fixed, look_inside=not version)
+        if os.sep in arguments[0]:
+            arguments = (watched.paths[0], *arguments[1:])
+        return cls(arguments, timeout, watched, version)
+
+    @property
+    def version(self) -> str:
+        return f"given-{self.given_version}" if self.given_version else self.watched.digest
+
+    def describe(self) -> str:
+        """What decides whether what it made in an earlier run still holds."""
+        if self.given_version:
+            return f"what it makes is kept as long as you say --version {self.given_version}"
+        return self.watched.describe()
+
+    def run(self, values: Mapping[str, Any], folder: str | Path, *, ids: Collection[str] = ()) -> str:
+        """What it prints on standard output when its placeholders have these values; it works in `folder`.
+
+        The values of `ids` come from strangers, and none may turn into an option.
+        """
+        arguments = [_filled(argument, values, ids) for argument in self.arguments]
+        return run_program(arguments, Path(folder), self.timeout)
+
+
+def placeholders(arguments: Sequence[str]) -> set[str]:
+    """The names in braces."""
+    return {name for argument in arguments for name in _FIELD.findall(argument)}
+
+
+def _filled(argument: str, values: Mapping[str, Any], ids: Collection[str]) -> str:
+    """The argument with its placeholders filled, all at once: a value that looks like a placeholder stays as it is."""
+    first = _FIELD.match(argument)
+    if first and first[1] in ids and str(values[first[1]]).startswith("-"):
+        raise InputError(f"the id {values[first[1]]!r} would be taken for an option", fix="rename it")
+    return _FIELD.sub(lambda match: str(values[match[1]]), argument)
+
+
+def run_confined(function: str, path: Path, arguments: Sequence[str], what: str) -> dict[str, Any]:
+    """What `module:function` returns when it is called with the path and the arguments: facts that JSON can hold.
+
+    `what` is what the file should be, for the error: the function failed, died, or took too much time or memory.
+    """
+    size = path.stat().st_size if path.is_file() else sum(f.stat().st_size for f in path.rglob("*") if f.is_file())
+    limits = (CONFINED_SECONDS + size // BYTES_PER_SECOND, CONFINED_MEMORY + 4 * min(size, 8 << 30))
+    with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:
+        answer = Path(folder, "answer.json")
+        command = [sys.executable, "-P", "-c", _CHILD, function, str(answer), *map(str, limits), str(path), *arguments]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        if not answer.is_file():
+            how = f"signal {-done.returncode}" if done.returncode < 0 else f"code {done.returncode}"
+            raise InputError(f"this is no sound {what}: its library broke off ({how})", path=path)
+        facts: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
+    if "error" in facts:
+        raise InputError(f"this is no sound {what}: {facts['error']}", path=path)
+    return facts
+
+
+def child(arguments: Sequence[str]) -> None:
+    """The process's own work: limits first, then the function, then the answer."""
+    import importlib
+
+    function, answer, seconds, memory, *rest = arguments
+    module, _, name = function.partition(":")
+    called = getattr(importlib.import_module(module), name)
+    _limit(int(seconds), int(memory))
+    try:
+        facts = called(*rest)
+    except MemoryError:
+        facts = {"error": "it asks for more memory than a file of its size may"}
+    except _BROKEN as error:
+        facts = {"error": str(error) or type(error).__name__}
+    Path(answer).write_text(json.dumps(facts), encoding="utf-8")
+
+
+def _limit(seconds: int, memory: int) -> None:
+    """Ends this process after so many seconds of work, and refuses it more memory than that."""
+    try:
+        import resource
+    except ImportError:  # no such limits on this system
+        return
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))

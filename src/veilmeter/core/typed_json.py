@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 
 Labels = Callable[[str], str]
 _SCALARS = frozenset((str, float, int, bool))

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veilmeter.core.errors import InputError, VeilmeterError
-from veilmeter.core.estimate import Estimate, Private
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates, Private
 from veilmeter.core.intervals import clustered_t
 from veilmeter.core.registry import Registry, installed
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from veilmeter.core.colors import GRAY, RED, SKY
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.report.figure import WIDE, Figure
 from veilmeter.report.figures import style
 from veilmeter.report.rows import Row, row

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from veilmeter.attacks.attacker import BASELINE
 from veilmeter.attacks.registry import plain_words
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding
 from veilmeter.metrics.measure import is_headline
 from veilmeter.report.advice import advice

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.files import write_bytes
 from veilmeter.core.findings import Finding, Reference, map_references
 

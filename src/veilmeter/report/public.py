@@ -14,8 +14,7 @@ from typing import Any
 
 from veilmeter.anonymizers.base import ANONYMIZERS
 from veilmeter.assessment.settings import Settings
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Reference, map_references, references
 from veilmeter.core.options import options_of
 from veilmeter.metrics.measure import MEASURES

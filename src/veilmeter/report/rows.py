@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from veilmeter.attacks.registry import plain_words
 from veilmeter.core.errors import VeilmeterError
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.metrics.measure import MEASURES, SECTIONS, Measure, measure
 from veilmeter.results.model import Results
 from veilmeter.wording.english.page import COMPARED, FROM_ORIGINAL, attacker_method, in_group, where

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from veilmeter.core.colors import GRAY
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.metrics.measure import label_of
 from veilmeter.report.figure import WIDE, Figure
 from veilmeter.report.figures import legal, style

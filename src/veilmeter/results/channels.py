@@ -9,8 +9,7 @@ from collections.abc import Mapping
 
 from veilmeter.attacks.attacker import AttackerId
 from veilmeter.attacks.registry import ADAPTIVE, FUSED
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding
 from veilmeter.results.model import AttackerResult, Channel, ChannelPerson, Channels
 from veilmeter.speech.extractors.base import hears

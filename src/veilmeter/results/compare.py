@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Reference
 from veilmeter.core.intervals import clustered_error, t_quantile
 from veilmeter.core.parquet_bounds import read_table, texts

@@ -17,8 +17,7 @@ from typing import Any, Literal
 from veilmeter.attacks.attacker import BASELINE
 from veilmeter.attacks.registry import attacker, default_attackers
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Reference, group_references
 from veilmeter.metrics.measure import Measure, measure_of, preferred_direction
 from veilmeter.results.compare import ComparedFigure, Comparison, compare

@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 from veilmeter.attacks.attacker import BASELINE
 from veilmeter.attacks.desk import Training
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates, cells_of, frame
+from veilmeter.core.estimate import Estimate, Estimates, cells_of, frame
 from veilmeter.core.findings import Direction, Finding, Level
 from veilmeter.wording import text
 

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.engine import Engine, Here, Progress
 from veilmeter.core.errors import InputError, Problem, VeilmeterError
-from veilmeter.core.files import make_folder, only_one, plain, to_json, whole_file
-from veilmeter.core.journal import Journal, whole_lines
+from veilmeter.core.files import Journal, make_folder, only_one, plain, to_json, whole_file, whole_lines
 from veilmeter.core.user_code import version_of
 from veilmeter.data.corpus import Corpus
 from veilmeter.speech.audio import LONGEST_SECONDS

@@ -10,7 +10,7 @@ from veilmeter.attacks.adaptive.learning import learning_curves, portions
 from veilmeter.attacks.attacker import AttackerId, perform
 from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.attacks.takeover import Success, takeovers
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimates
 from veilmeter.wording import sentence
 
 KNOWING = ("ignorant", "lazy-informed", "procrustes", "informed")

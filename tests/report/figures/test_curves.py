@@ -14,8 +14,7 @@ from tests.results.sample_results import sample
 
 from veilmeter.attacks.registry import color_of
 from veilmeter.core import colors
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import unclassified
 from veilmeter.core.intervals import normal_quantile
 from veilmeter.report.figure import csv_of, save_figures

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from veilmeter.attacks.material import AttackerRun, Floats, Material, OtherPeople
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal.linkability import linkability_of_scores
 from veilmeter.metrics.measure import MEASURES

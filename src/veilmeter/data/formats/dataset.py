@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from veilmeter.core.confined import run_confined
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.files import PRIVATE_FILE, cache_folder, make_folder, only_one
+from veilmeter.core.processes import run_confined
 from veilmeter.data.formats.json_lines import as_text, read_objects
 from veilmeter.data.formats.table import find_columns, read_rows
 from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions

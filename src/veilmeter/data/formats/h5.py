@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.core.confined import run_confined
-from veilmeter.core.errors import InputError, Problem
-from veilmeter.core.extras import need
+from veilmeter.core.errors import InputError, Problem, need
 from veilmeter.core.files import whole_file
+from veilmeter.core.processes import run_confined
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.kaldi import with_meta
 from veilmeter.data.formats.vector_file import RawVectors

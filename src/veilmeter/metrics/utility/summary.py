@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.estimates import Estimates
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.metrics.measure import Measure, estimate_of, mean_over_recordings, measure
 from veilmeter.metrics.utility.words import TextErrors, pooled_difference, pooled_rate
 

@@ -16,8 +16,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilmeter.core.errors import InputError
-from veilmeter.core.extras import need
+from veilmeter.core.errors import InputError, need
 from veilmeter.core.intervals import t_quantile, wilson
 from veilmeter.metrics.measure import Measure
 

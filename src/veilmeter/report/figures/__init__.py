@@ -1,5 +1,5 @@
 """Figures, on the page and as files."""
 
-from veilmeter.core.extras import need
+from veilmeter.core.errors import need
 
 need("altair", "vl_convert")

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.core.errors import InputError, VeilmeterError, missing_extra
-from veilmeter.core.extras import need
+from veilmeter.core.errors import InputError, VeilmeterError, missing_extra, need
 from veilmeter.core.files import sha256, write_bytes, write_text
 from veilmeter.speech.extractors.base import Extractor, as_vector
 from veilmeter.speech.extractors.features import fbank

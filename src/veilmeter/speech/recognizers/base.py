@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, VeilmeterError
-from veilmeter.core.program import Program
+from veilmeter.core.processes import Program
 from veilmeter.core.registry import Registry
 from veilmeter.core.user_code import load_object, note_origin, source_version, takes_nothing
 from veilmeter.speech.audio import RATE, write_audio

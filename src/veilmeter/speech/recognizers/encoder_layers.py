@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.core.errors import InputError
-from veilmeter.core.extras import need
+from veilmeter.core.errors import InputError, need
 from veilmeter.speech import weights
 from veilmeter.speech.recognizers.base import Samples, cut_at_pauses
 from veilmeter.speech.recognizers.moonshine import SHORTEST, open_graph

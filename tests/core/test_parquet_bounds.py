@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from veilmeter.core.errors import InputError
-from veilmeter.core.parquet_footer import column_claims
+from veilmeter.core.parquet_bounds import column_claims
 
 
 @pytest.fixture
