@@ -111,10 +111,10 @@ def without_weights(patch: pytest.MonkeyPatch, folder: Path) -> None:
     patch.setattr(QualityModels, "rate", lambda self, samples: Quality(*[1.5 + float(np.abs(samples).mean())] * 4))
 
     if importlib.util.find_spec("torch") is not None:
-        from veilmeter.anonymizers.xvector_pool import examples
+        from veilmeter.anonymizers.xvector_pool import features
 
-        patch.setattr(examples, "load_extractor", lambda spec, offline: SpectrumExtractor())
-        patch.setattr(examples, "load_layer", lambda layer, offline: LoudnessEncoder(layer))
+        patch.setattr(features, "load_extractor", lambda spec, offline: SpectrumExtractor())
+        patch.setattr(features, "load_layer", lambda layer, offline: LoudnessEncoder(layer))
 
     def told(out: Path, *, say: Any, **asked: Any) -> story.Told:
         return story.Told({}, Path(out) / "report.html", {name: str(value) for name, value in asked.items()})

@@ -441,7 +441,7 @@ def engine_for(engine: Engine | None, much: bool) -> Engine:
 def open_engine(jobs: int | None = None, cluster: str | None = None) -> Engine:
     """`--jobs` and `--cluster` as an engine: all cores by default, this process alone with one job."""
     if jobs is not None and jobs < 1:
-        raise InputError(f"--jobs {jobs} makes no sense", fix="give 1 or more")
+        raise InputError(f"jobs must be at least 1 (got {jobs})")
     if cluster is not None:
         return Cluster(cluster, jobs)
     workers = cores() if jobs is None else jobs
