@@ -54,11 +54,11 @@ lock: $(STAMP)  ## requirements-lock.txt: versions and hashes of all that is ins
 test-lower: $(STAMP)  ## the tests with the lowest versions that are allowed
 	$(BIN)/python tools/lower_bounds.py
 
-reference: $(STAMP)  ## docs/commands.md, from the declarations of the options
+reference: $(STAMP)  ## docs/reference/commands.md, from the declarations of the options
 	$(BIN)/python tools/command_reference.py
 
 docs: $(STAMP)  ## the documentation as a site, into site/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 package: $(STAMP)  ## the wheel and the source archive in dist/, checked
 	$(BIN)/python -m pip install --quiet build twine
@@ -67,7 +67,7 @@ package: $(STAMP)  ## the wheel and the source archive in dist/, checked
 fresh:          ## the README's two commands in a new clone, home and cache, as an unprivileged user
 	tools/fresh
 
-papers: $(STAMP)  ## the papers' tables from public data: make papers DATA=folder (docs/reproducing.md)
+papers: $(STAMP)  ## the papers' tables from public data: make papers DATA=folder (docs/validation/papers.md)
 	$(BIN)/python examples/papers_001_004.py $(DATA)
 	$(BIN)/python examples/paper002_table2.py $(DATA)
 

@@ -6,7 +6,7 @@
     python -m benchmarks.large assess --speakers 1000 --each 6   a whole assessment of vectors, by task
     python -m benchmarks.large figure                            docs/images/scaling.png and the table of all so far
 
-Each prints seconds, CPU-seconds and the most memory; the first three add a line to docs/scaling.jsonl.
+Each prints seconds, CPU-seconds and the most memory; the first three add a line to docs/validation/scaling.jsonl.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 DOCS = Path(__file__).parents[1] / "docs"
-RESULTS = DOCS / "scaling.jsonl"
+RESULTS = DOCS / "validation" / "scaling.jsonl"
 TICKS = [0.1, 0.3, 1, 3, 10, 30, 100]
 DIMENSION, TESTS, PREDICATES, CONVERSATIONS = 256, 10_000, 495, 10
 
@@ -214,8 +214,8 @@ def figure() -> None:
 
 
 def _write_table(rows: list[dict[str, Any]]) -> None:
-    """Between the marks in docs/scaling.md."""
-    page = DOCS / "scaling.md"
+    """Between the marks in docs/validation/scaling.md."""
+    page = DOCS / "how-to" / "cluster.md"
     head = ["| what | scores | CPU-seconds | seconds | GB |", "|---|---:|---:|---:|---:|"]
     lines = [
         f"| {one['what']} | {one['size']:,} | {one['cpu_seconds']:g} | {one['seconds']:g} | {one['gigabytes']:g} |"

@@ -1,4 +1,4 @@
-"""How well each anonymizer hides speakers, and how far apart it keeps them: the table of docs/anonymizers.md.
+"""How well each anonymizer hides speakers, and how distinct they stay: docs/validation/anonymizers.md.
 
     python examples/anonymizers_table.py TEST_CORPUS TRAINING_CORPUS [--jobs 2] [--extractor campplus]
 

@@ -26,8 +26,11 @@ from veilmeter.cli.main import COMMANDS, app, main
 from veilmeter.metrics.measure import MEASURES
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "SECURITY.md"])
-NAMES = [page.name for page in PAGES]
+PAGES = {
+    page.relative_to(ROOT).as_posix(): page
+    for page in sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "SECURITY.md"])
+}
+NAMES = list(PAGES)
 FENCE = re.compile(r"^```([a-z]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 # Too long for a test, or nothing to see: only their options are checked.
@@ -156,7 +159,7 @@ def runnable(line: str) -> bool:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_code_of(name: str, workspace: Path) -> None:
     """Python blocks in one name space a page, as a reader would type them; then TOML files and commands in order."""
-    page = next(one for one in PAGES if one.name == name)
+    page = PAGES[name]
     space: dict[str, Any] = {"__name__": "__main__"}
     for block in blocks(page):
         where = f"{name}:{block.line}"
@@ -195,12 +198,12 @@ def _doctest(block: Block, space: dict[str, Any]) -> str:
 
 def _all_commands() -> list[tuple[str, str]]:
     found = []
-    for page in PAGES:
+    for name, page in PAGES.items():
         for block in blocks(page):
             if block.language in ("", "sh"):
-                found += [(f"{page.name}:{block.line}", line) for line in commands(block)]
+                found += [(f"{name}:{block.line}", line) for line in commands(block)]
         text = FENCE.sub("", page.read_text(encoding="utf-8"))
-        found += [(page.name, line) for line in re.findall(r"`(veilmeter [^`]+)`", text)]
+        found += [(name, line) for line in re.findall(r"`(veilmeter [^`]+)`", text)]
     return found
 
 
@@ -241,7 +244,7 @@ def test_options_named_in_the_text_exist(name: str) -> None:
     known |= {
         o for file in (ROOT / "examples").glob("*.py") for o in re.findall(r"--[a-z][a-z0-9-]*", file.read_text())
     }
-    page = next(one for one in PAGES if one.name == name)
+    page = PAGES[name]
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     named = {
         option for code in re.findall(r"`([^`]+)`", text) for option in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", code)
@@ -250,13 +253,13 @@ def test_options_named_in_the_text_exist(name: str) -> None:
 
 
 def test_every_command_is_documented() -> None:
-    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES.values())
     missing = [name for name in COMMANDS if not re.search(rf"veilmeter {name}\b", text)]
     assert missing == []
 
 
 def test_every_measure_is_documented() -> None:
-    text = (ROOT / "docs" / "measures.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "measures.md").read_text(encoding="utf-8")
     assert [name for name in MEASURES if f"`{name}`" not in text] == []
     assert table() in text  # python tools/measure_table.py writes it
 
@@ -265,7 +268,7 @@ def test_every_check_of_trust_is_documented() -> None:
     """The names that checks have in the source stand in the table of checks."""
     source = (ROOT / "src" / "veilmeter" / "results" / "trust.py").read_text(encoding="utf-8")
     names = re.findall(r'^[A-Z_]+ = "([a-z][^"]+ [^"]+)"$', source, re.MULTILINE)
-    text = (ROOT / "docs" / "attackers.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "attackers.md").read_text(encoding="utf-8")
     assert len(names) == 13
     assert [name for name in names if f"`{name}`" not in text] == []
 
@@ -273,7 +276,7 @@ def test_every_check_of_trust_is_documented() -> None:
 def test_the_public_names_are_documented_and_there() -> None:
     import veilmeter
 
-    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
     for name in veilmeter.__all__:
         assert getattr(veilmeter, name) is not None
         assert name.startswith("__") or f"`{name}`" in text
@@ -299,7 +302,7 @@ def anchors(page: Path) -> set[str]:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "README.md"])  # those are in test_readme.py
 def test_links_of(name: str) -> None:
-    page = next(one for one in PAGES if one.name == name)
+    page = PAGES[name]
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
         if re.match(r"[a-z]+:", link):
@@ -313,7 +316,7 @@ def test_links_of(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_left_to_fill_in(name: str) -> None:
-    page = next(one for one in PAGES if one.name == name)
+    page = PAGES[name]
     text = page.read_text(encoding="utf-8")
     assert not re.search(r"@@?[A-Z]+@|\bTODO\b|\bTBD\b|\bFIXME\b", text)
     assert not re.search(r"(?<![\w.])/(?:work|home|tmp|Users)/", text)
@@ -322,7 +325,7 @@ def test_nothing_is_left_to_fill_in(name: str) -> None:
 def test_the_tables_of_the_papers_are_as_run(vpc2020: Path, capsys: pytest.CaptureFixture[str]) -> None:
     example = runpy.run_path(str(ROOT / "examples" / "papers_001_004.py"))
     assert example["main"]([str(vpc2020)]) == 0
-    text = (ROOT / "docs" / "reproducing.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "validation" / "papers.md").read_text(encoding="utf-8")
     printed = [line for line in capsys.readouterr().out.splitlines() if line]
     assert len(printed) == 14 + 6 + 10
     assert [line for line in printed if line not in text] == []

@@ -168,7 +168,7 @@ def test_the_papers_tables_run_on_any_data_of_their_layout(challenge: Path, caps
 
 
 def test_the_score_table_of_the_docs_is_the_reference(reference: dict[str, Any]) -> None:
-    text = (ROOT / "docs" / "reproducing.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "validation" / "papers.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (original|retrained) \| ([FM]) \| (OO|OP|PP) \| (.+) \|$", text, re.MULTILINE)
     assert len(rows) == 12
     keys = ("rocch_eer_percent", "cllr", "min_cllr", "d_ece_bits", "l_w", "tag", "d_sys")
@@ -186,7 +186,7 @@ def test_the_score_table_of_the_docs_is_the_reference(reference: dict[str, Any])
 
 
 def test_the_similarity_table_of_the_docs_is_the_reference(reference: dict[str, Any]) -> None:
-    text = (ROOT / "docs" / "reproducing.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "validation" / "papers.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([FM]) \| (all|vpc) \| (geometric|arithmetic) \| (.+) \|$", text, re.MULTILINE)
     assert len(rows) == 8
     for gender, pairs, form, cells in rows:

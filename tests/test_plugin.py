@@ -83,8 +83,8 @@ def test_an_added_name_is_suggested(installed: Path, world: Path) -> None:
 
 
 def test_the_documentation_counts_its_lines() -> None:
-    """docs/extending.md names every file of the package with its number of lines."""
-    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    """docs/how-to/extending.md names every file of the package with its number of lines."""
+    text = (ROOT / "docs" / "how-to" / "extending.md").read_text(encoding="utf-8")
     named = dict(re.findall(r"\| \[`(\w+\.py)`\]\([^)]+\) \| (\d+) \|", text))
     lines = {path.name: len(path.read_text().splitlines()) for path in CODE.glob("*.py") if path.name != "__init__.py"}
     assert {name: int(count) for name, count in named.items()} == lines

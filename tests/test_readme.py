@@ -22,7 +22,7 @@ def test_it_is_short() -> None:
 
 def test_the_table_of_measures_is_the_registry_s() -> None:
     tools = runpy.run_path(str(ROOT / "tools" / "measure_table.py"))
-    page = (ROOT / "docs" / "measures.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "measures.md").read_text(encoding="utf-8")
     assert tools["table"]() in page, "run: python tools/measure_table.py"
 
 

@@ -1,4 +1,4 @@
-"""docs/scaling.md: its SLURM example works with dask-jobqueue, end to end where `sbatch` is replaced by a shell."""
+"""docs/how-to/cluster.md: its SLURM example works with dask-jobqueue; `sbatch` is replaced by a shell."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from veilmeter.core.engine import open_engine, ordered
 
-PAGE = Path(__file__).parents[1] / "docs" / "scaling.md"
+PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "cluster.md"
 # What sbatch and scancel do, on this machine: keep a copy of the script and run it in the background; end it.
 SBATCH = """#!/bin/sh
 for script; do :; done

@@ -1,4 +1,4 @@
-"""The documentation's site: it builds, has every page and the reference, and fetches nothing."""
+"""The documentation's site: it builds without a broken link, has every page and fetches nothing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 
 pytest.importorskip("material")
 pytest.importorskip("mkdocstrings")
@@ -25,6 +26,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "mkdocs",
         "build",
         "--quiet",
+        "--strict",
         "--config-file",
         str(ROOT / "mkdocs.yml"),
         "-d",
@@ -38,20 +40,24 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_page_is_there_and_in_the_list(site: Path) -> None:
-    pages = {path.stem for path in (ROOT / "docs").glob("*.md")}
-    assert pages <= {path.stem for path in site.glob("*.html")}
-    listed = set(re.findall(r"([\w-]+)\.md", (ROOT / "mkdocs.yml").read_text().partition("nav:")[2]))
+    pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    assert {page.removesuffix("md") + "html" for page in pages} <= {
+        path.relative_to(site).as_posix() for path in site.rglob("*.html")
+    }
+    listed = set(re.findall(r"([\w/-]+\.md)", (ROOT / "mkdocs.yml").read_text().partition("nav:")[2]))
     assert listed == pages
 
 
 def test_the_reference_is_filled_from_docstrings(site: Path) -> None:
-    text = (site / "reference.html").read_text(encoding="utf-8")
-    for name in re.findall(r"^::: veilmeter\.([\w.]+)$", (ROOT / "docs" / "reference.md").read_text(), re.MULTILINE):
+    text = (site / "reference" / "docstrings.html").read_text(encoding="utf-8")
+    for name in re.findall(
+        r"^::: veilmeter\.([\w.]+)$", (DOCS / "reference" / "docstrings.md").read_text(), re.MULTILINE
+    ):
         assert f'id="veilmeter.{name}"' in text
 
 
 def test_nothing_is_fetched_when_it_is_viewed(site: Path) -> None:
-    for page in site.glob("*.html"):
+    for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         assert re.findall(r"<(?:script|img|iframe|source)[^>]*\bsrc=\"?(?:https?:)?//", text) == []
         assert re.findall(r"<link[^>]*rel=\"?stylesheet[^>]*href=\"?(?:https?:)?//", text) == []

@@ -1,4 +1,4 @@
-"""`python tools/command_reference.py`: docs/commands.md, every command and option, from their declarations."""
+"""`python tools/command_reference.py`: docs/reference/commands.md, from the declared options."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from veilmeter.cli.help import default_text, metavar, split_examples, summary
 from veilmeter.cli.main import SECTIONS
 from veilmeter.core.options import Option, all_options, options_of
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "commands.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "commands.md"
 INTRODUCTION = """# Commands
 
 Every command with its options, from their declarations; `make reference` writes this page. An option that takes several

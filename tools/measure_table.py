@@ -1,4 +1,4 @@
-"""`python tools/measure_table.py`: the table of all measures in docs/measures.md, from the registry."""
+"""`python tools/measure_table.py`: the table of all measures in docs/reference/measures.md, from the registry."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from veilmeter.metrics.measure import MEASURES
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "measures.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "measures.md"
 HEAD = "| measure | in one sentence | private is | from |\n|---|---|---|---|\n"
 DIRECTIONS = {"higher": "higher", "lower": "lower", "neither": "depends"}
 

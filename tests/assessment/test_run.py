@@ -60,9 +60,9 @@ def test_results_are_as_documented(whole: tuple[Path, Results]) -> None:
     assert read_results(out) == results
     form = json.loads((out / "results.json").read_text())
     assert form["schema"] == 3
-    documented = (Path(__file__).parents[2] / "docs" / "results.md").read_text()
+    documented = (Path(__file__).parents[2] / "docs" / "reference" / "results.md").read_text()
     for key in form:
-        assert f"`{key}`" in documented, f"{key} is not in docs/results.md"
+        assert f"`{key}`" in documented, f"{key} is not in docs/reference/results.md"
     assert set(form["parts"]) == {"similarity", "inversion", "inference", "runs", "sessions", "zebra"}
 
 

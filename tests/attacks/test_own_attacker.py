@@ -1,4 +1,4 @@
-"""An attacker that is added as docs/extending.md says: one file, and everything that speaks of attackers knows it."""
+"""An attacker that is added as docs/how-to/extending.md says: one file, known to everything that lists attackers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FAST = {"measures": ["scores", "linkability"], "intervals": False, "lengths": [1
 @pytest.fixture(scope="module", autouse=True)
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The code of the documentation as one module, found by its entry point."""
-    text = (DOCS / "extending.md").read_text(encoding="utf-8")
+    text = (DOCS / "how-to" / "extending.md").read_text(encoding="utf-8")
     code = text.split("## An attacker\n")[1].split("```python\n")[1].split("```")[0]
     folder = tmp_path_factory.mktemp("installed")
     (folder / "nearest_mean.py").write_text(code)

@@ -46,15 +46,15 @@ def test_those_that_run_by_default() -> None:
 
 
 def test_the_documentation_has_the_table_of_the_registry() -> None:
-    """docs/attackers.md lists what runs by default, in the words that `veilmeter attackers --markdown` prints."""
-    lines = (DOCS / "attackers.md").read_text(encoding="utf-8").splitlines()
+    """docs/reference/attackers.md lists the defaults as `veilmeter attackers --markdown` prints them."""
+    lines = (DOCS / "reference" / "attackers.md").read_text(encoding="utf-8").splitlines()
     for name in (*PAPERS, "adaptive"):
         _, *cells = ATTACKERS[name].row
         assert f"| `{name}` | {' | '.join(cells)} |" in lines
 
 
 def test_the_documentation_says_which_names_are_understood() -> None:
-    text = (DOCS / "attackers.md").read_text(encoding="utf-8")
+    text = (DOCS / "reference" / "attackers.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`([\w-]+)`", text))
     assert {"vpc-semi-informed", "retrained", "oa", "aa", "inversion", "unsupervised-inversion"} <= named
     assert all(attacker(name) for name in ("oa", "aa", "inversion", "unsupervised-inversion"))

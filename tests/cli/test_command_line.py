@@ -91,7 +91,7 @@ def test_percentages_where_fractions_are_meant() -> None:
 
 
 def test_exit_codes_are_documented() -> None:
-    text = (ROOT / "docs" / "exit-codes.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "exit-codes.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d+) \| (.+) \|$", text, re.MULTILINE)
     documented = {int(code): meaning.replace("\\|", "|") for code, meaning in rows}
     assert documented == {int(code): meaning for code, meaning in MEANINGS.items()}

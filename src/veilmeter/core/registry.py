@@ -124,6 +124,6 @@ class Registry(Generic[Thing]):
     def _checked(self, name: str, thing: Thing) -> Thing:
         if self._accepts is not None and not self._accepts(thing):
             raise InputError(
-                f"{name!r} is not {self.article}: it is a {type(thing).__name__}", fix="see docs/extending.md"
+                f"{name!r} is not {self.article}: it is a {type(thing).__name__}", fix="see docs/how-to/extending.md"
             )
         return thing
