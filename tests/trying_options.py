@@ -21,8 +21,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from veilmeter.cli.exit_codes import Exit
 from veilmeter.cli.main import COMMANDS, app
+from veilmeter.cli.terminal import Exit
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.options import Option, all_options, place
 

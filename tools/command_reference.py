@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from veilmeter.assessment.settings import AttackerSettings, RunOptions, Settings
-from veilmeter.cli.help import default_text, metavar, split_examples, summary
+from veilmeter.cli.command import default_text, metavar, split_examples, summary
 from veilmeter.cli.main import SECTIONS
 from veilmeter.core.options import Option, all_options, options_of
 

@@ -13,9 +13,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from veilmeter.cli.exit_codes import MEANINGS, Exit
-from veilmeter.cli.lists import pieces, split_values
+from veilmeter.cli.command import pieces, split_values
 from veilmeter.cli.main import COMMANDS, app
+from veilmeter.cli.terminal import MEANINGS, Exit
 from veilmeter.core.errors import InputError
 from veilmeter.core.options import parse_fraction
 from veilmeter.data.embeddings import Embeddings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from veilmeter.cli.problems import print_problems, problem_lines
+from veilmeter.cli.output import print_problems, problem_lines
 from veilmeter.core.errors import Problem
 
 

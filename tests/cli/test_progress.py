@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from veilmeter.cli import progress as module
-from veilmeter.cli.progress import shown, stages
+from veilmeter.cli import terminal as module
+from veilmeter.cli.terminal import show_progress, stages
 
 
 def test_progress_without_a_terminal_is_a_few_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    with shown("work", unit="things") as progress:
+    with show_progress("work", unit="things") as progress:
         for done in range(101):
             progress(done, 100)
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "work: 0 of 100 things"
     assert lines[-1].startswith("work: 100 of 100 things")
     assert len(lines) == 2
-    with shown("work", quiet=True) as progress:
+    with show_progress("work", quiet=True) as progress:
         progress(1, 2)
     assert capsys.readouterr().err == ""
 

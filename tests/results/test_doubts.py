@@ -9,8 +9,8 @@ import pytest
 from sample_results import sample
 from typer.testing import CliRunner
 
+from veilmeter.cli.assess import print_verdict
 from veilmeter.cli.main import app
-from veilmeter.cli.verdict import print_verdict
 from veilmeter.core.findings import unclassified
 from veilmeter.results.model import Check, Results
 from veilmeter.results.run_folder import write_results

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veilmeter.cli.given import Given
+from veilmeter.cli.command import Given
 from veilmeter.cli.shared_options import CorpusCommand
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
@@ -104,8 +104,8 @@ def command(given: Given) -> None:
 
     from veilmeter.anonymizers.anonymize_corpus import anonymize_corpus
     from veilmeter.anonymizers.base import load_with_unused, parse_options
-    from veilmeter.cli.corpora import exit_if_left_out, print_outcome, read_given, remarks_on_reading
-    from veilmeter.cli.progress import shown
+    from veilmeter.cli.shared_options import exit_if_left_out, print_outcome, read_given, remarks_on_reading
+    from veilmeter.cli.terminal import show_progress
     from veilmeter.core.engine import open_engine
 
     options = given.build(AnonymizeOptions)
@@ -122,7 +122,7 @@ def command(given: Given) -> None:
     recordings = read_given(options.corpus, options)
     with (
         closing(open_engine(options.jobs, options.cluster)) as engine,
-        shown("anonymizing", quiet=options.quiet) as progress,
+        show_progress("anonymizing", quiet=options.quiet) as progress,
     ):
         done = anonymize_corpus(
             recordings, options.out, anonymizer, audio=options.format, rate=options.rate, engine=engine,
@@ -168,7 +168,7 @@ def _facts(done: Anonymized) -> dict[str, object]:
 
 
 def _print(done: Anonymized, anonymizer: Anonymizer) -> None:
-    from veilmeter.cli.problems import print_problems
+    from veilmeter.cli.output import print_problems
     from veilmeter.core.text import clean
 
     facts = _facts(done)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,13 +19,100 @@ from veilmeter.assessment.settings import (
     make_settings,
     read_settings,
 )
-from veilmeter.cli.given import Given
-from veilmeter.cli.lists import Lists
+from veilmeter.cli import terminal
+from veilmeter.cli.command import Given, Lists
 from veilmeter.core.errors import InputError
 from veilmeter.core.options import OptionSet, build, declare, options_of, place_named
 
 if TYPE_CHECKING:
     from veilmeter.assessment import Assessment, ChallengeAssessment
+    from veilmeter.results.model import Results
+
+HEADINGS = {
+    "linking": "Linking",
+    "singling_out": "Singling out",
+    "disclosure": "Disclosure",
+    "inversion": "Undoing it",
+    "distinctiveness": "Voices kept apart",
+    "inference": "Inference",
+}
+COLORS = {"low": "green", "raised": "yellow", "high": "red", "unknown": "magenta"}
+LAWYERS = (
+    "This says what was measured, against the criteria of Opinion 05/2014. "
+    "Whether it suffices is for a lawyer to judge."
+)
+
+
+def print_verdict(results: Results, folder: Path | str, report: Path | None = None) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from veilmeter.core.text import clean
+    from veilmeter.results.trust import doubts
+    from veilmeter.wording import sentence, sentences, text
+
+    console = terminal.console()
+    verdict, protocol = results.verdict, results.protocol
+
+    def paragraph(line: str, style: str = "") -> None:
+        console.print(Text(clean(line, keep="\n"), style=style))
+
+    paragraph(results.title, "bold")
+    speakers = max(protocol.enrolled_speakers, protocol.trial_speakers)
+    heard = (
+        f"{protocol.enrollment_utterances} recordings to know them by, {protocol.trial_utterances} to name"
+        if protocol.trial_utterances
+        else "scores alone, no recordings"
+    )
+    paragraph(f"{speakers} speakers; {heard}; attackers: {', '.join(results.attacks)}", "dim")
+    console.print()
+    if not verdict.trustworthy:
+        paragraph("NOT TRUSTWORTHY. Self-checks failed:", "bold red")
+        for doubt in doubts(results):
+            paragraph(f"  - {text(doubt)}")
+        console.print()
+    paragraph(text(verdict.headline), "bold")
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, criterion in results.criteria.items():
+        level = Text(criterion.level, style=COLORS[criterion.level])
+        table.add_row(HEADINGS.get(name, name), level, Text(clean(sentence(criterion.finding))))
+    console.print()
+    console.print("Worst case by criterion (risk for the people recorded; for voices, of being confused)", style="dim")
+    console.print(table)
+    for line in sentences((*verdict.remarks, results.people.finding)):
+        paragraph(f"\n{line}")
+    _print_open(results, paragraph)
+    for warning in (*results.remarks, *results.warnings):
+        paragraph(f"! {sentence(warning)}", "yellow")
+    paragraph(LAWYERS, "dim")
+    paragraph(f"\nResults: {Path(folder) / 'results.json'}" + (f"   Report: {report}" if report else ""))
+
+
+def _print_open(results: Results, paragraph: Callable[..., None]) -> None:
+    """What was not tested, and which checks passed, failed or could not be made."""
+    from veilmeter.results.trust import open_questions
+    from veilmeter.wording import sentences, text
+
+    if results.verdict.not_tested:
+        paragraph("\nNot tested:", "bold")
+        for line in sentences(results.verdict.not_tested):
+            paragraph(f"  - {line}")
+    questions = open_questions(results)
+    if questions:
+        paragraph("\nCould not be checked:", "bold")
+        for question in questions:
+            paragraph(f"  - {text(question)}")
+    passed = sum(check.passed is True for check in results.checks)
+    failed = sum(check.failed for check in results.checks)
+    unfit = [check.name for check in results.checks if check.passed is None and not check.applies]
+    paragraph(
+        f"\nTrust checks: {passed} passed, {failed} failed, {len(questions)} could not be made"
+        + (f", do not apply: {', '.join(unfit)}" if unfit else "")
+    )
+
 
 COMMAND_CLASS = Lists
 
@@ -52,7 +139,7 @@ def command(given: Given) -> None:
     from functools import partial
 
     from veilmeter.assessment import assess, assess_challenge
-    from veilmeter.cli.progress import shown, stages
+    from veilmeter.cli.terminal import show_progress, stages
     from veilmeter.core.engine import cores
 
     config = given.build(CommandOptions).config
@@ -70,7 +157,7 @@ def command(given: Given) -> None:
         "cluster": place.cluster,
         "argv": ["veilmeter", *sys.argv[1:]],
         "say": stages(quiet=place.quiet),
-        "progress": partial(shown, quiet=place.quiet),
+        "progress": partial(show_progress, quiet=place.quiet),
     }
     if settings.vpc is not None:
         _show_challenge(assess_challenge(settings, place.out, **how), place)
@@ -119,7 +206,7 @@ def with_attackers(
 
 
 def _show(assessment: Assessment, folder: Path, place: RunOptions) -> None:
-    from veilmeter.cli.exit_codes import Exit
+    from veilmeter.cli.terminal import Exit
 
     report = _report(assessment) if place.report else None
     if place.json:
@@ -128,8 +215,6 @@ def _show(assessment: Assessment, folder: Path, place: RunOptions) -> None:
 
         print(to_json(results_to_json(assessment.results)))
     else:
-        from veilmeter.cli.verdict import print_verdict
-
         print_verdict(assessment.results, folder, report)
         if assessment.real_time_factor is not None:
             factor = f"{assessment.real_time_factor:.3g} processor seconds per second of speech"
@@ -140,7 +225,7 @@ def _show(assessment: Assessment, folder: Path, place: RunOptions) -> None:
 
 def _show_challenge(challenge: ChallengeAssessment, place: RunOptions) -> None:
     """A paragraph per set, the table in the challenge's form, and what was not used."""
-    from veilmeter.cli.exit_codes import Exit
+    from veilmeter.cli.terminal import Exit
     from veilmeter.core.text import clean
 
     if place.report:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from veilmeter.cli import streams
-from veilmeter.cli.given import Given
+from veilmeter.cli import terminal
+from veilmeter.cli.command import Given
 from veilmeter.core import option_groups
 from veilmeter.core.options import OptionSet
 
@@ -42,7 +42,7 @@ def command(given: Given) -> None:
         return
     from rich.table import Table
 
-    console = streams.console()
+    console = terminal.console()
     table = Table(box=None, pad_edge=False, show_lines=False)
     # For 80 columns: the inversion is written with the extractor, and no word is ever cut, as a name that others use is
     # of no use without its end.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from veilmeter.cli.lists import CommaCommand, CommandGroup
+from veilmeter.cli.command import CommaCommand, CommandGroup
 from veilmeter.core.errors import VeilmeterError
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from veilmeter.cli.exit_codes import Exit
-from veilmeter.cli.given import Given
+from veilmeter.cli.command import Given
+from veilmeter.cli.terminal import Exit
 from veilmeter.core import option_groups
 from veilmeter.core.errors import Problem, VeilmeterError
 from veilmeter.core.options import declare, options_of
@@ -95,14 +95,14 @@ def _check(path: Path, kind: str | None, options: CheckOptions, given: Given) ->
 
 
 def _check_corpus(path: Path, options: CheckOptions) -> Checked | None:
-    from veilmeter.cli.progress import shown
+    from veilmeter.cli.terminal import show_progress
     from veilmeter.data.formats.table import parse_columns
     from veilmeter.data.formats.vectors import is_embeddings
     from veilmeter.speech import check_corpus
 
     if options.layout is None and is_embeddings(path):
         return None
-    with shown("reading", unit="recordings") as progress:
+    with show_progress("reading", unit="recordings") as progress:
         return check_corpus.check(
             path, layout=options.layout, progress=progress, part=options.part, suffix=options.suffix,
             roots=options.roots, columns=parse_columns(options.columns), channel=options.channel,

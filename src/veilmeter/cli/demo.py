@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from veilmeter.cli.given import Given
+from veilmeter.cli.command import Given
 from veilmeter.core import option_groups
 from veilmeter.core.options import OptionSet, declare
 
@@ -28,7 +28,7 @@ OPTIONS = (DemoOptions,)
 
 def command(given: Given) -> None:
     """See the whole story on synthetic voices: three anonymizers attacked, measured and reported."""
-    from veilmeter.cli.progress import stages
+    from veilmeter.cli.terminal import stages
     from veilmeter.core.engine import cores
     from veilmeter.demo.story import tell
 

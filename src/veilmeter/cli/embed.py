@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from veilmeter.cli.given import Given
+from veilmeter.cli.command import Given
 from veilmeter.cli.shared_options import CorpusCommand
 from veilmeter.core.options import declare, place_code
 
@@ -43,8 +43,8 @@ def command(given: Given) -> None:
     """
     from contextlib import closing
 
-    from veilmeter.cli.corpora import exit_if_left_out, print_outcome, read_given, remarks_on_reading
-    from veilmeter.cli.progress import shown
+    from veilmeter.cli.shared_options import exit_if_left_out, print_outcome, read_given, remarks_on_reading
+    from veilmeter.cli.terminal import show_progress
     from veilmeter.core.engine import open_engine
     from veilmeter.speech.extractors.embed_corpus import embed_corpus
 
@@ -52,7 +52,7 @@ def command(given: Given) -> None:
     recordings = read_given(options.corpus, options)
     with (
         closing(open_engine(options.jobs, options.cluster)) as engine,
-        shown("embedding", quiet=options.quiet) as progress,
+        show_progress("embedding", quiet=options.quiet) as progress,
     ):
         done = embed_corpus(
             recordings, options.out, options.extractor, engine=engine, offline=options.offline,
@@ -85,7 +85,7 @@ def _facts(done: Embedded) -> dict[str, object]:
 
 
 def _print(done: Embedded) -> None:
-    from veilmeter.cli.problems import print_problems
+    from veilmeter.cli.output import print_problems
     from veilmeter.core.text import clean
 
     before = f", {done.reused} of them from before" if done.reused else ""

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from veilmeter.cli.exit_codes import Exit
-from veilmeter.cli.given import Given
-from veilmeter.cli.lists import Lists
+from veilmeter.cli.command import Given, Lists
 from veilmeter.cli.shared_options import run
+from veilmeter.cli.terminal import Exit
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.option_groups import OUTPUT

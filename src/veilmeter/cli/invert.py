@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veilmeter.cli.given import Given
+from veilmeter.cli.command import Given
 from veilmeter.cli.shared_options import (
     NO_KEY,
     SAMPLED,
@@ -295,12 +295,12 @@ class _Reader:
         return embeddings
 
     def maybe(self, name: str, paths: Sequence[Path] | None) -> Embeddings | None:
-        from veilmeter.cli import vectors
+        from veilmeter.cli.shared_options import read_vectors
         from veilmeter.data.embeddings import joined
 
         if not paths:
             return None
-        read = [vectors.read(path, self.warnings, strict=self.strict) for path in paths]
+        read = [read_vectors(path, self.warnings, strict=self.strict) for path in paths]
         self.inputs[name.replace(" ", "_")] = [entry for _, entry in read]
         return read[0][0] if len(read) == 1 else joined([part for part, _ in read])
 

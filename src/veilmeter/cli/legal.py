@@ -12,7 +12,7 @@ from veilmeter.core.findings import Finding, Reference, first_speakers, warning
 from veilmeter.core.text import clean
 
 if TYPE_CHECKING:
-    from veilmeter.cli.given import Given
+    from veilmeter.cli.command import Given
     from veilmeter.cli.shared_options import AttackerEmbeddings
     from veilmeter.core.estimate import Estimate
     from veilmeter.data.embeddings import Embeddings
@@ -38,7 +38,7 @@ def later(title: str, seconds: float = 2.0) -> Iterator[Callable[[int, int], Non
     """A progress bar that appears only when the work takes longer than this."""
     import time
 
-    from veilmeter.cli.progress import Progress, shown
+    from veilmeter.cli.terminal import Progress, show_progress
 
     started, bar = time.monotonic(), None
     with ExitStack() as stack:
@@ -46,7 +46,7 @@ def later(title: str, seconds: float = 2.0) -> Iterator[Callable[[int, int], Non
         def progress(done: int, total: int) -> None:
             nonlocal bar
             if bar is None and time.monotonic() - started > seconds:
-                opened: Progress = stack.enter_context(shown(title, unit="scores"))
+                opened: Progress = stack.enter_context(show_progress(title, unit="scores"))
                 bar = opened
             if bar is not None:
                 bar(done, total)
@@ -56,12 +56,12 @@ def later(title: str, seconds: float = 2.0) -> Iterator[Callable[[int, int], Non
 
 def read(options: AttackerEmbeddings) -> tuple[Embeddings, Embeddings, dict[str, Any], list[Finding]]:
     """The enrollment, the test, what the results say of both, and what the reader must not miss."""
-    from veilmeter.cli import vectors
+    from veilmeter.cli.shared_options import read_vectors
     from veilmeter.metrics.legal.conversations import doubts_of
 
     warnings: list[Finding] = []
-    people, of_people = vectors.read(options.enroll, warnings, strict=options.strict)
-    tested, of_tested = vectors.read(options.test, warnings, strict=options.strict)
+    people, of_people = read_vectors(options.enroll, warnings, strict=options.strict)
+    tested, of_tested = read_vectors(options.test, warnings, strict=options.strict)
     return people, tested, {"enroll": of_people, "test": of_tested}, warnings + doubts_of(people, tested)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from veilmeter.cli.given import Given
-from veilmeter.cli.lists import Lists
+from veilmeter.cli.command import Given, Lists
 from veilmeter.cli.shared_options import AttackerEmbeddings, typesetting
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError

@@ -16,11 +16,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from veilmeter._version import __version__
-from veilmeter.cli.exit_codes import Exit
-from veilmeter.cli.given import Given
-from veilmeter.cli.help import group_text
-from veilmeter.cli.lists import CommaCommand, CommandGroup
-from veilmeter.cli.streams import output_is_closed, prepare_streams
+from veilmeter.cli.command import CommaCommand, CommandGroup, Given, group_text
+from veilmeter.cli.terminal import Exit, output_is_closed, prepare_streams
 from veilmeter.core.errors import InputError, VeilmeterError, explained
 from veilmeter.core.files import as_veilmeter_error
 from veilmeter.core.options import Option, all_options

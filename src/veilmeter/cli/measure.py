@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veilmeter.cli.given import Given
+from veilmeter.cli.command import Given
 from veilmeter.cli.shared_options import NO_KEY, eer_method, typesetting
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError

@@ -1,4 +1,4 @@
-"""How every command says its results: a table for people, or JSON, CSV, Markdown, LaTeX, all from one `Page`."""
+"""Printing results: a table for people, or JSON, CSV, Markdown, LaTeX, all from one `Page`; and lists of problems."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from veilmeter._version import __version__
-from veilmeter.cli import streams
+from veilmeter.cli import terminal
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import plain, to_json
@@ -21,6 +21,47 @@ from veilmeter.core.text import clean, csv_cell, markdown_text
 from veilmeter.core.typed_json import encode
 from veilmeter.report.latex import latex_label, latex_number, latex_table, latex_text
 from veilmeter.wording import sentence, sentences
+
+if TYPE_CHECKING:
+    from veilmeter.core.errors import Problem
+
+_LISTED = 100
+
+
+def print_problems(problems: Sequence[Problem], where: str) -> None:
+    """Print the recordings that were left out, then those with remarks; `where` names the files that list all."""
+    from veilmeter.core.text import clean
+
+    for title, fatal in (("left out", True), ("used all the same", False)):
+        for line in problem_lines(title, [problem for problem in problems if problem.fatal is fatal], where):
+            print(clean(line))
+
+
+def problem_lines(title: str, problems: Sequence[Problem], where: str) -> list[str]:
+    """The problems as lines: counts by kind first, then each place, the first hundred; the same problem of several
+    recordings is described once."""
+    if not problems:
+        return []
+    counts: dict[str, int] = {}
+    for problem in problems:
+        counts[problem.kind] = counts.get(problem.kind, 0) + 1
+    by_kind = ", ".join(
+        f"{count} {kind}" for kind, count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    )
+    lines = [f"{len(problems)} {title}: {by_kind}"]
+    alike: dict[tuple[str, str, str], list[Problem]] = {}
+    for problem in problems[:_LISTED]:
+        alike.setdefault((problem.kind, problem.what, problem.fix), []).append(problem)
+    for first, *others in alike.values():
+        lines.append(f"  {first.kind}: {first}")
+        lines += [f"    the same: {_place(problem)}" for problem in others]
+    if len(problems) > _LISTED:
+        lines.append(f"  ... and {len(problems) - _LISTED} more, see {where}")
+    return lines
+
+
+def _place(problem: Problem) -> str:
+    return problem.path + ("" if problem.line is None else f":{problem.line}")
 
 
 class Form(StrEnum):
@@ -63,7 +104,7 @@ class Page:
             "version": __version__,
         }
 
-    def grouped(self) -> list[tuple[str, list[Estimate]]]:
+    def groups(self) -> list[tuple[str, list[Estimate]]]:
         """The estimates under their headings, curves unrolled."""
         left = dict(self.estimates)
         groups: list[tuple[str, list[Estimate]]] = []
@@ -114,7 +155,7 @@ def print_rows(head: Sequence[str], rows: Sequence[Sequence[tuple[str, bool]]], 
     from rich.table import Table
     from rich.text import Text
 
-    console = streams.console()
+    console = terminal.console()
     table = Table(box=None, pad_edge=False)
     for number, title in enumerate(head):
         table.add_column(Text(clean(title)), justify="right" if number else "left", header_style="dim", overflow="fold")
@@ -141,11 +182,11 @@ def _print_table(page: Page) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    console = streams.console()
+    console = terminal.console()
     console.print(Text(clean(page.title), style="bold"))
     for line in page.lead:
         console.print(Text("\n" + clean(line)))
-    for heading, rows in page.grouped():
+    for heading, rows in page.groups():
         table = Table(title=escape(clean(heading)) or None, title_justify="left", box=None, pad_edge=False)
         cells = [_cells(estimate) for estimate in rows]
         for number, column in enumerate(COLUMNS):
@@ -174,7 +215,7 @@ def _json(page: Page) -> str:
 
 
 def _csv(page: Page) -> str:
-    parameters = sorted({key for _, rows in page.grouped() for estimate in rows for key in estimate.at})
+    parameters = sorted({key for _, rows in page.groups() for estimate in rows for key in estimate.at})
     out = io.StringIO()
     writer = csv_module.writer(out, lineterminator="\n")
     writer.writerow(["measure", *map(csv_cell, parameters), "value", "unit", "low", "high", "null", "method", "better"])
@@ -190,7 +231,7 @@ def _csv(page: Page) -> str:
 def _markdown(page: Page) -> str:
     lines = [f"**{markdown_text(page.title)}**", ""]
     lines += [part for line in page.lead for part in (markdown_text(line), "")]
-    for heading, rows in page.grouped():
+    for heading, rows in page.groups():
         lines += ([f"### {markdown_text(heading)}", ""] if heading else []) + [
             "| " + " | ".join(COLUMNS) + " |",
             "|---|---:|---|---:|---|---|",
@@ -203,7 +244,7 @@ def _markdown(page: Page) -> str:
 
 def _latex(page: Page) -> str:
     rows: list[list[str] | None] = []
-    for heading, estimates in page.grouped():
+    for heading, estimates in page.groups():
         rows += [None] if rows else []
         rows += [[f"\\multicolumn{{5}}{{l}}{{\\emph{{{latex_text(heading)}}}}}"]] if heading else []
         for estimate in estimates:

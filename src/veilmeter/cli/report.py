@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from veilmeter.cli.given import Given
+from veilmeter.cli.command import Given
 from veilmeter.cli.shared_options import run, typesetting
 from veilmeter.core.option_groups import Figures
 from veilmeter.core.options import declare, parse_fraction

@@ -1,10 +1,13 @@
-"""The options that several commands share beside the groups of `core.option_groups`: corpora, runs and embeddings."""
+"""Options that several commands share, beside `core.option_groups`, and reading the inputs that they name."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
@@ -13,7 +16,86 @@ from veilmeter.core.options import MISSING, Condition, declare, place_code, plac
 from veilmeter.data.corpus_options import CorpusReading, max_seconds, strict
 
 if TYPE_CHECKING:
+    from veilmeter.cli.command import Given
+    from veilmeter.core.errors import Problem
+    from veilmeter.core.findings import Finding
+    from veilmeter.data.corpus import Corpus
+    from veilmeter.data.corpus_options import CorpusReading
+    from veilmeter.data.embeddings import Embeddings
     from veilmeter.report.figures.typesetting import Typesetting
+
+
+def read_vectors(path: Path, warnings: list[Finding], *, strict: bool = False) -> tuple[Embeddings, dict[str, Any]]:
+    """The usable embeddings, and what the results say of this input; what was left out is added to the warnings.
+
+    With `strict` the first vector that can't be used is an error.
+    """
+    from veilmeter.core.files import sha256
+    from veilmeter.data.formats.vectors import load_embeddings, read_embeddings
+
+    if strict:
+        embeddings = read_embeddings(path)
+    else:
+        loaded = load_embeddings(path)
+        warnings += loaded.findings()
+        embeddings = loaded.embeddings
+    counts = {"utterances": len(embeddings), "speakers": len(embeddings.names), "dimension": embeddings.dimension}
+    return embeddings, {"path": str(path), "sha256": sha256(path), **counts}
+
+
+def read_given(path: Path, options: CorpusReading) -> Corpus:
+    """The corpus that the options of a command name."""
+    from veilmeter.data.corpus import read_corpus
+    from veilmeter.data.formats.table import parse_columns
+
+    return read_corpus(
+        path,
+        options.layout,
+        roots=options.root,
+        part=options.part,
+        suffix=options.suffix,
+        columns=parse_columns(options.columns),
+        channel=options.channel,
+    )
+
+
+def remarks_on_reading(given: Given, options: CorpusReading, *corpora: Corpus) -> list[Finding]:
+    """A remark on each option of reading that decided nothing in any of them."""
+    from veilmeter.speech.reading_options import reading_facts
+
+    return given.find_unused(options, reading_facts(options, *corpora))
+
+
+def print_outcome(
+    command: str,
+    inputs: Mapping[str, Any],
+    more: Mapping[str, Any],
+    left_out: Sequence[Problem],
+    *,
+    json: bool,
+    as_text: Callable[[], None],
+    remarks: Sequence[Finding] = (),
+) -> None:
+    """Print the outcome, as JSON or as text, and remarks on it."""
+    from veilmeter.cli.output import Form, Page, emit
+    from veilmeter.core.findings import warning
+    from veilmeter.wording import sentence
+
+    if json:
+        warnings = [warning("recordings_left_out", count=len(left_out))] if left_out else []
+        emit(Page(command, {}, inputs=dict(inputs), warnings=[*warnings, *remarks], more=dict(more)), Form.JSON)
+    else:
+        as_text()
+        for remark in remarks:
+            print(f"! {sentence(remark)}")
+
+
+def exit_if_left_out(left_out: Sequence[Problem]) -> None:
+    """Another exit code where recordings were left out."""
+    from veilmeter.cli.terminal import Exit
+
+    if left_out:
+        raise typer.Exit(Exit.LEFT_OUT)
 
 
 @dataclass(frozen=True)
@@ -60,13 +142,13 @@ def language() -> Any:
 
 
 def eer_method(**declared: Any) -> Any:
-    def known_methods() -> tuple[str, ...]:
+    def method_names() -> tuple[str, ...]:
         from veilmeter.metrics.scores.eer import EER_METHODS
 
         return EER_METHODS
 
     help = "rocch (convex hull of the ROC), roc (scikit-learn's), interpolated, or speechbrain (VoicePrivacy's rule)."
-    return declare("rocch", help=help, metavar="METHOD", choices=known_methods, example="interpolated", **declared)
+    return declare("rocch", help=help, metavar="METHOD", choices=method_names, example="interpolated", **declared)
 
 
 @dataclass(frozen=True, kw_only=True)

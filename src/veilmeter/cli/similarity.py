@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veilmeter.cli.given import Given
+from veilmeter.cli.command import Given
 from veilmeter.cli.shared_options import SAMPLED, TABLE_ONLY, FormFacts, typesetting, vectors
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
@@ -88,8 +88,8 @@ def command(given: Given) -> None:
     from contextlib import closing
 
     from veilmeter.cli.output import Page, emit, output_form
-    from veilmeter.cli.progress import shown
-    from veilmeter.cli.vectors import read
+    from veilmeter.cli.shared_options import read_vectors
+    from veilmeter.cli.terminal import show_progress
     from veilmeter.core.engine import open_engine
 
     options = given.build(SimilarityOptions)
@@ -102,7 +102,7 @@ def command(given: Given) -> None:
 
     counts = sorted(set(options.speakers)) or None
     warnings: list[Finding] = []
-    base, entry = read(options.original, warnings, strict=options.strict)
+    base, entry = read_vectors(options.original, warnings, strict=options.strict)
     names = _system_names(options.anonymized)
     inputs: dict[str, Any] = {"original": entry}
     matrices: dict[str, Similarity] = {}
@@ -110,10 +110,12 @@ def command(given: Given) -> None:
     estimates: list[dict[str, Estimate | list[Estimate]]] = []
     with closing(open_engine(options.jobs, options.cluster)) as engine:
         for name, path in zip(names, options.anonymized, strict=True):
-            protected, entry = read(path, warnings, strict=options.strict)
+            protected, entry = read_vectors(path, warnings, strict=options.strict)
             inputs[f"anonymized {name}" if len(names) > 1 else "anonymized"] = entry
             both, used = _match(base, protected, warnings)
-            with shown(f"comparing voices ({name})", unit="matrices", quiet=len(used.original) < 2500) as progress:
+            with show_progress(
+                f"comparing voices ({name})", unit="matrices", quiet=len(used.original) < 2500
+            ) as progress:
                 similarities, animals = _matrices(used, options, progress, engine)
             matrices[name], zoos[name] = similarities, animals
             system = name if len(names) > 1 else None

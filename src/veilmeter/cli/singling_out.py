@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veilmeter.cli.given import Given
-from veilmeter.cli.lists import Lists
+from veilmeter.cli.command import Given, Lists
 from veilmeter.cli.shared_options import AttackerEmbeddings, typesetting
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, warning

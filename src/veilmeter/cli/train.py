@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from veilmeter.cli.given import Given
+from veilmeter.cli.command import Given
 from veilmeter.core import option_groups
 from veilmeter.core.options import declare
 from veilmeter.data.corpus_options import CorpusReading
@@ -47,8 +47,8 @@ def command(given: Given) -> None:
     from contextlib import ExitStack
 
     from veilmeter.anonymizers.xvector_pool.training import CARD, MODEL, TrainingSettings, train, write_card
-    from veilmeter.cli.corpora import read_given, remarks_on_reading
-    from veilmeter.cli.progress import Progress, shown
+    from veilmeter.cli.shared_options import read_given, remarks_on_reading
+    from veilmeter.cli.terminal import Progress, show_progress
     from veilmeter.core.engine import open_engine
     from veilmeter.core.text import clean
     from veilmeter.wording import sentence
@@ -67,7 +67,7 @@ def command(given: Given) -> None:
     def tell(step: str, done: int, total: int, remark: str) -> None:
         if step not in bars:
             on_screen.close()  # one bar at a time
-            bars[step] = on_screen.enter_context(shown(step, unit=units[step], quiet=options.quiet))
+            bars[step] = on_screen.enter_context(show_progress(step, unit=units[step], quiet=options.quiet))
         bars[step](done, total)
 
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from veilmeter.cli.given import Given
+from veilmeter.cli.command import Given
 from veilmeter.cli.shared_options import CorpusCommand, language, recognizer
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ def command(given: Given) -> None:
     """
     from contextlib import closing
 
-    from veilmeter.cli.corpora import exit_if_left_out, print_outcome, read_given, remarks_on_reading
-    from veilmeter.cli.progress import shown
+    from veilmeter.cli.shared_options import exit_if_left_out, print_outcome, read_given, remarks_on_reading
+    from veilmeter.cli.terminal import show_progress
     from veilmeter.core.engine import open_engine
     from veilmeter.speech.transcribe_corpus import transcribe_corpus
 
@@ -48,7 +48,7 @@ def command(given: Given) -> None:
     recordings = read_given(options.corpus, options)
     with (
         closing(open_engine(options.jobs, options.cluster)) as engine,
-        shown("transcribing", quiet=options.quiet) as progress,
+        show_progress("transcribing", quiet=options.quiet) as progress,
     ):
         done = transcribe_corpus(
             recordings, options.out, options.recognizer, language=options.language, engine=engine,
@@ -81,7 +81,7 @@ def _facts(done: Transcribed) -> dict[str, Any]:
 
 
 def _print(done: Transcribed) -> None:
-    from veilmeter.cli.problems import print_problems
+    from veilmeter.cli.output import print_problems
     from veilmeter.core.text import clean
 
     kept = len(done.rows) - done.computed

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veilmeter.cli.given import Given
-from veilmeter.cli.lists import Lists
+from veilmeter.cli.command import Given, Lists
 from veilmeter.cli.shared_options import language, recognizer
 from veilmeter.core import option_groups
 from veilmeter.core.findings import Finding, Reference, first_speakers
@@ -60,9 +59,9 @@ def command(given: Given) -> None:
     from veilmeter.anonymizers.timings import real_time_factor
     from veilmeter.assessment.speech import read_sources
     from veilmeter.assessment.utility import UtilitySettings, measure_utility
-    from veilmeter.cli.corpora import remarks_on_reading
     from veilmeter.cli.output import Page, emit, output_form
-    from veilmeter.cli.progress import shown, stages
+    from veilmeter.cli.shared_options import remarks_on_reading
+    from veilmeter.cli.terminal import show_progress, stages
     from veilmeter.core.engine import open_engine
 
     options = given.build(UtilityOptions)
@@ -75,7 +74,7 @@ def command(given: Given) -> None:
     )  # fmt: skip
     with (
         closing(open_engine(options.jobs, options.cluster)) as engine,
-        shown("listening", quiet=options.quiet) as progress,
+        show_progress("listening", quiet=options.quiet) as progress,
     ):
         measured = measure_utility(
             before, after, chosen, engine=engine, say=stages(quiet=options.quiet), progress=progress,

@@ -1,0 +1,208 @@
+"""The terminal: streams that never fail on a character or a closed pipe, progress, and exit codes."""
+
+from __future__ import annotations
+
+import codecs
+import errno
+import os
+import select
+import sys
+import time
+import unicodedata
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_SPELLED = {
+    "→": "->", "←": "<-", "↔": "<->", "↑": "^", "↓": "v", "–": "-", "—": "-", "−": "-", "·": ".", "×": "x", "…": "...",
+    "≤": "<=", "≥": ">=", "≈": "~", "±": "+-", "“": '"', "”": '"', "‘": "'", "’": "'", "•": "*",
+    "π": "pi", "α": "alpha", "█": "#", "░": ".", "✓": "ok", "✗": "x",
+}  # fmt: skip
+_NAME = "veilmeter-spell"
+
+
+def to_ascii(text: str) -> str:
+    """The text with nothing but ASCII in it.
+
+    >>> to_ascii("Noé → 5 ≥ 3")
+    'Noe -> 5 >= 3'
+    """
+    return "".join(_one(character) for character in text)
+
+
+def _one(character: str) -> str:
+    if character.isascii():
+        return character
+    if character in _SPELLED:
+        return _SPELLED[character]
+    plain = unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode()
+    return plain or "?"
+
+
+def _spell(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    return to_ascii(error.object[error.start : error.end]), error.end
+
+
+def prepare_streams() -> None:
+    """A terminal that knows only ASCII gets ASCII; it must not end a run that has done its work."""
+    codecs.register_error(_NAME, _spell)
+    # Python has no stream at all where a shell closed it (`>&-`); nobody wants to read it.
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors=_NAME)
+
+
+def output_is_closed() -> bool:
+    """Whether nobody reads standard output any more. What was still to be written is then dropped, so that Python does
+    not complain about it when it ends."""
+    try:
+        number = sys.stdout.fileno()
+        poll = select.poll()
+        poll.register(number, 0)
+        closed = any(event & select.POLLERR for _, event in poll.poll(0))
+    except (OSError, ValueError, AttributeError):  # not a real stream, or a system without poll
+        return False
+    if closed:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+    return closed
+
+
+def console() -> Console:
+    """Where tables go. Rich's own way with a closed pipe is to end with 1 and to hide that it was closed."""
+    from rich.console import Console
+
+    class OutputConsole(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+    return OutputConsole(highlight=False)
+
+
+Progress = Callable[[int, int], None]
+"""Called with how much is done and how much there is."""
+
+LINE_SECONDS = 10.0
+
+
+@contextmanager
+def show_progress(title: str, *, unit: str = "utterances", quiet: bool = False) -> Iterator[Progress]:
+    """A `Progress` that shows itself while the block runs. The first call may start above 0: what an earlier run did
+    does not count for the speed."""
+    if quiet:
+        yield lambda done, total: None
+    elif sys.stderr.isatty():
+        with _bar(title, unit) as progress:
+            yield progress
+    else:
+        yield _Lines(title, unit)
+
+
+def stages(*, quiet: bool = False) -> Callable[[str], None]:
+    """What says a line a stage on standard error, with the time since now."""
+    from veilmeter.core.text import clean
+
+    start = time.monotonic()
+
+    def say(text: str) -> None:
+        if not quiet:
+            seconds = int(time.monotonic() - start)
+            print(f"[{seconds // 60}:{seconds % 60:02}] {clean(text)}", file=sys.stderr, flush=True)
+
+    return say
+
+
+class _Lines:
+    """For log files: one line at the start, one every ten seconds, one at the end."""
+
+    def __init__(self, title: str, unit: str) -> None:
+        self._title, self._unit = title, unit
+        self._started: tuple[float, int] | None = None
+        self._said = -LINE_SECONDS
+        self._finished = False
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if self._started is None:
+            self._started = now, done
+        if self._finished or (now - self._said < LINE_SECONDS and done < total):
+            return
+        self._said, self._finished = now, done >= total
+        print(
+            f"{self._title}: {done} of {total} {self._unit}{self._pace(now, done, total)}", file=sys.stderr, flush=True
+        )
+
+    def _pace(self, now: float, done: int, total: int) -> str:
+        assert self._started is not None
+        start, before = self._started
+        if done == before or now <= start:
+            return ""
+        pace = (done - before) / (now - start)
+        left = f", {duration((total - done) / pace)} left" if done < total else f" in {duration(now - start)}"
+        return f", {pace:.3g}/s{left}"
+
+
+@contextmanager
+def _bar(title: str, unit: str) -> Iterator[Progress]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit),
+        TextColumn("{task.fields[pace]}"), TimeRemainingColumn(compact=True),
+    )  # fmt: skip
+    task: TaskID | None = None
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+
+        def progress(done: int, total: int) -> None:
+            nonlocal task
+            if task is None:
+                task = bar.add_task(title, total=total, completed=done, pace="")
+            speed = bar.tasks[0].speed
+            bar.update(task, completed=done, total=total, pace=f"{speed:.3g}/s" if speed else "")
+
+        yield progress
+
+
+def duration(seconds: float) -> str:
+    """As a person says it.
+
+    >>> duration(42.4), duration(125), duration(7300)
+    ('42 s', '2 min 5 s', '2 h 1 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+class Exit(IntEnum):
+    """The exit codes of every command."""
+
+    DONE = 0
+    LIMIT_BROKEN = 1
+    WRONG_INPUT = 2
+    LEFT_OUT = 3
+    OUR_MISTAKE = 70
+    STOPPED = 130
+    PIPE_CLOSED = 141
+
+
+MEANINGS = {
+    Exit.DONE: "it was done; for `gate`: every limit holds",
+    Exit.LIMIT_BROKEN: "`gate`: a limit is broken, a figure got significantly worse, or a self-check failed",
+    Exit.WRONG_INPUT: "invalid input: one line names the file or option, the problem and the fix",
+    Exit.LEFT_OUT: "it was done, but some recordings could not be used and are listed",
+    Exit.OUR_MISTAKE: "a mistake inside veilmeter, never of yours: please report it",
+    Exit.STOPPED: "stopped by Ctrl-C or SIGTERM; the same command goes on from there",
+    Exit.PIPE_CLOSED: "whoever read the output stopped reading, as `head` does",
+}
