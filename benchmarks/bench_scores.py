@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.engine import Here, Pool
-from veilmeter.data.formats.score_stream import stream
-from veilmeter.data.formats.scores import read_score_table, read_scores
+from veilmeter.data.formats.scores import read_score_table, read_scores, stream
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.scores.summary import measure_scores, measure_stream
 

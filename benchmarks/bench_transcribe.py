@@ -39,10 +39,10 @@ def main() -> None:
 def _measure() -> None:
     from veilmeter.core.engine import Here
     from veilmeter.data.corpus import read_corpus
+    from veilmeter.speech.annotations import transcribe_corpus
     from veilmeter.speech.audio import read_audio
     from veilmeter.speech.recognizers import load_recognizer
     from veilmeter.speech.recognizers.moonshine import TOKENS_PER_SECOND, Moonshine
-    from veilmeter.speech.transcribe_corpus import transcribe_corpus
 
     model = load_recognizer("moonshine")  # loaded once per process: what follows finds it ready
     assert isinstance(model, Moonshine)

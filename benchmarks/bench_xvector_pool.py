@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.bench_mcadams import speech
 from veilmeter.anonymizers.xvector_pool import features, model, world
-from veilmeter.speech.recognizers.encoder_layers import load_layer
+from veilmeter.speech.recognizers.moonshine import load_layer
 
 ROUNDS = 3
 

@@ -43,8 +43,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Reference, file_reference, warning
 from veilmeter.data.corpus import Corpus, read_corpus
 from veilmeter.data.formats.vectors import read_embeddings
-from veilmeter.data.formats.vpc import parse
-from veilmeter.data.formats.vpc_sets import Challenge, find_sets, read_trial_list
+from veilmeter.data.formats.vpc import Challenge, find_sets, parse, read_trial_list
 from veilmeter.data.scores import read_scores
 from veilmeter.metrics.scores.eer import eer
 from veilmeter.speech.audio import AudioError, read_audio

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from veilmeter.results.gate import gate
     from veilmeter.results.run_folder import read_results
     from veilmeter.results.system_table import system_table
-    from veilmeter.speech.transcribe_corpus import transcribe_corpus
+    from veilmeter.speech.annotations import transcribe_corpus
 
 # ONNX Runtime's official builds send usage data to their maker unless this is set before they are loaded. It is set for
 # this process and all that it starts, whatever they import first.
@@ -126,7 +126,7 @@ _WHERE = {
     "singling_out": "metrics.legal.singling_out",
     "system_table": "results.system_table",
     "tpr_at_fpr": "metrics.scores.tpr",
-    "transcribe_corpus": "speech.transcribe_corpus",
+    "transcribe_corpus": "speech.annotations",
     "write_embeddings": "data.formats.vectors",
     "write_report": "report",
     "zebra": "metrics.scores.zebra",

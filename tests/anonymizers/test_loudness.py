@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veilmeter.anonymizers.loudness import FULL_SCALE, LevelMeter, OutputAudio, edge_gains
+from veilmeter.anonymizers.treatment import FULL_SCALE, LevelMeter, OutputAudio, edge_gains
 
 RATE = 16_000
 SPEECH = (0.05 * np.random.default_rng(0).standard_normal(3 * RATE)).astype(np.float32)

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from veilmeter.anonymizers.anonymize_corpus import own_seeds, run_again
 from veilmeter.anonymizers.base import Draw
 from veilmeter.anonymizers.manifest import read_manifest
-from veilmeter.anonymizers.own_runs import own_seeds, run_again
 from veilmeter.data.corpus import Corpus, read_corpus
 from veilmeter.speech.audio import write_audio
 

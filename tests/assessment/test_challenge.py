@@ -22,7 +22,7 @@ from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, warning
 from veilmeter.core.typed_json import decode
-from veilmeter.data.formats.vpc_sets import find_sets
+from veilmeter.data.formats.vpc import find_sets
 from veilmeter.data.scores import read_scores
 from veilmeter.metrics.scores.eer import eer
 

@@ -12,7 +12,7 @@ from veilmeter.assessment.run import assess
 from veilmeter.assessment.settings import Settings, make_settings
 from veilmeter.assessment.speech import read_sources
 from veilmeter.core.errors import InputError
-from veilmeter.speech.reading_options import chose_channel
+from veilmeter.speech.audio import chose_channel
 
 soundfile = pytest.importorskip("soundfile")
 

@@ -12,7 +12,7 @@ import pytest
 from tests.trying_options import CommandTrials, Words, words
 
 from veilmeter.core.options import options_of
-from veilmeter.data.corpus_options import CorpusReading
+from veilmeter.data.corpus import CorpusReading
 from veilmeter.demo import story
 from veilmeter.speech import weights
 from veilmeter.speech.audio import write_audio

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.data.corpus import Corpus, clean_id, read_corpus
-from veilmeter.data.ids import match_ids
+from veilmeter.data.matching import match_ids
 
 
 def put(root: Path, *names: str) -> None:

@@ -39,7 +39,7 @@ def test_what_was_encoded_is_heard(
     assert found.seconds == pytest.approx(3, abs=0.2)
     clear = speechlike(3, 1, rate)[:: max(1, rate // 16000)] if rate != 44100 else None
     if clear is not None:
-        from veilmeter.data.copies import unchanged_stretches
+        from veilmeter.speech.copies import unchanged_stretches
 
         # By value: the sounds of this test are steady tones, which fit at other delays too and so prove no copy.
         assert unchanged_stretches(clear, found.samples).median.value > 0.999

@@ -14,7 +14,7 @@ from veilmeter.attacks.material import AttackerRun, Material
 from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.linkability import linkability_of_scores
-from veilmeter.speech.extractors.durations import (
+from veilmeter.speech.extractors.rhythm import (
     NUMBERS,
     UNIT,
     USUAL,
@@ -23,8 +23,10 @@ from veilmeter.speech.extractors.durations import (
     PhoneAligner,
     duration_features,
     duration_statistics,
+    frame_levels,
+    rhythm_features,
+    rhythm_statistics,
 )
-from veilmeter.speech.extractors.rhythm import frame_levels, rhythm_features, rhythm_statistics
 from veilmeter.speech.extractors.words import hashed, style_features, tokens, word_features
 from veilmeter.speech.pitch import FRAME
 

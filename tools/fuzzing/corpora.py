@@ -156,20 +156,20 @@ def _read_scores(folder: Path) -> object:
 
 
 def _stream_scores(folder: Path) -> object:
-    from veilmeter.data.formats.score_stream import stream
+    from veilmeter.data.formats.scores import stream
 
     return list(stream(folder / "scores", folder / "trials", size=64))
 
 
 def _check_scores(folder: Path) -> object:
-    from veilmeter.data.formats.check_scores import check, check_scores
+    from veilmeter.data.checks import check_scores, check_text
 
-    return check(folder / "trials"), check_scores(folder / "scores", trials=folder / "trials")
+    return check_text(folder / "trials"), check_scores(folder / "scores", trials=folder / "trials")
 
 
 def _read_trials(folder: Path) -> object:
     from veilmeter.data.formats.trials import read_trials
-    from veilmeter.data.formats.vpc_sets import read_trial_list
+    from veilmeter.data.formats.vpc import read_trial_list
 
     read_trials(folder / "trials")
     return read_trial_list(folder / "trials")

@@ -1,4 +1,8 @@
-"""From a corpus to an anonymized corpus: every utterance once, however often the run is stopped and started again."""
+"""From a corpus to an anonymized corpus: every utterance once, however often the run is stopped and started again.
+
+An attacker who has the anonymizer runs it again (`run_again`), with other seeds than the released run and, where the
+system can, with new draws for every utterance: then copies of one person share the person and not the draw.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +17,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from veilmeter.anonymizers.base import Anonymizer, Batches, Draw, NeedsCorpus, NeedsFolder, draw_of
-from veilmeter.anonymizers.manifest import Entry, Item, read_journal, read_manifest, write_manifest
-from veilmeter.anonymizers.side_files import write_side_files
+from veilmeter.anonymizers.base import (
+    Anonymizer,
+    Batches,
+    Draw,
+    NeedsCorpus,
+    NeedsFolder,
+    draw_of,
+    load_anonymizer,
+    options_of,
+)
+from veilmeter.anonymizers.manifest import Entry, Item, read_journal, read_manifest, write_manifest, write_side_files
 from veilmeter.anonymizers.timings import NO_EFFORT, Effort, TimedEngine, Timings, read_timings, write_timings
 from veilmeter.anonymizers.treatment import NOT_ANONYMIZED, Treated, Treatment, file_hash, is_refused_unheard
 from veilmeter.core.engine import Engine, Here, Progress
@@ -27,7 +40,7 @@ from veilmeter.data.corpus import Corpus, Utterance, file_name
 from veilmeter.data.formats.walk import MEDIA_SUFFIXES, SUFFIXES, inside
 from veilmeter.data.layouts import LAYOUTS
 from veilmeter.speech.audio import LONGEST_SECONDS
-from veilmeter.speech.corpus_map import map_corpus, refusal, refuse_unusable
+from veilmeter.speech.recordings import map_corpus, refusal, refuse_unusable
 
 
 def plan(
@@ -413,3 +426,50 @@ def _remove_outdated(folder: Path, before: dict[str, Entry], entries: Iterable[E
                 if parent != Path() and not any((folder / parent).iterdir()):
                     (folder / parent).rmdir()
     return removed
+
+
+def run_again(
+    corpus: Corpus,
+    out: str | Path,
+    system: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    seed: int,
+    per: Draw = Draw.UTTERANCE,
+    engine: Engine | None = None,
+    offline: bool = False,
+    source: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Anonymized:
+    """A run of `system` over `corpus` with this seed and, where the system can, these draws; `Anonymized.draw` says
+    what they were. `options` are those of the released run; its seed and draws are replaced."""
+    chosen = dict(options or {}) | {"seed": seed, "offline": offline}
+    if "per" in options_of(system):
+        chosen["per"] = str(per)
+    # An output of an earlier run in this folder with other draws is of no use to anybody: it is made again.
+    return anonymize_corpus(
+        corpus,
+        out,
+        load_anonymizer(system, chosen),
+        engine=engine,
+        overwrite=True,
+        source=source,
+        progress=progress,
+    )
+
+
+def own_seeds(released: int, count: int) -> tuple[int, ...]:
+    """Seeds for runs of one's own, none of them the released run's.
+
+    >>> len({7, *own_seeds(7, 20)})
+    21
+    """
+    seeds: list[int] = []
+    number = 0
+    while len(seeds) < count:
+        digest = hashlib.sha256(f"own run {number} beside {released}".encode()).digest()
+        seed = int.from_bytes(digest[:4]) >> 1
+        if seed != released and seed not in seeds:
+            seeds.append(seed)
+        number += 1
+    return tuple(seeds)

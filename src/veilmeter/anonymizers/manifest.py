@@ -1,23 +1,32 @@
-"""What was done to each utterance, as JSON lines: to repeat a run, to audit it, to go on after a stop.
+"""The files beside anonymized recordings: the manifest, and the lists of the source's layout.
 
 The manifest links every anonymized recording to its source and its parameters. Anyone who has it can undo much of the
 protection, so it is written beside the anonymized corpus and not into it, readable by its owner only.
 
 While a run is under way a journal grows beside it, one line per utterance. At the end both become one sorted manifest,
 so a run that was killed and started again ends with the same bytes as one that was not.
+
+The lists make the anonymized corpus readable in its source's layout. Only what was anonymized is listed, and no more
+about a speaker than the layout asks for: LibriSpeech's SPEAKERS.TXT, for one, is written without the readers' names.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from veilmeter.core.errors import InputError
-from veilmeter.core.files import to_json, write_text
-from veilmeter.data.corpus import Utterance
+from veilmeter.core.files import to_json, write_bytes, write_text
+from veilmeter.data.corpus import Corpus, Utterance
+from veilmeter.data.formats.csv_list import guarded
+from veilmeter.data.formats.text_lines import read_lines
+from veilmeter.data.layouts import LAYOUTS, Evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,3 +130,149 @@ def _entries(path: Path, *, whole: bool) -> Iterator[tuple[str, Entry]]:
         raise InputError("not a manifest: it is not UTF-8 text", path=path) from None
     except OSError as error:
         raise InputError(f"the manifest can't be read: {error.strerror}", path=path) from None
+
+
+# Of a Kaldi data folder: lists about utterances and trials that hold for the anonymized ones as well.
+_CARRIED = re.compile(r"text|enrolls|trials(_\w+)?")
+
+
+def write_side_files(corpus: Corpus, source: Path, out: Path, outputs: Mapping[str, Path]) -> list[Path]:
+    """Lists for the utterances in `outputs` (id to path below `out`). `source` is what the user named."""
+    done = [utterance for utterance in corpus if utterance.id in outputs]
+    writers = {
+        "librispeech": _librispeech,
+        "vctk": _vctk,
+        "kaldi": _kaldi,
+        "vpc": _vpc,
+        "commonvoice": _commonvoice,
+        "csv": _csv,
+    }
+    # Lists of other kinds, also of layouts that another package adds, become one that everybody can read.
+    by_folders = LAYOUTS[corpus.layout].evidence == Evidence.FOLDERS
+    writer = writers.get(corpus.layout) or (None if by_folders else _csv)
+    return [] if writer is None else writer(corpus, done, source, out, outputs)
+
+
+def _librispeech(
+    corpus: Corpus, done: list[Utterance], source: Path, out: Path, outputs: Mapping[str, Path]
+) -> list[Path]:
+    genders = {u.speaker: u.gender.upper() for u in done if u.gender}
+    if not genders:
+        return []
+    lines = [";ID  |SEX| SUBSET | MINUTES | NAME\n"]
+    lines += [f"{speaker:<4} | {gender} |  |  | \n" for speaker, gender in sorted(genders.items())]
+    return [_write(out / "SPEAKERS.TXT", "".join(lines))]
+
+
+def _vctk(corpus: Corpus, done: list[Utterance], source: Path, out: Path, outputs: Mapping[str, Path]) -> list[Path]:
+    about = {u.speaker: u for u in done if u.gender}
+    if not about:
+        return []
+    rows = [
+        f"{speaker}  {u.attributes.get('age', '-')}  {u.gender.upper()}  {u.attributes.get('accent', '')}".rstrip()
+        + "\n"
+        for speaker, u in sorted(about.items())
+    ]
+    return [_write(out / "speaker-info.txt", "".join(["ID  AGE  GENDER  ACCENTS\n", *rows]))]
+
+
+def _kaldi(corpus: Corpus, done: list[Utterance], source: Path, out: Path, outputs: Mapping[str, Path]) -> list[Path]:
+    return _data_folder(corpus.root, out, done, outputs, Path())
+
+
+def _data_folder(
+    original: Path, out: Path, done: list[Utterance], outputs: Mapping[str, Path], below: Path
+) -> list[Path]:
+    """`below` is where the data folder lies in the output; paths in wav.scp are relative to the folder itself, or to
+    the output folder if the audio lies elsewhere in it (our reader, like Kaldi's recipes, tries both)."""
+    folder = out / below
+    by_speaker: dict[str, list[str]] = {}
+    for u in done:
+        by_speaker.setdefault(u.speaker, []).append(u.id)
+    genders = {u.speaker: u.gender for u in done if u.gender}
+
+    def place(u: Utterance) -> str:
+        path = outputs[u.id]
+        return path.relative_to(below).as_posix() if path.is_relative_to(below) else path.as_posix()
+
+    lists = {
+        "wav.scp": [f"{u.id} {place(u)}\n" for u in done],
+        "utt2spk": [f"{u.id} {u.speaker}\n" for u in done],
+        "spk2utt": [f"{speaker} {' '.join(ids)}\n" for speaker, ids in sorted(by_speaker.items())],
+    }
+    if genders:
+        lists["spk2gender"] = [f"{speaker} {gender}\n" for speaker, gender in sorted(genders.items())]
+    written = [_write(folder / name, "".join(lines)) for name, lines in lists.items()]
+    for file in sorted(original.iterdir()):
+        if _CARRIED.fullmatch(file.name) and file.is_file():
+            text = "".join(line + "\n" for _, line in read_lines(file))
+            written.append(_write(folder / file.name, text))
+    return written
+
+
+def _vpc(corpus: Corpus, done: list[Utterance], source: Path, out: Path, outputs: Mapping[str, Path]) -> list[Path]:
+    """Each of the source's data folders, as the same folder. An utterance may be in several (VCTK's common trials)."""
+    from veilmeter.data.formats import vpc
+
+    by_id = {u.id: u for u in done}
+    sets = {u.attributes.get("set") for u in done}
+    data_folders = [
+        (folder.path, folder.suffix, vpc.read_data_folder(folder).utterances)
+        for folder in vpc.data_folders(corpus.root)
+        if folder.set in sets
+    ]
+    # Of the variants (original, _anon ...) the one that was read.
+    variants = {
+        suffix for _, suffix, read in data_folders if any(u.id in by_id and by_id[u.id].path == u.path for u in read)
+    }
+    written = []
+    for folder, suffix, read in data_folders:
+        listed = [by_id[u.id] for u in read if u.id in by_id]
+        if suffix in variants and listed:
+            written += _data_folder(folder, out, listed, outputs, folder.relative_to(corpus.root))
+    return written
+
+
+def _commonvoice(
+    corpus: Corpus, done: list[Utterance], source: Path, out: Path, outputs: Mapping[str, Path]
+) -> list[Path]:
+    """The lists that were read, with the clips' new names and without those that could not be done."""
+    clips = done[0].path.parent
+    new_names = {u.path.name: outputs[u.id].name for u in done}
+    below = clips.parent.relative_to(corpus.root)
+    written = []
+    for part in sorted({u.attributes["part"] for u in done}):
+        lines = read_lines(clips.parent / f"{part}.tsv")
+        _, head = next(lines)
+        column = head.split("\t").index("path")
+        kept = [head]
+        for _, line in lines:
+            fields = line.split("\t")
+            name = fields[column] if column < len(fields) else ""
+            new = new_names.get(name) or new_names.get(name + ".mp3")
+            if new is not None:
+                fields[column] = new
+                kept.append("\t".join(fields))
+        written.append(_write(out / below / f"{part}.tsv", "\n".join(kept) + "\n"))
+    return written
+
+
+def _csv(corpus: Corpus, done: list[Utterance], source: Path, out: Path, outputs: Mapping[str, Path]) -> list[Path]:
+    attributes = sorted({key for u in done for key in u.attributes})
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["path", "speaker", "utterance", "gender", "session", *attributes])
+    for u in done:
+        more = [u.attributes.get(key, "") for key in attributes]
+        row = [outputs[u.id].as_posix(), u.speaker, u.id, u.gender, u.session, *more]
+        writer.writerow([guarded(cell) for cell in row])
+    name = source.with_suffix(".csv").name if source.is_file() else "corpus.csv"
+    return [_write(out / name, text.getvalue())]
+
+
+def _write(path: Path, text: str) -> Path:
+    """Unless it is there already: a run that has nothing to do changes nothing."""
+    data = text.encode("utf-8", "surrogateescape")
+    if not path.is_file() or path.is_symlink() or path.read_bytes() != data:
+        write_bytes(path, data)
+    return path

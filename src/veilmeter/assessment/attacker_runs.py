@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veilmeter.anonymizers.anonymize_corpus import Anonymized, anonymize_corpus, manifest_path
+from veilmeter.anonymizers.anonymize_corpus import Anonymized, anonymize_corpus, manifest_path, own_seeds, run_again
 from veilmeter.anonymizers.base import Draw, load_anonymizer, parse_options
 from veilmeter.anonymizers.manifest import Entry, read_manifest
-from veilmeter.anonymizers.own_runs import own_seeds, run_again
 from veilmeter.assessment.settings import DRAWS, Settings
 from veilmeter.attacks.material import AttackerRun, DrawLevel
 from veilmeter.core.engine import Engine, Progress

@@ -22,9 +22,18 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import make_folder, to_json, write_text
 from veilmeter.core.findings import Finding, file_reference, warning
 from veilmeter.data.corpus import Corpus
-from veilmeter.data.formats.vpc import data_folders
-from veilmeter.data.formats.vpc_scores import ScoreFile, VectorFolder, find_scores, find_vectors
-from veilmeter.data.formats.vpc_sets import Challenge, ChallengeSet, TwoSides, find_sets, read_folders
+from veilmeter.data.formats.vpc import (
+    Challenge,
+    ChallengeSet,
+    ScoreFile,
+    TwoSides,
+    VectorFolder,
+    data_folders,
+    find_scores,
+    find_sets,
+    find_vectors,
+    read_folders,
+)
 from veilmeter.data.matching import match
 from veilmeter.metrics.utility.labels import label_estimates
 

@@ -11,7 +11,7 @@ from veilmeter.attacks.attacker import BASELINE
 from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import whole_file
-from veilmeter.data.formats.vpc_sets import ChallengeSet
+from veilmeter.data.formats.vpc import ChallengeSet
 from veilmeter.results.model import AttackerResult
 
 # The challenge's blocks, by whether the attacker is adapted, and its names of the two sides.

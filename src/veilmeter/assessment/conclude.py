@@ -38,7 +38,7 @@ from veilmeter.core.option_groups import ALL, EVERY_SIZE
 from veilmeter.core.options import option_without_effect, options_of, unused_options
 from veilmeter.data.corpus import Utterance
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.data.ids import match_ids
+from veilmeter.data.matching import match_ids
 from veilmeter.metrics.legal.chance import Relabeled, joint_chance
 from veilmeter.metrics.similarity.matrices import KINDS
 from veilmeter.metrics.target_voices import TargetVoices, found_target_voices, shared, target_voice_effect
@@ -50,7 +50,7 @@ from veilmeter.results.people import Traits
 from veilmeter.results.run_folder import MATRICES, Matrices, write_matrices, write_table
 from veilmeter.results.trust import TrustFacts
 from veilmeter.results.verdict import conclude
-from veilmeter.speech.compare_recordings import same_recordings, unchanged_speech
+from veilmeter.speech.copies import same_recordings, unchanged_speech
 
 
 @dataclass(frozen=True)

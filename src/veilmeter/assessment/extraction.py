@@ -30,7 +30,7 @@ from veilmeter.core.user_code import version_of
 from veilmeter.data.corpus import Corpus, Stretch, Utterance
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.text_lines import read_texts
-from veilmeter.data.ids import match_ids
+from veilmeter.data.matching import match_ids
 from veilmeter.speech.annotations import annotate_corpus, transcripts
 from veilmeter.speech.extractors.base import Extractor, load_extractor, load_same_extractor
 from veilmeter.speech.extractors.words import CODE, FEATURES, OF_CORPUS

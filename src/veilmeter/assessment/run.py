@@ -59,7 +59,7 @@ from veilmeter.results.model import AttackerResult, Input, Matching, ProtocolFac
 from veilmeter.results.run_folder import RESULTS, Matrices, read_results, write_results
 from veilmeter.results.trust import TrustFacts
 from veilmeter.results.verdict import conclude
-from veilmeter.speech.reading_options import chose_channel, leaves_home
+from veilmeter.speech.audio import chose_channel, leaves_home
 from veilmeter.wording import text
 
 LEFT_OUT = "left_out.jsonl"

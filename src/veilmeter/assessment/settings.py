@@ -21,7 +21,7 @@ from veilmeter.core.options import (
     place_code,
     read_options,
 )
-from veilmeter.data.corpus_options import AUDIO, SPEECH, CorpusReading, strict
+from veilmeter.data.corpus import AUDIO, SPEECH, CorpusReading, strict
 
 if TYPE_CHECKING:
     from veilmeter.attacks.desk import Used

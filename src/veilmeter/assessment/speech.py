@@ -16,7 +16,7 @@ from veilmeter.assessment.settings import TRAINING, Settings
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.files import to_json, write_text
 from veilmeter.core.findings import Finding, warning
-from veilmeter.data.corpus_options import CorpusReading
+from veilmeter.data.corpus import CorpusReading
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.table import parse_columns
 from veilmeter.data.layouts import LAYOUTS, recognize

@@ -17,7 +17,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Finding, Reference, warning
 from veilmeter.data.corpus import Corpus, Utterance
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.data.ids import match_ids
+from veilmeter.data.matching import match_ids
 from veilmeter.metrics.measure import MEASURES, compute_on_recording
 from veilmeter.metrics.utility.labels import label_estimates
 from veilmeter.metrics.utility.summary import ORIGINAL, UtilityTable, count_speech, pitch_correlation

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from veilmeter.core.errors import InputError, VeilmeterError, missing_extra
 from veilmeter.core.files import make_folder, whole_file, write_json
 from veilmeter.data.corpus import Corpus, Utterance
-from veilmeter.speech.extractors.finetuned import Features, trainable
+from veilmeter.speech.extractors.campplus import Features, trainable
 
 try:
     import torch

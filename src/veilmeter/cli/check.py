@@ -13,7 +13,7 @@ from veilmeter.cli.terminal import Exit
 from veilmeter.core import option_groups
 from veilmeter.core.errors import Problem, VeilmeterError
 from veilmeter.core.options import declare, options_of
-from veilmeter.data.corpus_options import CorpusReading
+from veilmeter.data.corpus import CorpusReading
 
 if TYPE_CHECKING:
     from veilmeter.data.checks import Checked
@@ -75,14 +75,13 @@ def command(given: Given) -> None:
 
 def _kind(path: Path) -> str | None:
     """`scores` or `trials`, if it is that."""
-    from veilmeter.data.formats import check_scores
+    from veilmeter.data.checks import recognize
 
-    return check_scores.recognize(path) if path.is_file() else None
+    return recognize(path) if path.is_file() else None
 
 
 def _check(path: Path, kind: str | None, options: CheckOptions, given: Given) -> Checked:
-    from veilmeter.data.checks import check
-    from veilmeter.data.formats import check_scores
+    from veilmeter.data.checks import check, check_scores, check_trials
 
     corpus = None if kind in ("scores", "trials") else _check_corpus(path, options)
     if corpus is not None:
@@ -90,8 +89,8 @@ def _check(path: Path, kind: str | None, options: CheckOptions, given: Given) ->
     of_corpora = [name for name in options_of(CorpusReading) if name != "layout"]
     given.refuse(of_corpora, "this is not a corpus", path=path, fix="leave it out")
     if kind == "scores":
-        return check_scores.check_scores(path, trials=options.trials, layout=options.layout)
-    return check_scores.check_trials(path, layout=options.layout) if kind == "trials" else check(path)
+        return check_scores(path, trials=options.trials, layout=options.layout)
+    return check_trials(path, layout=options.layout) if kind == "trials" else check(path)
 
 
 def _check_corpus(path: Path, options: CheckOptions) -> Checked | None:

@@ -22,7 +22,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, file_reference, first_speakers
 from veilmeter.core.option_groups import NEEDS, OUTPUT, VECTOR_FORMATS, Figures, OutputForms, Workers
 from veilmeter.core.options import Condition, OptionSet, declare, options_of
-from veilmeter.data.corpus_options import strict
+from veilmeter.data.corpus import strict
 
 if TYPE_CHECKING:
     from veilmeter.attacks.inversion import Evaluation, InversionMap

@@ -216,7 +216,7 @@ def command(given: Given) -> None:
 def _measure_stream(path: Path, key: Path | None, layout: str | None, remarks: list[Finding]) -> Page:
     from veilmeter.cli.output import Page
     from veilmeter.core.engine import ahead
-    from veilmeter.data.formats.score_stream import stream
+    from veilmeter.data.formats.scores import stream
     from veilmeter.metrics.scores.summary import measure_stream, warnings_of
 
     estimates = measure_stream(ahead(stream(path, key, layout=layout)))

@@ -13,14 +13,13 @@ from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
 from veilmeter.core.option_groups import MORE, OUTPUT, VECTORS, Figures, OutputForms, Workers
 from veilmeter.core.options import MISSING, Condition, declare, place_code, place_named
-from veilmeter.data.corpus_options import CorpusReading, max_seconds, strict
+from veilmeter.data.corpus import CorpusReading, max_seconds, strict
 
 if TYPE_CHECKING:
     from veilmeter.cli.command import Given
     from veilmeter.core.errors import Problem
     from veilmeter.core.findings import Finding
-    from veilmeter.data.corpus import Corpus
-    from veilmeter.data.corpus_options import CorpusReading
+    from veilmeter.data.corpus import Corpus, CorpusReading
     from veilmeter.data.embeddings import Embeddings
     from veilmeter.report.figures.typesetting import Typesetting
 
@@ -61,7 +60,7 @@ def read_given(path: Path, options: CorpusReading) -> Corpus:
 
 def remarks_on_reading(given: Given, options: CorpusReading, *corpora: Corpus) -> list[Finding]:
     """A remark on each option of reading that decided nothing in any of them."""
-    from veilmeter.speech.reading_options import reading_facts
+    from veilmeter.speech.audio import reading_facts
 
     return given.find_unused(options, reading_facts(options, *corpora))
 

@@ -14,7 +14,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, Reference, about, first_speakers, warning
 from veilmeter.core.option_groups import VECTOR_FORMATS, Figures, OutputForms, Workers
 from veilmeter.core.options import Condition, declare
-from veilmeter.data.corpus_options import strict
+from veilmeter.data.corpus import strict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ from pathlib import Path
 from veilmeter.cli.command import Given
 from veilmeter.core import option_groups
 from veilmeter.core.options import declare
-from veilmeter.data.corpus_options import CorpusReading
+from veilmeter.data.corpus import CorpusReading
 
 SYSTEMS = ("xvector-pool",)
 

@@ -9,7 +9,7 @@ from veilmeter.cli.command import Given
 from veilmeter.cli.shared_options import CorpusCommand, language, recognizer
 
 if TYPE_CHECKING:
-    from veilmeter.speech.transcribe_corpus import Transcribed
+    from veilmeter.speech.annotations import Transcribed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ def command(given: Given) -> None:
     from veilmeter.cli.shared_options import exit_if_left_out, print_outcome, read_given, remarks_on_reading
     from veilmeter.cli.terminal import show_progress
     from veilmeter.core.engine import open_engine
-    from veilmeter.speech.transcribe_corpus import transcribe_corpus
+    from veilmeter.speech.annotations import transcribe_corpus
 
     options = given.build(TranscribeOptions)
     recordings = read_given(options.corpus, options)

@@ -12,7 +12,7 @@ from veilmeter.core import option_groups
 from veilmeter.core.findings import Finding, Reference, first_speakers
 from veilmeter.core.option_groups import MORE, OutputForms, Workers
 from veilmeter.core.options import declare
-from veilmeter.data.corpus_options import CorpusReading
+from veilmeter.data.corpus import CorpusReading
 
 if TYPE_CHECKING:
     from veilmeter.results.model import Part

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from veilmeter.data.ids import match_ids
+from veilmeter.data.matching import match_ids
 from veilmeter.report.sound import (
     AUDIO_RECORDINGS,
     AUDIO_SECONDS,

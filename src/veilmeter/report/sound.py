@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, missing_extra
 from veilmeter.core.options import options_of
-from veilmeter.data.corpus import Utterance
-from veilmeter.data.corpus_options import CorpusReading
+from veilmeter.data.corpus import CorpusReading, Utterance
 from veilmeter.report.source import Reported
 from veilmeter.results.model import Results
 

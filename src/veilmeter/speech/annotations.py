@@ -7,6 +7,7 @@ the file is written again, sorted, so that its bytes do not depend on interrupti
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -20,14 +21,25 @@ from numpy.typing import NDArray
 from veilmeter.core.engine import Engine, Here, Progress
 from veilmeter.core.errors import InputError, Problem, VeilmeterError
 from veilmeter.core.files import Journal, make_folder, only_one, plain, to_json, whole_file, whole_lines
+from veilmeter.core.text import csv_cell
 from veilmeter.core.user_code import version_of
 from veilmeter.data.corpus import Corpus
 from veilmeter.speech.audio import LONGEST_SECONDS
-from veilmeter.speech.corpus_map import map_corpus, problem_of, refusal, refuse_unusable, to_do
 from veilmeter.speech.pitch import PitchTracker
 from veilmeter.speech.quality import QualityModels
-from veilmeter.speech.recognizers.base import load_recognizer
-from veilmeter.speech.recordings import AUDIO, Examined, Record, Source, examine
+from veilmeter.speech.recognizers.base import DEFAULT, Language, load_recognizer, resolve_language
+from veilmeter.speech.recordings import (
+    AUDIO,
+    Examined,
+    Record,
+    Source,
+    examine,
+    map_corpus,
+    problem_of,
+    refusal,
+    refuse_unusable,
+    to_do,
+)
 
 ALLOWED = ("silent", "short")  # an anonymizer that gives silence or scraps is measured, not excused
 
@@ -283,3 +295,111 @@ def ratings(*, offline: bool = False) -> Callable[[], Annotator]:
 
 def voices(*, offline: bool = False) -> Callable[[], Annotator]:
     return partial(VoiceAnnotator, offline=offline)
+
+
+KEPT = ".transcripts"  # what a stopped run goes on from
+COLUMNS = ("utterance", "speaker", "text", "confidence", "seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class TranscribedUtterance:
+    """One row of the tables; of a silent recording the text is empty."""
+
+    utterance: str
+    speaker: str
+    text: str
+    confidence: float | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Transcribed:
+    """What a run gave, and where it is."""
+
+    folder: Path
+    recognizer: str
+    version: str
+    language: Language
+    rows: tuple[TranscribedUtterance, ...]
+    computed: int
+    problems: tuple[Problem, ...]
+
+    @property
+    def skipped(self) -> tuple[Problem, ...]:
+        return tuple(problem for problem in self.problems if problem.fatal)
+
+    @property
+    def hours(self) -> float:
+        return sum(row.seconds for row in self.rows) / 3600
+
+
+def transcribe_corpus(
+    corpus: Corpus,
+    out: str | Path,
+    recognizer: str = DEFAULT,
+    *,
+    language: str | None = None,
+    engine: Engine | None = None,
+    offline: bool = False,
+    strict: bool = False,
+    max_seconds: float = LONGEST_SECONDS,
+    progress: Progress | None = None,
+) -> Transcribed:
+    """Transcribe the corpus into the folder `out`: `text`, `transcripts.csv`, `transcripts.parquet`.
+
+    A stopped run goes on from there; a recording is heard again only if its content, the recognizer or its version
+    changed. The language is the one given, else the one that the corpus names, else English.
+    """
+    folder = make_folder(out)
+    spoken = resolve_language(language, corpus.languages)
+    heard = annotate_corpus(
+        corpus,
+        folder / KEPT,
+        transcripts(recognizer, spoken.code, offline=offline),
+        engine=engine,
+        strict=strict,
+        max_seconds=max_seconds,
+        progress=progress,
+    )
+    rows = tuple(_rows(corpus, heard))
+    _write_kaldi(folder / "text", rows)
+    _write_csv(folder / "transcripts.csv", rows)
+    _write_parquet(folder / "transcripts.parquet", rows, {"recognizer": recognizer, "version": heard.version})
+    return Transcribed(folder, recognizer, heard.version, spoken, rows, heard.computed, heard.problems)
+
+
+def _rows(corpus: Corpus, heard: Annotated) -> list[TranscribedUtterance]:
+    rows = []
+    for utterance in corpus:
+        annotation = heard.by_id.get(utterance.id)
+        if annotation is not None:
+            text, confidence = str(annotation.values.get("text", "")), annotation.values.get("confidence")
+            rows.append(
+                TranscribedUtterance(utterance.id, utterance.speaker, text, confidence, annotation.record.seconds)
+            )
+    return rows
+
+
+def _write_kaldi(path: Path, rows: Sequence[TranscribedUtterance]) -> None:
+    """Sorted by bytes, as Kaldi's tools want it; an utterance without words has its id alone."""
+    with whole_file(path) as temporary, open(temporary, "w", encoding="utf-8") as out:
+        for row in sorted(rows, key=lambda row: row.utterance.encode()):
+            out.write(f"{row.utterance} {row.text}".rstrip() + "\n")
+
+
+def _write_csv(path: Path, rows: Sequence[TranscribedUtterance]) -> None:
+    with whole_file(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as out:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows([csv_cell(getattr(row, column)) for column in COLUMNS] for row in rows)
+
+
+def _write_parquet(path: Path, rows: Sequence[TranscribedUtterance], facts: dict[str, str]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    kinds = (pa.string(), pa.string(), pa.string(), pa.float64(), pa.float64())
+    schema = pa.schema(list(zip(COLUMNS, kinds, strict=True)), metadata=facts)
+    table = pa.table({column: [getattr(row, column) for row in rows] for column in COLUMNS}, schema=schema)
+    with whole_file(path) as temporary:
+        pyarrow.parquet.write_table(table, temporary)

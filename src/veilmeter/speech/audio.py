@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError, Problem, missing_extra
 from veilmeter.core.files import whole_file
-from veilmeter.data.corpus import WHOLE, Stretch
+from veilmeter.data.corpus import WHOLE, Corpus, CorpusReading, ReadingFacts, Stretch
 from veilmeter.speech.decoding import (
     KINDS,
     RATE,
@@ -219,3 +219,23 @@ class _Sink:
 
     def flush(self) -> None:
         self._handle.flush()
+
+
+def chose_channel(corpus: Corpus) -> bool:
+    """Whether the user's choice of a channel decided what was heard of some recording."""
+    chosen = (read_header(utterance.path) for utterance in corpus if utterance.of_several)
+    return any(header is not None and header[1] > 1 for header in chosen)
+
+
+def leaves_home(corpus: Corpus) -> bool:
+    """Whether the folders that audio may lie in decided anything: a recording lies elsewhere, or was left out."""
+    home = corpus.root.resolve()
+    return bool(corpus.problems) or not all(u.path.resolve().is_relative_to(home) for u in corpus)
+
+
+def reading_facts(options: CorpusReading, *corpora: Corpus) -> ReadingFacts:
+    """The facts that tell whether options of reading decided anything; not looked for where none was given."""
+    return ReadingFacts(
+        has_channels=options.channel is not None and any(map(chose_channel, corpora)),
+        leaves_home=bool(options.root) and any(map(leaves_home, corpora)),
+    )

@@ -14,12 +14,10 @@ from veilmeter.core.engine import Engine, Here, Pool, cores
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.options import unused_options
 from veilmeter.data.checks import Checked
-from veilmeter.data.corpus import Corpus, Stretch, read_corpus
-from veilmeter.data.corpus_options import CorpusReading
+from veilmeter.data.corpus import Corpus, CorpusReading, Stretch, read_corpus
 from veilmeter.data.formats.walk import sample
 from veilmeter.data.layouts import NotACorpus, recognize
-from veilmeter.speech.audio import LONGEST_SECONDS, AudioError, clipped_problem, read_recording
-from veilmeter.speech.reading_options import reading_facts
+from veilmeter.speech.audio import LONGEST_SECONDS, AudioError, clipped_problem, read_recording, reading_facts
 
 Progress = Callable[[int, int], None]
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from veilmeter.core.errors import InputError
 from veilmeter.data.formats import columns
 from veilmeter.data.formats.columns import Codes, Faults
-from veilmeter.data.formats.score_stream import stream
-from veilmeter.data.formats.scores import read_score_table
+from veilmeter.data.formats.scores import read_score_table, stream
 from veilmeter.data.formats.trials import read_trials
 
 IDS = st.sampled_from(["a", "b-1", "\u00e9", "NA", "null", "", '"q"', "1", "nan", "x y"])

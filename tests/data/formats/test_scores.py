@@ -12,8 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from veilmeter.core.errors import InputError, VeilmeterError
-from veilmeter.data.checks import check
-from veilmeter.data.formats.check_scores import check_scores, check_trials, recognize
+from veilmeter.data.checks import check, check_scores, check_trials, recognize
 from veilmeter.data.formats.columns import Faults, pieces
 from veilmeter.data.formats.scores import read_score_table, read_scores, read_with_findings
 from veilmeter.data.formats.trials import read_trials
@@ -209,7 +208,7 @@ def test_check_lists_all_problems_at_once(write) -> None:  # type: ignore[no-unt
     assert check(write("e", b"")).problems[0].kind == "empty"
     assert check(write("good", KEY)).problems == []
     for unknown in (b"one two\n", b"\0\1\2"):
-        with pytest.raises(InputError, match="nothing veilmeter knows"):
+        with pytest.raises(InputError, match="unknown kind of input"):
             check(write("odd", unknown))
     with pytest.raises(InputError, match="no such"):
         check("not/there")

@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 from veilmeter.core.errors import InputError
 from veilmeter.data.corpus import read_corpus
 from veilmeter.data.formats.vectors import read_embeddings
-from veilmeter.data.formats.vpc import parse
-from veilmeter.data.formats.vpc_scores import find_scores
-from veilmeter.data.formats.vpc_sets import find_sets, read_trial_list
+from veilmeter.data.formats.vpc import find_scores, find_sets, parse, read_trial_list
 
 
 def folder(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veilmeter.core.errors import InputError
-from veilmeter.data.formats.score_stream import stream
+from veilmeter.data.formats.scores import stream
 from veilmeter.metrics.scores.forms import SortedScores
 from veilmeter.metrics.scores.summary import measure_stream, values
 from veilmeter.metrics.scores.zebra import flipped_d_ece

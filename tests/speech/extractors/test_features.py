@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
-from veilmeter.speech.extractors.features import fbank
+from veilmeter.speech.extractors.onnx import fbank
 
 Make = Callable[..., NDArray[np.float32]]
 

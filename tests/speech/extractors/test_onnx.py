@@ -16,8 +16,7 @@ from veilmeter.data.corpus import read_corpus
 from veilmeter.speech import weights
 from veilmeter.speech.audio import read_audio
 from veilmeter.speech.extractors import load_extractor
-from veilmeter.speech.extractors.features import fbank
-from veilmeter.speech.extractors.onnx import OnnxExtractor, campplus_graph_file, load_campplus, load_onnx
+from veilmeter.speech.extractors.onnx import OnnxExtractor, campplus_graph_file, fbank, load_campplus, load_onnx
 
 onnx = pytest.importorskip("onnx")
 torch = pytest.importorskip("torch")

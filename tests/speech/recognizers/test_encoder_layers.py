@@ -18,9 +18,8 @@ from tests.fetched import fetched
 
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.speech import weights
-from veilmeter.speech.recognizers import encoder_layers
-from veilmeter.speech.recognizers.encoder_layers import CENTER, HOP, EncoderLayer, load_layer
-from veilmeter.speech.recognizers.moonshine import write_graph
+from veilmeter.speech.recognizers import moonshine
+from veilmeter.speech.recognizers.moonshine import CENTER, HOP, EncoderLayer, load_layer, write_graph
 
 
 class CountingSession:
@@ -32,12 +31,12 @@ class CountingSession:
 
 
 def test_long_speech_is_heard_in_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoder_layers, "_open", lambda layer, published: CountingSession())
+    monkeypatch.setattr(moonshine, "_open", lambda layer, published: CountingSession())
     layer = EncoderLayer(2, Path())
     places, frames = layer.hear(np.random.default_rng(0).normal(size=40 * 16000).astype(np.float32))
     lengths = np.unique(frames)
     assert 3 <= len(lengths) <= 5
-    assert lengths.max() <= encoder_layers.LONGEST * 16000
+    assert lengths.max() <= moonshine.LONGEST_FOR_LAYER * 16000
     assert len(places) == len(frames)
     assert places[0] == CENTER
     assert (np.diff(places) > 0).all()
@@ -75,10 +74,10 @@ def test_the_real_layers_are_those_of_the_published_encoder(tmp_path: Path) -> N
     published = fetched(lambda: weights.fetch(weights.MOONSHINE_ENCODER))
     copy = tmp_path / published.name
     shutil.copy(published, copy)
-    (tmp_path / f"{encoder_layers.encoder_version(8)}.onnx").write_bytes(b"damaged")
+    (tmp_path / f"{moonshine.encoder_version(8)}.onnx").write_bytes(b"damaged")
     samples = np.random.default_rng(0).normal(0, 0.1, 16000).astype(np.float32)
     _, frames = EncoderLayer(8, copy).hear(samples)
-    assert frames.shape == (40, encoder_layers.DIMENSION)
+    assert frames.shape == (40, moonshine.DIMENSION)
     (expected,) = runtime.InferenceSession(str(copy)).run(None, {"input_values": samples[None]})
     normal = (frames - frames.mean(axis=1, keepdims=True)) / frames.std(axis=1, keepdims=True)
     gain = (normal * expected[0]).sum(axis=0) / (normal**2).sum(axis=0)

@@ -18,7 +18,7 @@ from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import BROKEN_ARCHIVE, make_folder, whole_file
 from veilmeter.data.corpus import Corpus, Utterance, file_name
 from veilmeter.speech.extractors.base import load_extractor
-from veilmeter.speech.recognizers.encoder_layers import EncoderLayer, load_layer
+from veilmeter.speech.recognizers.moonshine import EncoderLayer, load_layer
 
 LEVEL = 0.1  # the loud parts of every recording are brought to this amplitude, so that its level says nothing
 WINDOW = 400  # samples of a frame of loudness

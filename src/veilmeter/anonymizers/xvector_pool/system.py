@@ -28,7 +28,7 @@ from veilmeter.anonymizers.xvector_pool.selection import Rule, VoicePool, choose
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import unit
 from veilmeter.speech.extractors.base import load_extractor
-from veilmeter.speech.recognizers.encoder_layers import encoder_version, load_layer
+from veilmeter.speech.recognizers.moonshine import encoder_version, load_layer
 
 if TYPE_CHECKING:
     from veilmeter.core.engine import Engine

@@ -19,8 +19,8 @@ from veilmeter.data.corpus import Utterance, gender_code
 from veilmeter.data.formats.table import channel_number
 from veilmeter.data.formats.text_lines import read_lines, read_texts
 from veilmeter.data.formats.walk import Walk, locate
-from veilmeter.data.ids import IdMatch, match_ids
 from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions
+from veilmeter.data.matching import IdMatch, match_ids
 
 _PIPE = "this is a shell command, which is never run"
 _PIPE_FIX = "run it yourself to make audio files and list these in wav.scp"

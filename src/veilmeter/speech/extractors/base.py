@@ -56,7 +56,7 @@ EXTRACTORS: Registry[Any] = Registry(
         "word-style": "veilmeter.speech.extractors.words:load_word_style",
         "rhythm": "veilmeter.speech.extractors.rhythm:load_rhythm",
         "rhythm-level-free": "veilmeter.speech.extractors.rhythm:load_level_free",
-        "durations": "veilmeter.speech.extractors.durations:DurationsExtractor",
+        "durations": "veilmeter.speech.extractors.rhythm:DurationsExtractor",
     },
     accepts=lambda thing: callable(thing) or isinstance(thing, Extractor),
     forms=("onnx:FILE", "words:FILE", "words:corpus", "module:function", "file.py:function"),
@@ -156,7 +156,7 @@ def load_extractor(spec: str = DEFAULT, *, offline: bool = False) -> Extractor:
             fix="leave out what stands after the colon to have recordings transcribed",
         )
     if spec.startswith("campplus:") or "@" in spec:
-        from veilmeter.speech.extractors.finetuned import FineTunedExtractor
+        from veilmeter.speech.extractors.campplus import FineTunedExtractor
 
         network, _, file = spec.partition(":" if spec.startswith("campplus:") else "@")
         return FineTunedExtractor(network, file, offline=offline)

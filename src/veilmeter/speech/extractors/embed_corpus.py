@@ -17,10 +17,19 @@ from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.user_code import version_of
 from veilmeter.data.corpus import Corpus
 from veilmeter.speech.audio import LONGEST_SECONDS, RATE, is_silent
-from veilmeter.speech.corpus_map import map_corpus, problem_of, refusal, refuse_unusable, to_do
 from veilmeter.speech.extractors.base import DEFAULT, Extractor, load_extractor, load_same_extractor
 from veilmeter.speech.extractors.store import Kept, Plan, Store
-from veilmeter.speech.recordings import AUDIO, Record, Source, examine
+from veilmeter.speech.recordings import (
+    AUDIO,
+    Record,
+    Source,
+    examine,
+    map_corpus,
+    problem_of,
+    refusal,
+    refuse_unusable,
+    to_do,
+)
 
 WINDOW_SECONDS = 60.0
 Samples = NDArray[np.float32]

@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from veilmeter.data.copies import (
+from veilmeter.data.corpus import Utterance
+from veilmeter.speech.copies import (
     RATE,
     best_correlation,
     fingerprint,
     likely_copies,
     unchanged_stretches,
 )
-from veilmeter.data.corpus import Utterance
 
 Samples = NDArray[np.float32]
 
@@ -125,7 +125,7 @@ def test_silence_and_nothing_are_no_copies() -> None:
 
 def test_over_corpora(tmp_path: Path, voices: dict[str, Samples]) -> None:
     soundfile = pytest.importorskip("soundfile")
-    from veilmeter.speech.compare_recordings import same_recordings, unchanged_speech
+    from veilmeter.speech.copies import same_recordings, unchanged_speech
 
     def written(name: str, samples: Samples, speaker: str) -> Utterance:
         soundfile.write(tmp_path / f"{name}.wav", samples, 16000)
