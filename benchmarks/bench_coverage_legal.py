@@ -33,9 +33,9 @@ def linkability() -> bool:
             mu = rng.standard_normal((people, d))
             own = np.repeat(np.arange(tests), of)
             beats = np.zeros((len(own), people), bool)
-            enrol = unit(mu + noise / np.sqrt(10) * rng.standard_normal(mu.shape))
+            enroll = unit(mu + noise / np.sqrt(10) * rng.standard_normal(mu.shape))
             test = unit(mu[own] + noise * rng.standard_normal((len(own), d)))
-            return count_better(test, own, enrol, beats=beats), own, beats
+            return count_better(test, own, enroll, beats=beats), own, beats
 
         big = 3000
         truths = np.mean(

@@ -38,12 +38,12 @@ def truth(distance: float) -> dict[str, float]:
 def trials(rng: np.random.Generator, people: int, utterances: int, distance: float, outsiders: int = 4) -> Scores:
     """Every enrolled person against every test utterance; outsiders are tested but not enrolled."""
     tested = people + outsiders
-    enrol_effect, test_effect = rng.normal(0, 0.4, people), rng.normal(0, 0.4, tested)
+    enroll_effect, test_effect = rng.normal(0, 0.4, people), rng.normal(0, 0.4, tested)
     utterance_effect = rng.normal(0, 0.3, (tested, utterances))
     noise = rng.normal(0, np.sqrt(1 - 0.16 - 0.16 - 0.09), (people, tested, utterances))
-    x = enrol_effect[:, None, None] + test_effect[None, :, None] + utterance_effect[None] + noise
-    enrol, test = (np.broadcast_to(i[..., None], x.shape).ravel() for i in np.indices((people, tested)))
-    return Scores(x.ravel() + distance * (enrol == test), enrol == test, enrol, test)
+    x = enroll_effect[:, None, None] + test_effect[None, :, None] + utterance_effect[None] + noise
+    enroll, test = (np.broadcast_to(i[..., None], x.shape).ravel() for i in np.indices((people, tested)))
+    return Scores(x.ravel() + distance * (enroll == test), enroll == test, enroll, test)
 
 
 def coverage(
@@ -72,9 +72,9 @@ def exceeded(*, people: int, utterances: int, likeness: float, samples: int, see
         plain = trials(rng, people, utterances, 0.0)
         pairs = rng.normal(0, likeness, (people, people + 4))
         scores = Scores(
-            plain.values + pairs[plain.enrol_speaker, plain.test_speaker],
+            plain.values + pairs[plain.enroll_speaker, plain.test_speaker],
             plain.is_target,
-            plain.enrol_speaker,
+            plain.enroll_speaker,
             plain.test_speaker,
         )
         found = values(SortedScores.from_arrays(scores.targets, scores.impostors))

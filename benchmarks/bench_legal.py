@@ -29,7 +29,7 @@ def measured() -> None:
     from veilmeter.data.embeddings import unit
     from veilmeter.metrics.legal.conversations import Conversations
     from veilmeter.metrics.legal.isolation import COLUMNS, isolate
-    from veilmeter.metrics.legal.linkability import ENROL_BLOCK, TEST_BLOCK, Linkability, count_better
+    from veilmeter.metrics.legal.linkability import ENROLL_BLOCK, TEST_BLOCK, Linkability, count_better
 
     rng = np.random.default_rng(1)
     voices = rng.standard_normal((SPEAKERS, DIMENSION), dtype=np.float32)
@@ -38,28 +38,28 @@ def measured() -> None:
         part = vectors[a : a + 10_000]
         part += 3 * rng.standard_normal(part.shape, dtype=np.float32)
         part[:] = unit(part)
-    enrol = unit(voices + rng.standard_normal(voices.shape, dtype=np.float32))
+    enroll = unit(voices + rng.standard_normal(voices.shape, dtype=np.float32))
     names = tuple(f"s{s}" for s in range(SPEAKERS))
     said = Conversations(vectors, np.repeat(np.arange(SPEAKERS), CONVERSATIONS), names, 1, np.empty((0, 1), np.int64))
     targets = rng.choice(SPEAKERS, PREDICATES, replace=False)
     sizes = [int(n) for n in np.unique(np.geomspace(20, SPEAKERS, 10).round())]
 
     start = time.process_time()
-    attack, control = isolate(enrol[targets], targets, said, sizes, draws=DRAWS, folds=FOLDS, absent=True)
+    attack, control = isolate(enroll[targets], targets, said, sizes, draws=DRAWS, folds=FOLDS, absent=True)
     single = time.process_time() - start
     tested = rng.choice(SPEAKERS, TESTED, replace=False)
     own = tested
     test = vectors[tested * CONVERSATIONS]
     start = time.process_time()
-    better = count_better(test, own, enrol)
+    better = count_better(test, own, enroll)
     link = Linkability(better, SPEAKERS - 1, np.arange(TESTED), tuple(names[s] for s in tested), 1, own)
     curve = link.curve
     link.estimates(sizes)
     linking = time.process_time() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
-    floor_single = _products(enrol[targets], vectors, PREDICATES, COLUMNS)
-    floor_linking = _products(test, enrol, TEST_BLOCK, ENROL_BLOCK)
+    floor_single = _products(enroll[targets], vectors, PREDICATES, COLUMNS)
+    floor_linking = _products(test, enroll, TEST_BLOCK, ENROLL_BLOCK)
     total, floor = single + linking, floor_single + floor_linking
     cases = 2 * PREDICATES * DRAWS * FOLDS * len(sizes)
     print(f"Singling Out {single:.1f} CPU-s (matrix products alone {floor_single:.1f}), {cases:,} decisions")
@@ -73,8 +73,8 @@ def measured() -> None:
     )
 
     people = 200
-    slow_single = _plain_singling_out(enrol, said, [int(t) for t in targets[targets < people][:3]] or [0], people)
-    slow_linking = _plain_linkability(test, own, enrol, people)
+    slow_single = _plain_singling_out(enroll, said, [int(t) for t in targets[targets < people][:3]] or [0], people)
+    slow_linking = _plain_linkability(test, own, enroll, people)
     quick_single, quick_linking = single / cases, linking / (TESTED * len(curve))
     print(f"a plain loop among {people} speakers, per decision: Singling Out {slow_single / quick_single:,.0f} times "
           f"slower, Linkability {slow_linking / quick_linking:,.0f} times (at least {TIMES_SLOWER})")  # fmt: skip
@@ -98,7 +98,7 @@ def _cosine(x: np.ndarray, y: np.ndarray) -> float:
     return float(x @ y / np.sqrt((x @ x) * (y @ y)))
 
 
-def _plain_singling_out(enrol: np.ndarray, said: object, targets: list[int], people: int) -> float:
+def _plain_singling_out(enroll: np.ndarray, said: object, targets: list[int], people: int) -> float:
     """CPU-seconds per decision of the paper's procedure, written down as it reads."""
     vectors = said.vectors  # type: ignore[attr-defined]
     rng = np.random.default_rng(2)
@@ -109,7 +109,7 @@ def _plain_singling_out(enrol: np.ndarray, said: object, targets: list[int], peo
             calibration, test = [], []
             for s in subset:
                 for k in range(CONVERSATIONS):
-                    score = _cosine(vectors[s * CONVERSATIONS + k], enrol[target])
+                    score = _cosine(vectors[s * CONVERSATIONS + k], enroll[target])
                     (test if k == fold else calibration).append(score)
             calibration.sort(reverse=True)
             threshold = (calibration[8] + calibration[9]) / 2
@@ -118,13 +118,13 @@ def _plain_singling_out(enrol: np.ndarray, said: object, targets: list[int], peo
     return (time.process_time() - start) / decisions
 
 
-def _plain_linkability(test: np.ndarray, own: np.ndarray, enrol: np.ndarray, people: int) -> float:
+def _plain_linkability(test: np.ndarray, own: np.ndarray, enroll: np.ndarray, people: int) -> float:
     rng = np.random.default_rng(3)
     start = time.process_time()
     for i in range(20):
-        others = rng.choice(len(enrol), people, replace=False)
-        right = _cosine(test[i], enrol[own[i]])
-        _ = right > max(_cosine(test[i], enrol[j]) for j in others if j != own[i])
+        others = rng.choice(len(enroll), people, replace=False)
+        right = _cosine(test[i], enroll[own[i]])
+        _ = right > max(_cosine(test[i], enroll[j]) for j in others if j != own[i])
     return (time.process_time() - start) / 20
 
 

@@ -128,10 +128,10 @@ def resampled() -> None:
     """Speaker resamples of a large set: here, and in two processes of the engine. Seconds of the clock, start-up of the
     processes included."""
     speakers, each = 300, 5
-    enrol = np.repeat(np.arange(speakers), speakers * each)
+    enroll = np.repeat(np.arange(speakers), speakers * each)
     test = np.tile(np.repeat(np.arange(speakers), each), speakers)
-    values = np.random.default_rng(0).normal(size=len(enrol)) + 1.5 * (enrol == test)
-    scores = Scores(values, enrol == test, enrol, test)
+    values = np.random.default_rng(0).normal(size=len(enroll)) + 1.5 * (enroll == test)
+    scores = Scores(values, enroll == test, enroll, test)
     took = []
     for engine in (Here(), Pool(2)):
         start = time.monotonic()

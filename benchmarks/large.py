@@ -52,10 +52,10 @@ def linking(speakers: int) -> dict[str, object]:
     rng = np.random.default_rng(0)
     tests = min(TESTS, speakers)
     with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:
-        enrol, test = Path(folder, "enrol.npz"), Path(folder, "test.npz")
+        enroll, test = Path(folder, "enroll.npz"), Path(folder, "test.npz")
         voices = rng.standard_normal((speakers, DIMENSION), dtype=np.float32)
         names = [f"s{number:07d}" for number in range(speakers)]
-        write_embeddings(Embeddings(voices, [f"e-{name}" for name in names], names), enrol)
+        write_embeddings(Embeddings(voices, [f"e-{name}" for name in names], names), enroll)
         own = np.sort(rng.choice(speakers, tests, replace=False))
         heard = voices[own] + 9 * rng.standard_normal((tests, DIMENSION), dtype=np.float32)
         mine = [names[number] for number in own]
@@ -64,7 +64,7 @@ def linking(speakers: int) -> dict[str, object]:
         at = [n for n in (20, 1000, 22_024, 100_000, 1_000_000) if n <= speakers]
         clock = _Clock()
         command = [
-            sys.executable, "-m", "veilmeter.cli.main", "linkability", "--enrol", str(enrol), "--test", str(test),
+            sys.executable, "-m", "veilmeter.cli.main", "linkability", "--enroll", str(enroll), "--test", str(test),
             "--speakers", ",".join(map(str, at)), "--ranks", "--json",
         ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, check=True)

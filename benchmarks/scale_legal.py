@@ -22,14 +22,14 @@ def main(share: float = 1.0) -> None:
 
     enrolled = int(ENROLLED * share)
     with tempfile.TemporaryDirectory() as folder:
-        enrol = np.memmap(Path(folder) / "enrol.f32", np.float32, "w+", shape=(enrolled, DIMENSION))
+        enroll = np.memmap(Path(folder) / "enroll.f32", np.float32, "w+", shape=(enrolled, DIMENSION))
         rng = np.random.default_rng(1)
         for a in range(0, enrolled, 50_000):
-            enrol[a : a + 50_000] = rng.standard_normal((min(50_000, enrolled - a), DIMENSION), dtype=np.float32)
+            enroll[a : a + 50_000] = rng.standard_normal((min(50_000, enrolled - a), DIMENSION), dtype=np.float32)
         own = np.sort(rng.choice(enrolled, TESTED, replace=False))
-        test = enrol[own] + 2.5 * rng.standard_normal((TESTED, DIMENSION), dtype=np.float32)
+        test = enroll[own] + 2.5 * rng.standard_normal((TESTED, DIMENSION), dtype=np.float32)
         wall, work = time.perf_counter(), time.process_time()
-        better = count_better(test, own, enrol)
+        better = count_better(test, own, enroll)
         link = Linkability(better, enrolled - 1, np.arange(TESTED), tuple(map(str, own)))
         values = [link.estimate(n).value for n in (1000, enrolled)]
         wall, work = time.perf_counter() - wall, time.process_time() - work

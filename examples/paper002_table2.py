@@ -41,7 +41,7 @@ class Line:
     pca: bool = False
     retrained: bool = False
     oracle: bool = False
-    enrol_anonymized: bool = False
+    enroll_anonymized: bool = False
     trials_anonymized: bool = True
 
     @property
@@ -59,8 +59,8 @@ def _table() -> dict[int, Line]:
     lines = [
         Line(1, "clear baseline", (10.3, 2.9), trials_anonymized=False),
         Line(2, "ignorant", (49.0, 42.6)),
-        Line(3, "lazy-informed", (29.4, 29.1), enrol_anonymized=True),
-        Line(4, "semi-informed", (17.1, 14.1), enrol_anonymized=True, retrained=True),
+        Line(3, "lazy-informed", (29.4, 29.1), enroll_anonymized=True),
+        Line(4, "semi-informed", (17.1, 14.1), enroll_anonymized=True, retrained=True),
     ]
     paper = {
         "procrustes": [
@@ -118,12 +118,12 @@ def run(task: Task) -> list[list[float]]:
     extractor = "retrained" if line.retrained else "original"
     anonymized = both_genders(data, extractor, "_anon" if line.trials_anonymized else "")
     if line.method == "none":
-        enrol = of_people(data, extractor, "enrolls_anon" if line.enrol_anonymized else "enrolls")
-        maps = [inversion.identity_map(enrol.dimension)]
-        evaluations = [inversion.evaluate(maps[0], anonymized, None, enrol, within="gender")]
+        enroll = of_people(data, extractor, "enrolls_anon" if line.enroll_anonymized else "enrolls")
+        maps = [inversion.identity_map(enroll.dimension)]
+        evaluations = [inversion.evaluate(maps[0], anonymized, None, enroll, within="gender")]
         return [_cells(one, top1=False) for one in evaluations]
-    enrol, clear = vectors(data, "original", "enrolls"), both_genders(data, "original", "")
-    known = (clear, anonymized) if line.oracle else (enrol, of_people(data, extractor, "enrolls_anon"))
+    enroll, clear = vectors(data, "original", "enrolls"), both_genders(data, "original", "")
+    known = (clear, anonymized) if line.oracle else (enroll, of_people(data, extractor, "enrolls_anon"))
     settings = inversion.InversionSettings(
         method="wasserstein" if line.seeded else "procrustes",
         pca=70 if line.pca else None,
@@ -132,7 +132,7 @@ def run(task: Task) -> list[list[float]]:
         rounds=task.rounds,
     )
     maps = inversion.learn_seeds(*known, settings, task.seeds)
-    return [_cells(inversion.evaluate(one, anonymized, clear, enrol, within="gender")) for one in maps]
+    return [_cells(inversion.evaluate(one, anonymized, clear, enroll, within="gender")) for one in maps]
 
 
 def _cells(evaluation: inversion.Evaluation, *, top1: bool = True) -> list[float]:

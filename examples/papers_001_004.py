@@ -45,10 +45,10 @@ TOOLS: dict[tuple[str, str, str], tuple[float, float, float, float, float, str, 
 
 
 def scores_of(data: Path, extractor: str, gender: str, kind: str) -> Scores:
-    enrol, test = KINDS[kind]
+    enroll, test = KINDS[kind]
     root = data / f"extractor-{extractor}"
     trials = f"libri_test_trials_{gender}"
-    file = root / "results" / f"ASV-libri_test_enrolls{enrol}-{trials}{test}" / "scores"
+    file = root / "results" / f"ASV-libri_test_enrolls{enroll}-{trials}{test}" / "scores"
     return read_scores(file, root / f"xvect_{trials}" / "meta" / "trials")
 
 

@@ -101,7 +101,7 @@ def _vectors(root: Path) -> None:
         ("trials_f", clear, ~first), ("trials_f_anon", hidden, ~first),
     ]:  # fmt: skip
         write_embeddings(one.take(rows), root / name, form="kaldi")
-    write_embeddings(hidden.take(first), root / "enrol.npz")
+    write_embeddings(hidden.take(first), root / "enroll.npz")
     write_embeddings(hidden.take(~first), root / "test.npz")
 
 

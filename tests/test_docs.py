@@ -336,6 +336,6 @@ def test_the_public_tools_values_are_the_reference(reference: dict[str, Any]) ->
     tools = runpy.run_path(str(ROOT / "examples" / "papers_001_004.py"))["TOOLS"]
     keys = ("rocch_eer_percent", "cllr", "min_cllr", "d_ece_bits", "l_w", "tag", "d_sys")
     for (extractor, gender, kind), values in tools.items():
-        enrol, test = {"OO": ("", ""), "OP": ("", "_anon"), "PP": ("_anon", "_anon")}[kind]
-        name = f"ASV-libri_test_enrolls{enrol}-libri_test_trials_{gender}{test}"
+        enroll, test = {"OO": ("", ""), "OP": ("", "_anon"), "PP": ("_anon", "_anon")}[kind]
+        name = f"ASV-libri_test_enrolls{enroll}-libri_test_trials_{gender}{test}"
         assert values == tuple(reference["scores"][f"extractor-{extractor}"][name][key] for key in keys)

@@ -95,7 +95,7 @@ CONFIGURATIONS: dict[str, dict[str, str]] = {
         "values": f"assess {PLAIN} --no-intervals",
     },
     "back-ends": {
-        "centred": f"assess {GENDERS} --backend centred-cosine"
+        "centered": f"assess {GENDERS} --backend centered-cosine"
         " --adapted-backend plda --measures scores,linkability,inversion",
         "best": f"assess {PLAIN} --backend cosine:best {QUICK}",
         "normalized": f"assess {PLAIN} --backend cosine:normalized {QUICK}",
@@ -201,13 +201,13 @@ attacker-run = ["genders-run1.npz:per-speaker"]
 [attackers.ignorant]
 
 [attackers.lazy-informed]
-backend = "centred-cosine"
+backend = "centered-cosine"
 
 [attackers.informed]
 original = "own.npz"
 anonymized = "own-anon.npz"
 attacker_run = ["own-run1.npz"]
-backend = "centred-cosine"
+backend = "centered-cosine"
 
 [attackers.procrustes]
 """

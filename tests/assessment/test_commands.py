@@ -118,7 +118,7 @@ def test_every_option_of_the_command_may_stand_in_the_file(folder: Path, tmp_pat
 def test_a_run_says_first_whom_it_leaves_out(folder: Path) -> None:
     file = folder / "tables.toml"
     named = (folder / "partly.toml").read_text().replace('attackers = ["ignorant", "lazy-informed"]\n', "")
-    file.write_text(named + '[attackers.ignorant]\nbackend = "centred-cosine"\n')
+    file.write_text(named + '[attackers.ignorant]\nbackend = "centered-cosine"\n')
     words = ["assess", file, "--out", folder / "tables", "--jobs", 1, "--no-report", "--measures", "linkability"]
     done = CliRunner().invoke(app, [str(word) for word in words])
     assert done.exit_code == 0

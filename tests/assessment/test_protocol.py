@@ -49,10 +49,10 @@ def test_other_speakers_do_not_matter() -> None:
 
 
 def test_lists_and_keys(tmp_path: Path) -> None:
-    enrol, trials = tmp_path / "enrolls", tmp_path / "trials"
-    enrol.write_text("s000-0\ns000-1\ns001-0\n")
+    enroll, trials = tmp_path / "enrolls", tmp_path / "trials"
+    enroll.write_text("s000-0\ns000-1\ns001-0\n")
     trials.write_text("s000 s000-2 target\ns001 s000-2 nontarget\ns001 s001-3 target\n")
-    made = make_protocol(VOICES, enroll=[str(enrol)], trials=[str(trials)])
+    made = make_protocol(VOICES, enroll=[str(enroll)], trials=[str(trials)])
     assert made.enrollment == ("s000-0", "s000-1", "s001-0")
     assert made.trials == ("s000-2", "s001-3")
     mask = made.mask(["s000", "s001"], ["s000-2", "s001-3"])
@@ -69,11 +69,11 @@ def test_lists_and_keys(tmp_path: Path) -> None:
     rest = make_protocol(VOICES, trials=[str(trials)])
     assert set(rest.enrollment) == {f"s00{s}-{i}" for s in (0, 1) for i in range(5)} - {"s000-2", "s001-3"}
     # Without a trial list: everything else.
-    assert len(make_protocol(VOICES, enroll=[str(enrol)]).trials) == 27
+    assert len(make_protocol(VOICES, enroll=[str(enroll)]).trials) == 27
 
 
 @pytest.mark.parametrize(
-    ("enrol", "trials", "message"),
+    ("enroll", "trials", "message"),
     [
         ("s000-0\n", "s000-0\ns001-0\n", "in the enrollment and in the trials"),
         ("nobody\n", "s000-1\n", "none of the 1 enrollment utterances"),
@@ -84,8 +84,8 @@ def test_lists_and_keys(tmp_path: Path) -> None:
         ("s000-0\n", "s000 s000-1 target\ns001-0\n", "a plain list of utterances was given together with a key"),
     ],
 )
-def test_wrong_lists(tmp_path: Path, enrol: str, trials: str, message: str) -> None:
-    (tmp_path / "e").write_text(enrol)
+def test_wrong_lists(tmp_path: Path, enroll: str, trials: str, message: str) -> None:
+    (tmp_path / "e").write_text(enroll)
     (tmp_path / "t").write_text(trials)
     with pytest.raises(InputError, match=message):
         make_protocol(VOICES, enroll=[str(tmp_path / "e")], trials=[str(tmp_path / "t")])

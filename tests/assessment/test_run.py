@@ -244,16 +244,16 @@ def test_said_when_cross_validated() -> None:
     assert "trained on neither" in training_of(results)
 
 
-def test_plda_and_centred_cosine() -> None:
+def test_plda_and_centered_cosine() -> None:
     options = FAST | {"measures": ["scores", "singling-out", "linkability"], "lengths": [1]}
     others = voices.partly(OTHERS)
     found = assess(
         ORIGINAL, PARTLY, train_anonymized=others,
-        attackers={"ignorant": {"backend": "centred-cosine"}, "informed": {"backend": "plda"}, "lazy-informed": {}},
+        attackers={"ignorant": {"backend": "centered-cosine"}, "informed": {"backend": "plda"}, "lazy-informed": {}},
         **options,
     ).results  # fmt: skip
     assert found.attackers["informed"].backend.startswith("PLDA")
-    assert found.attackers["ignorant"].backend == "centred cosine"
+    assert found.attackers["ignorant"].backend == "centered cosine"
     assert eers(found)["informed"] < eers(found)["lazy-informed"]
     assert found.attackers["informed"].estimates.points("singling_out")
 

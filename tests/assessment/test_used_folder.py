@@ -63,7 +63,7 @@ def write_all(folder: Path) -> None:
     for number, name in enumerate(SCORED):
         write_scores(folder / f"{name}.scores", number, 3 - number)
     write_key(folder / "key", ORIGINAL.names)
-    (folder / "enrol").write_text("\n".join(KNOWN) + "\n")
+    (folder / "enroll").write_text("\n".join(KNOWN) + "\n")
 
 
 def run(folder: Path, out: Path, **options: Any) -> bytes:
@@ -77,7 +77,7 @@ def run(folder: Path, out: Path, **options: Any) -> bytes:
         out=out,
         attackers={name: {"scores": str(folder / f"{name}.scores")} for name in SCORED}
         | {"informed": {"plda": str(folder / "plda")}, "semi-informed": {}, "procrustes": {}},
-        enroll=str(folder / "enrol"),
+        enroll=str(folder / "enroll"),
         trials=str(folder / "key"),
         **OPTIONS | options,
     )
@@ -140,7 +140,7 @@ CHANGES: dict[str, Callable[[Path], None]] = {
     "speakers": rewritten("train_similar.npz", speakers=renamed),
     **{f"scores of {name}": (lambda f, n=name: write_scores(f / f"{n}.scores", 9, 0.5)) for name in SCORED},
     "key": fewer_people,
-    "enrollment": lambda folder: (folder / "enrol").write_text("\n".join(KNOWN[:-1]) + "\n") and None,
+    "enrollment": lambda folder: (folder / "enroll").write_text("\n".join(KNOWN[:-1]) + "\n") and None,
     "PLDA": lambda folder: write_plda(folder / "plda", 1),
 }  # fmt: skip
 
@@ -173,7 +173,7 @@ def test_changed_inputs(base: tuple[Path, bytes], name: str, tmp_path: Path) -> 
     "options",
     [
         {"seed": 1}, {"lengths": [1, 2]}, {"by": ()}, {"speakers": [4]}, {"intervals": True, "resamples": 5},
-        {"backend": "centred-cosine"}, {"measures": ["scores", "inversion"]}, {"attributes": []},
+        {"backend": "centered-cosine"}, {"measures": ["scores", "inversion"]}, {"attributes": []},
         {"adapted_backend": "plda"},
     ],
     ids=str,

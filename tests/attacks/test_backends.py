@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.linalg import eigh
 from scipy.stats import multivariate_normal
 
-from veilmeter.attacks.backends import LDA, PLDA, Averages, CentredCosine, Cosine, average, single
+from veilmeter.attacks.backends import LDA, PLDA, Averages, CenteredCosine, Cosine, average, single
 from veilmeter.attacks.backends.base import shrunk, unit64
 from veilmeter.attacks.backends.kaldi import KaldiRecipe, read_kaldi_recipe, read_plda
 from veilmeter.core.errors import InputError
@@ -62,8 +62,8 @@ class TestAverages:
     def test_centring_undoes_an_offset(self) -> None:
         x, codes = voices(8, 5, 6)
         far = unit64(unit64(x) * 0.1 + np.array([3.0, 0, 0, 0, 0, 0]))
-        assert eer_of(CentredCosine.fit(far), far, codes) < eer_of(Cosine(), far, codes) + 1e-9
-        np.testing.assert_allclose(CentredCosine.fit(far).mean, far.mean(axis=0))
+        assert eer_of(CenteredCosine.fit(far), far, codes) < eer_of(Cosine(), far, codes) + 1e-9
+        np.testing.assert_allclose(CenteredCosine.fit(far).mean, far.mean(axis=0))
 
 
 class TestLDA:

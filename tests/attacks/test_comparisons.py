@@ -67,14 +67,14 @@ def test_options_of_back_ends_by_hand(options: str) -> None:
     rng = np.random.default_rng(1)
     codes = np.repeat(np.arange(6), [2, 3, 4, 1, 5, 3])
     names = [f"s{code}" for code in codes]
-    enrol = Embeddings(rng.standard_normal((len(codes), 5)), [f"e{i}" for i in range(len(codes))], names)
+    enroll = Embeddings(rng.standard_normal((len(codes), 5)), [f"e{i}" for i in range(len(codes))], names)
     test = Embeddings(rng.standard_normal((7, 5)), [f"t{i}" for i in range(7)], ["s0"] * 7)
-    scorer = Recipe(f"cosine:{options}").scorer(enrol, test)
-    expected = slow(enrol.unit, codes, test.unit, best="best" in options, norm="normalized" in options)
-    np.testing.assert_allclose(scorer.matrix(enrol, test, np.arange(7)[:, None]), expected.T, atol=1e-5)
+    scorer = Recipe(f"cosine:{options}").scorer(enroll, test)
+    expected = slow(enroll.unit, codes, test.unit, best="best" in options, norm="normalized" in options)
+    np.testing.assert_allclose(scorer.matrix(enroll, test, np.arange(7)[:, None]), expected.T, atol=1e-5)
     assert ("best recording" in scorer.name) == ("best" in options)
-    trained = Recipe(f"lda:{options}", enrol, folds=6)
-    assert trained.scorer(enrol, test).matrix(enrol, test, np.arange(7)[:, None]).shape == (6, 7)
+    trained = Recipe(f"lda:{options}", enroll, folds=6)
+    assert trained.scorer(enroll, test).matrix(enroll, test, np.arange(7)[:, None]).shape == (6, 7)
 
 
 def test_unknown_options_are_refused() -> None:

@@ -56,9 +56,9 @@ def test_cross_validated_linking_is_at_chance_without_information() -> None:
     for seed in range(8):
         material = speech(40, 6, 20, 0.0, seed)
         place = np.arange(len(material)) % 6
-        enrol, test = material.take(place < 3), material.take(place >= 3)
-        scorer = Recipe("lda", enrol, folds=5, seed=seed).scorer(enrol, test)
-        scores = scorer.matrix(enrol, test, np.arange(len(test))[:, None])
+        enroll, test = material.take(place < 3), material.take(place >= 3)
+        scorer = Recipe("lda", enroll, folds=5, seed=seed).scorer(enroll, test)
+        scores = scorer.matrix(enroll, test, np.arange(len(test))[:, None])
         own = scores[test.codes, np.arange(len(test))]
         values.append(float(np.mean((scores >= own).sum(axis=0) == 1)))
     error = float(np.std(values, ddof=1)) / np.sqrt(len(values))
@@ -100,7 +100,7 @@ def test_shrinking_keeps_variances_and_makes_it_invertible() -> None:
 
 def test_back_ends_by_name() -> None:
     material = speech(8, 4, 5, 1.0, 2)
-    assert list(BACKENDS)[:4] == ["cosine", "centred-cosine", "lda", "plda"]
+    assert list(BACKENDS)[:4] == ["cosine", "centered-cosine", "lda", "plda"]
     for name in BACKENDS:
         kind = BACKENDS[name]
         assert kind.about

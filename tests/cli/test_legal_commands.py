@@ -36,7 +36,7 @@ def folder(tmp_path_factory):
     root = tmp_path_factory.mktemp("legal")
     x = voices()
     parts = {
-        "enrol": (range(60), range(10)),
+        "enroll": (range(60), range(10)),
         "test1": (range(30), [10]),
         "test2": (range(30), [10, 11]),
         "predicates": (range(20), [10, 11]),
@@ -56,7 +56,7 @@ def test_the_references_linkability(folder, reference):
     wanted = reference["legal"]["linkability"]
     for length in (1, 2):
         page = found(
-            "linkability", "--enroll", folder / "enrol.npz", "--test", folder / f"test{length}.npz",
+            "linkability", "--enroll", folder / "enroll.npz", "--test", folder / f"test{length}.npz",
             "--speakers", "2,5", "--speakers", "10", "20", "40,60", "--length", length,
         )  # fmt: skip
         curve = page["estimates"]["linkability"]
@@ -86,7 +86,7 @@ def test_the_references_singling_out(folder):
 
 def test_lengths_attributes_population_ranks_people_and_figures(folder, tmp_path):
     page = found(
-        "linkability", "--enroll", folder / "enrol.npz", "--test", folder / "test2.npz", "--length", "1,2",
+        "linkability", "--enroll", folder / "enroll.npz", "--test", folder / "test2.npz", "--length", "1,2",
         "--population", "1e6,1e8", "--ranks", "--attribute", "gender", "--per-speaker", "--figures", tmp_path,
     )  # fmt: skip
     e = page["estimates"]
@@ -124,7 +124,7 @@ def test_singling_out_with_more_knowledge_beside_another_attacker(folder, tmp_pa
 
 
 def test_the_table_shows_its_numbers_on_a_narrow_terminal(folder):
-    done = run("linkability", "--enroll", folder / "enrol.npz", "--test", folder / "test1.npz", "--population", "1e6")
+    done = run("linkability", "--enroll", folder / "enroll.npz", "--test", folder / "test1.npz", "--population", "1e6")
     assert done.returncode == 0
     assert "…" not in done.stdout
     assert "back-test" in done.stdout.replace("\n", " ")
@@ -146,7 +146,7 @@ def test_voiceprivacy_folders(vpc2020):
 
 
 def test_the_same_recordings_on_both_sides_are_a_trap(folder):
-    page = found("linkability", "--enroll", folder / "enrol.npz", "--test", folder / "said.npz", "--speakers", "10")
+    page = found("linkability", "--enroll", folder / "enroll.npz", "--test", folder / "said.npz", "--speakers", "10")
     assert [w["values"]["count"] for w in page["warnings"] if w["code"] == "same_recording_enrolled"] == [600]
 
 
@@ -169,7 +169,7 @@ def test_the_same_recordings_on_both_sides_are_a_trap(folder):
     ],
 )
 def test_mistakes_are_one_line_and_exit_code_2(folder, words, said):
-    done = run(words[0], "--enroll", folder / "enrol.npz", "--test", folder / "said.npz", *words[1:])
+    done = run(words[0], "--enroll", folder / "enroll.npz", "--test", folder / "said.npz", *words[1:])
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
@@ -177,7 +177,7 @@ def test_mistakes_are_one_line_and_exit_code_2(folder, words, said):
 
 def test_each_person_and_the_population_say_how(folder):
     """Every estimate names its method; an extrapolation from few people is doubted, with the sizes of its back-test."""
-    people = ["--enroll", folder / "enrol.npz", "--test", folder / "test2.npz", "--per-speaker", "--no-intervals"]
+    people = ["--enroll", folder / "enroll.npz", "--test", folder / "test2.npz", "--per-speaker", "--no-intervals"]
     page = found("linkability", *people, "--speakers", "20", "--population", "1e6", "--ranks")
     for curve in page["estimates"].values():
         assert all(point["method"] for point in curve)

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from veilmeter.attacks.adaptive.attackers import AdaptiveAttack
 
 from veilmeter.attacks.attacker import perform
+from veilmeter.attacks.attackers.adaptive import AdaptiveAttacker
+from veilmeter.attacks.attackers.fused import Fused
 from veilmeter.attacks.material import AttackerRun, Material
 from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.data.embeddings import Embeddings
@@ -162,7 +163,8 @@ def test_fusion_loses_little_to_its_best_channel(differs: str, seed: int) -> Non
     views = {channel: heard(channel) for channel in channels}
     first, *further = views
     together = replace(views[first], views={name: views[name] for name in further})
-    alone, fused = (AdaptiveAttack("a", "attacks", ("lazy", "ridge"), several=several) for several in (False, True))
+    alone, fused = AdaptiveAttacker(), Fused()
+    alone.families = fused.families = ("lazy", "ridge")
     shares = {name: linked_by(alone, material, names) for name, material in views.items()}
     found = linked_by(fused, together, names)
     if differs == "nothing":
@@ -173,7 +175,7 @@ def test_fusion_loses_little_to_its_best_channel(differs: str, seed: int) -> Non
         assert found >= shares[differs] - 0.026  # one of forty recordings
 
 
-def linked_by(attack: AdaptiveAttack, material: Material, names: np.ndarray) -> float:
+def linked_by(attack: AdaptiveAttacker, material: Material, names: np.ndarray) -> float:
     found = linkability_of_scores(perform(attack, material).scores, material.names, names)
     assert found is not None
     return found.value(found.largest)

@@ -53,10 +53,10 @@ def _merge(parts: Sequence[Scores]) -> Scores:
     is_target = np.concatenate([part.is_target for part in parts])
     sides: list[list[Any]] = [[], []]
     for part in parts:
-        if part.enrol_speaker is None or part.test_speaker is None:
+        if part.enroll_speaker is None or part.test_speaker is None:
             return Scores(values, is_target, source=parts[0].source)
         names = np.array(list(part.names), object)
-        sides[0].append(names[part.enrol_speaker])
+        sides[0].append(names[part.enroll_speaker])
         sides[1].append(names[part.test_speaker])
     names_all, enroll, test = encode(np.concatenate(sides[0]), np.concatenate(sides[1]))
     return Scores(values, is_target, enroll, test, names_all, parts[0].source, parts[0].speakers_from)
@@ -67,19 +67,19 @@ def within_groups(scores: Scores, groups: Groups) -> Iterator[tuple[str, str, Sc
     scores."""
     for attribute, values in groups.items():
         for value in sorted({v for v in values.values() if v}):
-            if scores.enrol_speaker is None:
+            if scores.enroll_speaker is None:
                 continue
             inside = np.array([values.get(name) == value for name in scores.names], dtype=bool)
-            rows = np.flatnonzero(inside[scores.enrol_speaker])
+            rows = np.flatnonzero(inside[scores.enroll_speaker])
             if len(rows) and scores.is_target[rows].any() and not scores.is_target[rows].all():
                 yield attribute, value, scores.take(rows)
 
 
 def _people(scores: Scores) -> set[str]:
     """The people enrolled or tried; the names in a set of scores include utterances."""
-    if scores.enrol_speaker is None or scores.test_speaker is None:
+    if scores.enroll_speaker is None or scores.test_speaker is None:
         return set()
-    return {scores.names[code] for code in np.union1d(scores.enrol_speaker, scores.test_speaker) if code >= 0}
+    return {scores.names[code] for code in np.union1d(scores.enroll_speaker, scores.test_speaker) if code >= 0}
 
 
 def measure_given(
@@ -90,7 +90,7 @@ def measure_given(
     scores = given.read()
     there = _people(scores)
     known = there if people is None else people & there
-    if scores.enrol_speaker is not None and not known:
+    if scores.enroll_speaker is not None and not known:
         raise InputError(
             f"attackers.{attacker.name}: the scores are of other people than those who are assessed",
             path=given.files[0],

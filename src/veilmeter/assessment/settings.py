@@ -259,9 +259,9 @@ class Settings(CorpusReading):
         acts_when=(SPEECH, AUDIO), example="other.py:embed",
     )  # fmt: skip
     backend: str = declare(
-        "cosine", help="Back end of attackers that are not adapted: cosine, centred-cosine, cosine:best or "
+        "cosine", help="Back end of attackers that are not adapted: cosine, centered-cosine, cosine:best or "
         "cosine:normalized.", group=ATTACKERS, metavar="NAME", publishable=True, common=False, acts_when=(SPEECH,),
-        example="centred-cosine",
+        example="centered-cosine",
     )  # fmt: skip
     adaptation: str = declare(
         "backend", help="Part that adapted attackers train: backend, or finetune (needs audio).", group=ATTACKERS,

@@ -50,7 +50,7 @@ class ComparingAttacker(Attacker):
         if backend_kind(kind).needs_training:
             raise InputError(
                 f"attackers.{self.name}: the back end {kind} would be trained on another extractor's vectors",
-                fix=f'compare its own vectors untrained ([attackers.{self.name}] backend = "centred-cosine") or by a '
+                fix=f'compare its own vectors untrained ([attackers.{self.name}] backend = "centered-cosine") or by a '
                 "plda file",
             )
         return Recipe(kind), extractor

@@ -316,7 +316,7 @@ def _key(paths: Sequence[Path] | None, layout: str | None) -> dict[tuple[str, st
         codes = Codes()
         table = read_trials(path, layout=layout, codes=codes)
         names = codes.names()
-        for a, b, target in zip(table.enrol, table.test, table.is_target, strict=True):
+        for a, b, target in zip(table.enroll, table.test, table.is_target, strict=True):
             is_target[names[a], names[b]] = bool(target)
     return is_target
 

@@ -293,6 +293,6 @@ def _notes(estimates: dict[str, Any], data: Scores, no_intervals: bool, cut: int
     if not no_intervals and without and len(without) < len(single):
         notes.append(Finding.of("measures_without_interval", measures=tuple(without)))
     if not no_intervals:
-        known = Reference("file", data.speakers_from) if data.enrol_speaker is not None else None
+        known = Reference("file", data.speakers_from) if data.enroll_speaker is not None else None
         notes.append(Finding.of("intervals_of_scores", speakers_from=known))
     return notes

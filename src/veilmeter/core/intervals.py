@@ -21,10 +21,10 @@ def wilson(successes: float, n: int, *, level: float = LEVEL) -> tuple[float, fl
         return (0.0, 1.0)
     z = normal_quantile(0.5 + level / 2)
     rate = successes / n
-    centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
+    center = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * float(np.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n)))
-    low = 0.0 if rate == 0 else max(0.0, centre - half)
-    high = 1.0 if rate == 1 else min(1.0, centre + half)
+    low = 0.0 if rate == 0 else max(0.0, center - half)
+    high = 1.0 if rate == 1 else min(1.0, center + half)
     return (low, high)
 
 

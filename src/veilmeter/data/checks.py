@@ -173,7 +173,7 @@ def check_scores(path: str | Path, *, trials: str | Path | None = None, layout: 
         _, truth = join(table, key, codes, notes)
         summary += f", {int(truth.sum()):,} of target and {int((~truth).sum()):,} of impostor trials"
     else:
-        repeats(table.enrol, table.test, table.values, table.path, table.lines, codes, notes, "score")
+        repeats(table.enroll, table.test, table.values, table.path, table.lines, codes, notes, "score")
     return Checked("score file", summary, notes.problems())
 
 
@@ -184,10 +184,10 @@ def check_trials(path: str | Path, *, layout: str | None = None) -> Checked:
     targets = int(table.is_target.sum())
     summary = f"{targets:,} target and {len(table) - targets:,} impostor trials"
     if len(table):
-        repeats(table.enrol, table.test, table.is_target, table.path, table.lines, codes, notes, "trial")
-        _, person, _ = speakers(table.enrol, table.test, table.is_target, codes, None, notes)
+        repeats(table.enroll, table.test, table.is_target, table.path, table.lines, codes, notes, "trial")
+        _, person, _ = speakers(table.enroll, table.test, table.is_target, codes, None, notes)
         summary += f", label {'first' if table.label_first else 'last'}"
-        odd = np.flatnonzero((person[table.enrol] == person[table.test]) & ~table.is_target)
+        odd = np.flatnonzero((person[table.enroll] == person[table.test]) & ~table.is_target)
         notes.add(
             "same-speaker-impostor",
             "by the target trials both sides are the same speaker, yet the trial is nontarget",

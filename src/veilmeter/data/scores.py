@@ -20,7 +20,7 @@ Codes = NDArray[np.integer]
 class Scores:
     """n comparisons: their scores (higher: more alike), whether each is a target trial, and the two speakers.
 
-    `enrol_speaker` and `test_speaker` are codes into `names` (one name space: in a target trial both are the same
+    `enroll_speaker` and `test_speaker` are codes into `names` (one name space: in a target trial both are the same
     person), or None when nobody knows who spoke; `speakers_from` says how they were found. `source` is for messages.
     Where the trials are a whole matrix, row by row, `grid` has the speakers of its rows and of its columns.
 
@@ -33,7 +33,7 @@ class Scores:
 
     values: NDArray[np.float64]
     is_target: NDArray[np.bool_]
-    enrol_speaker: Codes | None = None
+    enroll_speaker: Codes | None = None
     test_speaker: Codes | None = None
     names: Sequence[str] = field(default=(), repr=False)
     source: str = ""
@@ -48,9 +48,9 @@ class Scores:
         n = len(self.values)
         if self.values.ndim != 1 or self.is_target.shape != (n,):
             raise InputError("scores and labels must be two flat lists of one length", path=where)
-        if (self.enrol_speaker is None) != (self.test_speaker is None):
+        if (self.enroll_speaker is None) != (self.test_speaker is None):
             raise InputError("give the speakers of both sides or of neither", path=where)
-        for side in ("enrol_speaker", "test_speaker"):
+        for side in ("enroll_speaker", "test_speaker"):
             codes = getattr(self, side)
             if codes is not None:
                 put(self, side, np.asarray(codes, np.int32))
@@ -92,8 +92,8 @@ class Scores:
                 np.concatenate([np.ravel(a), np.ravel(b)])
                 for a, b in zip(target_speakers, impostor_speakers, strict=True)
             ]
-            names, enrol, test = encode(*sides)
-            scores = cls(values, is_target, enrol, test, names, source, "given")
+            names, enroll, test = encode(*sides)
+            scores = cls(values, is_target, enroll, test, names, source, "given")
         # The classes lie one after the other: their views cost nothing.
         scores.__dict__["targets"], scores.__dict__["impostors"] = values[: len(t)], values[len(t) :]
         return scores
@@ -102,7 +102,7 @@ class Scores:
     def from_matrix(
         cls,
         matrix: ArrayLike,
-        enrol_speakers: ArrayLike,
+        enroll_speakers: ArrayLike,
         test_speakers: ArrayLike,
         *,
         mask: ArrayLike | None = None,
@@ -114,26 +114,26 @@ class Scores:
         array([5., 4.])
         """
         x = np.asarray(matrix, np.float64)
-        names, rows, columns = encode(np.asarray(enrol_speakers), np.asarray(test_speakers))
+        names, rows, columns = encode(np.asarray(enroll_speakers), np.asarray(test_speakers))
         if x.shape != (len(rows), len(columns)):
             raise InputError(
                 f"the matrix is {x.shape} but there are {len(rows)} enrollments and {len(columns)} tests",
                 path=source or None,
             )
-        enrol = np.repeat(rows, len(columns))
+        enroll = np.repeat(rows, len(columns))
         test = np.tile(columns, len(rows))
         values = x.ravel()
         if mask is not None:
             kept = np.flatnonzero(np.asarray(mask, bool).ravel())
-            values, enrol, test = values[kept], enrol[kept], test[kept]
+            values, enroll, test = values[kept], enroll[kept], test[kept]
         grid = (rows, columns) if mask is None else None
-        return cls(values, enrol == test, enrol, test, names, source, "given", grid)
+        return cls(values, enroll == test, enroll, test, names, source, "given", grid)
 
     def __len__(self) -> int:
         return len(self.values)
 
     def __repr__(self) -> str:
-        people = "" if self.enrol_speaker is None else f" of {self.speaker_count} speakers"
+        people = "" if self.enroll_speaker is None else f" of {self.speaker_count} speakers"
         return f"Scores({len(self.targets)} targets, {len(self.impostors)} impostors{people})"
 
     @cached_property
@@ -159,9 +159,9 @@ class Scores:
     @cached_property
     def people(self) -> NDArray[np.int64]:
         """The codes of all people on either side, rising; none if they are not known."""
-        if self.enrol_speaker is None or self.test_speaker is None:
+        if self.enroll_speaker is None or self.test_speaker is None:
             return np.zeros(0, np.int64)
-        return present(*(self.grid or (self.enrol_speaker, self.test_speaker)))
+        return present(*(self.grid or (self.enroll_speaker, self.test_speaker)))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -172,10 +172,10 @@ class Scores:
     def take(self, rows: ArrayLike) -> Scores:
         """A part, by a mask or by row numbers."""
         index = np.asarray(rows)
-        enrol = None if self.enrol_speaker is None else self.enrol_speaker[index]
+        enroll = None if self.enroll_speaker is None else self.enroll_speaker[index]
         test = None if self.test_speaker is None else self.test_speaker[index]
         return Scores(
-            self.values[index], self.is_target[index], enrol, test, self.names, self.source, self.speakers_from
+            self.values[index], self.is_target[index], enroll, test, self.names, self.source, self.speakers_from
         )
 
     def with_values(self, values: ArrayLike) -> Scores:
@@ -183,7 +183,7 @@ class Scores:
         return Scores(
             np.asarray(values, np.float64),
             self.is_target,
-            self.enrol_speaker,
+            self.enroll_speaker,
             self.test_speaker,
             self.names,
             self.source,
@@ -203,11 +203,11 @@ def present(*codes: NDArray[np.integer]) -> NDArray[np.int64]:
     return np.flatnonzero(occurs)
 
 
-def encode(enrol: NDArray[Any], test: NDArray[Any]) -> tuple[list[str], Codes, Codes]:
+def encode(enroll: NDArray[Any], test: NDArray[Any]) -> tuple[list[str], Codes, Codes]:
     """Names of both sides as codes in one name space."""
-    names, codes = np.unique(np.concatenate([np.ravel(enrol), np.ravel(test)]).astype(str), return_inverse=True)
+    names, codes = np.unique(np.concatenate([np.ravel(enroll), np.ravel(test)]).astype(str), return_inverse=True)
     codes = codes.astype(np.int32)  # of many trials they take half the room
-    return names.tolist(), codes[: enrol.size], codes[enrol.size :]
+    return names.tolist(), codes[: enroll.size], codes[enroll.size :]
 
 
 def read_scores(

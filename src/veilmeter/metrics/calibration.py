@@ -165,10 +165,10 @@ def logistic(targets: ArrayLike, impostors: ArrayLike, *, prior: float = 0.5) ->
     """
     t, n = check_scores(targets, "target"), check_scores(impostors, "impostor")
     x = np.concatenate([t, n])
-    centre, scale = float(x.mean()), float(x.std())
+    center, scale = float(x.mean()), float(x.std())
     if not scale > 0:
         return Logistic(0.0, 0.0)
-    x = (x - centre) / scale
+    x = (x - center) / scale
     sign = np.concatenate([np.ones(len(t)), -np.ones(len(n))])
     weight = np.concatenate([np.full(len(t), prior / len(t)), np.full(len(n), (1 - prior) / len(n))])
     shift = float(np.log(prior / (1 - prior)))
@@ -196,7 +196,7 @@ def logistic(targets: ArrayLike, impostors: ArrayLike, *, prior: float = 0.5) ->
         if now - after < 1e-13:
             break
         now = after
-    return Logistic(a / scale, b - a * centre / scale)
+    return Logistic(a / scale, b - a * center / scale)
 
 
 def group(targets: Floats, impostors: Floats) -> Groups:

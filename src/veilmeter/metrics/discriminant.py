@@ -45,10 +45,10 @@ def discriminant_views(train: Array, test: Array, people: int) -> list[tuple[Arr
     """The vectors as they are, and whitened: with few speakers the first tells more, with many the second. What varies
     is the speaker, so the covariance is shrunk as one of so many samples as there are speakers."""
     mean = train.mean(axis=0)
-    centred, other = train - mean, test - mean
-    covariance = shrunk(centred.T @ centred / len(train), people)
+    centered, other = train - mean, test - mean
+    covariance = shrunk(centered.T @ centered / len(train), people)
     half = np.linalg.cholesky(np.linalg.inv(covariance))
-    return [(centred, other), (centred @ half, other @ half)]
+    return [(centered, other), (centered @ half, other @ half)]
 
 
 def nearest_class(tests: list[Array], means: list[Array], label: NDArray[np.int64], values: int) -> NDArray[np.int64]:

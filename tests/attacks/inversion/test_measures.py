@@ -50,12 +50,14 @@ def test_a_tie_is_a_failure() -> None:
 def test_eer_uses_plain_means_and_the_key() -> None:
     rng = np.random.default_rng(0)
     names = ["a", "a", "b", "b", "c", "c"]
-    enrol = Embeddings(rng.standard_normal((6, 4)) * [[1], [9], [1], [1], [1], [1]], [f"e{n}" for n in range(6)], names)
+    enroll = Embeddings(
+        rng.standard_normal((6, 4)) * [[1], [9], [1], [1], [1], [1]], [f"e{n}" for n in range(6)], names
+    )
     tests = Embeddings(rng.standard_normal((6, 4)), [f"t{n}" for n in range(6)], names)
-    evaluation = evaluate(identity_map(4), tests, None, enrol)
+    evaluation = evaluate(identity_map(4), tests, None, enroll)
     scores = np.empty((3, 6))
     for row, name in enumerate("abc"):
-        model = enrol.vectors[enrol.speakers == name].mean(0)
+        model = enroll.vectors[enroll.speakers == name].mean(0)
         scores[row] = tests.vectors @ model / np.linalg.norm(model) / np.linalg.norm(tests.vectors, axis=1)
     same = np.array([[s == n for s in names] for n in "abc"])
     expected = eer(scores[same], scores[~same], "roc")

@@ -78,8 +78,8 @@ def test_genders_are_those_of_the_people(example: ModuleType, vpc2020: Path, cro
 
 def test_line_2_unfolded(example: ModuleType, vpc2020: Path, reference: dict[str, Any]) -> None:
     trials = example.both_genders(str(vpc2020), "original", "_anon")
-    enrol = example.vectors(str(vpc2020), "original", "enrolls")
-    found = inversion.evaluate(inversion.identity_map(512), trials, None, enrol).eer(method="roc")
+    enroll = example.vectors(str(vpc2020), "original", "enrolls")
+    found = inversion.evaluate(inversion.identity_map(512), trials, None, enroll).eer(method="roc")
     assert [found["f"], found["m"]] == pytest.approx(reference["table2"]["unfolded_eer_line_2"], abs=0.05)
 
 

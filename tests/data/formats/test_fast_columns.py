@@ -46,7 +46,7 @@ def outcome(data: bytes, path: Path, least: int, monkeypatch: pytest.MonkeyPatch
     table = read_score_table(path, codes=codes, findings=notes)
     labels = None if table.is_target is None else table.is_target.tolist()
     return (
-        codes.names(), table.enrol.tolist(), table.test.tolist(), table.values.tolist(), labels, table.lines.tolist(),
+        codes.names(), table.enroll.tolist(), table.test.tolist(), table.values.tolist(), labels, table.lines.tolist(),
         [str(problem) for problem in notes.problems()],
     )  # fmt: skip
 

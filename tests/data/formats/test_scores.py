@@ -36,9 +36,9 @@ def test_a_score_file_and_its_key(write) -> None:  # type: ignore[no-untyped-def
     assert found.targets.tolist() == [2.5, 3.0]
     assert found.impostors.tolist() == [-1.0, 0.25]
     assert found.counts == {"targets": 2, "impostors": 2, "speakers": 2}
-    assert found.enrol_speaker is not None
+    assert found.enroll_speaker is not None
     assert found.test_speaker is not None
-    assert (found.enrol_speaker == found.test_speaker).tolist() == [True, False, False, True]
+    assert (found.enroll_speaker == found.test_speaker).tolist() == [True, False, False, True]
 
 
 @pytest.mark.parametrize(
@@ -146,9 +146,9 @@ def test_target_trials_tell_who_speaks(write) -> None:  # type: ignore[no-untype
     scores = b"x/1 x/2 1\nx/2 x/3 1\ny/1 y/2 1\nx/1 y/1 0\nx/3 w/1 0\n"
     found = read_scores(write("s", scores), write("k", key))
     assert found.speaker_count == 3  # x, y, and w, who is only known as an utterance
-    assert found.enrol_speaker is not None
+    assert found.enroll_speaker is not None
     assert found.test_speaker is not None
-    assert found.enrol_speaker[0] == found.test_speaker[1]
+    assert found.enroll_speaker[0] == found.test_speaker[1]
     assert found.speakers_from == "target trials"
     given_ = read_scores(write("s", scores), write("k", key), utt2spk=write("u", b"w/1 x\nx/1 x\n"))
     assert given_.speaker_count == 2

@@ -94,18 +94,18 @@ def test_probability_is_accurate_at_common_voice_size():
 
 def test_counts_do_not_depend_on_blocks_and_ties_are_failures():
     rng = np.random.default_rng(1)
-    enrol = rng.standard_normal((300, 24)).astype(np.float32)
-    enrol[7], enrol[250] = enrol[5], 4 * enrol[5]  # the same voice under three names, one of them louder
+    enroll = rng.standard_normal((300, 24)).astype(np.float32)
+    enroll[7], enroll[250] = enroll[5], 4 * enroll[5]  # the same voice under three names, one of them louder
     own = rng.integers(300, size=70)
     own[:3] = 5, 7, 250
-    test = (enrol[own] + rng.standard_normal((70, 24))).astype(np.float32)
-    test[:3] = enrol[5]
-    x, y = unit(test).astype(float), unit(enrol).astype(float)
+    test = (enroll[own] + rng.standard_normal((70, 24))).astype(np.float32)
+    test[:3] = enroll[5]
+    x, y = unit(test).astype(float), unit(enroll).astype(float)
     plain = [sum(x[i] @ y[j] >= x[i] @ y[own[i]] for j in range(300) if j != own[i]) for i in range(70)]
     assert plain[0] >= 1
     beats = np.zeros((70, 300), bool)
     for block in [(1024, 8192), (7, 13), (1, 300), (70, 1)]:
-        counts = count_better(test, own, enrol, block=block, beats=beats)
+        counts = count_better(test, own, enroll, block=block, beats=beats)
         assert counts[:3].tolist() == [2, 2, 2]
         np.testing.assert_array_equal(counts, plain)
         np.testing.assert_array_equal(beats.sum(1), counts)
@@ -113,11 +113,11 @@ def test_counts_do_not_depend_on_blocks_and_ties_are_failures():
 
 def test_only_impostors_of_the_same_group_count():
     rng = np.random.default_rng(2)
-    enrol, own = rng.standard_normal((50, 8)), np.arange(20)
-    test = enrol[:20] + 2 * rng.standard_normal((20, 8))
+    enroll, own = rng.standard_normal((50, 8)), np.arange(20)
+    test = enroll[:20] + 2 * rng.standard_normal((20, 8))
     group = rng.integers(-1, 3, 50)
-    found = count_better(test, own, enrol, groups=(group[own], group), block=(6, 11))
-    x, y = unit(test).astype(float), unit(enrol).astype(float)
+    found = count_better(test, own, enroll, groups=(group[own], group), block=(6, 11))
+    x, y = unit(test).astype(float), unit(enroll).astype(float)
     for i in range(20):
         rivals = [j for j in range(50) if j != i and (group[i] < 0 or group[j] < 0 or group[j] == group[i])]
         assert found[i] == sum(x[i] @ y[j] >= x[i] @ y[i] for j in rivals)
@@ -125,12 +125,12 @@ def test_only_impostors_of_the_same_group_count():
 
 def test_a_file_on_disk_is_read_in_parts(tmp_path):
     rng = np.random.default_rng(3)
-    enrol = rng.standard_normal((500, 16)).astype(np.float32)
-    disk = np.memmap(tmp_path / "enrol.f32", np.float32, "w+", shape=enrol.shape)
-    disk[:] = enrol
+    enroll = rng.standard_normal((500, 16)).astype(np.float32)
+    disk = np.memmap(tmp_path / "enroll.f32", np.float32, "w+", shape=enroll.shape)
+    disk[:] = enroll
     own = np.arange(40)
-    test = (enrol[:40] + rng.standard_normal((40, 16))).astype(np.float32)
-    np.testing.assert_array_equal(count_better(test, own, disk, block=(16, 64)), count_better(test, own, enrol))
+    test = (enroll[:40] + rng.standard_normal((40, 16))).astype(np.float32)
+    np.testing.assert_array_equal(count_better(test, own, disk, block=(16, 64)), count_better(test, own, enroll))
 
 
 def test_every_conversation_counts_alike():
@@ -145,12 +145,12 @@ def test_unequal_numbers_of_conversations_by_the_formula():
     """mean_i C(K - r_i, N'-1) / C(K, N'-1), with i over the conversations, from vectors to value."""
     rng = np.random.default_rng(5)
     x = rng.standard_normal((9, 1, 6)) + 0.9 * rng.standard_normal((9, 12, 6))
-    enrol = embed(x, range(9), range(6))
+    enroll = embed(x, range(9), range(6))
     rows = [(s, u) for s in range(7) for u in range(6, 8 + s % 5)]
     test = Embeddings([x[s, u] for s, u in rows], [f"{s}-{u}" for s, u in rows], [f"s{s}" for s, _ in rows])
     models_of = [sum(unit(x[s, :6]).astype(float)) for s in range(9)]
     scores = np.array([[x[s, u] @ m / np.linalg.norm(m) for m in models_of] for s, u in rows])
-    link = linkability(enrol, test)
+    link = linkability(enroll, test)
     for n in (2, 4, 9):
         total = Fraction(0)
         for i, (s, _) in enumerate(rows):

@@ -25,11 +25,11 @@ def voices(rng, people, d=24, share=1.0, clear=1.5, hidden=0.12):
 
 def linked(rng, mu, fitted=50, times=3):
     """Linkability of the first people, a few conversations each."""
-    enrol = unit(mu[:fitted] + 0.3 * rng.standard_normal((fitted, mu.shape[1])))
+    enroll = unit(mu[:fitted] + 0.3 * rng.standard_normal((fitted, mu.shape[1])))
     who = np.arange(fitted).repeat(times)
     test = unit(mu[who] + rng.standard_normal((len(who), mu.shape[1])))
     names = [f"s{i}" for i in range(fitted)]
-    return linkability_of_scores(enrol @ test.T, names, np.array(names, object)[who])
+    return linkability_of_scores(enroll @ test.T, names, np.array(names, object)[who])
 
 
 @pytest.mark.parametrize("shape", [0.0, -0.1, -0.3])
@@ -138,9 +138,9 @@ def test_an_unprotected_minority_is_not_lost(share):
         (point,) = population_linkability(link, [5000], resamples=30)
         found.append(point)
         many = np.arange(100, 500)
-        enrol = unit(mu + 0.3 * rng.standard_normal(mu.shape))
+        enroll = unit(mu + 0.3 * rng.standard_normal(mu.shape))
         test = unit(mu[many] + rng.standard_normal((len(many), 64)))
-        truth.append(np.mean((test @ enrol.T).argmax(axis=1) == many))
+        truth.append(np.mean((test @ enroll.T).argmax(axis=1) == many))
     assert np.mean([point.value for point in found]) == pytest.approx(share, rel=0.6)
     assert sum(p.interval[0] <= t <= p.interval[1] for p, t in zip(found, truth, strict=True)) >= 5
 
@@ -155,10 +155,10 @@ def test_a_few_people_can_not_rule_out_a_minority():
 def test_vectors_and_scores_keep_the_same_sample():
     rng = np.random.default_rng(8)
     mu = voices(rng, 20)
-    enrol = Embeddings(mu + 0.1, [f"e{i}" for i in range(20)], [f"s{i}" for i in range(20)])
+    enroll = Embeddings(mu + 0.1, [f"e{i}" for i in range(20)], [f"s{i}" for i in range(20)])
     test = Embeddings(mu + rng.standard_normal(mu.shape), [f"t{i}" for i in range(20)], [f"s{i}" for i in range(20)])
-    of_vectors = linkability(enrol, test)
-    of_scores = linkability_of_scores(enrol.unit @ test.unit.T, enrol.names, np.array(test.speakers, object))
+    of_vectors = linkability(enroll, test)
+    of_scores = linkability_of_scores(enroll.unit @ test.unit.T, enroll.names, np.array(test.speakers, object))
     np.testing.assert_array_equal(of_vectors.better, of_scores.better)
     np.testing.assert_allclose(of_vectors.sample.right, of_scores.sample.right, atol=1e-6)
     np.testing.assert_allclose(of_vectors.sample.impostors, of_scores.sample.impostors, atol=1e-6)

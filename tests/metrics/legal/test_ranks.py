@@ -89,9 +89,9 @@ def voices(seed=2, people=14, k=6):
 
 
 def test_threshold_of_each_person():
-    enrol, test = voices()
-    found = identity_tpr(enrol, test.take(np.arange(len(test)) != 0))
-    people = models(enrol)
+    enroll, test = voices()
+    found = identity_tpr(enroll, test.take(np.arange(len(test)) != 0))
+    people = models(enroll)
     unit = test.unit[1:]
     speakers = np.array(list(test.speakers[1:]))
     for fpr in (0.05, 0.1, 0.5):
@@ -107,12 +107,12 @@ def test_threshold_of_each_person():
 
 
 def test_all_of_it_at_once():
-    enrol, test = voices()
-    found = rank_estimates(linkability(enrol, test, length=3), intervals=False)
+    enroll, test = voices()
+    found = rank_estimates(linkability(enroll, test, length=3), intervals=False)
     assert set(found) == {"cmc", "rank_disclosure", "rank_disclosure_worst"}
     assert all(one.interval is None and one.at["length"] == 3 for curve in found.values() for one in curve)
     with pytest.raises(InputError, match="no test speaker is enrolled"):
-        identity_tpr(enrol.take(enrol.speakers == "s0"), test.take(test.speakers == "s1"))
+        identity_tpr(enroll.take(enroll.speakers == "s0"), test.take(test.speakers == "s1"))
 
 
 @pytest.mark.parametrize("dimension", [12, 37, 192, 256])

@@ -25,9 +25,9 @@ def voices(seed=0, people=40, k=8, unknown=()):
 
 
 def test_only_rivals_with_the_attribute_count():
-    enrol, test = voices(unknown=(3, 5))
-    found = informed_linkability(enrol, test, "region")
-    people = models(enrol).vectors.astype(float)
+    enroll, test = voices(unknown=(3, 5))
+    found = informed_linkability(enroll, test, "region")
+    people = models(enroll).vectors.astype(float)
     region = ["" if s in (3, 5) else "abcd"[s % 4] for s in range(40)]
     for i in range(len(test)):
         s = int(test.speakers[i][1:])
@@ -44,19 +44,19 @@ def test_only_rivals_with_the_attribute_count():
 
 
 def test_an_attribute_that_all_share_is_worth_nothing():
-    enrol, test = voices()
-    found = informed_linkability(enrol, test, "planet")
+    enroll, test = voices()
+    found = informed_linkability(enroll, test, "planet")
     np.testing.assert_array_equal(found.knowing.better, found.without.better)
-    single = singling_out(enrol, test, [10, 40])
-    knowing = informed_singling_out(enrol, test, "planet", [10, 40], without=single)
+    single = singling_out(enroll, test, [10, 40])
+    knowing = informed_singling_out(enroll, test, "planet", [10, 40], without=single)
     np.testing.assert_array_equal(knowing.knowing.attack.isolated, single.attack.isolated)
     np.testing.assert_array_equal(knowing.knowing.control.isolated, single.control.isolated)
 
 
 def test_singling_out_by_one_who_knows():
-    enrol, test = voices()
-    single = singling_out(enrol, test, [20, 40])
-    found = informed_singling_out(enrol, test, "region", [20, 40], without=single).estimates()
+    enroll, test = voices()
+    single = singling_out(enroll, test, [20, 40])
+    found = informed_singling_out(enroll, test, "region", [20, 40], without=single).estimates()
     for one, plain, hit in zip(
         found["singling_out"], single.estimates()["singling_out"], found["hit_share"], strict=True
     ):
@@ -67,19 +67,19 @@ def test_singling_out_by_one_who_knows():
 
 def test_alone_with_an_attribute_means_singled_out():
     """The only one of their kind needs no voice: knowing is enough."""
-    enrol, test = voices(people=12)
+    enroll, test = voices(people=12)
     region = np.where(test.speakers == "s0", "alone", "many")
     test = Embeddings(test.vectors, test.utterances, test.speakers, {"region": region})
-    single = singling_out(enrol, test, [12])
-    knowing = informed_singling_out(enrol, test, "region", [12], without=single).knowing
+    single = singling_out(enroll, test, [12])
+    knowing = informed_singling_out(enroll, test, "region", [12], without=single).knowing
     alone = knowing.names.index("s0")
     assert knowing.per_predicate(12)[alone] == 1.0
     assert knowing.attack.hits[alone].sum() == 5 * 10
 
 
 def test_a_column_that_is_missing_or_empty():
-    enrol, test = voices(unknown=range(40))
+    enroll, test = voices(unknown=range(40))
     with pytest.raises(InputError, match="has a column 'accent'; there are: planet, region"):
-        informed_linkability(enrol, test, "accent")
+        informed_linkability(enroll, test, "accent")
     with pytest.raises(InputError, match="empty for everybody"):
-        informed_linkability(enrol, test, "region")
+        informed_linkability(enroll, test, "region")

@@ -49,10 +49,10 @@ def test_the_reference(reference, length, n, draws):
         order = [(t + 7 * d + 1 + k) % 60 for k in range(60)]
         return [t, *[s for s in order if s != t][: n - 1]]
 
-    enrol, test = fixture(length)
+    enroll, test = fixture(length)
     said = conversations(test, length, least=2, most=10)
     subsets = [[subset(t, d) for d in range(draws)] for t in range(20)]
-    isolated, hits = isolations(models(enrol).vectors, range(20), said, subsets, folds=10)
+    isolated, hits = isolations(models(enroll).vectors, range(20), said, subsets, folds=10)
     wanted = reference["legal"]["singling_out"]["isolated"][f"L{length}_N{n}_draws{draws}"]
     assert f"{isolated.sum()}/{isolated.size}" == wanted
     assert not (hits & ~isolated).any()
@@ -222,8 +222,8 @@ def population(seed, enrolled, tested, noise=1.0, d=12, k=10):
 
 
 def test_voices_that_are_known_are_singled_out_and_the_control_is_not():
-    enrol, test = population(12, range(80), range(60), noise=0.3)
-    found = singling_out(enrol, test, [10, 60])
+    enroll, test = population(12, range(80), range(60), noise=0.3)
+    found = singling_out(enroll, test, [10, 60])
     for n in (10, 60):
         attack, control = found.estimate(n), found.control_estimate(n)
         risk, hit = found.residual_risk(n), found.hit_share(n)
@@ -240,10 +240,10 @@ def test_voices_that_are_known_are_singled_out_and_the_control_is_not():
 
 
 def test_voices_that_say_nothing_leave_no_residual_risk():
-    enrol, test = population(13, range(120), range(120), noise=0.5)
+    enroll, test = population(13, range(120), range(120), noise=0.5)
     rng = np.random.default_rng(0)
-    enrol = enrol.with_vectors(rng.standard_normal(enrol.vectors.shape))
-    found = singling_out(enrol, test, [60])
+    enroll = enroll.with_vectors(rng.standard_normal(enroll.vectors.shape))
+    found = singling_out(enroll, test, [60])
     low, high = found.residual_risk(60).interval
     assert low < 0 < high
     assert found.control_estimate(60).value > chance(9, 9) + 0.03  # speakers are consistent with themselves
@@ -278,44 +278,44 @@ def test_the_control_knows_nobody(leak, low, high):
 def test_the_control_by_a_plain_loop(seed, rule):
     """Each person's own rule, with the calibration of the attack, in the set without them."""
     said, mu, _ = made(seed, 7, most=5)
-    enrol = Embeddings(mu, [f"e{s}" for s in range(7)], said.names)
+    enroll = Embeddings(mu, [f"e{s}" for s in range(7)], said.names)
     test = Embeddings(said.vectors, [str(i) for i in range(len(said))], np.array(said.names, object)[said.speakers])
-    found = singling_out(enrol, test, [7], draws=1, folds=5, rule=rule)
+    found = singling_out(enroll, test, [7], draws=1, folds=5, rule=rule)
     for t in range(7):
         others = [s for s in range(7) if s != t]
-        expected = [plainly(models(enrol).vectors[t], t, said, others, fold, rule)[0] for fold in range(5)]
+        expected = [plainly(models(enroll).vectors[t], t, said, others, fold, rule)[0] for fold in range(5)]
         assert found.per_predicate(7, control=True)[t] == pytest.approx(np.mean(expected))
 
 
 def test_a_matrix_of_scores_gives_what_vectors_give():
-    enrol, test = population(17, range(30), range(30))
+    enroll, test = population(17, range(30), range(30))
     said = conversations(test, 1, least=2, most=10)
-    scores = models(enrol).vectors @ said.vectors.T
-    of_vectors = singling_out(enrol, test, [8, 30], draws=2)
-    of_scores = singling_out_of_scores(scores, enrol.names, said, [8, 30], draws=2)
+    scores = models(enroll).vectors @ said.vectors.T
+    of_vectors = singling_out(enroll, test, [8, 30], draws=2)
+    of_scores = singling_out_of_scores(scores, enroll.names, said, [8, 30], draws=2)
     np.testing.assert_array_equal(of_vectors.attack.isolated, of_scores.attack.isolated)
     np.testing.assert_array_equal(of_vectors.control.isolated, of_scores.control.isolated)
 
 
 def test_speakers_with_too_little_speech_are_left_out_and_named():
-    enrol, test = population(14, range(12), range(12))
+    enroll, test = population(14, range(12), range(12))
     keep = [u for u in test.utterances if not (u.startswith("3-") and int(u[2:]) > 4)]
-    found = singling_out(enrol, test.of_utterances(keep), [5], length=3, draws=1)
+    found = singling_out(enroll, test.of_utterances(keep), [5], length=3, draws=1)
     assert found.dropped == ("s3",)
     assert found.people == 11
     assert "s3" not in found.names
     with pytest.raises(InputError, match="give numbers from 2 to 11"):
-        singling_out(enrol, test.of_utterances(keep), [12], length=3)
+        singling_out(enroll, test.of_utterances(keep), [12], length=3)
     with pytest.raises(InputError, match="no speaker has 22"):
-        singling_out(enrol, test, [5], length=11)
+        singling_out(enroll, test, [5], length=11)
     with pytest.raises(InputError, match="no rule"):
-        singling_out(enrol, test, [5], rule="fair")
+        singling_out(enroll, test, [5], rule="fair")
 
 
 def test_some_predicates_are_drawn_at_random_but_always_the_same():
-    enrol, test = population(15, range(40), range(30))
-    one, two = (singling_out(enrol, test, [10], predicates=7, seed=s, draws=1) for s in (0, 1))
-    again = singling_out(enrol, test, [10], predicates=7, draws=1)
+    enroll, test = population(15, range(40), range(30))
+    one, two = (singling_out(enroll, test, [10], predicates=7, seed=s, draws=1) for s in (0, 1))
+    again = singling_out(enroll, test, [10], predicates=7, draws=1)
     assert len(one.names) == 7
     assert one.names == again.names != two.names
     np.testing.assert_array_equal(one.attack.isolated, again.attack.isolated)
@@ -364,18 +364,18 @@ def sides(
     heard += shift / 3  # voices have something in common, which rules of others do not
     names = [f"s{person:03d}" for person in range(people)]
     columns = {"gender": list(genders)} if genders else None
-    enrol = Embeddings(known, names, names, columns)
+    enroll = Embeddings(known, names, names, columns)
     own = np.arange(INSIDE).repeat(EACH)
     test = heard[own] + 0.5 * rng.standard_normal((len(own), DIMENSION))
-    return enrol, Embeddings(test, [f"{names[i]}-{row}" for row, i in enumerate(own)], [names[i] for i in own])
+    return enroll, Embeddings(test, [f"{names[i]}-{row}" for row, i in enumerate(own)], [names[i] for i in own])
 
 
 def test_outsiders_serve_as_control_exactly() -> None:
-    enrol, test = sides(40, seed=1)
-    measured = singling_out(enrol, test, [INSIDE], draws=1)
+    enroll, test = sides(40, seed=1)
+    measured = singling_out(enroll, test, [INSIDE], draws=1)
     assert measured.controlled is not None
     assert measured.controlled.method == OF_OUTSIDERS
-    tested, people = conversations(test, 1, least=2, most=10, seed=0), models(enrol)
+    tested, people = conversations(test, 1, least=2, most=10, seed=0), models(enroll)
     chosen = assigned(np.arange(INSIDE, INSIDE + 40), np.arange(INSIDE), [""] * len(people), 0)
     assert chosen is not None
     everybody = [[np.arange(INSIDE)]] * INSIDE
@@ -404,8 +404,8 @@ def test_both_controls_see_the_same_leak() -> None:
 
 
 def test_outsiders_unlike_the_others_do_not_serve_and_that_is_said() -> None:
-    enrol, test = sides(40, shift=-1.0, seed=2)
-    measured = singling_out(enrol, test, [INSIDE])
+    enroll, test = sides(40, shift=-1.0, seed=2)
+    measured = singling_out(enroll, test, [INSIDE])
     method = measured.control_estimate(INSIDE).method
     assert method.startswith(WITHOUT_TARGET)
     assert "isolate differently" in method

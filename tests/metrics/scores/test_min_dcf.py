@@ -82,7 +82,7 @@ def test_it_is_in_the_command_and_can_be_gated(tmp_path: Path) -> None:
         f"{enrolled} {tested}-{number} {value} {'target' if enrolled == tested else 'nontarget'}"
         for number, (enrolled, tested, value) in enumerate(
             zip(
-                *(np.array(scores.names)[codes] for codes in (scores.enrol_speaker, scores.test_speaker)),
+                *(np.array(scores.names)[codes] for codes in (scores.enroll_speaker, scores.test_speaker)),
                 scores.values,
                 strict=True,
             )

@@ -121,7 +121,7 @@ def test_a_leak_is_outside_of_the_range() -> None:
     rng = np.random.default_rng(8)
     scores = voices_without_information(rng)
     leaking = Scores(
-        scores.values + 2.0 * scores.is_target, scores.is_target, scores.enrol_speaker, scores.test_speaker
+        scores.values + 2.0 * scores.is_target, scores.is_target, scores.enroll_speaker, scores.test_speaker
     )
     found = measure_scores(leaking, resamples=50)
     for name in ("eer", "d_ece", "min_cllr"):

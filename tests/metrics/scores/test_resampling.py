@@ -51,8 +51,8 @@ def _everything_is_worth_sending(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def trials(seed: int = 0, shift: float = 1.0, each: int = 5) -> Scores:
     rng = np.random.default_rng(seed)
-    enrol, test = np.repeat(np.arange(PEOPLE), PEOPLE * each), np.tile(np.repeat(np.arange(PEOPLE), each), PEOPLE)
-    return Scores(rng.normal(size=len(enrol)) + shift * (enrol == test), enrol == test, enrol, test)
+    enroll, test = np.repeat(np.arange(PEOPLE), PEOPLE * each), np.tile(np.repeat(np.arange(PEOPLE), each), PEOPLE)
+    return Scores(rng.normal(size=len(enroll)) + shift * (enroll == test), enroll == test, enroll, test)
 
 
 def voices(seed: int, each: int, noise: float) -> Embeddings:

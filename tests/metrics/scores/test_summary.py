@@ -53,8 +53,8 @@ def correlated(rng: np.random.Generator, people: int, utterances: int, distance:
     u = rng.normal(0, 0.3, (people, utterances))
     noise = rng.normal(0, np.sqrt(1 - 0.16 - 0.16 - 0.09), (people, people, utterances))
     x = a[:, None, None] + b[None, :, None] + u[None] + noise
-    enrol, test = (np.broadcast_to(i[..., None], x.shape).ravel() for i in np.indices((people, people)))
-    return Scores(x.ravel() + distance * (enrol == test), enrol == test, enrol, test)
+    enroll, test = (np.broadcast_to(i[..., None], x.shape).ravel() for i in np.indices((people, people)))
+    return Scores(x.ravel() + distance * (enroll == test), enroll == test, enroll, test)
 
 
 @pytest.mark.parametrize("extractor", ["extractor-original", "extractor-retrained"])
@@ -214,15 +214,15 @@ def test_leaving_each_person_out_is_drawing_everybody_else() -> None:
 
 def test_names_decide_the_draw_not_the_order_of_the_file() -> None:
     scores = correlated(np.random.default_rng(1), 6, 3, 1.0)
-    named = Scores(scores.values, scores.is_target, scores.enrol_speaker, scores.test_speaker, list("abcdef"))
+    named = Scores(scores.values, scores.is_target, scores.enroll_speaker, scores.test_speaker, list("abcdef"))
     order = np.random.default_rng(2).permutation(len(scores))
     codes = np.array([3, 5, 0, 1, 4, 2])
     names = [""] * 6
     for old, new in enumerate(codes):
         names[new] = "abcdef"[old]
-    assert scores.enrol_speaker is not None
+    assert scores.enroll_speaker is not None
     assert scores.test_speaker is not None
-    shuffled = Scores(scores.values[order], scores.is_target[order], codes[scores.enrol_speaker][order],
+    shuffled = Scores(scores.values[order], scores.is_target[order], codes[scores.enroll_speaker][order],
                       codes[scores.test_speaker][order], names)  # fmt: skip
     one, two = (measure_scores(s, resamples=60)["d_ece"] for s in (named, shuffled))
     assert one.interval == pytest.approx(two.interval, rel=1e-9)  # type: ignore[union-attr]
@@ -317,8 +317,8 @@ def test_compared_sets_share_their_people() -> None:
 
 def test_a_speaker_whom_protection_fails_comes_first() -> None:
     scores = correlated(np.random.default_rng(7), 8, 25, 0.3)
-    assert scores.enrol_speaker is not None
-    failed = (scores.enrol_speaker == 5) & scores.is_target
+    assert scores.enroll_speaker is not None
+    failed = (scores.enroll_speaker == 5) & scores.is_target
     worse = scores.with_values(scores.values + 4 * failed)
     found = per_speaker(worse, resamples=60)
     assert found["d_ece_per_speaker"][0].at["speaker"] == "5"

@@ -41,7 +41,7 @@ def test_the_state_dict_has_the_published_shape_and_loads_strictly() -> None:
         campplus.build_model(state)
 
 
-def test_features_are_centred_and_blind_to_level() -> None:
+def test_features_are_centered_and_blind_to_level() -> None:
     rng = np.random.default_rng(0)
     samples = rng.normal(0, 0.1, 16000).astype(np.float32)
     features = campplus.fbank(samples)

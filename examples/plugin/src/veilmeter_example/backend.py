@@ -24,7 +24,7 @@ class EuclideanKind:
     about = "the Euclidean distance of mean unit vectors"
     needs_training = False
 
-    def untrained(self, enrol: Embeddings, test: Embeddings) -> tuple[Euclidean, None]:
+    def untrained(self, enroll: Embeddings, test: Embeddings) -> tuple[Euclidean, None]:
         return Euclidean(), None
 
     def trained(self, training: Embeddings, dimension: int | None) -> Euclidean:

@@ -128,7 +128,7 @@ def one_thread() -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class Whitening:
-    """Centred, projected on the leading axes and scaled to variance 1 between speakers."""
+    """Centered, projected on the leading axes and scaled to variance 1 between speakers."""
 
     mean: Array
     matrix: Array

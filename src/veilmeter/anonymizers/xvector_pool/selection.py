@@ -52,7 +52,7 @@ class Rule:
 class Plda:
     """Two-covariance PLDA in the space where the within-speaker covariance is the identity.
 
-    `transform` brings a centred vector there, `between` are the variances between speakers along its axes.
+    `transform` brings a centered vector there, `between` are the variances between speakers along its axes.
     """
 
     mean: NDArray[np.float64]

@@ -97,18 +97,18 @@ class Cosine:
 
 
 @dataclass(frozen=True, eq=False)
-class CentredCosine:
+class CenteredCosine:
     """The same once a mean was taken off, which undoes an offset that every recording shares.
 
     The two sides may have means of their own: clear and protected speech lie in different places.
     """
 
     mean: Array
-    name: str = "centred cosine"
+    name: str = "centered cosine"
     is_cosine = True
 
     @classmethod
-    def fit(cls, vectors: ArrayLike) -> CentredCosine:
+    def fit(cls, vectors: ArrayLike) -> CenteredCosine:
         return cls(unit64(vectors).mean(axis=0))
 
     def project(self, vectors: ArrayLike) -> Array:
@@ -141,9 +141,9 @@ def scatter(x: Array, codes: NDArray[np.int64], k: int) -> tuple[Array, Array, A
     mean = x.mean(axis=0)
     deviations = x - averages.vectors[codes]
     within = deviations.T @ deviations / max(1, len(x) - k)
-    centred = averages.vectors - mean
+    centered = averages.vectors - mean
     weights = averages.counts / averages.counts.sum()
-    between = (centred * weights[:, None]).T @ centred
+    between = (centered * weights[:, None]).T @ centered
     return within, between, mean
 
 
@@ -151,23 +151,23 @@ class _CosineKind:
     about = "x = unit(mean of unit vectors), and the angle between both"
     needs_training = False
 
-    def untrained(self, enrol: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
+    def untrained(self, enroll: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
         return Cosine(), None
 
     def trained(self, training: Embeddings, dimension: int | None) -> Backend:
         return Cosine()
 
 
-class _CentredCosineKind:
+class _CenteredCosineKind:
     about = "the same after a mean was taken off: that of the training speech, or of each side by itself"
     needs_training = False
 
-    def untrained(self, enrol: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
+    def untrained(self, enroll: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
         # Each side has a mean of its own: clear and protected speech lie in different places.
-        return CentredCosine.fit(enrol.vectors), CentredCosine.fit(test.vectors)
+        return CenteredCosine.fit(enroll.vectors), CenteredCosine.fit(test.vectors)
 
     def trained(self, training: Embeddings, dimension: int | None) -> Backend:
-        return CentredCosine.fit(training.vectors)
+        return CenteredCosine.fit(training.vectors)
 
 
-COSINE, CENTRED_COSINE = _CosineKind(), _CentredCosineKind()
+COSINE, CENTERED_COSINE = _CosineKind(), _CenteredCosineKind()

@@ -62,7 +62,7 @@ class _LDAKind:
     about = "within-class whitening, then the directions that tell training speakers apart; cosine"
     needs_training = True
 
-    def untrained(self, enrol: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
+    def untrained(self, enroll: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
         raise InputError("the back end lda needs training speech")
 
     def trained(self, training: Embeddings, dimension: int | None) -> Backend:

@@ -156,7 +156,7 @@ class _PLDAKind:
     about = "two-covariance PLDA by expectation-maximization; log-likelihood ratios"
     needs_training = True
 
-    def untrained(self, enrol: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
+    def untrained(self, enroll: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
         raise InputError("the back end plda needs training speech")
 
     def trained(self, training: Embeddings, dimension: int | None) -> Backend:

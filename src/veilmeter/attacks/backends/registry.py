@@ -16,7 +16,7 @@ class BackendKind(Protocol):
     about: str
     needs_training: bool
 
-    def untrained(self, enrol: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
+    def untrained(self, enroll: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
         """For both sides, or one for the enrollment and another for the trials; only without `needs_training`."""
         ...
 
@@ -36,7 +36,7 @@ BACKENDS: Registry[BackendKind] = Registry(
     "veilmeter.backends",
     {
         "cosine": f"{_HERE}.base:COSINE",
-        "centred-cosine": f"{_HERE}.base:CENTRED_COSINE",
+        "centered-cosine": f"{_HERE}.base:CENTERED_COSINE",
         "lda": f"{_HERE}.lda:KIND",
         "plda": f"{_HERE}.plda:KIND",
     },

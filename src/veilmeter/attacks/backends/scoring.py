@@ -35,7 +35,7 @@ class Scorer(Protocol):
     @property
     def name(self) -> str: ...
 
-    def matrix(self, enrol: Embeddings, test: Embeddings, groups: Rows) -> Floats: ...
+    def matrix(self, enroll: Embeddings, test: Embeddings, groups: Rows) -> Floats: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +58,9 @@ class Fixed:
         """Whether a score is the cosine of two projected, averaged vectors."""
         return self.options == PLAIN and bool(getattr(self.backend, "is_cosine", False))
 
-    def matrix(self, enrol: Embeddings, test: Embeddings, groups: Rows) -> Floats:
+    def matrix(self, enroll: Embeddings, test: Embeddings, groups: Rows) -> Floats:
         other = self.test_backend or self.backend
-        known = KnownRecordings.of(self.backend, enrol)
+        known = KnownRecordings.of(self.backend, enroll)
         spoken = conversations_of(other.project(test.vectors), groups)
         return round_scores(known.compare(spoken, self.options))
 
@@ -75,9 +75,9 @@ class KnownRecordings:
     people: Averages
 
     @classmethod
-    def of(cls, backend: Backend, enrol: Embeddings) -> KnownRecordings:
-        projected = backend.project(enrol.vectors)
-        return cls(backend, single(projected), enrol.codes, average(projected, enrol.codes, len(enrol.names)))
+    def of(cls, backend: Backend, enroll: Embeddings) -> KnownRecordings:
+        projected = backend.project(enroll.vectors)
+        return cls(backend, single(projected), enroll.codes, average(projected, enroll.codes, len(enroll.names)))
 
     def compare(self, spoken: Averages, options: ScoringOptions) -> Floats:
         """A score for every person (rows) and conversation (columns)."""
@@ -119,13 +119,13 @@ class CrossValidated:
         other = (first + 1) % self.folds if first == second else second
         return min(first, other), max(first, other)
 
-    def matrix(self, enrol: Embeddings, test: Embeddings, groups: Rows) -> Floats:
-        row_fold = np.array([self.fold[name] for name in enrol.names])
+    def matrix(self, enroll: Embeddings, test: Embeddings, groups: Rows) -> Floats:
+        row_fold = np.array([self.fold[name] for name in enroll.names])
         column_fold = np.array([self.fold[test.speakers[group[0]]] for group in groups])
         scores = np.zeros((len(row_fold), len(column_fold)))
         for pair, backend in self.backends.items():
             blocks = [(a, b) for a in pair for b in pair if self.pair_of(a, b) == pair]
-            known = KnownRecordings.of(backend, enrol)
+            known = KnownRecordings.of(backend, enroll)
             projected = backend.project(test.vectors)
             for a, b in blocks:
                 rows, columns = np.flatnonzero(row_fold == a), np.flatnonzero(column_fold == b)
@@ -185,7 +185,7 @@ class Recipe:
         own = [getattr(self, part.name) for part in fields(self)]
         return own, foreign_version(BACKENDS[ScoringOptions.parsed(self.kind)[0]])
 
-    def scorer(self, enrol: Embeddings, test: Embeddings) -> Scorer:
+    def scorer(self, enroll: Embeddings, test: Embeddings) -> Scorer:
         if self.kaldi is not None:
             from veilmeter.attacks.backends.kaldi import read_kaldi_recipe
 
@@ -197,9 +197,9 @@ class Recipe:
                 raise InputError(
                     f"the back end {self.kind} needs training speech", fix="give --train-original or choose cosine"
                 )
-            return Fixed(*kind.untrained(enrol, test), options=options)
+            return Fixed(*kind.untrained(enroll, test), options=options)
         if self.folds is not None:
-            others = tuple({*enrol.names, *test.names})
+            others = tuple({*enroll.names, *test.names})
             folded = cross_validated(name, self.dimension, self.training, others, self.folds, self.seed)
             return replace(folded, options=options)
         return Fixed(kind.trained(self.training, self.dimension), options=options)

@@ -37,7 +37,7 @@ class Group:
     name: str
     restored: Embeddings
     clear: Embeddings | None
-    enrol: Embeddings | None
+    enroll: Embeddings | None
     models: Floats
     model_names: tuple[str, ...]
     most: int = sys.maxsize
@@ -92,7 +92,7 @@ class Group:
 
     def scores(self, trials: Mapping[tuple[str, str], bool] | None = None) -> Scores | None:
         """Cosine of each restored trial with the enrollment models; all pairs, or those of the key."""
-        if self.enrol is None or not len(self.models):
+        if self.enroll is None or not len(self.models):
             return None
         tried = self.restored.take(np.arange(len(self.restored))[self._asked(len(self.restored))])
         matrix = self.models @ unit_rows(tried.vectors).T
@@ -186,8 +186,8 @@ class Evaluation:
                 curves.setdefault("top_k", []).extend(
                     group.whose.estimate("top_k", k, intervals=intervals, at={**at, "k": k}) for k in top if k < largest
                 )
-            if group.enrol is not None and len(group.enrol.names) > 1:
-                linked = linkability(group.enrol, group.restored)
+            if group.enroll is not None and len(group.enroll.names) > 1:
+                linked = linkability(group.enroll, group.restored)
                 sizes = sorted({2, linked.largest} | {n for n in (5, 10, 20, 50, 100) if n < linked.largest})
                 curves.setdefault("linkability", []).extend(
                     estimate.with_(at={**at, **estimate.at})
@@ -200,7 +200,7 @@ def evaluate(
     learnt: InversionMap,
     anonymized_trials: Embeddings,
     clear_trials: Embeddings | None = None,
-    enrol: Embeddings | None = None,
+    enroll: Embeddings | None = None,
     *,
     within: str | None = None,
     most: int = sys.maxsize,
@@ -212,7 +212,7 @@ def evaluate(
     those by people of whom no clear side knows it are left out. Of very many trials of a group, `most` at even
     distances are looked up and compared with enrollments.
     """
-    clear_sides = [side for side in (clear_trials, enrol) if side is not None]
+    clear_sides = [side for side in (clear_trials, enroll) if side is not None]
     anonymized_trials = with_people_of(anonymized_trials, clear_sides)
     described = [anonymized_trials, *clear_sides]
     if within is None:
@@ -223,8 +223,8 @@ def evaluate(
         anonymized_trials = anonymized_trials.take(anonymized_trials.attributes[within] != "")
     restored = learnt.restore(anonymized_trials)
     clear = None if clear_trials is None else learnt.see(clear_trials)
-    seen = None if enrol is None else learnt.see(enrol)
-    raw = None if enrol is None else learnt.project(enrol)
+    seen = None if enroll is None else learnt.see(enroll)
+    raw = None if enroll is None else learnt.project(enroll)
     names = sorted(set(restored.attributes[within])) if within else [EVERYBODY]
     groups = []
     for name in names:

@@ -27,7 +27,7 @@ class ScoreTable:
     """A score file's lines: ids as codes, scores, labels if there is a fourth column, and the line of each."""
 
     path: str
-    enrol: NDArray[np.int32]
+    enroll: NDArray[np.int32]
     test: NDArray[np.int32]
     values: NDArray[np.float64]
     is_target: NDArray[np.bool_] | None
@@ -71,10 +71,10 @@ def read_with_findings(
     notes.raise_first()
     rows_of_scores, is_target = join(table, key, codes, notes, only_common=only_common)
     notes.raise_first()
-    enrol, test = table.enrol[rows_of_scores], table.test[rows_of_scores]
-    names, people, source = _who(enrol, test, is_target, codes, utt2spk, trials, notes)
+    enroll, test = table.enroll[rows_of_scores], table.test[rows_of_scores]
+    names, people, source = _who(enroll, test, is_target, codes, utt2spk, trials, notes)
     notes.raise_first()
-    scores = Scores(table.values[rows_of_scores], is_target, people[enrol], people[test], names, str(path), source)
+    scores = Scores(table.values[rows_of_scores], is_target, people[enroll], people[test], names, str(path), source)
     return scores, notes.findings()
 
 
@@ -82,7 +82,7 @@ def read_score_table(path: str | Path, *, codes: Codes | None = None, findings: 
     """A score file. Without `findings` the first fault is an error; with them faults are collected, lines skipped."""
     ids = Codes() if codes is None else codes
     notes = Faults() if findings is None else findings
-    enrol, test, values, labels, lines = [], [], [], [], []
+    enroll, test, values, labels, lines = [], [], [], [], []
     for part in rows(path, (3, 4), "a score file", notes, size=PIECE, number=2):
         numbers = numbers_of(path, part, notes)
         good = np.isfinite(numbers)
@@ -102,7 +102,7 @@ def read_score_table(path: str | Path, *, codes: Codes | None = None, findings: 
                 )
             good &= known
         kept = slice(None) if good.all() else np.flatnonzero(good)
-        enrol.append(ids.encode(part.columns[0])[kept])
+        enroll.append(ids.encode(part.columns[0])[kept])
         test.append(ids.encode(part.columns[1])[kept])
         values.append(numbers[kept])
         lines.append(part.lines[kept])
@@ -115,7 +115,7 @@ def read_score_table(path: str | Path, *, codes: Codes | None = None, findings: 
         return ScoreTable(str(path), nothing, nothing, np.empty(0), None, np.empty(0, np.int64))
     return ScoreTable(
         str(path),
-        np.concatenate(enrol),
+        np.concatenate(enroll),
         np.concatenate(test),
         np.concatenate(values),
         np.concatenate(labels) if labels else None,
@@ -180,8 +180,8 @@ def join(
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Which rows of the score file to measure, and whether each is a target trial."""
     base = np.int64(max(1, len(codes.known)))
-    pairs = table.enrol * base + table.test
-    kept = repeats(table.enrol, table.test, table.values, table.path, table.lines, codes, notes, "score")
+    pairs = table.enroll * base + table.test
+    kept = repeats(table.enroll, table.test, table.values, table.path, table.lines, codes, notes, "score")
     if key is None:
         labels = table.is_target
         if labels is None:
@@ -194,8 +194,8 @@ def join(
             kind = "target" if labels[kept].all() else "nontarget"
             notes.add("one-class", f"all {len(kept):,} trials are {kind}", table.path, fix="both classes are needed")
         return kept, labels[kept]
-    key_pairs = key.enrol * base + key.test
-    key_kept = repeats(key.enrol, key.test, key.is_target, key.path, key.lines, codes, notes, "trial")
+    key_pairs = key.enroll * base + key.test
+    key_kept = repeats(key.enroll, key.test, key.is_target, key.path, key.lines, codes, notes, "trial")
     known, wanted = pairs[kept], key_pairs[key_kept]
     if len(known) == len(wanted) and (known == wanted).all():
         scored_rows, truth = kept, key.is_target[key_kept]
@@ -230,7 +230,7 @@ def join(
 
 
 def repeats(
-    enrol: NDArray[np.int32],
+    enroll: NDArray[np.int32],
     test: NDArray[np.int32],
     content: NDArray[Any],
     path: str,
@@ -241,7 +241,7 @@ def repeats(
 ) -> NDArray[np.intp]:
     """The rows without repeats. A repeat that says the same is counted once, one that contradicts is a fault."""
     base = max(1, len(codes.known))
-    pairs = enrol * np.int64(base) + test
+    pairs = enroll * np.int64(base) + test
     ordered = pairs if (pairs[1:] > pairs[:-1]).all() else np.sort(pairs)  # most lists rise already
     if not (ordered[1:] == ordered[:-1]).any():
         return np.arange(len(pairs))
@@ -326,7 +326,7 @@ def _add_strangers(
 
 
 def _who(
-    enrol: NDArray[np.int32],
+    enroll: NDArray[np.int32],
     test: NDArray[np.int32],
     is_target: NDArray[np.bool_],
     codes: Codes,
@@ -339,17 +339,17 @@ def _who(
     if utt2spk is None and beside is not None and beside.is_file():
         doubts = Faults()
         try:
-            known = speakers(enrol, test, is_target, codes, beside, doubts)
+            known = speakers(enroll, test, is_target, codes, beside, doubts)
             doubts.raise_first()
         except InputError as error:
             notes.add("utt2spk", error.what, beside, fatal=False)
         else:
             return known
-    return speakers(enrol, test, is_target, codes, utt2spk, notes)
+    return speakers(enroll, test, is_target, codes, utt2spk, notes)
 
 
 def speakers(
-    enrol: NDArray[np.int32],
+    enroll: NDArray[np.int32],
     test: NDArray[np.int32],
     is_target: NDArray[np.bool_],
     codes: Codes,
@@ -377,7 +377,7 @@ def speakers(
                               fix="remove one of the lines")  # fmt: skip
         if not start_of:
             notes.add("utt2spk", "it names none of the ids of the trials", utt2spk, fix="is this the right utt2spk?")
-    person = _together(start, start[enrol[is_target]], start[test[is_target]], len(names))
+    person = _together(start, start[enroll[is_target]], start[test[is_target]], len(names))
     if start_of and utt2spk is not None:
         pairs = np.unique([(start[row], person[row]) for row in start_of], axis=0)
         same = len(pairs) - len(np.unique(pairs[:, 1]))
@@ -449,15 +449,15 @@ class _Key:
         self.notes = Faults()
         self.parts = rows(path, (3,), "a trial key", self.notes, size=size, coded=False)
         self.first = is_label_first(layout)
-        self.enrol, self.test = _NOTHING, _NOTHING
+        self.enroll, self.test = _NOTHING, _NOTHING
         self.labels = np.empty(0, bool)
 
-    def next(self, enrol: WordColumn, test: WordColumn, path: str | Path, line: int) -> NDArray[np.bool_]:
+    def next(self, enroll: WordColumn, test: WordColumn, path: str | Path, line: int) -> NDArray[np.bool_]:
         """The labels of the next trials, which must be these."""
-        count = len(enrol)
+        count = len(enroll)
         while len(self.labels) < count and self._more():
             pass
-        at = self._first_difference(enrol.words(), test.words())
+        at = self._first_difference(enroll.words(), test.words())
         if at < count:
             raise InputError(
                 f"from here on the key {self.path} does not have the same trials in the same order",
@@ -466,16 +466,16 @@ class _Key:
                 fix="sort both files alike (LC_ALL=C sort), or measure without --stream",
             )
         labels = self.labels[:count]
-        self.enrol, self.test, self.labels = self.enrol[count:], self.test[count:], self.labels[count:]
+        self.enroll, self.test, self.labels = self.enroll[count:], self.test[count:], self.labels[count:]
         return labels
 
-    def _first_difference(self, enrol: Any, test: Any) -> int:
+    def _first_difference(self, enroll: Any, test: Any) -> int:
         """The first row in which the two files differ, or how many there are."""
         import pyarrow.compute as pc
 
-        count = min(len(enrol), len(self.labels))
+        count = min(len(enroll), len(self.labels))
         same = np.ones(count, bool)
-        for mine, other in ((self.enrol, enrol), (self.test, test)):
+        for mine, other in ((self.enroll, enroll), (self.test, test)):
             if count:
                 same &= pc.equal(mine[:count], other[:count]).to_numpy(zero_copy_only=False)
         return count if same.all() else int(np.argmin(same))
@@ -495,7 +495,7 @@ class _Key:
             raise InputError(
                 f"the label is {word!r}, not target or nontarget", path=self.path, line=int(part.lines[bad])
             )
-        self.enrol = _joined(self.enrol, part.columns[a].words())
+        self.enroll = _joined(self.enroll, part.columns[a].words())
         self.test = _joined(self.test, part.columns[b].words())
         self.labels = np.concatenate([self.labels, labels])
         return True

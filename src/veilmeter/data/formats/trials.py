@@ -37,7 +37,7 @@ class TrialTable:
     """A key's trials: ids as codes, labels, and the line of each."""
 
     path: str
-    enrol: NDArray[np.int32]
+    enroll: NDArray[np.int32]
     test: NDArray[np.int32]
     is_target: NDArray[np.bool_]
     lines: NDArray[np.int64]
@@ -65,7 +65,7 @@ def read_trials(
     ids = Codes() if codes is None else codes
     notes = Faults() if findings is None else findings
     label_first = is_label_first(layout)
-    enrol: list[NDArray[Any]] = []
+    enroll: list[NDArray[Any]] = []
     test: list[NDArray[Any]] = []
     labels: list[NDArray[Any]] = []
     lines: list[NDArray[Any]] = []
@@ -77,7 +77,7 @@ def read_trials(
         if not good.all():
             _add_bad_labels(notes, path, part, column, good)
         kept = np.flatnonzero(good)
-        enrol.append(ids.encode(part.columns[a])[kept])
+        enroll.append(ids.encode(part.columns[a])[kept])
         test.append(ids.encode(part.columns[b])[kept])
         labels.append(truth[kept])
         lines.append(part.lines[kept])
@@ -85,7 +85,7 @@ def read_trials(
         notes.raise_first()
     table = TrialTable(
         str(path),
-        _joined(enrol, np.int32),
+        _joined(enroll, np.int32),
         _joined(test, np.int32),
         _joined(labels, np.bool_),
         _joined(lines, np.int64),

@@ -297,7 +297,7 @@ def read_trial_list(path: Path) -> TrialList:
     table = read_trials(path, layout="vpc", codes=codes, findings=notes)
     notes.raise_first()
     names = strings(codes.names())
-    pairs = table.enrol * np.int64(len(names)) + table.test
+    pairs = table.enroll * np.int64(len(names)) + table.test
     distinct, backwards = np.unique(pairs[::-1], return_index=True)
     last = len(pairs) - 1 - backwards  # the last line of each pair
     order = np.argsort(last)
@@ -305,10 +305,10 @@ def read_trial_list(path: Path) -> TrialList:
     lines = np.bincount(np.searchsorted(distinct, pairs), minlength=len(distinct))
     both = (targets > 0) & (targets < lines)
     rows = last[order]
-    examples = [f"{names[table.enrol[row]]} {names[table.test[row]]}" for row in np.sort(last[both])[:3]]
+    examples = [f"{names[table.enroll[row]]} {names[table.test[row]]}" for row in np.sort(last[both])[:3]]
     return TrialList(
         path,
-        names[table.enrol[rows]],
+        names[table.enroll[rows]],
         names[table.test[rows]],
         table.is_target[rows],
         int((lines - 1)[~both].sum()),

@@ -185,24 +185,24 @@ def _means(
     return means
 
 
-def doubts_of(enrol: Embeddings, test: Embeddings) -> list[Finding]:
+def doubts_of(enroll: Embeddings, test: Embeddings) -> list[Finding]:
     """What makes these two sets a poor test; different dimensions are an error."""
-    if enrol.dimension != test.dimension:
+    if enroll.dimension != test.dimension:
         raise InputError(
-            f"the enrollment has {enrol.dimension} dimensions and the test {test.dimension}",
+            f"the enrollment has {enroll.dimension} dimensions and the test {test.dimension}",
             fix="both must come from the same extractor",
         )
     doubts = []
-    both = [u for u in test.utterances if u in enrol.utterance_rows]
+    both = [u for u in test.utterances if u in enroll.utterance_rows]
     if both:
-        rows = np.array([enrol.utterance_rows[u] for u in both])
+        rows = np.array([enroll.utterance_rows[u] for u in both])
         mine = np.array([test.utterance_rows[u] for u in both])
-        same = int(np.count_nonzero((enrol.vectors[rows] == test.vectors[mine]).all(axis=1)))
+        same = int(np.count_nonzero((enroll.vectors[rows] == test.vectors[mine]).all(axis=1)))
         if same:
             doubts.append(warning("same_recording_enrolled", count=same))
         else:
             doubts.append(warning("same_id_enrolled", count=len(both)))
-    enrolled = set(enrol.names)
+    enrolled = set(enroll.names)
     strangers = [name for name in test.names if name not in enrolled]
     if strangers:
         doubts.append(warning("people_not_enrolled", count=len(strangers), examples=first_speakers(strangers)))

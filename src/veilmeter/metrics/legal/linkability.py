@@ -25,7 +25,7 @@ from veilmeter.data.embeddings import Embeddings, unit
 from veilmeter.metrics.legal.conversations import conversations, models
 from veilmeter.metrics.measure import Measure, estimate_of
 
-TEST_BLOCK, ENROL_BLOCK = 1024, 8192  # 32 MB of scores at a time, whatever the number of speakers
+TEST_BLOCK, ENROLL_BLOCK = 1024, 8192  # 32 MB of scores at a time, whatever the number of speakers
 SAMPLED_CONVERSATIONS, SAMPLED_PEOPLE = 8192, 1024  # of which scores are kept, to extrapolate from: at most 32 MB
 KEEP = 1 << 24  # keep who beats whom (for the both-roles jackknife) up to this many pairs: 16 MB
 
@@ -258,11 +258,11 @@ def better_impostors(scores: ArrayLike, own: ArrayLike) -> NDArray[np.int64]:
 def count_better(
     test: NDArray[np.float32],
     own: NDArray[np.int64],
-    enrol: VectorRows,
+    enroll: VectorRows,
     *,
     groups: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
     beats: NDArray[np.bool_] | None = None,
-    block: tuple[int, int] = (TEST_BLOCK, ENROL_BLOCK),
+    block: tuple[int, int] = (TEST_BLOCK, ENROLL_BLOCK),
     progress: Progress | None = None,
 ) -> NDArray[np.int64]:
     """r_i by cosine similarity, in blocks: memory is bounded by the block, not by the score matrix.
@@ -273,9 +273,9 @@ def count_better(
     """
     x = unit(test)
     n, d = x.shape
-    size = enrol.shape[0]
+    size = enroll.shape[0]
     right = np.concatenate(
-        [row_dots(x[a : a + TEST_BLOCK], unit(enrol[own[a : a + TEST_BLOCK]])) for a in range(0, n, TEST_BLOCK)]
+        [row_dots(x[a : a + TEST_BLOCK], unit(enroll[own[a : a + TEST_BLOCK]])) for a in range(0, n, TEST_BLOCK)]
     )
     slack = 4 * np.sqrt(d) * np.finfo(np.float32).eps
     surely, perhaps = (right + slack).astype(np.float32), (right - slack).astype(np.float32)
@@ -286,7 +286,7 @@ def count_better(
     near = np.empty((rows, columns), bool)
     done, total = 0, n * size
     for first in range(0, size, columns):
-        y = unit(enrol[first : first + columns])
+        y = unit(enroll[first : first + columns])
         for start in range(0, n, rows):
             part = slice(start, min(start + rows, n))
             h, w = part.stop - start, len(y)
@@ -322,7 +322,7 @@ def row_dots(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float
 
 
 def linkability(
-    enrol: Embeddings,
+    enroll: Embeddings,
     test: Embeddings,
     *,
     length: int = 1,
@@ -331,13 +331,13 @@ def linkability(
     keep: int = KEEP,
     progress: Progress | None = None,
 ) -> Linkability:
-    """Linkability of `test` recordings to the people of `enrol`, by cosine similarity.
+    """Linkability of `test` recordings to the people of `enroll`, by cosine similarity.
 
     Enrollment models are averaged over all utterances of a speaker. Every conversation of `length` test utterances
     counts alike (at most `most` a speaker). Test speakers who are not enrolled can't be linked and are left out, as
     are those with fewer than `length` utterances.
     """
-    people = models(enrol)
+    people = models(enroll)
     code = {name: number for number, name in enumerate(people.names)}
     known = np.array([speaker in code for speaker in test.speakers])
     if not known.any():
@@ -347,7 +347,7 @@ def linkability(
             fix="the enrollment and the test must name the same speakers alike",
         )
     if len(people) < 2:
-        raise InputError("only one speaker is enrolled: there is nobody to mistake them for", path=enrol.source or None)
+        raise InputError("only one speaker is enrolled: nobody could be mistaken for them", path=enroll.source or None)
     tested = conversations(test if known.all() else test.take(known), length, most=most, seed=seed)
     own = np.array([code[name] for name in tested.names])[tested.speakers]
     beats = np.zeros((len(tested), len(people)), bool) if len(tested) * len(people) <= keep else None

@@ -42,7 +42,7 @@ MEASURE = Measure(
 
 
 def one_minus_eer(
-    enrol: Embeddings,
+    enroll: Embeddings,
     test: Embeddings,
     speakers: Sequence[int],
     *,
@@ -53,7 +53,7 @@ def one_minus_eer(
     engine: Engine | None = None,
 ) -> list[Estimate]:
     """1-EER (ROCCH) of test conversations against enrollment models, as a fraction, for every number of speakers."""
-    people = models(enrol)
+    people = models(enroll)
     code = {name: number for number, name in enumerate(people.names)}
     tested = conversations(test, length, most=most, seed=seed)
     right = np.array([code.get(name, -1) for name in tested.names])[tested.speakers]

@@ -29,7 +29,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import clustered_error, logit_t, multiplicities, percentile
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import conversations, models
-from veilmeter.metrics.legal.linkability import ENROL_BLOCK, Linkability, row_dots
+from veilmeter.metrics.legal.linkability import ENROLL_BLOCK, Linkability, row_dots
 from veilmeter.metrics.measure import Measure, estimate_of
 
 _LOW, _HIGH = -9.0, 16.0  # of log a and log b
@@ -437,10 +437,10 @@ class IdentityTpr:
 
 
 def identity_tpr(
-    enrol: Embeddings, test: Embeddings, *, length: int = 1, most: int | None = None, seed: int = 0
+    enroll: Embeddings, test: Embeddings, *, length: int = 1, most: int | None = None, seed: int = 0
 ) -> IdentityTpr:
     """Verification against each enrolled person's model, with a threshold of their own (VoxGuard 2025)."""
-    people = models(enrol)
+    people = models(enroll)
     tested = conversations(test, length, most=most, seed=seed)
     code = {name: number for number, name in enumerate(people.names)}
     rows = [(number, code[name]) for number, name in enumerate(tested.names) if name in code]
@@ -455,8 +455,8 @@ def identity_tpr(
         model = people.vectors[[row for _, row in part]]
         right = [row_dots(tested.vectors[columns], model[i]) for i, columns in enumerate(own)]
         counts = [np.zeros(len(columns), np.int64) for columns in own]
-        for begin in range(0, len(tested), ENROL_BLOCK):
-            scores = model @ tested.vectors[begin : begin + ENROL_BLOCK].T
+        for begin in range(0, len(tested), ENROLL_BLOCK):
+            scores = model @ tested.vectors[begin : begin + ENROLL_BLOCK].T
             for i, columns in enumerate(own):
                 inside = columns[(columns >= begin) & (columns < begin + scores.shape[1])] - begin
                 scores[i, inside] = -np.inf  # one's own recordings are no false alarms

@@ -89,7 +89,7 @@ def codes(*columns: NDArray[np.object_]) -> list[NDArray[np.int64]]:
 
 
 def informed_linkability(
-    enrol: Embeddings,
+    enroll: Embeddings,
     test: Embeddings,
     attribute: str,
     *,
@@ -99,9 +99,9 @@ def informed_linkability(
     progress: Callable[[int, int], None] | None = None,
 ) -> InformedLinkability:
     """Linkability with and without knowledge of a column of the enrollment (and of the test, where it has it)."""
-    without = linkability(enrol, test, length=length, most=most, seed=seed, progress=progress)
-    people = models(enrol)
-    [theirs] = codes(_attribute(enrol, test, attribute, people.names))
+    without = linkability(enroll, test, length=length, most=most, seed=seed, progress=progress)
+    people = models(enroll)
+    [theirs] = codes(_attribute(enroll, test, attribute, people.names))
     own = _own(without)
     tested = conversations(_enrolled(test, people.names), length, most=most, seed=seed)
     small = len(tested) * len(people) <= KEEP
@@ -113,7 +113,7 @@ def informed_linkability(
 
 
 def informed_singling_out(
-    enrol: Embeddings,
+    enroll: Embeddings,
     test: Embeddings,
     attribute: str,
     sizes: Sequence[int],
@@ -126,10 +126,10 @@ def informed_singling_out(
 ) -> InformedSinglingOut:
     """The same predicates, subsets and folds as `without`, by an attacker (and a control) who knows the attribute."""
     tested = conversations(test, without.length, least=2, most=most, seed=seed)
-    people = models(enrol)
-    rows, targets = aims(people.names, tested, predicates, seed, enrol.source)
+    people = models(enroll)
+    rows, targets = aims(people.names, tested, predicates, seed, enroll.source)
     check_sizes(sizes, tested)
-    [theirs] = codes(_attribute(test, enrol, attribute, tested.names))
+    [theirs] = codes(_attribute(test, enroll, attribute, tested.names))
     of = theirs[targets]
     allowed = (of[:, None] < 0) | (theirs < 0) | (theirs == of[:, None])
     counts = isolate(

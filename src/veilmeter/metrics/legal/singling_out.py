@@ -54,10 +54,10 @@ def without_target(predicates: int, why_not: str = "") -> Control:
     return Control(WITHOUT_TARGET + (f"; {why_not}" if why_not else ""), np.arange(predicates))
 
 
-def kinds_of(enrol: Embeddings, names: Sequence[str], attribute: str = "gender") -> tuple[str, ...]:
+def kinds_of(enroll: Embeddings, names: Sequence[str], attribute: str = "gender") -> tuple[str, ...]:
     """The gender of each enrolled person; empty where it is not known."""
-    column = enrol.attributes.get(attribute)
-    known = {} if column is None else dict(zip(enrol.speakers, column, strict=True))
+    column = enroll.attributes.get(attribute)
+    known = {} if column is None else dict(zip(enroll.speakers, column, strict=True))
     return tuple(str(known.get(name, "")) for name in names)
 
 
@@ -337,7 +337,7 @@ def balanced_chance(others: ArrayLike, *, samples: int = 100_000) -> float:
 
 
 def singling_out(
-    enrol: Embeddings,
+    enroll: Embeddings,
     test: Embeddings,
     sizes: Sequence[int] | None = None,
     *,
@@ -351,7 +351,7 @@ def singling_out(
     most: int = CONVERSATIONS,
     progress: Callable[[int, int], None] | None = None,
 ) -> SinglingOut:
-    """Singling Out among `sizes` speakers of `test`, by predicates of the people of `enrol` who are among them.
+    """Singling Out among `sizes` speakers of `test`, by predicates of the people of `enroll` who are among them.
 
     Test speakers with fewer than 2 `length` utterances are left out (`dropped`); without `sizes` it is among all
     others. With `predicates`, that many enrolled people are chosen at random. The control is the rule of a person who
@@ -364,12 +364,12 @@ def singling_out(
     if draws < 1 or folds < 2:
         raise InputError("there must be at least 1 draw and 2 folds")
     tested = conversations(test, length, least=2, most=most, seed=seed)
-    people = models(enrol)
-    rows, targets = aims(people.names, tested, predicates, seed, enrol.source)
+    people = models(enroll)
+    rows, targets = aims(people.names, tested, predicates, seed, enroll.source)
     sizes = [len(tested.names)] if sizes is None else sizes
     check_sizes(sizes, tested)
     work = _Isolating(tested, tuple(sizes), draws, folds, rule, seed, progress)
-    return work.counted(people.vectors, rows, targets, kinds_of(enrol, people.names), people.names, control)
+    return work.counted(people.vectors, rows, targets, kinds_of(enroll, people.names), people.names, control)
 
 
 def singling_out_of_scores(

@@ -130,15 +130,15 @@ def relabeling(scores: Scores) -> Relabeling | None:
     """How the trials can be dealt anew; None where speakers aren't known, are too few, or hardly meet any other."""
     if scores.grid is not None and (of_matrix := _of_matrix(*scores.grid)) is not None:
         return of_matrix
-    enrol, test = scores.enrol_speaker, scores.test_speaker
-    if enrol is None or test is None or not np.array_equal(enrol == test, scores.is_target):
+    enroll, test = scores.enroll_speaker, scores.test_speaker
+    if enroll is None or test is None or not np.array_equal(enroll == test, scores.is_target):
         return None
-    people = present(enrol[scores.is_target])
-    width = int(max(enrol.max(), test.max())) + 1
+    people = present(enroll[scores.is_target])
+    width = int(max(enroll.max(), test.max())) + 1
     mine = np.zeros(width, bool)
     mine[people] = True
-    rows = np.flatnonzero(mine[enrol])
-    key = enrol[rows] * np.int64(width) + test[rows]
+    rows = np.flatnonzero(mine[enroll])
+    key = enroll[rows] * np.int64(width) + test[rows]
     if (key[1:] < key[:-1]).any():
         order = np.argsort(key, kind="stable")
         rows, key = rows[order], key[order]

@@ -122,7 +122,7 @@ def layout(
     """Prepare the trials of `scores`, whose people have the numbers 0 to `people` - 1, for reweighting."""
     others = stand_ins or StandIns()
     coarse = _coarser(groups)
-    assert scores.enrol_speaker is not None
+    assert scores.enroll_speaker is not None
     assert scores.test_speaker is not None
     cells = []
     for values, rows, sign, left_out in [
@@ -131,7 +131,7 @@ def layout(
     ]:
         order = order_of(values)
         ordered, rows = values[order], rows[order]
-        first, second = scores.enrol_speaker[rows], scores.test_speaker[rows]
+        first, second = scores.enroll_speaker[rows], scores.test_speaker[rows]
         in_group = np.searchsorted(coarse.upper, ordered, side="left")
         in_bin = np.clip(np.searchsorted(edges, ordered, side="right") - 1, 0, len(edges) - 2)
         low = ordered <= left_out.bound
@@ -231,7 +231,7 @@ def numbered_people(
 
     Without speakers every trial stands for itself.
     """
-    if scores.enrol_speaker is None or scores.test_speaker is None:
+    if scores.enroll_speaker is None or scores.test_speaker is None:
         each = np.arange(len(scores))
         return each[rows], each[rows], len(scores)
     people = scores.people
@@ -239,7 +239,7 @@ def numbered_people(
         people = np.array(sorted(people, key=lambda code: scores.names[code]))
     place = np.zeros(int(people.max()) + 1, np.int64)
     place[people] = np.arange(len(people))
-    return place[scores.enrol_speaker[rows]], place[scores.test_speaker[rows]], len(people)
+    return place[scores.enroll_speaker[rows]], place[scores.test_speaker[rows]], len(people)
 
 
 def replicates(
@@ -256,10 +256,10 @@ def replicates(
     `data` are the scores in order, `functions` what is computed of every replicate, by name. Where it takes long,
     `engine` does it; the result is the same wherever it ran.
     """
-    known = scores.enrol_speaker is not None
+    known = scores.enroll_speaker is not None
     kept, stands_for = _thin(scores, data.impostors, seed)
-    enrol, test, people = numbered_people(scores, kept)
-    trials = Scores(scores.values[kept], scores.is_target[kept], enrol, test)
+    enroll, test, people = numbered_people(scores, kept)
+    trials = Scores(scores.values[kept], scores.is_target[kept], enroll, test)
     groups = group(data.targets, data.impostors)
     place = layout(trials, people, groups, data.edges, stands_for)
     rounds = enough_resamples(resamples, len(kept))
@@ -357,18 +357,18 @@ def trial_means(scores: Scores, costs: Mapping[str, tuple[Floats, Floats]], *, r
 
     Weighted sums within each pair of people are all that is needed, whatever the number of trials.
     """
-    enrol, test, people = numbered_people(scores)
+    enroll, test, people = numbered_people(scores)
     drawn = drawn_people(seed, people, range(resamples))
     means = {name: np.zeros(resamples) for name in costs}
     for side, rows in enumerate((np.flatnonzero(scores.is_target), np.flatnonzero(~scores.is_target))):
-        pairs, cell = np.unique(enrol[rows] * np.int64(people) + test[rows], return_inverse=True)
+        pairs, cell = np.unique(enroll[rows] * np.int64(people) + test[rows], return_inverse=True)
         a, b = pairs // people, pairs % people
         weights = np.where((a == b)[:, None], drawn[a], drawn[a] * drawn[b])
         total = np.bincount(cell, minlength=len(pairs)) @ weights
         for name, both in costs.items():
             with np.errstate(divide="ignore", invalid="ignore"):
                 means[name] += np.bincount(cell, both[side], minlength=len(pairs)) @ weights / total
-    return Replicates(means, people, "trials" if scores.enrol_speaker is None else "speakers")
+    return Replicates(means, people, "trials" if scores.enroll_speaker is None else "speakers")
 
 
 @dataclass(frozen=True, slots=True)

@@ -242,11 +242,11 @@ def per_speaker(
     With one person's few trials all measures are biased: read them beside their null level. Resamples draw that
     person's target trials one by one, and the impostor trials by test speaker.
     """
-    if scores.enrol_speaker is None or scores.test_speaker is None:
+    if scores.enroll_speaker is None or scores.test_speaker is None:
         raise InputError("speaker labels are required", path=scores.source or None, fix="give the trial key")
     functions = {name: function for name, function in score_functions(eer_method).items() if function.per_speaker}
-    order = np.argsort(scores.enrol_speaker, kind="stable")
-    bounds = np.flatnonzero(np.diff(scores.enrol_speaker[order], prepend=-1, append=-1))
+    order = np.argsort(scores.enroll_speaker, kind="stable")
+    bounds = np.flatnonzero(np.diff(scores.enroll_speaker[order], prepend=-1, append=-1))
     rows: list[tuple[float, dict[str, Estimate]]] = []
     for start, stop in pairwise(bounds):
         mine = order[start:stop]
@@ -254,7 +254,7 @@ def per_speaker(
         if labels.all() or not labels.any():
             continue
         part = scores.take(mine)
-        name = scores.names[int(part.enrol_speaker[0])] if scores.names else str(int(part.enrol_speaker[0]))  # type: ignore[index]
+        name = scores.names[int(part.enroll_speaker[0])] if scores.names else str(int(part.enroll_speaker[0]))  # type: ignore[index]
         data = SortedScores(*part.ordered)
         nulls = null_levels(part, functions, draws=draws, seed=seed)
         spread = None
@@ -276,9 +276,9 @@ def per_speaker(
 def _utterances_as_people(part: Scores) -> Scores:
     """One person's target trials are all of one pair of people: what varies is the utterance, which is resampled."""
     assert part.test_speaker is not None
-    enrol = np.zeros(len(part), np.int64)
+    enroll = np.zeros(len(part), np.int64)
     test = np.array(part.test_speaker) + len(part)
-    enrol[part.is_target] = np.arange(int(part.is_target.sum())) + 1
-    test[part.is_target] = enrol[part.is_target]
-    enrol[~part.is_target] = test[~part.is_target]
-    return Scores(part.values, part.is_target, enrol, test)
+    enroll[part.is_target] = np.arange(int(part.is_target.sum())) + 1
+    test[part.is_target] = enroll[part.is_target]
+    enroll[~part.is_target] = test[~part.is_target]
+    return Scores(part.values, part.is_target, enroll, test)

@@ -144,9 +144,9 @@ def measure_stream(
 
 def one_target_person(scores: Scores) -> bool:
     """Whether all target trials are of one person: then nothing says how much people differ, and no interval can."""
-    if scores.enrol_speaker is None:
+    if scores.enroll_speaker is None:
         return False
-    people = scores.enrol_speaker[scores.is_target]
+    people = scores.enroll_speaker[scores.is_target]
     return bool((people == people[0]).all())
 
 
