@@ -264,9 +264,7 @@ def test_what_nobody_listened_for_depends_on_the_extractors(first: str, further:
 
 
 def test_a_reassurance_says_what_it_does_not_rest_on() -> None:
-    unmade = Check(
-        name=trust.OWN_RUNS, finding=unclassified("The attackers could not run the anonymizer."), passed=None
-    )
+    unmade = Check(name=trust.OWN_RUNS, finding=unclassified("The attackers did not run the anonymizer."), passed=None)
     results = replace(release_results(), checks=(unmade,))
     linking = Criterion(
         name="linking", level="low", finding=unclassified(""), estimate=link(0.4, speakers=20), attacker="ignorant"

@@ -185,7 +185,7 @@ def test_what_is_unknown_says_how_many_people_would_settle_it() -> None:
 def test_a_reassurance_says_what_it_does_not_rest_on() -> None:
     results = conclude(measured(ignorant=[link(0.05, low=0.02, high=0.1)]), replace(FINE, own_runs=0))
     assert results.verdict.level == "low"
-    assert "The attackers could not run the anonymizer. The real risk may be higher" in text(results.verdict.headline)
+    assert "The attackers did not run the anonymizer. The real risk may be higher" in text(results.verdict.headline)
 
 
 def residual(value: float, low: float, high: float) -> Estimate:

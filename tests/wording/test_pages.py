@@ -31,7 +31,7 @@ STATEMENTS: Mapping[str, tuple[str, str]] = {
         r"are too few to tell (chance|guessing) from|too few to claim that linking is no better",
     ),
     "the self-checks passed": (r"checks? that could be made passed", r"Do not rely|does not call itself trustworthy"),
-    "attackers had the anonymizer": (r"Attackers ran the anonymizer", r"attackers could not run the anonymizer"),
+    "attackers had the anonymizer": (r"Attackers ran the anonymizer", r"attackers did not run the anonymizer"),
     "all recordings were changed": (r"None of .* equals its original", r"not protected at all|were? not anonymized"),
 }
 

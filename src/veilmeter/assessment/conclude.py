@@ -40,6 +40,7 @@ from veilmeter.data.corpus import Utterance
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.matching import match_ids
 from veilmeter.metrics.legal.chance import Relabeled, joint_chance
+from veilmeter.metrics.own_run import release_linking, run_difference
 from veilmeter.metrics.similarity.matrices import KINDS
 from veilmeter.metrics.target_voices import TargetVoices, found_target_voices, shared, target_voice_effect
 from veilmeter.metrics.vector_checks import copies, length_correlation, unchanged
@@ -270,7 +271,10 @@ def _evidence(outcome: FinishedRun, seed: int) -> TrustFacts:
         overlap={
             role: len(assessed & set(experiment.training[role].embeddings.names)) for role in outcome.plan.used.training
         },
-        own_runs=sum(run.own for run in experiment.runs),
+        own_runs=sum(run.own for run in experiment.runs) if outcome.plan.used.copies else 0,
+        run_p=_run_p(experiment, seed),
+        not_covered=len(_without_run(experiment)),
+        release_p=_release_p(experiment, seed),
         length_p=_length_p(experiment),
         targets=target_voices(
             experiment,
@@ -280,6 +284,36 @@ def _evidence(outcome: FinishedRun, seed: int) -> TrustFacts:
             seed=seed,
         ),
     )
+
+
+def _run_p(experiment: Experiment, seed: int) -> float | None:
+    """How often two runs of one anonymizer would differ as much as the least similar of the attackers' runs and the
+    release. Runs that were made here are runs of it."""
+    given = [run.vectors for run in experiment.runs if run.own and not run.made_here]
+    probabilities = [run_difference(experiment.original, experiment.anonymized, run, seed=seed) for run in given]
+    known = [p for p in probabilities if p is not None]
+    return min(1.0, len(known) * min(known)) if known else None
+
+
+def _without_run(experiment: Experiment) -> list[str]:
+    """The enrolled people whom no run of the attackers covers; nobody where attackers have no run of their own."""
+    runs = [run.vectors for run in experiment.runs if run.own]
+    covered = {speaker for run in runs for speaker in run.names}
+    enrolled = experiment.enrollment(experiment.original).names
+    return [speaker for speaker in enrolled if speaker not in covered] if runs else []
+
+
+def _release_p(experiment: Experiment, seed: int) -> float | None:
+    """How often chance would link released recordings to released ones as well: of everybody, or of those whom no run
+    of the attackers covers. Twice the smaller probability where both are looked at."""
+    known, tried = experiment.enrollment(experiment.anonymized), experiment.trials(experiment.anonymized)
+    probabilities = [release_linking(known, tried, seed=seed)]
+    left = set(_without_run(experiment))
+    if left:
+        rest = [side.take([speaker in left for speaker in side.speakers]) for side in (known, tried)]
+        probabilities.append(release_linking(*rest, seed=seed))
+    found = [p for p in probabilities if p is not None]
+    return min(1.0, len(found) * min(found)) if found else None
 
 
 def _length_p(experiment: Experiment) -> float | None:

@@ -15,6 +15,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, warning
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.matching import Matched, match
+from veilmeter.metrics.vector_checks import unchanged
 
 NOT_OF_A_PERSON = ("session", "duration", "text", "path", "part", "set", "role", "language")
 
@@ -98,17 +99,28 @@ def match_runs(
     original: Embeddings, released: Embeddings, runs: Sequence[AttackerRun], *, made_here: bool = False
 ) -> tuple[AttackerRun, ...]:
     """The runs by the ids and speakers of the originals. One that equals the released run is taken for that run, unless
-    it was made here: then the anonymizer draws nothing at random."""
+    it was made here: then the anonymizer draws nothing at random. One that is the original speech is refused."""
     placed = []
     for run in runs:
         matched = match(original, run.vectors)
         vectors = matched.anonymized
+        if _mostly_unchanged(matched.original, vectors) and not _mostly_unchanged(original, released):
+            raise InputError(
+                f"the attacker's {run.name or 'run'} is original speech: nothing in it was anonymized",
+                path=run.vectors.source or None,
+                fix="give a run of the anonymizer over these recordings, or none",
+            )
         common = [u for u in vectors.utterances if u in released.utterance_rows]
         same = bool(common) and np.array_equal(
             vectors.of_utterances(common).vectors, released.of_utterances(common).vectors
         )
-        placed.append(replace(run, vectors=vectors, own=run.own and (made_here or not same)))
+        placed.append(replace(run, vectors=vectors, own=run.own and (made_here or not same), made_here=made_here))
     return tuple(placed)
+
+
+def _mostly_unchanged(original: Embeddings, copies: Embeddings) -> bool:
+    same = unchanged(original, copies)
+    return same is not None and bool(same.mean() > 0.5)
 
 
 def group_people(original: Embeddings, asked: Sequence[str] | None) -> dict[str, dict[str, str]]:

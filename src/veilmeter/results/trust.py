@@ -33,6 +33,8 @@ MOST_SAME_SESSION = 0.10
 MOST_TIED = 0.05
 MOST_COPIES = 0.005  # of the trial recordings
 SURE_LENGTHS = 0.01  # probability that chance alone relates the lengths of vectors
+SURE_RUN = 0.01  # probability that two runs of one anonymizer differ as much
+SURE_RELEASE = 0.01  # probability that chance alone links released recordings to each other
 LEAST_LINKED = 0.5  # of the way from guessing to certainty, on original speech
 MOST_DUE = 0.2  # of the strongest attacker's error, to where target voices lie
 MOST_LOST = 0.5  # of the recordings, in which not a single word is understood
@@ -49,9 +51,12 @@ SESSIONS = "enrollment and trials of different sessions"
 TIES = "scores without ties"
 UPRIGHT = "scores are not inverted"
 OWN_RUNS = "attackers ran the anonymizer"
+RELEASE = "the release does not link itself"
 LENGTHS = "vector lengths tell nothing"
 TARGETS = "errors are not due to target voices"
 STILL_SPEECH = "anonymized recordings are speech"
+
+WITHIN_RELEASE = "within_release"  # detail of linking: raised as released recordings link to each other
 
 Doubt = tuple[Finding, ...]  # what a check found, and what that means for the figures
 
@@ -64,7 +69,9 @@ class TrustFacts:
     recordings also occur in the enrollment set, under another id (None: not looked for); `overlap` are the assessed
     people who are in each set of training speech; `own_runs` how often attackers ran the anonymizer themselves;
     `length_p` how often chance would relate the lengths of people's vectors as closely (None: all have one length);
-    `targets` what target voices have to do with attackers' errors (None: nobody shares one).
+    `targets` what target voices have to do with attackers' errors (None: nobody shares one); `run_p` how often two runs
+    of one anonymizer would differ as much as the attackers' and the release (None: not compared); `not_covered` the
+    people of whom attackers have no run; `release_p` how often chance would link the release to itself as well.
     """
 
     compared: int = 0
@@ -75,6 +82,9 @@ class TrustFacts:
     own_runs: int = 0
     length_p: float | None = None
     targets: TargetVoices | None = None
+    run_p: float | None = None
+    not_covered: int = 0
+    release_p: float | None = None
 
 
 def meaning(check: Check) -> Finding:
@@ -108,6 +118,7 @@ def checks(results: Results, facts: TrustFacts) -> tuple[Check, ...]:
         check_ties(results),
         check_sign(results),
         check_own_runs(results, facts),
+        check_release(results.criteria.get("linking"), facts),
         check_vector_lengths(results, facts),
         check_target_voices(facts.targets, results.criteria.get("linking")),
         check_speech(results.parts.get("utility")),
@@ -334,12 +345,52 @@ def check_sign(results: Results) -> Check:
 
 
 def check_own_runs(results: Results, facts: TrustFacts) -> Check:
-    """An attacker who has the anonymizer runs it on the people they look for, as often as they like."""
-    passed = True if facts.own_runs else None
-    shared = not passed and _shares_draws(results)
+    """An attacker who has the anonymizer runs it on the people they look for, as often as they like. What passes for
+    such a run must be one: of this anonymizer, and of all these people."""
+    unlike = bool(facts.own_runs) and facts.run_p is not None and facts.run_p < SURE_RUN
+    passed = False if unlike else True if facts.own_runs and not facts.not_covered else None
+    shared = not facts.own_runs and _shares_draws(results)
     misleads: Direction = "either" if shared else "overestimated"
-    finding = Finding.of("own_runs", runs=facts.own_runs, shares_draws=shared)
+    finding = Finding.of(
+        "own_runs",
+        runs=facts.own_runs,
+        shares_draws=shared,
+        unlike=unlike,
+        not_covered=facts.not_covered if facts.own_runs else 0,
+    )
     return Check(name=OWN_RUNS, finding=finding, passed=passed, misleads=misleads, figure=float(facts.own_runs))
+
+
+def links_itself(linking: Criterion | None, facts: TrustFacts) -> bool:
+    """Whether released recordings are linked to other released ones of the same people, and attackers found nobody."""
+    found = linking is not None and linking.level in ("raised", "high") and not linking.details.get(WITHIN_RELEASE)
+    return linking is not None and facts.release_p is not None and facts.release_p < SURE_RELEASE and not found
+
+
+def raise_linking(linking: Criterion) -> Criterion:
+    """The criterion where the release links itself: there is something to find, which the attackers did not."""
+    finding = replace(linking.finding, values={**linking.finding.values, "level": "raised"}, severity="warning")
+    return replace(linking, level="raised", finding=finding, details={WITHIN_RELEASE: True})
+
+
+def check_release(linking: Criterion | None, facts: TrustFacts) -> Check:
+    """Attackers who find nobody must not be contradicted by the release, whose recordings of one person may be alike:
+    then their runs are not those of this anonymizer, or a secret key keeps them off. Where people are recognized, it
+    changes no claim."""
+    if facts.release_p is None:
+        return Check(
+            name=RELEASE, finding=Finding("release_not_linked"), passed=None, misleads="overestimated", applies=False
+        )
+    failed = links_itself(linking, facts)
+    recognized = not failed and facts.release_p < SURE_RELEASE
+    return Check(
+        name=RELEASE,
+        finding=Finding.of("release_linked", passed=not failed, recognized=recognized),
+        passed=not failed,
+        misleads="overestimated",
+        figure=facts.release_p,
+        limit=SURE_RELEASE,
+    )
 
 
 def _shares_draws(results: Results) -> bool:

@@ -11,7 +11,16 @@ from veilmeter.results.criteria import criteria
 from veilmeter.results.levels import SEVERITY, worst_level
 from veilmeter.results.model import Criterion, Results, Verdict
 from veilmeter.results.people import Traits, people
-from veilmeter.results.trust import TrustFacts, checks, open_questions, use_finding
+from veilmeter.results.trust import (
+    RELEASE,
+    WITHIN_RELEASE,
+    TrustFacts,
+    checks,
+    links_itself,
+    open_questions,
+    raise_linking,
+    use_finding,
+)
 
 # Questions for a lawyer, whatever was measured.
 LAWYER = tuple(map(Finding, ("lawyer_recipients", "lawyer_contents", "lawyer_other_data", "lawyer_acceptance")))
@@ -22,7 +31,10 @@ def conclude(
 ) -> Results:
     """The results with everything that follows from them: people, criteria, checks and the verdict."""
     results = replace(results, people=people(results, traits))
-    results = replace(results, criteria=criteria(results))
+    found = criteria(results)
+    if links_itself(found.get("linking"), facts):
+        found["linking"] = raise_linking(found["linking"])
+    results = replace(results, criteria=found)
     results = replace(results, checks=checks(results, facts))
     return replace(results, verdict=verdict(results, not_tested))
 
@@ -59,6 +71,8 @@ def _headline(results: Results, risks: Sequence[Criterion]) -> Iterator[Finding]
         worst = next((criterion for criterion in risks if criterion.level == level), risks[0])
     if worst is not None:
         yield worst.finding
+    if worst is not None and worst.details.get(WITHIN_RELEASE):
+        yield from (check.finding for check in results.checks if check.name == RELEASE)
     if level == "low":
         # A reassurance says in the same breath what it does not rest on.
         yield from (finding for question in open_questions(results) for finding in question)

@@ -162,15 +162,38 @@ def _inverted_scores(passed: bool, attacker: str, flipped: float, reported: floa
 
 
 @WORDS.words("own_runs")
-def _own_runs(runs: int, shares_draws: bool) -> str:
-    sentence = (
-        f"Attackers ran the anonymizer {count(runs, 'time')} themselves."
-        if runs
-        else "The attackers could not run the anonymizer."
-    )
+def _own_runs(runs: int, shares_draws: bool, unlike: bool, not_covered: int) -> str:
+    if not runs:
+        sentence = "The attackers did not run the anonymizer."
+    else:
+        sentence = f"Attackers ran the anonymizer {count(runs, 'time')} themselves."
+    if unlike:
+        sentence = (
+            "What was given as the attackers' run is not like the release: two runs of one anonymizer hardly ever "
+            "differ so much. What attackers learned from it may not hold for the release. Give a run of the very "
+            "system and key that made the release, over the same recordings."
+        )
+    if not_covered:
+        people = count(not_covered, "enrolled person", "enrolled people")
+        sentence += f" Their runs do not cover {people}, of whom nothing is known by them."
     if shares_draws:
         sentence += " They know people by recordings of the released run: where it draws voices, they share its draws."
     return sentence
+
+
+WORDS.say("release_not_linked", "Too few people have several released recordings to link them to each other.")
+
+
+@WORDS.words("release_linked")
+def _release_linked(passed: bool, recognized: bool) -> str:
+    if recognized:
+        return "Released recordings of one person are linked to each other; attackers recognize people anyway."
+    if passed:
+        return "Released recordings of one person are not linked to each other more often than chance links them."
+    return (
+        "Released recordings of one person are linked to each other, though no attacker recognizes anybody: anyone who "
+        "knows one of them finds others, and an attacker with a run of the very system and key may find people."
+    )
 
 
 WORDS.say("lengths_not_compared", "All vectors have the same length, or too few people can be compared.")
