@@ -56,8 +56,7 @@ def world(people: int, dimension: int, others: int, seed: int = 0):  # type: ign
 
 
 def measure(people: int, dimension: int, others: int) -> dict[str, float]:
-    from veilmeter.attacks.attacker import perform
-    from veilmeter.attacks.registry import ATTACKERS
+    from veilmeter.attacks.attacker import ATTACKERS, perform
 
     material = world(people, dimension, others)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

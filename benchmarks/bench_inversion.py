@@ -6,9 +6,14 @@ import time
 
 import numpy as np
 
-from veilmeter.attacks.inversion.preprocessing import unit_rows
-from veilmeter.attacks.inversion.procrustes import Floats, nearest_orthogonal
-from veilmeter.attacks.inversion.wasserstein import Schedule, initial_rotation, stochastic_steps
+from veilmeter.attacks.inversion.maps import unit_rows
+from veilmeter.attacks.inversion.procrustes import (
+    Floats,
+    Schedule,
+    initial_rotation,
+    nearest_orthogonal,
+    stochastic_steps,
+)
 
 DIMENSION, VECTORS = 512, 438
 SAMPLED = {8: 12, 16: 8, 32: 6, 64: 4, 128: 4, 256: 2}  # steps measured; all of them with full SVDs take minutes

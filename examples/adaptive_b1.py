@@ -23,9 +23,8 @@ from statistics import fmean, stdev
 import numpy as np
 
 from veilmeter.attacks.adaptive.learning import measured
-from veilmeter.attacks.attacker import perform
+from veilmeter.attacks.attacker import ATTACKERS, perform
 from veilmeter.attacks.material import AttackerRun, Material
-from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.estimate import Estimate
 from veilmeter.data.embeddings import Embeddings

@@ -6,7 +6,7 @@ DATA holds the x-vectors of the VoicePrivacy 2020 protocol, original and anonymi
 `extractor-original/` and `extractor-retrained/`, each with `xvect_libri_test_{enrolls,trials_f,trials_m}[_anon]/`.
 
 Lines 13-20 and 22 are called unsupervised in the paper, but their final match reads the order of the rows, which is
-the answer (see veilmeter.attacks.inversion.wasserstein); `--honest` runs them with a match that does not.
+the answer (see veilmeter.attacks.inversion.procrustes); `--honest` runs them with a match that does not.
 """
 
 from __future__ import annotations

@@ -261,7 +261,7 @@ def test_plda_and_centered_cosine() -> None:
 def test_matrix_and_vector_singling_out_agree() -> None:
     """The detour over score matrices gives what the measure gives on vectors, for the same attack."""
     from veilmeter.assessment.attack import isolation_conversations, isolation_curves
-    from veilmeter.attacks.scoring import VectorComparison
+    from veilmeter.attacks.vector_attackers import VectorComparison
 
     spoken = isolation_conversations(PARTLY, 1, 0, len(PARTLY.names))
     assert spoken is not None

@@ -14,8 +14,8 @@ import pytest
 import synthetic_voices as voices
 
 from veilmeter.assessment import assess
-from veilmeter.attacks.backends.registry import BACKENDS
-from veilmeter.attacks.registry import ATTACKERS
+from veilmeter.attacks.attacker import ATTACKERS
+from veilmeter.attacks.backends.base import BACKENDS
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vectors import write_embeddings
 

@@ -109,7 +109,7 @@ class TestPLDA:
         d = 3
         a, b = rng.standard_normal((2, d, d))
         within, between = a @ a.T + np.eye(d), b @ b.T + 0.1 * np.eye(d)
-        from veilmeter.attacks.backends.plda import _diagonalize
+        from veilmeter.attacks.backends.lda import _diagonalize
 
         transform, psi = _diagonalize(within, between)
         np.testing.assert_allclose(transform @ within @ transform.T, np.eye(d), atol=1e-10)
@@ -138,7 +138,7 @@ class TestPLDA:
 
     def test_recovers_the_covariances(self) -> None:
         rng = np.random.default_rng(1)
-        from veilmeter.attacks.backends.plda import _em_step
+        from veilmeter.attacks.backends.lda import _em_step
 
         between, within = np.diag([4.0, 1.0]), np.array([[1.0, 0.5], [0.5, 2.0]])
         codes = np.repeat(np.arange(2000), rng.integers(2, 6, 2000))

@@ -12,12 +12,10 @@ from tests.attacks.adaptive.worlds import World, linked
 from veilmeter.attacks.adaptive.families import FAMILIES
 from veilmeter.attacks.adaptive.own_data import own_data
 from veilmeter.attacks.adaptive.training import make_training
-from veilmeter.attacks.attacker import perform
-from veilmeter.attacks.backends.best_and_normalized import NEAREST
-from veilmeter.attacks.backends.registry import refuse_unknown_backends
+from veilmeter.attacks.attacker import ATTACKERS, perform
+from veilmeter.attacks.backends.base import NEAREST, refuse_unknown_backends
 from veilmeter.attacks.backends.scoring import Recipe
 from veilmeter.attacks.material import AttackerRun, Material
-from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding
 from veilmeter.data.embeddings import Embeddings

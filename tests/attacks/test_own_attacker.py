@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from veilmeter.assessment import assess
 from veilmeter.assessment.run import Assessment
-from veilmeter.attacks.registry import ATTACKERS, attacker, color_of, default_attackers, plain_words
+from veilmeter.attacks.attacker import ATTACKERS, attacker, color_of, default_attackers, plain_words
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings

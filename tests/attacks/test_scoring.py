@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from veilmeter.attacks.backends import LDA, PLDA, Cosine, single
-from veilmeter.attacks.backends.base import shrunk
-from veilmeter.attacks.backends.registry import BACKENDS
+from veilmeter.attacks.backends.base import BACKENDS, shrunk
 from veilmeter.attacks.backends.scoring import CrossValidated, Fixed, KaldiFiles, Recipe
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings

@@ -8,11 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from veilmeter.attacks.attacker import perform
-from veilmeter.attacks.attackers.adaptive import AdaptiveAttacker
-from veilmeter.attacks.attackers.fused import Fused
+from veilmeter.attacks.attacker import ATTACKERS, perform
+from veilmeter.attacks.attackers.adaptive import AdaptiveAttacker, Fused
 from veilmeter.attacks.material import AttackerRun, Material
-from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.linkability import linkability_of_scores
 from veilmeter.speech.extractors.rhythm import (

@@ -14,8 +14,7 @@ from veilmeter.assessment.protocol import GivenProtocol
 from veilmeter.assessment.run import Assessment, assess
 from veilmeter.assessment.settings import AttackerSettings, Settings
 from veilmeter.assessment.tasks import single_threaded
-from veilmeter.attacks.attacker import BASELINE
-from veilmeter.attacks.registry import attacker_name, attackers_for
+from veilmeter.attacks.attacker import BASELINE, attacker_name, attackers_for
 from veilmeter.core.engine import Engine, Say, ShowProgress, open_engine
 from veilmeter.core.errors import InputError, Problem, refuse
 from veilmeter.core.estimate import Estimate

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from veilmeter.attacks.attacker import BASELINE
-from veilmeter.attacks.registry import ATTACKERS
+from veilmeter.attacks.attacker import ATTACKERS, BASELINE
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import whole_file
 from veilmeter.data.formats.vpc import ChallengeSet

@@ -28,13 +28,20 @@ from veilmeter.assessment.experiment import NOT_OF_A_PERSON, Experiment
 from veilmeter.assessment.given_scores import ScoreFiles, measure_given
 from veilmeter.assessment.settings import AttackerSettings, Settings, attacker_names
 from veilmeter.assessment.tasks import Task, TaskId, TaskKind
-from veilmeter.attacks.attacker import BASELINE, Attacker, AttackerId, AttackScoring
+from veilmeter.attacks.attacker import (
+    ADAPTIVE,
+    ATTACKERS,
+    BASELINE,
+    FUSED,
+    Attacker,
+    AttackerId,
+    AttackScoring,
+    default_attackers,
+)
 from veilmeter.attacks.backends.scoring import KaldiFiles
 from veilmeter.attacks.desk import EnrollmentCopies, NotPossibleError, TrainingSpeech, Used
-from veilmeter.attacks.inverting import LEAST_PAIRS
 from veilmeter.attacks.material import AttackerRun, Material, OtherPeople
-from veilmeter.attacks.registry import ADAPTIVE, ATTACKERS, FUSED, default_attackers
-from veilmeter.attacks.scoring import VectorComparison
+from veilmeter.attacks.vector_attackers import LEAST_PAIRS, VectorComparison
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, about
 from veilmeter.data.embeddings import Embeddings, strings

@@ -46,9 +46,8 @@ from veilmeter.assessment.tasks import (
     perform,
     single_threaded,
 )
-from veilmeter.attacks.attacker import AttackerId
+from veilmeter.attacks.attacker import ATTACKERS, AttackerId, default_attackers
 from veilmeter.attacks.desk import Used
-from veilmeter.attacks.registry import ATTACKERS, default_attackers
 from veilmeter.core.engine import Engine, Say, ShowProgress, open_engine
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import make_folder, only_one, remove_leftovers, sha256, write_json

@@ -136,7 +136,7 @@ class AttackerSettings(OptionSet):
     )
 
     def __post_init__(self) -> None:
-        from veilmeter.attacks.backends.registry import refuse_unknown_backends
+        from veilmeter.attacks.backends.base import refuse_unknown_backends
 
         super().__post_init__()
         refuse_unknown_backends(self.backend)
@@ -379,7 +379,7 @@ class Settings(CorpusReading):
     strict: bool = strict(acts_when=(SPEECH,))
 
     def __post_init__(self) -> None:
-        from veilmeter.attacks.backends.registry import refuse_unknown_backends
+        from veilmeter.attacks.backends.base import refuse_unknown_backends
         from veilmeter.speech.extractors.base import extractor_label
 
         super().__post_init__()
@@ -391,8 +391,8 @@ class Settings(CorpusReading):
     def _check_together(self) -> None:
         """What no single option can tell."""
         from veilmeter.anonymizers.base import parse_options
-        from veilmeter.attacks.backends.registry import backend_kind
-        from veilmeter.attacks.registry import ATTACKERS
+        from veilmeter.attacks.attacker import ATTACKERS
+        from veilmeter.attacks.backends.base import backend_kind
 
         if self.sets and self.vpc is None:
             raise InputError("--sets chooses among the sets of VoicePrivacy data", fix="give --vpc DATA too")
@@ -428,8 +428,8 @@ class Settings(CorpusReading):
             self._check_backend(name, options)
 
     def _check_backend(self, name: str, options: AttackerSettings) -> None:
-        from veilmeter.attacks.backends.registry import backend_kind
-        from veilmeter.attacks.registry import ATTACKERS
+        from veilmeter.attacks.attacker import ATTACKERS
+        from veilmeter.attacks.backends.base import backend_kind
 
         adapts = ATTACKERS[name].adapted and not options.has_own_vectors
         kind = options.backend or (self.adapted_backend if adapts else self.backend)
@@ -463,7 +463,7 @@ def _learns_nothing(kind: str, where: str = "") -> InputError:
 
 def _refuse_useless(name: str, options: AttackerSettings) -> None:
     """Options in an attacker's table that this attacker has no use for."""
-    from veilmeter.attacks.registry import ATTACKERS
+    from veilmeter.attacks.attacker import ATTACKERS
 
     useless = [option for option in options.given if option not in ATTACKERS[name].options]
     if useless:
@@ -519,7 +519,7 @@ def attacker_tables(given: Any) -> dict[str, Any]:
     >>> attacker_tables(["oa", "informed"]), attacker_tables({"vpc-semi-informed": {"backend": "plda"}})
     ({'ignorant': {}, 'informed': {}}, {'informed': {'backend': 'plda'}})
     """
-    from veilmeter.attacks.registry import attacker_name
+    from veilmeter.attacks.attacker import attacker_name
 
     if isinstance(given, str):
         given = [given]
@@ -537,8 +537,7 @@ def attacker_tables(given: Any) -> dict[str, Any]:
 
 def who_attacks(settings: Settings) -> str:
     """A sentence on who was asked for and who was not; nothing where all were."""
-    from veilmeter.attacks.attacker import BASELINE
-    from veilmeter.attacks.registry import default_attackers
+    from veilmeter.attacks.attacker import BASELINE, default_attackers
 
     names = attacker_names(settings)
     left = [name for name in default_attackers() if name not in names]
@@ -551,8 +550,7 @@ def who_attacks(settings: Settings) -> str:
 
 def attacker_names(settings: Settings) -> list[str]:
     """The attackers that were asked for, in the order of the table; all that run by default otherwise."""
-    from veilmeter.attacks.attacker import BASELINE
-    from veilmeter.attacks.registry import ATTACKERS, default_attackers
+    from veilmeter.attacks.attacker import ATTACKERS, BASELINE, default_attackers
 
     asked = [name for name in settings.attackers if name != BASELINE]
     return [name for name in ATTACKERS if name in (asked or default_attackers()) and name != BASELINE]

@@ -12,8 +12,8 @@ from veilmeter.assessment.experiment import OwnExtractor, match_runs
 from veilmeter.assessment.inputs import RunAudio
 from veilmeter.assessment.settings import Settings, attacker_names
 from veilmeter.assessment.speech import Speech, merge
-from veilmeter.attacks.comparing import AdaptedAttacker
-from veilmeter.attacks.registry import ATTACKERS
+from veilmeter.attacks.attacker import ATTACKERS
+from veilmeter.attacks.vector_attackers import AdaptedAttacker
 from veilmeter.core.engine import Engine
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding

@@ -1,23 +1,29 @@
-"""The type of every attacker: names, equipment, whom it must not do worse than, words, color, how it scores.
+"""The type of every attacker: names, equipment, whom it must not do worse than, words, color, how it scores; and all
+attackers by name.
 
 Every attacker is one object: those of the papers, the adaptive ones, and those that other packages add under the entry
-point group `veilmeter.attacks`. Commands, reports and documentation take what they say of an attacker from it.
+point group `veilmeter.attacks`. Commands, reports and documentation take what they say of an attacker from it. Two
+communities use the same words for different things, so attackers are defined by what they have: the challenges'
+semi-informed attacker is the informed one here and in Vauquier et al. 2025.
 """
 
 from __future__ import annotations
 
+import difflib
+import importlib
+import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
 from veilmeter.attacks.desk import Desk, NotPossibleError
 from veilmeter.attacks.material import Floats, Material, Rows
-from veilmeter.attacks.scoring import Preparation, ScoreTables
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.findings import Finding, as_findings, unclassified
+from veilmeter.core.registry import Registry
 from veilmeter.data.embeddings import Embeddings
 
 if TYPE_CHECKING:
@@ -84,6 +90,41 @@ class PlainWords:
     data: str = ""
     skill: str = ""
     time: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTables:
+    """One table of scores per table of conversations, with one row per enrolled person; and how they were found.
+
+    `sides` are enrollment and trials as vectors whose cosine is the score, where a score is that; else `isolation` has
+    the tables that people are singled out by.
+    """
+
+    tables: tuple[Floats, ...]
+    method: str
+    trained_on: Finding | None = None
+    findings: tuple[Finding, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+    sides: tuple[Embeddings, Embeddings] | None = None
+    isolation: tuple[Floats, ...] = ()
+
+
+class Scoring(Protocol):
+    """How an attacker scores; it travels to where the work runs, and all training is done there."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    def score(self, test: Embeddings, conversations: Sequence[Rows], isolation: Sequence[Rows] = ()) -> ScoreTables: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """An attacker that has taken what it needs: how it scores, what it was trained on, what a reader must know."""
+
+    scoring: Scoring
+    trained_on: Finding | None = None
+    findings: tuple[Finding, ...] = ()
 
 
 class Attacker(ABC):
@@ -270,3 +311,90 @@ class AttackScoring:
             if type(self.attacker).__module__.startswith("veilmeter."):
                 raise
             raise InputError(f"the attacker {self.attacker.name} failed: {type(error).__name__}: {error}") from error
+
+
+def _own_attackers() -> dict[str, str | Attacker]:
+    """The attackers at the top of the modules of `veilmeter.attacks.attackers`, in their order."""
+    package = importlib.import_module("veilmeter.attacks.attackers")
+    found: dict[str, Attacker] = {}
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        for thing in vars(importlib.import_module(module.name)).values():
+            for entry in thing if isinstance(thing, tuple) else (thing,):
+                if isinstance(entry, Attacker) and found.setdefault(entry.name, entry) is not entry:
+                    raise InputError(f"two attackers are called {entry.name!r}; the second is in {module.name}")
+    return {entry.name: entry for entry in sorted(found.values(), key=lambda entry: entry.order)}
+
+
+class AttackerRegistry(Registry[Attacker]):
+    """Attackers by name, in the order in which they are run and reported."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "attacker", "veilmeter.attacks", _own_attackers, accepts=lambda thing: isinstance(thing, Attacker)
+        )
+
+    def _checked(self, name: str, thing: Attacker) -> Attacker:
+        checked = super()._checked(name, thing)
+        if checked.name != name:
+            raise InputError(f"the attacker {checked.name!r} is registered as {name!r}", fix="use one name for it")
+        return checked
+
+
+ATTACKERS = AttackerRegistry()
+
+ADAPTIVE, FUSED = "adaptive", "fused"  # what each extractor gives away is measured by the first, all together by FUSED
+
+
+def default_attackers() -> list[str]:
+    """Those that run unless others are asked for."""
+    return [name for name, attacker in ATTACKERS.items() if attacker.default and not attacker.apart]
+
+
+def attackers_for(measures: Sequence[str]) -> list[str]:
+    """The attackers that run where none was named, as far as their measures are asked for."""
+    return [name for name in default_attackers() if ATTACKERS[name].family in ("", *measures)]
+
+
+def attacker(name: str) -> Attacker:
+    """By name or alias.
+
+    >>> attacker("retrained").name
+    'informed'
+    >>> attacker("vpc-semi-informed").vauquier2025
+    'informed'
+    """
+    key = name.strip().lower().replace("_", "-").replace(" ", "-")
+    for known, found in ATTACKERS.items():
+        if key == known or key in found.aliases:
+            return found
+    names = [alias for known, found in ATTACKERS.items() for alias in (known, *found.aliases)]
+    near = difflib.get_close_matches(key, names, 1)
+    raise InputError(
+        f"there is no attacker called {name!r}",
+        fix=f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(ATTACKERS)}",
+    )
+
+
+def attacker_name(name: str) -> str:
+    """The name that an attacker has here."""
+    return attacker(name).name
+
+
+def plain_words(name: str, about: str = "") -> PlainWords:
+    """The plain words for an attacker of a run; what the run says `about` it where it is not installed here.
+
+    >>> plain_words("lazy-informed").who, plain_words("mine", "reads transcripts").who
+    ('someone who has your anonymizer', 'someone who reads transcripts')
+    """
+    if name in ATTACKERS:
+        return ATTACKERS[name].plain_words
+    return PlainWords(f"someone who {about}" if about else f"the attacker called {name}")
+
+
+def color_of(name: str) -> str:
+    """The color that an attacker has in every figure; empty for one without, and for other names.
+
+    >>> color_of("informed"), color_of("mine")
+    ('#D55E00', '')
+    """
+    return ATTACKERS[name].color if name in ATTACKERS else ""

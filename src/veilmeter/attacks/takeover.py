@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.attacks.attacker import AttackerId
+from veilmeter.attacks.attacker import ATTACKERS, AttackerId
 from veilmeter.attacks.material import Floats
-from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.core.findings import Finding, warning
 from veilmeter.core.intervals import LEVEL, clustered_t
 

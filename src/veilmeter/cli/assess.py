@@ -185,8 +185,7 @@ def with_attackers(
     >>> with_attackers({"ignorant": {}, "informed": {"backend": "plda"}}, ["informed"], ["informed=a", "informed=b"])
     {'informed': {'backend': 'plda', 'scores': ['a', 'b']}}
     """
-    from veilmeter.attacks.attacker import BASELINE
-    from veilmeter.attacks.registry import attacker_name, attackers_for
+    from veilmeter.attacks.attacker import BASELINE, attacker_name, attackers_for
 
     chosen = attacker_tables(tables)
     if names:

@@ -25,8 +25,7 @@ OPTIONS = (ListOptions,)
 
 def command(given: Given) -> None:
     """The attackers, what each has, and what others call them."""
-    from veilmeter.attacks.attacker import BASELINE
-    from veilmeter.attacks.registry import ATTACKERS
+    from veilmeter.attacks.attacker import ATTACKERS, BASELINE
     from veilmeter.cli.output import output_form
     from veilmeter.core.files import to_json
 

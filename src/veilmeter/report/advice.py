@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from veilmeter.attacks.registry import ATTACKERS
+from veilmeter.attacks.attacker import ATTACKERS
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Reference
 from veilmeter.results import trust

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from veilmeter.attacks.registry import plain_words
+from veilmeter.attacks.attacker import plain_words
 from veilmeter.report.criterion_rows import criterion_row, in_percent
 from veilmeter.report.decision import Decision, anonymizer_words, not_tested, release_words, same_or_largest
 from veilmeter.results.model import Results

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from veilmeter.attacks.attacker import BASELINE
-from veilmeter.attacks.registry import plain_words
+from veilmeter.attacks.attacker import BASELINE, plain_words
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding
 from veilmeter.metrics.measure import is_headline

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from veilmeter.attacks.registry import plain_words
+from veilmeter.attacks.attacker import plain_words
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.files import cache_folder, plain, write_text
 from veilmeter.report.annex import annex

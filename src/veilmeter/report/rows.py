@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from veilmeter.attacks.registry import plain_words
+from veilmeter.attacks.attacker import plain_words
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.metrics.measure import MEASURES, SECTIONS, Measure, measure

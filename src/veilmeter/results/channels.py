@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from veilmeter.attacks.attacker import AttackerId
-from veilmeter.attacks.registry import ADAPTIVE, FUSED
+from veilmeter.attacks.attacker import ADAPTIVE, FUSED, AttackerId
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding
 from veilmeter.results.model import AttackerResult, Channel, ChannelPerson, Channels

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from veilmeter.attacks.attacker import BASELINE
-from veilmeter.attacks.registry import attacker, default_attackers
+from veilmeter.attacks.attacker import BASELINE, attacker, default_attackers
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Reference, group_references

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from veilmeter.attacks.attacker import BASELINE
-from veilmeter.attacks.registry import ATTACKERS
+from veilmeter.attacks.attacker import ATTACKERS, BASELINE
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Direction, Finding, Severity
 from veilmeter.metrics.target_voices import TargetVoices

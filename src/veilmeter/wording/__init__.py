@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from veilmeter.attacks.registry import ATTACKERS, plain_words
+from veilmeter.attacks.attacker import ATTACKERS, plain_words
 from veilmeter.core.findings import ABOUT, Finding
 from veilmeter.core.text import clean
 from veilmeter.wording.catalog import AUDIENCES, Audience, shown

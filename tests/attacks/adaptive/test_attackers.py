@@ -9,9 +9,8 @@ import pytest
 from tests.attacks.adaptive.worlds import World, linked
 
 from veilmeter.attacks.adaptive.families import FAMILIES
-from veilmeter.attacks.attacker import ScoringAttacker, perform
+from veilmeter.attacks.attacker import ATTACKERS, ScoringAttacker, perform
 from veilmeter.attacks.material import AttackerRun, Floats, Material
-from veilmeter.attacks.registry import ATTACKERS
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, warning
 from veilmeter.core.keys import key_of

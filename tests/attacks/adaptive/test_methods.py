@@ -15,9 +15,8 @@ from veilmeter.attacks.adaptive.draws import draw_level, resolve_draws
 from veilmeter.attacks.adaptive.families import FAMILIES
 from veilmeter.attacks.adaptive.fitting import fit_adaptive
 from veilmeter.attacks.adaptive.fusion import cross_entropy, fit_weights, least_loss, log_odds, log_softmax
-from veilmeter.attacks.adaptive.own_data import OwnData, own_data
+from veilmeter.attacks.adaptive.own_data import OwnData, folds_of, own_data, speaker_splits, splits
 from veilmeter.attacks.adaptive.training import TrainingSet, make_training
-from veilmeter.attacks.adaptive.validation import folds_of, speaker_splits, splits
 from veilmeter.attacks.material import AttackerRun, OtherPeople
 
 
@@ -100,7 +99,7 @@ def test_methods_are_what_they_say(dimension: int, others: int) -> None:
 
 
 def test_softmax_regression_is_at_its_minimum() -> None:
-    from veilmeter.attacks.adaptive.families.softmax import SCALE, regression
+    from veilmeter.attacks.adaptive.regressions import SCALE, regression
 
     t, _, _ = prepared(people=4)
     weights, offset = regression(t.x, t.labels, 4, 1e-2)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.results.sample_results import sample
 
-from veilmeter.attacks.registry import color_of
+from veilmeter.attacks.attacker import color_of
 from veilmeter.core import colors
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import unclassified

@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.attacks.adaptive.channel_fusion import fuse_channels
 from veilmeter.attacks.adaptive.families import FAMILIES, Family, FittedMethod, Parameters
-from veilmeter.attacks.adaptive.fusion import least_loss, log_softmax, weighted_sum
-from veilmeter.attacks.adaptive.own_data import OwnData
+from veilmeter.attacks.adaptive.fusion import fuse_channels, least_loss, log_softmax, weighted_sum
+from veilmeter.attacks.adaptive.own_data import OwnData, Split, speaker_splits, splits
 from veilmeter.attacks.adaptive.training import Space, TrainingSet, make_training
-from veilmeter.attacks.adaptive.validation import Split, speaker_splits, splits
 from veilmeter.attacks.material import Floats, Rows
 from veilmeter.core.errors import InputError
 

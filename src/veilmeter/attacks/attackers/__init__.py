@@ -1,1 +1,1 @@
-"""Every attacker, one file each: an `Attacker` at the top of a module of this package is registered."""
+"""Every attacker that veilmeter brings: an `Attacker` at the top of a module of this package is registered."""

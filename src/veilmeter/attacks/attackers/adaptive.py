@@ -1,20 +1,26 @@
-"""The adaptive attacker: has the anonymizer, tries many methods on its own copies, and keeps what works best."""
+"""The adaptive attacker: has the anonymizer, tries many methods on its own copies, and keeps what works best.
+
+Variants of it run on request: with several extractors at once (`fused`), and with one method each.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.attacks.adaptive.draws import resolve_draws
+from veilmeter.attacks.adaptive.families import FAMILIES, Family
 from veilmeter.attacks.adaptive.fitting import Adaptive, fit_adaptive
 from veilmeter.attacks.adaptive.fusion import log_odds
 from veilmeter.attacks.adaptive.own_data import OwnData, own_data, usable_runs
 from veilmeter.attacks.attacker import (
     ADAPTATION,
     ANONYMIZER,
+    EXTRACTORS,
     KNOWN_PEOPLE,
     METHODS,
     ORIGINALS,
@@ -160,3 +166,48 @@ def _findings(material: Material, data: OwnData) -> list[Finding]:
 
 
 ATTACKER = AdaptiveAttacker()
+
+
+class Fused(AdaptiveAttacker):
+    name = "fused"
+    order = 100
+    about = "does what the adaptive attacker does with several extractors at once, and weighs what each of them hears"
+    has = replace(AdaptiveAttacker.has, extractor="several, trained on original speech")
+    words = PlainWords(
+        "the same, with several recognizers at once, of the voice or of words and rhythm",
+        f"your anonymizer, {KNOWN_PEOPLE}",
+        "trains models",
+        "days",
+    )
+    color = ""
+    knows = AdaptiveAttacker.knows | {EXTRACTORS}
+    default = False
+    several = True
+
+    def missing(self, material: Material) -> Finding | str:
+        if len(material.names) > 1 and not material.views:
+            return Finding("one_extractor")
+        return super().missing(material)
+
+
+FUSED = Fused()
+
+
+# Methods that would share a name with an attacker of the papers, which does not center vectors.
+CENTERED = {"lazy": "centered-lazy", "ignorant": "centered-ignorant"}
+
+
+class SingleMethod(AdaptiveAttacker):
+    order = 200
+    has = replace(AdaptiveAttacker.has, inversion="by one method")
+    color = ""
+    default = False
+
+    def __init__(self, method: Family) -> None:
+        self.name = CENTERED.get(method.name, method.name)
+        self.about = method.about
+        self.words = PlainWords(f"someone who {method.about}")
+        self.families = (method.name,)
+
+
+SINGLE_METHODS = tuple(SingleMethod(method) for _, method in FAMILIES.items())

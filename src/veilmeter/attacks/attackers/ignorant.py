@@ -1,7 +1,7 @@
 """The ignorant attacker: does not know that anything was anonymized."""
 
 from veilmeter.attacks.attacker import KNOWN_PEOPLE, ORIGINALS, PUBLIC_RECOGNIZER, PlainWords
-from veilmeter.attacks.comparing import ComparingAttacker
+from veilmeter.attacks.vector_attackers import ComparingAttacker
 from veilmeter.core.colors import GREEN
 
 

@@ -9,7 +9,7 @@ from veilmeter.attacks.attacker import (
     Equipment,
     PlainWords,
 )
-from veilmeter.attacks.comparing import CopyingAttacker
+from veilmeter.attacks.vector_attackers import CopyingAttacker
 from veilmeter.core.colors import SKY
 
 

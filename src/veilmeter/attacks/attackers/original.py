@@ -1,7 +1,7 @@
 """The baseline: the same extractor and back end where nothing was anonymized. It attacks no anonymized speech."""
 
 from veilmeter.attacks.attacker import BASELINE, KNOWN_PEOPLE, PUBLIC_RECOGNIZER, PlainWords
-from veilmeter.attacks.comparing import ComparingAttacker
+from veilmeter.attacks.vector_attackers import ComparingAttacker
 from veilmeter.core.colors import GRAY
 
 

@@ -1,7 +1,7 @@
 """The procrustes attacker: learns a rotation from known pairs (Champion et al. 2021)."""
 
 from veilmeter.attacks.attacker import ANONYMIZER, KNOWN_PEOPLE, ORIGINALS, Equipment, PlainWords
-from veilmeter.attacks.inverting import InvertingAttacker
+from veilmeter.attacks.vector_attackers import InvertingAttacker
 from veilmeter.core.colors import PURPLE
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from veilmeter.attacks.attacker import Equipment, PlainWords
-from veilmeter.attacks.inverting import InvertingAttacker
+from veilmeter.attacks.vector_attackers import InvertingAttacker
 from veilmeter.core.colors import BLUE
 
 MOST_UNPAIRED = 2000  # its cost grows with the square of their number

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veilmeter.attacks.backends.base import Array, Averages, unit64
-from veilmeter.attacks.backends.plda import PLDA
+from veilmeter.attacks.backends.lda import PLDA
 from veilmeter.core.errors import InputError
 
 LARGEST = 100_000  # dimensions; a header that promises more is broken or hostile

@@ -1,7 +1,12 @@
-"""Linear discriminant analysis with within-class normalization: directions that tell training speakers apart.
+"""Trained back ends: linear discriminant analysis with within-class normalization, and probabilistic LDA.
 
-Trained on protected speech it is the cheapest adaptation of an attacker, and it undoes much of what a weak anonymizer
-does: what the anonymizer changes at random within a speaker is exactly the within-class variation it takes away.
+LDA finds the directions that distinguish training speakers. Trained on protected speech it is the cheapest adaptation
+of an attacker, and it undoes much of what a weak anonymizer does: what the anonymizer changes at random within a
+speaker is exactly the within-class variation it takes away.
+
+PLDA has the two-covariance form, x_ij = mu + y_i + e_ij with speaker part y ~ N(0, B) and recording part e ~ N(0, W),
+and is trained by expectation-maximization. In the space where W is the identity and B is diagonal (psi), everything is
+a sum over dimensions; Kaldi's `plda` file holds exactly that space.
 """
 
 from __future__ import annotations
@@ -11,7 +16,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veilmeter.attacks.backends.base import Array, Averages, Backend, cosines, scatter, shrunk, training_set, unit64
+from veilmeter.attacks.backends.base import (
+    Array,
+    Averages,
+    Backend,
+    average,
+    cosines,
+    scatter,
+    shrunk,
+    training_set,
+    unit64,
+)
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
 
@@ -69,4 +84,153 @@ class _LDAKind:
         return LDA.fit(training.vectors, training.codes, dimension)
 
 
-KIND = _LDAKind()
+LDA_KIND = _LDAKind()
+
+
+@dataclass(frozen=True, eq=False)
+class PLDA:
+    """A two-covariance model: `transform` (x - mean) has within-class covariance I and between-class `psi`.
+
+    `lda` is applied first where the model was trained behind one. `length` is how vectors are scaled: "unit" before
+    the model (Garcia-Romero & Espy-Wilson 2011), "kaldi" inside it, or "none".
+    """
+
+    mean: Array
+    transform: Array
+    psi: Array
+    length: str = "unit"
+    lda: LDA | None = None
+    log_likelihoods: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        rows, columns = self.transform.shape
+        if len(self.mean) != columns or len(self.psi) != rows or (self.psi < 0).any():
+            raise InputError(
+                f"a PLDA model with a mean of {len(self.mean)}, a transform of {rows} x {columns} and {len(self.psi)} "
+                "variances does not fit together"
+            )
+
+    @property
+    def name(self) -> str:
+        return f"PLDA in {len(self.psi)} dimensions" + (" after LDA" if self.lda is not None else "")
+
+    @classmethod
+    def fit(
+        cls, vectors: ArrayLike, speakers: ArrayLike, *, dimension: int | None = None, iterations: int = 10
+    ) -> PLDA:
+        """EM from the moments of the data. `dimension` puts an LDA in front, as Kaldi's recipes do: with fewer
+        speakers than dimensions the between-class covariance could not be estimated."""
+        x, codes, k = training_set(vectors, speakers, "PLDA")
+        wanted = min(dimension or 150, max(2, (k - 1) // 2), x.shape[1])
+        lda = None
+        if wanted < x.shape[1]:
+            lda = LDA.fit(x, codes, wanted)
+            x = lda.project(x)
+        x = unit64(x)
+        within, between, mean = scatter(x, codes, k)
+        within = shrunk(within, len(x) - k)
+        between = shrunk(between, k)
+        x = x - mean
+        sums = average(x, codes, k)
+        totals, counts = sums.vectors * sums.counts[:, None], sums.counts
+        second = x.T @ x
+        likelihoods = []
+        for _ in range(iterations):
+            within, between, likelihood = _em_step(within, between, totals, counts, second)
+            likelihoods.append(likelihood)
+        transform, psi = _diagonalize(within, between)
+        return cls(mean, transform, psi, lda=lda, log_likelihoods=tuple(likelihoods))
+
+    def project(self, vectors: ArrayLike) -> Array:
+        x = np.asarray(vectors, np.float64)
+        if self.lda is not None:
+            x = self.lda.project(x)
+        if self.length == "unit":
+            x = unit64(x)
+        if x.shape[1] != len(self.mean):
+            raise InputError(f"this PLDA model is for {len(self.mean)}-d vectors, these have {x.shape[1]} dimensions")
+        return (x - self.mean) @ self.transform.T
+
+    def compare(self, enrollment: Averages, test: Averages) -> Array:
+        """Log-likelihood ratio of "one speaker" against "two": a mean of n utterances has covariance psi + 1/n, and two
+        means of one speaker have covariance psi. Natural logarithm."""
+        scores = np.empty((len(enrollment), len(test)))
+        left, right = (self._scale(side) if self.length == "kaldi" else side for side in (enrollment, test))
+        for n in np.unique(left.counts):
+            rows = np.flatnonzero(left.counts == n)
+            for m in np.unique(right.counts):
+                columns = np.flatnonzero(right.counts == m)
+                block = self._block(left.vectors[rows], int(n), right.vectors[columns], int(m))
+                scores[np.ix_(rows, columns)] = block
+        return scores
+
+    def _block(self, enrollment: Array, n: int, test: Array, m: int) -> Array:
+        psi = self.psi
+        a, b = psi + 1 / n, psi + 1 / m
+        determinant = a * b - psi**2
+        # Per dimension: log N([e, t]; [[a, psi], [psi, b]]) - log N(e; a) - log N(t; b).
+        constant = float(-0.5 * np.sum(np.log(determinant) - np.log(a) - np.log(b)))
+        weight_e, weight_t, cross = b / determinant - 1 / a, a / determinant - 1 / b, psi / determinant
+        e_part = -0.5 * (enrollment**2 @ weight_e)
+        t_part = -0.5 * (test**2 @ weight_t)
+        block: Array = constant + e_part[:, None] + t_part[None, :] + (enrollment * cross) @ test.T
+        return block
+
+    def _scale(self, side: Averages) -> Averages:
+        """Kaldi's length normalization: every mean gets the expected squared length under the model."""
+        expected = (side.vectors**2 / (self.psi + 1 / side.counts[:, None])).sum(axis=1)
+        factors = np.sqrt(side.vectors.shape[1] / np.where(expected > 0, expected, 1.0))
+        return Averages(side.vectors * factors[:, None], side.counts)
+
+
+def _diagonalize(within: Array, between: Array) -> tuple[Array, Array]:
+    """T and psi with T W T' = I and T B T' = diag(psi), psi falling."""
+    from scipy.linalg import eigh
+
+    psi, vectors = eigh(between, within)
+    order = np.argsort(psi)[::-1]
+    transform = vectors[:, order].T
+    signs = np.sign(transform[np.arange(len(transform)), np.abs(transform).argmax(axis=1)])
+    return transform * signs[:, None], np.maximum(psi[order], 0.0)
+
+
+def _em_step(
+    within: Array, between: Array, totals: Array, counts: np.ndarray, second: Array
+) -> tuple[Array, Array, float]:
+    """One step of EM and the log-likelihood before it. `totals` are the speakers' sums, `second` is the sum of x x'."""
+    transform, psi = _diagonalize(within, between)
+    f = totals @ transform.T
+    s = transform @ second @ transform.T
+    n = counts[:, None].astype(float)
+    posterior = psi / (1 + n * psi)  # variance of y given the speaker's recordings
+    y = posterior * f
+    expected = y.T @ y + np.diag(posterior.sum(axis=0))  # sum over speakers of E[y y']
+    weighted = (y * n).T @ y + np.diag((n * posterior).sum(axis=0))
+    mixed = f.T @ y
+    samples = float(counts.sum())
+    new_between = expected / len(counts)
+    new_within = (s - mixed - mixed.T + weighted) / samples
+    likelihood = -0.5 * (
+        samples * len(psi) * np.log(2 * np.pi)
+        - 2 * samples * np.linalg.slogdet(transform)[1]
+        + np.log1p(n * psi).sum()
+        + np.trace(s)
+        - (posterior * f**2).sum()
+    )
+    back = np.linalg.inv(transform)
+    back_within, back_between = back @ new_within @ back.T, back @ new_between @ back.T
+    return (back_within + back_within.T) / 2, (back_between + back_between.T) / 2, float(likelihood)
+
+
+class _PLDAKind:
+    about = "two-covariance PLDA by expectation-maximization; log-likelihood ratios"
+    needs_training = True
+
+    def untrained(self, enroll: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
+        raise InputError("the back end plda needs training speech")
+
+    def trained(self, training: Embeddings, dimension: int | None) -> Backend:
+        return PLDA.fit(training.vectors, training.codes, dimension=dimension)
+
+
+PLDA_KIND = _PLDAKind()

@@ -10,16 +10,19 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from veilmeter.attacks.backends.base import Averages, Backend, average, single
-from veilmeter.attacks.backends.best_and_normalized import (
+from veilmeter.attacks.backends.base import (
+    BACKENDS,
     PLAIN,
+    Averages,
+    Backend,
     ScoringOptions,
+    average,
     best_of_each,
     nearest,
     normalized,
+    single,
     without_own,
 )
-from veilmeter.attacks.backends.registry import BACKENDS
 from veilmeter.attacks.material import Floats, Rows
 from veilmeter.core.errors import InputError
 from veilmeter.core.user_code import foreign_version

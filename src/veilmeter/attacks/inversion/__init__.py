@@ -3,8 +3,7 @@
 from veilmeter.attacks.inversion.attack import InversionSettings, Restoration, attack, learn, learn_seeds, objective
 from veilmeter.attacks.inversion.maps import Alignment, InversionMap, identity_map, load_map
 from veilmeter.attacks.inversion.measures import Evaluation, evaluate
-from veilmeter.attacks.inversion.procrustes import procrustes
-from veilmeter.attacks.inversion.wasserstein import Schedule, wasserstein_procrustes
+from veilmeter.attacks.inversion.procrustes import Schedule, procrustes, wasserstein_procrustes
 from veilmeter.metrics.identification import identify
 
 __all__ = [

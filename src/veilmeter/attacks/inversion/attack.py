@@ -9,16 +9,15 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.attacks.inversion.maps import EVERYBODY, Alignment, Floats, InversionMap, attribute
-from veilmeter.attacks.inversion.preprocessing import fit_preprocessing
-from veilmeter.attacks.inversion.procrustes import procrustes
-from veilmeter.attacks.inversion.wasserstein import (
+from veilmeter.attacks.inversion.maps import EVERYBODY, Alignment, Floats, InversionMap, attribute, fit_preprocessing
+from veilmeter.attacks.inversion.procrustes import (
     INITIAL_POINTS,
     Matching,
     Schedule,
     check_sets,
     initial_rotation,
     mutual_refinement,
+    procrustes,
     wasserstein_procrustes,
 )
 from veilmeter.core.errors import InputError

@@ -10,8 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.attacks.inversion.maps import EVERYBODY, Floats, InversionMap
-from veilmeter.attacks.inversion.preprocessing import unit_rows
+from veilmeter.attacks.inversion.maps import EVERYBODY, Floats, InversionMap, unit_rows
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.data.embeddings import Embeddings

@@ -355,7 +355,7 @@ def singling_out(
 
     Test speakers with fewer than 2 `length` utterances are left out (`dropped`); without `sizes` it is among all
     others. With `predicates`, that many enrolled people are chosen at random. The control is the rule of a person who
-    is not in the set: of enrolled outsiders who are people like those in it (`legal.outsiders`), else each predicate
+    is not in the set: of enrolled outsiders who are people like those in it (`assigned`), else each predicate
     with its calibration in the same sets without its target, so that nothing but the target's presence tells the two
     apart. A random direction or a mixture of the voices in the set would know the people and isolate too often.
     """

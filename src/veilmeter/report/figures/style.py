@@ -10,7 +10,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veilmeter.attacks.registry import color_of
+from veilmeter.attacks.attacker import color_of
 from veilmeter.core.colors import PALETTE
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import make_folder, plain, whole_file

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from veilmeter.attacks.registry import plain_words
+from veilmeter.attacks.attacker import plain_words
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Reference
 from veilmeter.core.text import few

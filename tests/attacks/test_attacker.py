@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from veilmeter.attacks.attacker import BASELINE
-from veilmeter.attacks.registry import ATTACKERS, attacker, default_attackers
+from veilmeter.attacks.attacker import ATTACKERS, BASELINE, attacker, default_attackers
 from veilmeter.core.errors import InputError
 
 DOCS = Path(__file__).parents[2] / "docs"

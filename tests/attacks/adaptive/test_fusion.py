@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from veilmeter.attacks.adaptive import channel_fusion
-from veilmeter.attacks.adaptive.channel_fusion import fuse_channels
-from veilmeter.attacks.adaptive.fusion import Scores, fit_weights, weighted_sum
+from veilmeter.attacks.adaptive import fusion
+from veilmeter.attacks.adaptive.fusion import Scores, fit_weights, fuse_channels, weighted_sum
 from veilmeter.attacks.material import Rows
 
 PEOPLE, EACH = 8, 5
@@ -63,8 +62,8 @@ def test_channels_that_help_are_used() -> None:
 def test_of_many_recordings_a_part_chooses_the_pull_and_all_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     methods = [heard(1.5, 1), heard(1.5, 2)]
     whole, _ = fuse_channels(methods, [0, 1], LABELS)
-    monkeypatch.setattr(channel_fusion, "MOST", methods[0].size // 2)
-    monkeypatch.setattr(channel_fusion, "PULLS", (0.001,))
+    monkeypatch.setattr(fusion, "MOST", methods[0].size // 2)
+    monkeypatch.setattr(fusion, "PULLS", (0.001,))
     part, _ = fuse_channels(methods, [0, 1], LABELS)
     np.testing.assert_allclose(part, whole, atol=0.3)
     assert (part > 0.2).all()

@@ -4,16 +4,20 @@ With M the mean copies, c their mean and mu the mean originals, F = mu (mu'mu + 
 original predicts (t the mean variance of mu), D = (M - c) - F the rest, which holds identity and the noise of draws
 alike. Class means are F + rho D, the covariance within a class is W + (1 - rho) D'D/n, shrunk. rho = 1 is plain LDA,
 rho = 0 trusts only what the original predicts.
+
+Two-view LDA and softmax regression may also follow a regression back to the original voice that other people taught.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
 
-from veilmeter.attacks.adaptive.families.base import AffineScorer, Parameters, scorer
+from veilmeter.attacks.adaptive.families import AffineFamily, AffineScorer, Parameters, scorer
+from veilmeter.attacks.adaptive.regressions import SOFTMAX, recovery
 from veilmeter.attacks.adaptive.training import TrainingSet, solve_ridge, spectrum
 from veilmeter.attacks.material import Floats
 
@@ -86,4 +90,37 @@ class TwoViewLDA:
         return scorer(training, weights, -center @ weights)
 
 
-FAMILY = TwoViewLDA()
+TWO_VIEW_LDA = TwoViewLDA()
+
+
+def recover(training: TrainingSet) -> tuple[TrainingSet, Floats]:
+    """The training with copies moved back to where originals lie, and the map that moves them."""
+    back = recovery(training, 1.0, 1.0)
+    moved = training.x @ back
+    back = back / max(float(np.mean(np.linalg.norm(moved, axis=1))), 1e-12)
+    within = None if training.within is None else back.T @ training.within @ back
+    return replace(training, x=training.x @ back, within=within), back
+
+
+class Recovered:
+    """`inner`, another family, where copies were moved back first."""
+
+    def __init__(self, inner: AffineFamily, grid: tuple[Parameters, ...], defaults: tuple[Parameters, ...]) -> None:
+        self.inner = inner
+        self.name = f"recovered-{inner.name}"
+        self.about = f"moves copies back as other people's pairs teach, then {inner.about}"
+        self.grid = grid
+        self.defaults = defaults
+        self.transfers = inner.transfers
+
+    def possible(self, training: TrainingSet) -> bool:
+        return training.pairs_x is not None and self.inner.possible(training)
+
+    def fit(self, training: TrainingSet, grid: Sequence[Parameters]) -> Iterator[tuple[Parameters, AffineScorer]]:
+        moved, back = recover(training)
+        for parameters, inner in self.inner.fit(moved, grid):
+            yield parameters, scorer(training, back @ inner.weights, inner.offset)
+
+
+RECOVERED_TWO_VIEW_LDA = Recovered(TWO_VIEW_LDA, TWO_VIEW_LDA.grid, ((0.5, 1.0, 0.0, 0.6),))
+RECOVERED_SOFTMAX = Recovered(SOFTMAX, ((1e-4,), (1e-3,)), ((1e-3,),))

@@ -1,7 +1,8 @@
-"""What a method is: fitted on the attacker's own data, it gives each candidate a score for a vector.
+"""The methods that the adaptive attacker chooses from, by name; other packages may add theirs.
 
-Most methods are affine in the vector. Scores are standardized over the candidates of a trial, so lengths of vectors
-and of projections drop out: a cosine with each candidate's model is the product with that model at unit length.
+A method is fitted on the attacker's own data and then gives each candidate a score for a vector. Most methods are
+affine in the vector. Scores are standardized over the candidates of a trial, so lengths of vectors and of projections
+drop out: a cosine with each candidate's model is the product with that model at unit length.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from veilmeter.attacks.adaptive.training import TrainingSet
 from veilmeter.attacks.material import Floats
+from veilmeter.core.registry import Registry
 
 Parameters = tuple[float, ...]
 PRIOR = 3.0  # how many candidates' worth the usual spread counts beside that of the candidates of a trial
@@ -98,3 +100,24 @@ def scorer(training: TrainingSet, weights: Floats, offset: Floats | None = None)
     some = training.x[:: max(1, len(training.x) // 500)]
     spread = some @ centered + level if len(some) else level[None, :]
     return AffineScorer(weights, shift, float(np.mean(spread**2)))
+
+
+_HERE = "veilmeter.attacks.adaptive"
+
+FAMILIES: Registry[Family] = Registry(
+    "method of the adaptive attacker",
+    "veilmeter.adaptive_methods",
+    {
+        "lazy": f"{_HERE}.comparisons:LAZY",
+        "ignorant": f"{_HERE}.comparisons:IGNORANT",
+        "best-recording": f"{_HERE}.comparisons:BEST_RECORDING",
+        "normalized-lazy": f"{_HERE}.comparisons:NORMALIZED_LAZY",
+        "ridge": f"{_HERE}.regressions:RIDGE",
+        "ridge-to-mean": f"{_HERE}.regressions:RIDGE_TO_MEAN",
+        "softmax": f"{_HERE}.regressions:SOFTMAX",
+        "two-view-lda": f"{_HERE}.two_view_lda:TWO_VIEW_LDA",
+        "pooled-ridge": f"{_HERE}.regressions:POOLED_RIDGE",
+        "recovered-softmax": f"{_HERE}.two_view_lda:RECOVERED_SOFTMAX",
+        "recovered-two-view-lda": f"{_HERE}.two_view_lda:RECOVERED_TWO_VIEW_LDA",
+    },
+)

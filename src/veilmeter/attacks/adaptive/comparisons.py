@@ -1,4 +1,9 @@
-"""Comparisons with a candidate's single copies: the best of them, and with their mean in normalized scores."""
+"""Methods that compare a recording with what a candidate is known by.
+
+`lazy` takes the candidate's mean copy, centered: the lazy-informed attacker with the one thing that costs nothing.
+`ignorant` takes the mean original as it is, which survives an anonymizer that hardly moves the vectors. The other two
+take single copies: the best of them, or their mean in normalized scores.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +13,47 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.attacks.adaptive.families.base import FittedMethod, Parameters, scorer, standardize, toward
+from veilmeter.attacks.adaptive.families import AffineScorer, FittedMethod, Parameters, scorer, standardize, toward
 from veilmeter.attacks.adaptive.training import TrainingSet, class_means
-from veilmeter.attacks.backends.base import unit64
-from veilmeter.attacks.backends.best_and_normalized import Cohort, best_of_each, nearest, normalized, without_own
+from veilmeter.attacks.backends.base import Cohort, best_of_each, nearest, normalized, unit64, without_own
 from veilmeter.attacks.material import Floats, Rows
+
+
+class MeanCopy:
+    name = "lazy"
+    about = "compares a recording with the mean of each candidate's own anonymized copies"
+    grid: tuple[Parameters, ...] = ((),)
+    defaults: tuple[Parameters, ...] = ()
+    transfers = False
+
+    def possible(self, training: TrainingSet) -> bool:
+        return len(training.x) > 0
+
+    def fit(self, training: TrainingSet, grid: Sequence[Parameters]) -> Iterator[tuple[Parameters, AffineScorer]]:
+        for parameters in grid:
+            yield parameters, scorer(training, toward(training.means))
+
+
+LAZY = MeanCopy()
+
+
+class MeanOriginal:
+    name = "ignorant"
+    about = "compares a recording with the mean of each candidate's original recordings"
+    grid: tuple[Parameters, ...] = ((),)
+    defaults: tuple[Parameters, ...] = ()
+    transfers = True
+
+    def possible(self, training: TrainingSet) -> bool:
+        return training.comparable
+
+    def fit(self, training: TrainingSet, grid: Sequence[Parameters]) -> Iterator[tuple[Parameters, AffineScorer]]:
+        for parameters in grid:
+            yield parameters, scorer(training, toward(training.mu))
+
+
+IGNORANT = MeanOriginal()
+
 
 BLOCK = 4_000_000  # comparisons at a time
 MOST_COPIES = 60_000  # beyond, comparing with each costs more than it brings
@@ -99,12 +140,12 @@ def _some_of_each(labels: Rows, candidates: int) -> Rows:
     return np.sort(order[places < max(2, MOST_COMPARED // candidates)])
 
 
-BEST = _CopyFamily(
+BEST_RECORDING = _CopyFamily(
     "best-recording",
     "compares a recording with each candidate's anonymized copies and takes the most similar one",
     normalizes=False,
 )
-NORMALIZED = _CopyFamily(
+NORMALIZED_LAZY = _CopyFamily(
     "normalized-lazy",
     "compares a recording with the mean of each candidate's anonymized copies, beside what both score with their "
     "nearest strangers",
