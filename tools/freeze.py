@@ -116,7 +116,7 @@ CONFIGURATIONS: dict[str, dict[str, str]] = {
         "scores": f"assess {GENDERS} --scores informed=own.txt --trials own-key.txt",
     },
     "audio": {
-        "system": f"assess --original speech --system mcadams-random --attacker-runs 2 --no-utility {AUDIO}",
+        "system": f"assess --original speech --system mcadams-random --system-runs 2 --no-utility {AUDIO}",
         "given": f"assess {SPEECH} --no-utility {AUDIO}",
     },
     "audio-channels": {

@@ -108,7 +108,7 @@ def test_sides_that_nobody_chose_are_refused_and_a_choice_is_heard(tmp_path: Pat
 
 def test_runs_of_a_system_over_parts_of_files_are_heard_as_they_are(tmp_path: Path) -> None:
     """What was cut out is not cut a second time."""
-    from veilmeter.assessment.attacker_runs import corpus_of_copies
+    from veilmeter.assessment.inputs import corpus_of_copies
 
     tones(tmp_path / "in/call.wav", 16_000, 300, 1200, seconds=4)
     (tmp_path / "in/list.csv").write_text("path,speaker,channel,start,end\ncall.wav,anna,1,2,4\n")

@@ -144,7 +144,7 @@ def test_the_attackers_own_runs_are_training_speech_and_the_tuned_vectors_one_mo
 
 
 def test_fine_tuning_needs_speech(speech: dict[str, Path]) -> None:
-    with pytest.raises(InputError, match="no training speech"):
+    with pytest.raises(InputError, match="can't be fine-tuned without training speech"):
         assess(speech["original"], speech["anonymized"], **FAST, adaptation="finetune")
 
 
@@ -177,7 +177,7 @@ def test_two_runs_at_once_share_what_was_heard(speech: dict[str, Path], tmp_path
     ]
     said = [run.communicate(timeout=120)[1] for run in runs]
     assert [run.returncode for run in runs] == [0, 0], said
-    assert sum("another run is listening to original already: waiting" in text for text in said) == 1
+    assert sum("another run is extracting original already: waiting" in text for text in said) == 1
     assert outs[0].joinpath("results.json").read_bytes() == outs[1].joinpath("results.json").read_bytes()
     heard = Counter((tmp_path / "heard").read_text().split())
     once = [count for count in heard.values() if count == 1]
@@ -217,7 +217,7 @@ def test_a_run_waits_until_the_corpus_is_free(speech: dict[str, Path], own_cache
     thread.join(60)
     assert len(done) == 1
     assert [text for text in said if "waiting" in text] == [
-        f"another run is listening to original already: waiting for what it keeps in {own_cache / 'embeddings'}"
+        f"another run is extracting original already: waiting for what it keeps in {own_cache / 'embeddings'}"
     ]
     assert not list(own_cache.rglob("*.lock"))
 

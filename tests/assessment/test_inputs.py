@@ -1,117 +1,150 @@
-"""Sources: which columns and channels of both sides are meant, and what is said before anything is listened to."""
+"""Runs of the anonymizer that attackers have of their own: given, or made here."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import synthetic_voices as voices
 
-from veilmeter.assessment.inputs import check_inputs
-from veilmeter.assessment.run import assess
-from veilmeter.assessment.settings import Settings, make_settings
-from veilmeter.assessment.speech import read_sources
+from veilmeter.assessment import assess
+from veilmeter.assessment.inputs import join_runs
+from veilmeter.assessment.speech import split_draw
+from veilmeter.attacks.material import AttackerRun
 from veilmeter.core.errors import InputError
-from veilmeter.speech.audio import chose_channel
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.formats.vectors import write_embeddings
 
-soundfile = pytest.importorskip("soundfile")
-
-
-def call(path: Path, *pitches: float) -> None:
-    """A recording with one tone per channel."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    time = np.arange(16_000) / 16_000
-    soundfile.write(path, np.stack([0.3 * np.sin(2 * np.pi * pitch * time) for pitch in pitches], axis=1), 16_000)
+ORIGINAL = voices.original(8, 4, 8)
+RELEASED = voices.partly(ORIGINAL)
+AGAIN = voices.partly(ORIGINAL, seed=2)
+FAST: dict[str, Any] = {"lengths": [1], "intervals": False, "measures": ["scores"]}
 
 
-def table(folder: Path, header: str, *rows: str) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "list.csv").write_text("\n".join([header, *rows]) + "\n")
-    return folder / "list.csv"
+def test_what_one_draw_covers(tmp_path: Path) -> None:
+    assert split_draw("C:per-utterance") == ("C", "utterance")
+    assert split_draw("a:b") == ("a:b", "unknown")
+    with pytest.raises(InputError, match="a speaker or an utterance"):
+        split_draw("run:per-day")
+    write_embeddings(AGAIN, tmp_path / "again.npz")
+    done = assess(
+        ORIGINAL, RELEASED, attacker_run=f"{tmp_path / 'again.npz'}:per-speaker", attackers="adaptive", **FAST
+    )
+    runs = done.results.attackers["adaptive"].details["runs"]
+    assert runs == [{"name": "run 1", "draw": "speaker", "own": True, "recordings": 16}]
 
 
-def both(tmp_path: Path, original: str, anonymized: str) -> list[tuple[str, Path]]:
-    sides = []
-    for role, header in (("original", original), ("anonymized", anonymized)):
-        call(tmp_path / role / "a.wav", 200, 900)
-        sides.append((role, table(tmp_path / role, header, "a.wav,s1")))
-    return sides
+def test_parts_of_one_run_are_put_together() -> None:
+    first, second = (AttackerRun(vectors=AGAIN.take(np.arange(a, b))) for a, b in ((0, 16), (16, 32)))
+    assert [len(run.vectors) for run in join_runs([first, second])] == [32]
+    assert [len(run.vectors) for run in join_runs([first, first])] == [16, 16]
 
 
-def test_columns_hold_for_the_first_table_and_others_may_have_own_names(tmp_path: Path) -> None:
-    sides = both(tmp_path, "clip,caller", "path,speaker")
-    settings = make_settings({"columns": {"path": "clip", "speaker": "caller"}})
-    corpora = read_sources(sides, settings)
-    assert [[u.speaker for u in corpus] for corpus in corpora.values()] == [["s1"], ["s1"]]
-    with pytest.raises(InputError, match="there is no column 'clap' for 'path'"):
-        read_sources(sides, make_settings({"columns": "path=clap,speaker=caller"}))
-    with pytest.raises(InputError, match="there is no column 'clip' for 'path'"):
-        read_sources(both(tmp_path / "other", "clip,caller", "sound,who"), settings)
+def test_a_run_is_used_for_the_people_it_covers() -> None:
+    """One recording less was the whole run ignored."""
+    part = AGAIN.take(AGAIN.codes < 6)
+    whole, some = (
+        assess(ORIGINAL, RELEASED, attacker_run=run, attackers=["lazy-informed", "adaptive"], **FAST).results
+        for run in (AGAIN, part)
+    )
+    among = {
+        name: [max(p.at["speakers"] for p in r.attackers[name].estimates.points("linkability")) for r in (whole, some)]
+        for name in ("lazy-informed", "adaptive")
+    }
+    assert among == {"lazy-informed": [8, 6], "adaptive": [8, 8]}
+    lost = [found for found in some.warnings if found.code == "runs_lack_enrollment"]
+    assert {found.values["speakers"] for found in lost} == {2}
+    assert some.protocol.anonymized_enrollment == "own run"
 
 
-def test_columns_for_folders_are_refused(tmp_path: Path) -> None:
-    for role in ("original", "anonymized"):
-        for name in ("x/1.wav", "y/1.wav"):
-            call(tmp_path / role / name, 200)
-    sides = [(role, tmp_path / role) for role in ("original", "anonymized")]
-    with pytest.raises(InputError, match="--columns means nothing in the folder layout"):
-        read_sources(sides, make_settings({"columns": ["path=clip"]}))
-    with pytest.raises(InputError, match="not understood"):
-        make_settings({"columns": ["clip"]})
+def test_the_released_run_is_no_run_of_the_attackers(tmp_path: Path) -> None:
+    write_embeddings(RELEASED, tmp_path / "released.npz")
+    with pytest.raises(InputError, match="the attacker's run is the released run itself"):
+        assess(ORIGINAL, tmp_path / "released.npz", attacker_run=tmp_path / "released.npz", **FAST)
+    results = assess(ORIGINAL, RELEASED, attacker_run=RELEASED, attackers="lazy-informed", **FAST).results
+    assert "run_is_released" in [found.code for found in results.warnings]
+    ran = {check.name: check.passed for check in results.checks}
+    assert ran["attackers ran the anonymizer"] is None
 
 
-def test_a_channel_is_chosen_where_there_are_several(tmp_path: Path) -> None:
-    """An anonymized side of a call is a file with one channel: it is that side."""
-    from veilmeter.speech.audio import AudioError, read_audio
-
-    call(tmp_path / "a.wav", 200, 900)
-    call(tmp_path / "b.wav", 500)
-    listed = table(tmp_path, "path,speaker", "a.wav,s1", "b.wav,s2")
-    corpus = read_sources([("original", listed)], make_settings({"channel": 1}))["original", str(listed)]
-    peaks = []
-    for utterance in corpus:
-        spectrum = np.abs(np.fft.rfft(read_audio(utterance.path, stretch=utterance.stretch)))
-        peaks.append(int(spectrum.argmax()))
-    assert peaks == [900, 500]
-    assert chose_channel(corpus)
-    assert not chose_channel(corpus.take(["b"]))
-    strict = table(tmp_path / "strict", "path,speaker,channel", "../b.wav,s2,1")
-    named = read_sources([("original", strict)], Settings(root=(str(tmp_path),)))["original", str(strict)]
-    with pytest.raises(AudioError, match="channel 1 was asked for"):
-        read_audio(named.utterances[0].path, stretch=named.utterances[0].stretch)
+def test_vectors_of_its_own_use_the_run_too(tmp_path: Path) -> None:
+    """An attacker with its own extractor enrolled from the released run, whose draws its trials share."""
+    for name, vectors in (("released", RELEASED), ("again", AGAIN)):
+        write_embeddings(vectors, tmp_path / f"{name}.npz")
+    options: dict[str, Any] = FAST | {"attacker_run": AGAIN}
+    table = {"original": str(tmp_path / "released.npz"), "anonymized": str(tmp_path / "released.npz")}
+    alone = assess(ORIGINAL, RELEASED, attackers={"informed": table}, **options).results
+    assert "own_extractor_without_run" in [found.code for found in alone.warnings]
+    given = {**table, "attacker_run": str(tmp_path / "again.npz")}
+    own = assess(ORIGINAL, RELEASED, attackers={"informed": given}, **options).results
+    assert "own_extractor_without_run" not in [found.code for found in own.warnings]
+    errors = [result.attackers["informed"].estimates.points("eer").only().value for result in (alone, own)]
+    assert errors[0] != errors[1]
 
 
-NEVER = "def embed(samples):\n    raise SystemExit('listened')\n"
+EXTRACTOR = """
+import numpy as np
+
+def embed(samples):
+    return np.log(np.abs(np.fft.rfft(samples[:4096]))[1::64] + 1e-3)
+"""
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ("b.wav,s1", "no utterance is in both"),
-        ("a.wav,s2", "names another speaker"),
-        ("gone/a.wav,s1", "there is no such file"),
-    ],
-)
-def test_nothing_is_listened_to_before_both_sides_fit(tmp_path: Path, rows: str, message: str) -> None:
-    for role in ("original", "anonymized"):
-        for name in "ab":
-            call(tmp_path / role / f"{name}.wav", 200)
-    original = table(tmp_path / "original", "path,speaker", "a.wav,s1")
-    anonymized = table(tmp_path / "anonymized", "path,speaker", rows)
-    (tmp_path / "never.py").write_text(NEVER)
-    with pytest.raises(InputError, match=message):
-        assess(original, anonymized, extractor=f"{tmp_path / 'never.py'}:embed")
-    with pytest.raises(InputError, match="no such file or folder"):
-        assess(original, original, train_anonymized=tmp_path / "nowhere", extractor=f"{tmp_path / 'never.py'}:embed")
+@pytest.mark.parametrize("system", [{"system": "mcadams-random", "option": ["alpha_range=[0.6, 0.9]"]},
+                                    {"system": "mcadams"}])  # fmt: skip
+def test_runs_that_are_made_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, system: dict[str, Any]) -> None:
+    """The release, if none is given, and the attackers' runs over the enrollment, with other draws than the release."""
+    pytest.importorskip("soundfile")
+    from veilmeter.anonymizers.manifest import read_manifest
+    from veilmeter.speech.audio import write_audio
+
+    rng = np.random.default_rng(0)
+    for speaker in "abcde":
+        for number in range(4):
+            path = tmp_path / "speech" / speaker / f"{speaker}{number}.wav"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_audio(path, rng.normal(0, 0.1, 9600).astype(np.float32))
+    (tmp_path / "own.py").write_text(EXTRACTOR)
+    monkeypatch.setenv("VEILMETER_CACHE", str(tmp_path / "cache"))
+    written = []
+    for out in ("first", "first", "second"):
+        results = assess(
+            tmp_path / "speech",
+            extractor=f"{tmp_path / 'own.py'}:embed",
+            out=tmp_path / out,
+            attackers=["lazy-informed", "adaptive"],
+            **FAST,
+            **system,
+        ).results
+        written.append((tmp_path / out / "results.json").read_bytes())
+    assert written[0] == written[1] == written[2]
+    # How fast the anonymizer was differs between equal runs: it is noted, but not in the results.
+    assert b"real_time_factor" not in written[0]
+    assert json.loads((tmp_path / "second" / "timings.json").read_text())["real_time_factor"] > 0
+    assert [run["own"] for run in results.protocol.details["attacker_runs"]] == [True, True]
+    assert {run["draw"] for run in results.protocol.details["attacker_runs"]} == {"utterance"}
+    released, *runs = (
+        read_manifest(tmp_path / "first" / place / "speech.manifest.jsonl")
+        for place in ("release", "attacker_runs/run-1", "attacker_runs/run-2")
+    )
+    assert len(released) == 20
+    for run in runs:
+        assert len(run) == 10  # the enrollment only
+        drawn = [run[utterance].parameters == released[utterance].parameters for utterance in run]
+        assert all(drawn) == (system["system"] == "mcadams")
 
 
-def test_recordings_that_are_not_there_are_said_at_once(tmp_path: Path) -> None:
-    call(tmp_path / "a.wav", 200)
-    listed = table(tmp_path, "path,speaker", "a.wav,s1", "b.wav,s1")
-    sayings: list[str] = []
-    sources = {"original": str(listed), "anonymized": str(listed)}
-    check_inputs(sources, Settings(), sayings.append)
-    assert len(sayings) == 2
-    assert all("b.wav: there is no such file" in text for text in sayings)
-    with pytest.raises(InputError, match="there is no such file"):
-        check_inputs(sources, Settings(strict=True), sayings.append)
+def test_an_anonymizer_needs_recordings_and_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"an anonymizer .* is run on recordings"):
+        assess(ORIGINAL, RELEASED, system="mcadams", out=tmp_path, **FAST)
+    with pytest.raises(InputError, match="there is no anonymized speech"):
+        assess(ORIGINAL, **FAST)
+
+
+def test_embeddings_of_runs_keep_their_people() -> None:
+    renamed = Embeddings(AGAIN.vectors, AGAIN.utterances, AGAIN.speakers, {"gender": ["x"] * len(AGAIN)})
+    results = assess(ORIGINAL, RELEASED, attacker_run=renamed, attackers="lazy-informed", **FAST).results
+    assert set(results.attackers["lazy-informed"].by["gender"]) == {"f", "m"}

@@ -10,7 +10,7 @@ import pytest
 from tests.results.sample_results import sample
 
 from veilmeter.anonymizers.manifest import Entry, write_manifest
-from veilmeter.assessment.attacker_runs import anonymizer_facts
+from veilmeter.assessment.inputs import anonymizer_facts
 from veilmeter.assessment.run import refuse_late_threshold
 from veilmeter.assessment.settings import make_settings
 from veilmeter.core.errors import InputError

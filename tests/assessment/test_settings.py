@@ -40,7 +40,7 @@ from veilmeter.core.errors import InputError
         ({"attackers": {"informed": {"backend": "cosine"}}}, "learns nothing"),
         ({"resamples": 1}, "resamples must be at least 2 .got 1."),
         ({"option": ["a=1"]}, "belongs to an anonymizer that is run here"),
-        ({"attacker_runs": 2}, "belongs to an anonymizer that is run here"),
+        ({"system_runs": 2}, "belongs to an anonymizer that is run here"),
         ({"system": "mcadams", "attacker_run": "x"}, "not both"),
         ({"system": "mcadams", "command": "x"}, "runs no command"),
         ({"train-original": "a", "train_original": "b"}, "train_original is given twice"),

@@ -10,7 +10,7 @@ import pytest
 
 from veilmeter.anonymizers.manifest import Entry
 from veilmeter.assessment import assess, attack
-from veilmeter.assessment.conclude import target_voice_labels
+from veilmeter.assessment.evidence import target_voice_labels
 from veilmeter.core.findings import warning
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.target_voices import TargetVoices

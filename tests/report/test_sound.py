@@ -60,7 +60,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VEILMETER_CACHE", str(root / "cache"))
         common: dict[str, Any] = {"extractor": f"{root / 'own.py'}:embed", **FAST}
-        assess(root / "speech", system="mcadams", attacker_runs=1, out=root / "made", **common)
+        assess(root / "speech", system="mcadams", system_runs=1, out=root / "made", **common)
         assess(root / "speech", root / "released", out=root / "given", **common)
         assess(root / "other-speech", root / "released", out=root / "others", **common)
     return root

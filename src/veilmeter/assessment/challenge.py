@@ -415,7 +415,7 @@ def _emotions_of(pair: TwoSides, settings: Settings, engine: Engine, say: Say, p
     corpora = pair.corpora(tuple(map(Path, settings.root)))
     heard, left_out = [], 0
     for corpus in corpora:
-        with progress(f"listening to {corpus.variant}") as shown:
+        with progress(f"extracting {corpus.variant}") as shown:
             embeddings, facts = embed_whole(
                 corpus,
                 settings.extractor[0],

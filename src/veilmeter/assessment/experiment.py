@@ -1,21 +1,35 @@
-"""The experiment: the two sides, who is enrolled and tried, and what attackers have beside that."""
+"""The experiment: the two sides, who is enrolled and tried, and what attackers have beside that.
+
+Some attackers have their own extractor, given as vectors or fine-tuned on anonymized speech; further extractors make
+the same experiment with other vectors.
+"""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
+from veilmeter.assessment.inputs import InputReader, RunAudio, enrollment_of, match_runs, run_name
 from veilmeter.assessment.protocol import Protocol
-from veilmeter.assessment.speech import Speech
+from veilmeter.assessment.settings import Settings, attacker_names
+from veilmeter.assessment.speech import Speech, merge
+from veilmeter.assessment.tasks import Stage
+from veilmeter.attacks.attacker import ATTACKERS
 from veilmeter.attacks.desk import EnrollmentCopies, NotPossibleError
 from veilmeter.attacks.material import AttackerRun
+from veilmeter.attacks.vector_attackers import AdaptedAttacker
+from veilmeter.core.engine import Engine, Progress
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, warning
+from veilmeter.data.corpus import Corpus
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.matching import Matched, match
-from veilmeter.metrics.vector_checks import unchanged
+from veilmeter.data.roles import SIDES, SpeechRole
+from veilmeter.speech.extractors.base import extractor_label
 
 NOT_OF_A_PERSON = ("session", "duration", "text", "path", "part", "set", "role", "language")
 
@@ -39,7 +53,7 @@ class Experiment:
 
     matched: Matched
     protocol: Protocol
-    training: Mapping[str, Speech] = field(default_factory=dict)
+    training: Mapping[SpeechRole, Speech] = field(default_factory=dict)
     runs: tuple[AttackerRun, ...] = ()
     own: Mapping[str, OwnExtractor] = field(default_factory=dict)
     groups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -95,32 +109,167 @@ class Experiment:
         return EnrollmentCopies(enrolled, (warning("runs_lack_enrollment", recordings=lost, speakers=people),))
 
 
-def match_runs(
-    original: Embeddings, released: Embeddings, runs: Sequence[AttackerRun], *, made_here: bool = False
-) -> tuple[AttackerRun, ...]:
-    """The runs by the ids and speakers of the originals. One that equals the released run is taken for that run, unless
-    it was made here: then the anonymizer draws nothing at random. One that is the original speech is refused."""
-    placed = []
-    for run in runs:
-        matched = match(original, run.vectors)
-        vectors = matched.anonymized
-        if _mostly_unchanged(matched.original, vectors) and not _mostly_unchanged(original, released):
-            raise InputError(
-                f"the attacker's {run.name or 'run'} is original speech: nothing in it was anonymized",
-                path=run.vectors.source or None,
-                fix="give a run of the anonymizer over these recordings, or none",
-            )
-        common = [u for u in vectors.utterances if u in released.utterance_rows]
-        same = bool(common) and np.array_equal(
-            vectors.of_utterances(common).vectors, released.of_utterances(common).vectors
+def build_experiment(reader: InputReader, matched: Matched, protocol: Protocol, runs: Sequence[RunAudio]) -> Experiment:
+    """The experiment of the first extractor; extractors of attackers are fine-tuned here."""
+    return Experiment(
+        matched=matched,
+        protocol=protocol,
+        training={role: speech for role, speech in reader.speech.items() if role.is_training},
+        runs=tuple(run.run for run in runs),
+        own={**own_extractors(reader, matched), **_tune_extractors(reader, matched, protocol, runs)},
+        groups=group_people(matched.original, reader.settings.by),
+    )
+
+
+def own_extractors(reader: InputReader, base: Matched) -> dict[str, OwnExtractor]:
+    """The vectors of attackers with their own extractor, by attacker, where they were given."""
+    own: dict[str, OwnExtractor] = {}
+    for name, options in reader.settings.attackers.items():
+        if options.has_own_vectors:
+            given = reader.read_own_vectors(name, options)
+            matched = match(given.original or base.original, given.anonymized or base.anonymized)
+            _require_cover(base, matched, f"attackers.{name}")
+            own[name] = OwnExtractor(matched, match_runs(matched.original, matched.anonymized, given.runs))
+    return own
+
+
+def _require_cover(base: Matched, own: Matched, whose: str) -> None:
+    """The vectors of a further extractor must cover what is assessed."""
+    missing = [u for u in base.original.utterances if u not in own.original.utterance_rows]
+    if missing:
+        raise InputError(
+            f"{whose}: {len(missing)} of the {len(base)} assessed recordings have no vector of this extractor, the "
+            f"first is {missing[0]!r}",
+            path=own.anonymized.source or None,
+            fix="give vectors of all assessed recordings",
         )
-        placed.append(replace(run, vectors=vectors, own=run.own and (made_here or not same), made_here=made_here))
-    return tuple(placed)
 
 
-def _mostly_unchanged(original: Embeddings, copies: Embeddings) -> bool:
-    same = unchanged(original, copies)
-    return same is not None and bool(same.mean() > 0.5)
+def further_experiments(reader: InputReader, base: Experiment, runs: Sequence[RunAudio]) -> dict[str, Experiment]:
+    """The experiment with the vectors of each extractor after the first, by the extractor's short name."""
+    return {extractor_label(spec): _experiment_by(spec, reader, base, runs) for spec in reader.settings.extractor[1:]}
+
+
+def _experiment_by(spec: str, reader: InputReader, base: Experiment, runs: Sequence[RunAudio]) -> Experiment:
+    """The experiment `base` with the vectors of this extractor, from the recordings that were read before."""
+    vectors_only = [role for role, speech in reader.speech.items() if not speech.corpora]
+    if vectors_only or any(not run.corpora for run in runs):
+        what = vectors_only[0].replace("_", " ") if vectors_only else "an attacker's run"
+        raise InputError(
+            f"a further extractor ({spec}) needs recordings, and {what} is vectors",
+            fix="give recordings everywhere, or one extractor",
+        )
+    again: dict[SpeechRole, Speech] = {}
+    for role in sorted(reader.speech, key=list(SpeechRole).index):
+        speech = reader.read(role, list(reader.speech[role].corpora), extractor=spec)
+        assert speech is not None
+        again[role] = speech
+    matched = match(*(again[side].embeddings for side in SIDES))
+    _require_cover(base.matched, matched, spec)
+    extracted = []
+    for number, run in enumerate(runs, 1):
+        name = run_name(number)
+        speech = reader.read(SpeechRole.ATTACKER_RUN, list(run.corpora), name=name, extractor=spec)
+        assert speech is not None
+        extracted.append(replace(run.run, vectors=speech.embeddings))
+    return replace(
+        base,
+        matched=matched,
+        training={role: speech for role, speech in again.items() if role.is_training},
+        runs=match_runs(matched.original, matched.anonymized, extracted, made_here=reader.settings.runs_system),
+        own={},
+    )
+
+
+def _tune_extractors(
+    reader: InputReader, matched: Matched, protocol: Protocol, runs: Sequence[RunAudio]
+) -> dict[str, OwnExtractor]:
+    own = {}
+    for name in attackers_to_tune(reader.settings):
+        reader.log.stage(Stage.FINE_TUNING, f"the extractor of the {name} attacker")
+        folder = None if reader.folder is None else reader.folder / "finetuned" / name
+        with reader.log.progress(f"fine-tuning for the {name} attacker") as progress:
+            own[name] = _tune_extractor(name, reader, matched, runs, protocol.enrollment, folder, progress)
+    return own
+
+
+def attackers_to_tune(settings: Settings) -> list[str]:
+    """The adapted attackers that shall be fine-tuned and whose vectors were not given."""
+    names = []
+    for name in attacker_names(settings):
+        options, known = settings.of_attacker(name), ATTACKERS[name]
+        how = options.adaptation or settings.adaptation
+        if isinstance(known, AdaptedAttacker) and how == "finetune" and not options.anonymized and not options.plda:
+            if getattr(settings, known.training) or (settings.runs_system and settings.train_original):
+                names.append(name)
+            elif known.cross_validates:
+                raise InputError(
+                    f"the {name} attacker can't be fine-tuned without training speech",
+                    fix="give --train-anonymized CORPUS (audio), or --adaptation backend",
+                )
+    return names
+
+
+def _tune_extractor(
+    name: str,
+    reader: InputReader,
+    matched: Matched,
+    runs: Sequence[RunAudio],
+    enrollment: Sequence[str],
+    folder: Path | None,
+    progress: Progress | None,
+) -> OwnExtractor:
+    """Fine-tune the extractor, or continue, then extract the released speech and the attackers' runs again.
+
+    The attackers' own copies of the enrollment are training speech, too.
+    """
+    from veilmeter.attacks.finetune import Training, finetune
+
+    settings, engine, role = reader.settings, reader.engine, ATTACKERS[name].training
+    training = None if role is None else reader.speech.get(role)
+    assessed = reader.speech[SpeechRole.ANONYMIZED]
+    if training is None or not training.corpora or not assessed.corpora:
+        raise InputError(
+            f"the {name} attacker can't be fine-tuned on vectors: it needs audio, both to assess and to train on",
+            fix="give corpora of audio, or --adaptation backend",
+        )
+    wanted = set(enrollment)
+    copies = [part for run in runs if run.run.own for corpus in run.corpora if (part := enrollment_of(corpus, wanted))]
+    with tempfile.TemporaryDirectory() as scratch:
+        done = finetune(
+            [*training.corpora, *copies],
+            folder or scratch,
+            spec=settings.network or settings.first_extractor,
+            training=Training(epochs=settings.epochs, seed=settings.seed),
+            offline=settings.offline,
+            progress=progress,
+        )
+        released = _extract(assessed.corpora, done.spec, engine, settings)
+        again = [
+            replace(run.run, vectors=_extract(run.corpora, done.spec, engine, settings)) for run in runs if run.corpora
+        ]
+    own = match(matched.original, released)
+    speakers = set(training.embeddings.names)
+    about = Finding.of(
+        "extractor_tuned",
+        recordings=done.utterances,
+        speakers=done.speakers if copies else len(speakers),
+        assessed=len(speakers & set(matched.original.names)),
+        own_copies=bool(copies),
+        epochs=len(done.losses),
+        first_loss=float(done.losses[0]),
+        last_loss=float(done.losses[-1]),
+    )
+    return OwnExtractor(
+        own, match_runs(own.original, own.anonymized, again), about, tuned=True, tuned_on_copies=bool(copies)
+    )
+
+
+def _extract(corpora: Sequence[Corpus], spec: str, engine: Engine, settings: Settings) -> Embeddings:
+    from veilmeter.assessment.extraction import embed_whole
+
+    parts = [embed_whole(corpus, spec, engine, offline=settings.offline)[0] for corpus in corpora]
+    return parts[0] if len(parts) == 1 else merge(parts, "anonymized")
 
 
 def group_people(original: Embeddings, asked: Sequence[str] | None) -> dict[str, dict[str, str]]:

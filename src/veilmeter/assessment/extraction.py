@@ -38,7 +38,7 @@ from veilmeter.speech.recognizers.base import DEFAULT, resolve_language
 from veilmeter.speech.weights import cache_folder
 
 
-def hears_texts(spec: str) -> bool:
+def is_of_words(spec: str) -> bool:
     """Whether an extractor uses only the words."""
     return spec.partition(":")[0] in FEATURES
 
@@ -144,7 +144,7 @@ def in_turn(folder: Path, corpus: Corpus, say: Say | None) -> AbstractContextMan
 
     def wait() -> None:
         if say is not None:
-            say(f"another run is listening to {corpus.root.name} already: waiting for what it keeps in {folder.parent}")
+            say(f"another run is extracting {corpus.root.name} already: waiting for what it keeps in {folder.parent}")
 
     return only_one(lock_of(folder), wait=wait)
 

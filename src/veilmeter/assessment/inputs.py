@@ -1,43 +1,53 @@
-"""The inputs of an assessment: the speech of each role, the attackers' runs, and the vectors of further extractors.
+"""The inputs of an assessment: the speech of each role, and the runs that attackers make of the anonymizer.
 
-Paths, lists and ids are checked before the first recording is read: lists take seconds, recordings may take hours.
+A run that veilmeter makes for the attackers has its own seeds and, where the system can, a new draw for every
+utterance. It lies in the folder of the assessment, apart from what was released, and an interrupted one is continued.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from veilmeter.anonymizers.anonymize_corpus import Anonymized, anonymize_corpus, manifest_path, own_seeds, run_again
+from veilmeter.anonymizers.base import Draw, load_anonymizer, parse_options
+from veilmeter.anonymizers.manifest import Entry, read_manifest
 from veilmeter.anonymizers.timings import real_time_factor
-from veilmeter.assessment.attacker_runs import (
-    RUNS,
-    SystemRuns,
-    anonymizer_facts,
-    draw_in_manifest,
-    enrollment_of,
-    join_runs,
+from veilmeter.assessment.settings import AttackerSettings, Settings
+from veilmeter.assessment.speech import (
+    Corpora,
+    Speech,
+    SpeechPart,
+    as_list,
+    check_inputs,
+    join_parts,
+    merge,
+    open_source,
     split_draw,
 )
-from veilmeter.assessment.experiment import Experiment, OwnExtractor, match_runs
-from veilmeter.assessment.settings import TRAINING, Settings
-from veilmeter.assessment.speech import Speech, as_list, load, merge, read_source, read_sources
-from veilmeter.assessment.tasks import EnterStage, Stage
-from veilmeter.attacks.material import AttackerRun
-from veilmeter.core.engine import Engine, Say, ShowProgress
-from veilmeter.core.errors import InputError, refuse
+from veilmeter.assessment.tasks import Stage, StageLog
+from veilmeter.attacks.material import AttackerRun, DrawLevel
+from veilmeter.core.engine import Engine, Progress
+from veilmeter.core.errors import InputError, Problem, refuse
 from veilmeter.core.findings import Finding, file_reference, warning
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.data.matching import Listed, Matched, find_partners, match
-from veilmeter.speech.extractors.base import extractor_label
+from veilmeter.data.formats.walk import locate
+from veilmeter.data.matching import Matched, match
+from veilmeter.data.roles import SpeechRole
+from veilmeter.metrics.vector_checks import unchanged
 
 if TYPE_CHECKING:
     from veilmeter.data.corpus import Corpus
 
-ATTACKER_RUN = "attacker_run"  # the role of an attacker's run; where there are several, a number follows
-SIDES = ("original", "anonymized", *TRAINING)
-Corpora = dict[tuple[str, str], "Corpus"]  # the recordings at a path, by role and path
+RUNS = 2  # by default; the second brings most of what more of them bring
+FOLDER = "attacker_runs"
+RELEASE = "release"
+NEEDS_RECORDINGS = "an anonymizer (--system, --command) is run on recordings"
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,131 +58,154 @@ class RunAudio:
     corpora: tuple[Corpus, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
+class OwnVectors:
+    """The vectors of an attacker's own extractor, as far as they were given."""
+
+    original: Embeddings | None
+    anonymized: Embeddings | None
+    runs: tuple[AttackerRun, ...]
+
+
 @dataclass(eq=False)
-class Reader:
-    """Reads and extracts; `findings` collects what is to be known of it, `speech` what was read."""
+class InputReader:
+    """Reads speech and extracts its vectors. `speech` holds both sides and the training speech, `run_speech` the
+    attackers' runs, `findings` what a reader of the results must know about them."""
 
     settings: Settings
-    sources: Mapping[str, Any]
+    sources: Mapping[SpeechRole, Any]
     engine: Engine
-    stage: EnterStage
-    say: Say
-    progress: ShowProgress
+    log: StageLog
     folder: Path | None = None
     findings: list[Finding] = field(default_factory=list)
-    speech: dict[str, Speech] = field(default_factory=dict)
-    corpora: Corpora = field(default_factory=dict)  # the recordings that lists name, before they are listened to
+    speech: dict[SpeechRole, Speech] = field(default_factory=dict)
+    run_speech: list[Speech] = field(default_factory=list)
+    corpora: Corpora = field(default_factory=dict)  # the recordings that lists name, before any is read
+
+    @property
+    def all_speech(self) -> tuple[Speech, ...]:
+        return (*self.speech.values(), *self.run_speech)
 
     # --- the sides and training speech
 
     def read_sides(self) -> None:
         """Both sides; the anonymized one is made where only the anonymizer was given."""
-        self.stage(Stage.INPUTS)
-        self.corpora = check_inputs(self.sources, self.settings, self.say)
-        self.read("original", self.sources["original"])
-        released = self.sources.get("anonymized")
+        self.log.stage(Stage.INPUTS)
+        self.corpora = check_inputs(self.sources, self.settings, self.log.say)
+        self._keep(self.read(SpeechRole.ORIGINAL, self.sources[SpeechRole.ORIGINAL]))
+        released = self.sources.get(SpeechRole.ANONYMIZED)
         if released is None:
-            self.stage(Stage.RELEASE)
-            corpora = self._audio("original", "an anonymizer (--system, --command) is run on recordings")
-            with self.progress("anonymizing the release") as progress:
-                released = [self.system().release(corpus, progress) for corpus in corpora]
-        speech = self.read("anonymized", released)
+            self.log.stage(Stage.RELEASE)
+            with self.log.progress("anonymizing the release") as progress:
+                released = [self._system().release(corpus, progress) for corpus in self._original_recordings()]
+        speech = self.read(SpeechRole.ANONYMIZED, released)
         if speech is not None:
             details = anonymizer_facts([corpus.root for corpus in speech.corpora], self.settings)
-            self.speech["anonymized"] = replace(speech, facts=replace(speech.facts, details=details))
+            self._keep(replace(speech, facts=replace(speech.facts, details=details)))
 
     def read_training(self) -> None:
-        for role in TRAINING:
-            self.read(role, self.sources.get(role))
-        copied_here = (
-            self.settings.runs_system and "train_original" in self.speech and "train_anonymized" not in self.speech
-        )
-        if copied_here and self.speech["train_original"].is_audio:
-            self.stage(Stage.TRAINING)
+        """Training speech; the anonymized one is made where only the original one and the anonymizer were given."""
+        for role in SpeechRole:
+            if role.is_training:
+                self._keep(self.read(role, self.sources.get(role)))
+        clear = self.speech.get(SpeechRole.TRAIN_ORIGINAL)
+        is_copied_here = self.settings.runs_system and SpeechRole.TRAIN_ANONYMIZED not in self.speech
+        if is_copied_here and clear is not None and clear.is_audio:
+            self.log.stage(Stage.TRAINING)
             runs = []
-            for number in self._numbers():
-                for corpus in self.speech["train_original"].corpora:
-                    with self.progress(f"training speech, run {number}") as progress:
-                        runs.append(self.system().of_attacker(corpus, number, "training", progress)[0])
-            self.read("train_anonymized", runs)
+            for number in self._run_numbers():
+                for corpus in clear.corpora:
+                    with self.log.progress(f"training speech, run {number}") as progress:
+                        runs.append(self._system().of_attacker(corpus, number, "training", progress)[0])
+            self._keep(self.read(SpeechRole.TRAIN_ANONYMIZED, runs))
 
-    def read(self, role: str, source: Any) -> Speech | None:
+    def _keep(self, speech: Speech | None) -> None:
+        if speech is not None:
+            self.speech[speech.role] = speech
+            self.findings += speech.findings
+
+    def read(self, role: SpeechRole, source: Any, *, name: str = "", extractor: str = "") -> Speech | None:
+        """The speech of a role, shown as a stage. `name` tells inputs of one role apart; `extractor` is the first one
+        unless another is named."""
         if source is None:
             return None
-        self.stage(Stage.READING_RUNS if _is_attacker_run(role) else Stage.READING, role.replace("_", " "))
-        speech = self._load(role, source)
-        if speech is not None:
-            self.speech[role] = speech
-        return speech
+        is_run = role is SpeechRole.ATTACKER_RUN
+        self.log.stage(Stage.READING_RUNS if is_run else Stage.READING, (name or role).replace("_", " "))
+        return self._load(role, source, name=name, extractor=extractor)
 
-    def _load(self, role: str, source: Any) -> Speech | None:
-        kind = ATTACKER_RUN if _is_attacker_run(role) else role
-
-        def read(path: Path) -> Corpus:
-            return self.corpora.get((kind, str(path))) or read_source(path, role=role, settings=self.settings)
-
-        speech = load(source, role=role, embed=self._embedding(role), read=read)
-        if speech is None:
+    def _load(self, role: SpeechRole, source: Any, *, name: str = "", extractor: str = "") -> Speech | None:
+        parts = []
+        for item in as_list(source):
+            opened = open_source(item, role, name or role, self.settings, self.corpora)
+            if opened.corpus is not None:
+                opened = self._extract(opened, opened.corpus, role, extractor or self.settings.first_extractor)
+            parts.append(opened)
+        if not parts:
             return None
+        speech = join_parts(role, name or str(role), parts)
         if self.settings.strict:
             refuse(speech.left_out)
-        self.findings += speech.findings
         if self.folder is None:
             return speech
         # Paths in the run folder are relative to it: results must not depend on where it lies.
         return replace(speech, facts=replace(speech.facts, path=speech.facts.path.replace(f"{self.folder}/", "")))
 
-    def _embedding(self, role: str) -> Callable[[Corpus], tuple[Embeddings, dict[str, Any]]]:
-        """How audio of this role becomes vectors: training speech is cut into pieces, so that a speaker with one
-        recording gives several."""
-        settings = self.settings
+    def _extract(self, part: SpeechPart, corpus: Corpus, role: SpeechRole, extractor: str) -> SpeechPart:
+        """The vectors of recordings. Training speech is cut into pieces, so that a speaker with one recording has
+        several vectors."""
+        from veilmeter.assessment.extraction import embed_segments, embed_texts, embed_whole, is_of_words
 
-        def embed(corpus: Corpus) -> tuple[Embeddings, dict[str, Any]]:
-            from veilmeter.assessment.extraction import embed_segments, embed_texts, embed_whole, hears_texts
-
-            with self.progress(f"listening to {corpus.root.name}") as progress:
-                if hears_texts(settings.first_extractor):
-                    originals = [heard for (kind, _), heard in self.corpora.items() if kind.endswith("original")]
-                    return embed_texts(
-                        corpus, settings.first_extractor, self.engine, recognizer=settings.recognizer,
-                        beside=originals, offline=settings.offline, strict=settings.strict, progress=progress,
-                    )  # fmt: skip
-                common = {"offline": settings.offline, "progress": progress, "say": self.say}
-                if role in TRAINING:
-                    return embed_segments(corpus, settings.first_extractor, self.engine, settings.segments, **common)  # type: ignore[arg-type]
-                return embed_whole(corpus, settings.first_extractor, self.engine, strict=settings.strict, **common)  # type: ignore[arg-type]
-
-        return embed
+        settings, say = self.settings, self.log.say
+        offline, strict = settings.offline, settings.strict
+        with self.log.progress(f"extracting {corpus.root.name}") as progress:
+            if is_of_words(extractor):
+                originals = [beside for (other, _), beside in self.corpora.items() if other.is_original]
+                embeddings, facts = embed_texts(
+                    corpus, extractor, self.engine, recognizer=settings.recognizer, beside=originals, offline=offline,
+                    strict=strict, progress=progress,
+                )  # fmt: skip
+            elif role.is_training:
+                embeddings, facts = embed_segments(
+                    corpus, extractor, self.engine, settings.segments, offline=offline, progress=progress, say=say
+                )
+            else:
+                embeddings, facts = embed_whole(
+                    corpus, extractor, self.engine, offline=offline, strict=strict, progress=progress, say=say
+                )
+        problems = tuple(facts.pop("problems"))
+        return replace(part, embeddings=embeddings, extractor=facts, problems=problems)
 
     # --- the attackers' runs
 
-    def runs(self, matched: Matched, enrollment: Sequence[str]) -> list[RunAudio]:
-        """Those that were given, or made here over the enrollment recordings."""
-        heard = self._make_runs(enrollment) if self.settings.runs_system else self._read_runs()
+    def read_runs(self, matched: Matched, enrollment: Sequence[str]) -> list[RunAudio]:
+        """The attackers' runs: those that were given, or made here over the enrollment recordings."""
+        runs = self._make_runs(enrollment) if self.settings.runs_system else self._read_given_runs()
         placed = match_runs(
-            matched.original,
-            matched.anonymized,
-            [heard_run.run for heard_run in heard],
-            made_here=self.settings.runs_system,
+            matched.original, matched.anonymized, [run.run for run in runs], made_here=self.settings.runs_system
         )
-        for number, run in enumerate(placed, 1):
-            if heard[number - 1].run.own and not run.own:
-                self.findings.append(warning("run_is_released", run=run.name))
-        return [RunAudio(run, heard_run.corpora) for run, heard_run in zip(placed, heard, strict=True)]
+        for run, other in zip(runs, placed, strict=True):
+            if run.run.own and not other.own:
+                self.findings.append(warning("run_is_released", run=other.name))
+        return [replace(run, run=other) for run, other in zip(runs, placed, strict=True)]
 
-    def _read_runs(self) -> list[RunAudio]:
-        given = as_list(self.sources.get("attacker_run"))
-        released = {_absolute(source) for source in as_list(self.sources.get("anonymized"))} - {None}
-        heard = []
+    def _read_run(self, source: Any, name: str) -> Speech:
+        speech = self.read(SpeechRole.ATTACKER_RUN, source, name=name)
+        assert speech is not None
+        self.run_speech.append(speech)
+        self.findings += speech.findings
+        return speech
+
+    def _read_given_runs(self) -> list[RunAudio]:
+        given = as_list(self.sources.get(SpeechRole.ATTACKER_RUN))
+        released = {_absolute(source) for source in as_list(self.sources.get(SpeechRole.ANONYMIZED))} - {None}
+        runs: list[RunAudio] = []
         for number, source in enumerate(given, 1):
             place, draw = split_draw(source) if isinstance(source, str) else (source, "unknown")
             if _absolute(place) in released:
                 raise InputError(
                     "the attacker's run is the released run itself", path=place, fix="give another run, or none"
                 )
-            role = "attacker_run" if len(given) == 1 else f"attacker_run_{number}"
-            speech = self.read(role, place)
-            assert speech is not None
+            speech = self._read_run(place, "" if len(given) == 1 else run_name(number))
             recorded = draw_in_manifest(place) if isinstance(place, str | Path) else "unknown"
             run = AttackerRun(
                 vectors=speech.embeddings,
@@ -184,231 +217,243 @@ class Reader:
                 self.findings.append(
                     warning("draw_contradicts_manifest", place=file_reference(place), said=draw, recorded=recorded)
                 )
-            heard.append((run, speech.corpora))
-        runs = join_runs([run for run, _ in heard], merge)
-        if len(runs) == len(heard):
-            return [RunAudio(run, corpora) for run, (_, corpora) in zip(runs, heard, strict=True)]
-        return [RunAudio(run, tuple(corpus for _, corpora in heard for corpus in corpora)) for run in runs[:1]] + [
-            RunAudio(run) for run in runs[1:]
-        ]
+            runs.append(RunAudio(run, speech.corpora))
+        joined = join_runs([run.run for run in runs])
+        if len(joined) == len(runs):
+            return [replace(audio, run=run) for audio, run in zip(runs, joined, strict=True)]
+        corpora = tuple(corpus for run in runs for corpus in run.corpora)
+        return [RunAudio(run, corpora if number == 0 else ()) for number, run in enumerate(joined)]
 
     def _make_runs(self, enrollment: Sequence[str]) -> list[RunAudio]:
         wanted = set(enrollment)
         corpora = [
-            part
-            for corpus in self._audio("original", "an anonymizer (--system, --command) is run on recordings")
-            if (part := enrollment_of(corpus, wanted)) is not None
+            part for corpus in self._original_recordings() if (part := enrollment_of(corpus, wanted)) is not None
         ]
-        heard = []
-        for number in self._numbers():
-            self.stage(Stage.ATTACKER_RUNS, f"run {number}")
+        runs = []
+        for number in self._run_numbers():
+            self.log.stage(Stage.ATTACKER_RUNS, f"run {number}")
             copies, draws = [], []
             for corpus in corpora:
-                with self.progress(f"attackers' run {number}") as progress:
-                    copy, draw = self.system().of_attacker(corpus, number, progress=progress)
+                with self.log.progress(f"attackers' run {number}") as progress:
+                    copy, draw = self._system().of_attacker(corpus, number, progress=progress)
                 copies.append(copy)
                 draws.append(draw)
-            speech = self.read(f"attacker_run_{number}", copies)
-            assert speech is not None
+            speech = self._read_run(copies, run_name(number))
             draw = draws[0] if len(set(draws)) == 1 else "unknown"
             run = AttackerRun(vectors=speech.embeddings, draw=draw, name=f"run {number}", certain=draw != "unknown")
-            heard.append(RunAudio(run, speech.corpora))
-        return heard
+            runs.append(RunAudio(run, speech.corpora))
+        return runs
 
-    def _numbers(self) -> range:
-        return range(1, (self.settings.attacker_runs or RUNS) + 1)
+    def _run_numbers(self) -> range:
+        return range(1, (self.settings.system_runs or RUNS) + 1)
 
-    def system(self) -> SystemRuns:
+    def _system(self) -> SystemRuns:
         if self.folder is None:
             raise InputError("the runs of the anonymizer need a folder", fix="give out=FOLDER (--out)")
         return SystemRuns(self.settings, self.folder, self.engine)
 
-    def _audio(self, role: str, why: str) -> tuple[Corpus, ...]:
-        corpora = self.speech[role].corpora
+    def _original_recordings(self) -> tuple[Corpus, ...]:
+        corpora = self.speech[SpeechRole.ORIGINAL].corpora
         if not corpora:
-            raise InputError(f"{why}, and the {role} speech is vectors", fix="give recordings, or --attacker-run")
+            raise InputError(
+                f"{NEEDS_RECORDINGS}, and the original speech is vectors", fix="give recordings, or --attacker-run"
+            )
         return corpora
 
     def real_time_factor(self) -> float | None:
         """The real-time factor of the release, where veilmeter made it, else of the attackers' runs."""
-        roles = [role for role in self.speech if _is_attacker_run(role)]
-        for chosen in (["anonymized"], roles):
-            roots = {corpus.root for role in chosen for corpus in self.speech[role].corpora}
+        for made in ([self.speech[SpeechRole.ANONYMIZED]], self.run_speech):
+            roots = {corpus.root for speech in made for corpus in speech.corpora}
             if (factor := real_time_factor(sorted(roots))) is not None:
                 return factor
         return None
 
-    # --- extractors of attackers' own
+    # --- attackers with their own extractor
 
-    def own_vectors(self, base: Matched) -> dict[str, OwnExtractor]:
-        """The vectors of attackers with their own extractor, by attacker, where they were given."""
-        own: dict[str, OwnExtractor] = {}
-        for name, options in self.settings.attackers.items():
-            if not options.has_own_vectors:
-                continue
-            self.stage(Stage.READING, f"the vectors of the {name} attacker")
-            sides = {
-                side: self._load(side, getattr(options, side)) if getattr(options, side) else None
-                for side in ("original", "anonymized")
-            }
-            original = base.original if sides["original"] is None else sides["original"].embeddings
-            anonymized = base.anonymized if sides["anonymized"] is None else sides["anonymized"].embeddings
-            matched = require_cover(base, match(original, anonymized), f"attackers.{name}")
-            runs = [
-                AttackerRun(vectors=speech.embeddings, draw=split_draw(source)[1], name=f"run {number}")
-                for number, source in enumerate(options.attacker_run, 1)
-                if (speech := self._load("attacker_run", split_draw(source)[0])) is not None
-            ]
-            placed = match_runs(matched.original, matched.anonymized, join_runs(runs, merge))
-            own[name] = OwnExtractor(matched, placed)
-        return own
+    def read_own_vectors(self, attacker: str, options: AttackerSettings) -> OwnVectors:
+        """The vectors that an attacker's table names."""
+        self.log.stage(Stage.READING, f"the vectors of the {attacker} attacker")
+        original = self._load_vectors(SpeechRole.ORIGINAL, options.original or None)
+        anonymized = self._load_vectors(SpeechRole.ANONYMIZED, options.anonymized or None)
+        runs = []
+        for number, source in enumerate(options.attacker_run, 1):
+            place, draw = split_draw(source)
+            vectors = self._load_vectors(SpeechRole.ATTACKER_RUN, place)
+            if vectors is not None:
+                runs.append(AttackerRun(vectors=vectors, draw=draw, name=f"run {number}"))
+        return OwnVectors(original, anonymized, tuple(join_runs(runs)))
+
+    def _load_vectors(self, role: SpeechRole, source: Any) -> Embeddings | None:
+        speech = self._load(role, source)
+        if speech is None:
+            return None
+        self.findings += speech.findings
+        return speech.embeddings
 
 
-def require_cover(base: Matched, own: Matched, whose: str) -> Matched:
-    """Vectors of a further extractor, which must cover what is assessed."""
-    missing = [u for u in base.original.utterances if u not in own.original.utterance_rows]
-    if missing:
-        raise InputError(
-            f"{whose}: {len(missing)} of the {len(base)} assessed recordings have no vector of this extractor, the "
-            f"first is {missing[0]!r}",
-            path=own.anonymized.source or None,
-            fix="give vectors of all assessed recordings",
-        )
-    return own
-
-
-def _is_attacker_run(role: str) -> bool:
-    return role.startswith(ATTACKER_RUN)
+def run_name(number: int) -> str:
+    """The name of an attacker's run among the inputs."""
+    return f"{SpeechRole.ATTACKER_RUN}_{number}"
 
 
 def _absolute(source: Any) -> Path | None:
     return Path(source).resolve() if isinstance(source, str | Path) else None
 
 
-def further_experiments(
-    settings: Settings, reader: Reader, base: Experiment, runs: Sequence[RunAudio]
-) -> dict[str, Experiment]:
-    """The experiment with the vectors of each extractor after the first, by the extractor's short name."""
-    return {
-        extractor_label(spec): _experiment_by(spec, settings, reader, base, runs) for spec in settings.extractor[1:]
-    }
-
-
-def _experiment_by(
-    spec: str, settings: Settings, reader: Reader, base: Experiment, runs: Sequence[RunAudio]
-) -> Experiment:
-    """The experiment `base` with the vectors of this extractor, from the recordings that were read before."""
-    roles = [role for role in SIDES if role in reader.speech]
-    unheard = [role for role in roles if not reader.speech[role].corpora]
-    if unheard or any(not heard.corpora for heard in runs):
-        what = unheard[0].replace("_", " ") if unheard else "an attacker's run"
-        raise InputError(
-            f"a further extractor ({spec}) needs recordings, and {what} is vectors",
-            fix="give recordings everywhere, or one extractor",
+def match_runs(
+    original: Embeddings, released: Embeddings, runs: Sequence[AttackerRun], *, made_here: bool = False
+) -> tuple[AttackerRun, ...]:
+    """The runs by the ids and speakers of the originals. One that equals the released run is taken for that run, unless
+    it was made here: then the anonymizer draws nothing at random. One that is the original speech is refused."""
+    placed = []
+    for run in runs:
+        matched = match(original, run.vectors)
+        vectors = matched.anonymized
+        if _mostly_unchanged(matched.original, vectors) and not _mostly_unchanged(original, released):
+            raise InputError(
+                f"the attacker's {run.name or 'run'} is original speech: nothing in it was anonymized",
+                path=run.vectors.source or None,
+                fix="give a run of the anonymizer over these recordings, or none",
+            )
+        common = [u for u in vectors.utterances if u in released.utterance_rows]
+        same = bool(common) and np.array_equal(
+            vectors.of_utterances(common).vectors, released.of_utterances(common).vectors
         )
-    again = replace(reader, settings=replace(settings, extractor=(spec,)), findings=[], speech={})
-    for role in roles:
-        again.read(role, list(reader.speech[role].corpora))
-    matched = require_cover(
-        base.matched, match(again.speech["original"].embeddings, again.speech["anonymized"].embeddings), spec
-    )
-    heard = []
-    for number, run in enumerate(runs, 1):
-        speech = again.read(f"attacker_run_{number}", list(run.corpora))
-        assert speech is not None
-        heard.append(replace(run.run, vectors=speech.embeddings))
-    return replace(
-        base,
-        matched=matched,
-        training={role: again.speech[role] for role in roles if role in TRAINING},
-        runs=match_runs(matched.original, matched.anonymized, heard, made_here=settings.runs_system),
-        own={},
-    )
+        placed.append(replace(run, vectors=vectors, own=run.own and (made_here or not same), made_here=made_here))
+    return tuple(placed)
 
 
-if TYPE_CHECKING:
-    from veilmeter.data.corpus import Corpus
+def _mostly_unchanged(original: Embeddings, copies: Embeddings) -> bool:
+    same = unchanged(original, copies)
+    return same is not None and bool(same.mean() > 0.5)
 
 
-def check_inputs(sources: Mapping[str, Any], settings: Settings, say: Say) -> Corpora:
-    """All corpora of recordings, read from their lists; an error that reading the recordings would run into later is
-    raised now."""
-    from veilmeter.data.formats.vectors import is_embeddings
-
-    for name, options in settings.attackers.items():
-        own = [*options.original, *options.anonymized, *(split_draw(source)[0] for source in options.attacker_run)]
-        for place in own:
-            _refuse_missing(Path(place), f"attackers.{name}")
-    audio: list[tuple[str, Path]] = []
-    for role, given in sources.items():
-        for path in _paths(role, given):
-            _refuse_missing(path, role)
-            if not is_embeddings(path):
-                audio.append((role, path))
-    corpora = read_sources(audio, settings)
-    for (role, _), corpus in corpora.items():
-        _report_problems(corpus, role, settings, say)
-    if not corpora:
-        return corpora  # vectors are read in seconds, and matched then
-    sides = [_list_side(role, sources.get(role), corpora) for role in ("original", "anonymized")]
-    if all(sides):
-        places = ", ".join(map(str, _paths("anonymized", sources.get("anonymized"))))
-        find_partners(Listed.joined(sides[0]), Listed.joined(sides[1]), places)
-    return corpora
-
-
-def _paths(role: str, given: Any) -> list[Path]:
-    named = [source for source in as_list(given) if isinstance(source, str | Path)]
-    return [Path(split_draw(str(source))[0] if role == "attacker_run" else source) for source in named]
-
-
-def _refuse_missing(path: Path, role: str) -> None:
-    if not path.exists():
-        raise InputError(f"there is no such file or folder ({role})", path=path)
-
-
-def _report_problems(corpus: Corpus, role: str, settings: Settings, say: Say) -> None:
-    """Report problems of the lists, such as missing recordings, which are left out later."""
-    fatal = [problem for problem in corpus.problems if problem.fatal]
-    if settings.strict:
-        refuse(fatal)
-    if fatal:
-        lines = f"{len(fatal)} recordings or lines of its lists can't be used"
-        say(f"{role.replace('_', ' ')}: {lines}; the first: {fatal[0]}")
-
-
-def _list_side(role: str, given: Any, corpora: Corpora) -> list[Listed]:
-    """The ids and speakers of a side; none where arrays without ids are given."""
-    return [listed for source in as_list(given) for listed in _list_source(role, source, corpora)]
-
-
-def _list_source(role: str, source: Any, corpora: Corpora) -> Iterator[Listed]:
-    from veilmeter.data.corpus import Corpus
-    from veilmeter.data.embeddings import Embeddings
-
-    if isinstance(source, str | Path):
-        corpus = corpora.get((role, str(Path(source))))
-        if corpus is not None:
-            source = corpus
+def join_runs(runs: Sequence[AttackerRun]) -> list[AttackerRun]:
+    """Sources without a common utterance, and with draws alike, are parts of one run."""
+    kept: list[AttackerRun] = []
+    for run in runs:
+        ids = set(run.vectors.utterances)
+        for number, other in enumerate(kept):
+            if (other.draw, other.certain) == (run.draw, run.certain) and not ids & set(other.vectors.utterances):
+                kept[number] = replace(other, vectors=merge([other.vectors, run.vectors]))
+                break
         else:
-            from veilmeter.data.formats.vectors import load_embeddings
-
-            source = load_embeddings(Path(source)).embeddings
-    if isinstance(source, Corpus):
-        yield Listed([u.id for u in source], [u.speaker for u in source])
-    elif isinstance(source, Embeddings):
-        yield Listed(list(source.utterances), list(source.speakers))
+            kept.append(run)
+    return [replace(run, name=f"run {number}") for number, run in enumerate(kept, 1)]
 
 
-def refuse_missing_files(settings: Settings) -> None:
-    """Refuse settings that name a missing file, before anything else is done."""
-    named = [("enroll", settings.enroll), ("trials", settings.trials)]
-    for name, options in settings.attackers.items():
-        for option in ("plda", "mean", "lda", "scores", "trials"):
-            value = getattr(options, option)
-            files = (value,) if isinstance(value, str) else value or ()
-            named.append((f"attackers.{name}: {option}", files))
-    for option, files in named:
-        for file in files:
-            if not Path(file).is_file():
-                raise InputError(f"there is no such file ({option})", path=file)
+def draw_in_manifest(folder: str | Path) -> DrawLevel:
+    """What one draw covers by the manifest beside a folder that veilmeter anonymized; unknown without one."""
+    place = manifest_path(folder)
+    try:
+        levels = {entry.draw for entry in read_manifest(place).values()} if place.is_file() else set()
+    except InputError:
+        return "unknown"
+    return _level(Draw(levels.pop())) if len(levels) == 1 else "unknown"
+
+
+def anonymizer_facts(folders: Sequence[Path], settings: Settings) -> dict[str, Any]:
+    """The anonymizer of a release for results.json: its name, its version, and the parameters that are the same for
+    every recording. From the manifests beside the folders, else from the settings; empty where neither knows."""
+    entries: list[Entry] = []
+    for place in map(manifest_path, folders):
+        with suppress(InputError):
+            entries += read_manifest(place).values() if place.is_file() else ()
+    made_by = {(entry.system, entry.version) for entry in entries}
+    if len(made_by) == 1:
+        name, version = made_by.pop()
+        shared = {
+            key: value
+            for key, value in entries[0].parameters.items()
+            if isinstance(value, bool | int | float | str)
+            and all(entry.parameters.get(key) == value for entry in entries)
+        }
+        return {"anonymizer": name, "anonymizer_version": version, "anonymizer_parameters": shared}
+    if settings.system is not None:
+        return {"anonymizer": settings.system, "anonymizer_parameters": parse_options(settings.option)}
+    return {}
+
+
+def _level(draw: Draw) -> DrawLevel:
+    """Where nothing is drawn, no two recordings share a draw."""
+    if draw in (Draw.NONE, Draw.UTTERANCE):
+        return "utterance"
+    return "speaker" if draw == Draw.SPEAKER else "unknown"
+
+
+@dataclass(frozen=True, eq=False)
+class SystemRuns:
+    """The anonymizer that is run here, for the release and for the attackers."""
+
+    settings: Settings
+    folder: Path
+    engine: Engine
+
+    @property
+    def system(self) -> str:
+        return self.settings.system or "command"
+
+    def release(self, corpus: Corpus, progress: Progress | None = None) -> Corpus:
+        """The released run, where none was given: as the system is by default, with the seed of the assessment."""
+        out = release_folder(self.folder, corpus)
+        options = {**self._options(), "seed": self.settings.seed, "offline": self.settings.offline}
+        anonymizer = load_anonymizer(self.system, options)
+        done = anonymize_corpus(corpus, out, anonymizer, engine=self.engine, overwrite=True, progress=progress)
+        return corpus_of_copies(corpus, done)
+
+    def of_attacker(
+        self, corpus: Corpus, number: int, role: str = "run", progress: Progress | None = None
+    ) -> tuple[Corpus, DrawLevel]:
+        """One of the attackers' runs, and the scope of one draw in it."""
+        done = run_again(
+            corpus,
+            self.folder / FOLDER / f"{role}-{number}" / corpus.root.name,
+            self.system,
+            self._options(),
+            seed=own_seeds(self.settings.seed, number)[-1],
+            engine=self.engine,
+            offline=self.settings.offline,
+            progress=progress,
+        )
+        return corpus_of_copies(corpus, done), _level(done.draw)
+
+    def _options(self) -> dict[str, Any]:
+        options = parse_options(self.settings.option)
+        if self.settings.command is not None:
+            options["command"] = self.settings.command
+        return options
+
+
+def release_folder(run: Path, corpus: Corpus) -> Path:
+    return run / RELEASE / corpus.root.name
+
+
+def read_release(corpus: Corpus, run: Path) -> Corpus:
+    """The release of this corpus in the folder `run`, where the assessment ran the anonymizer itself."""
+    out = release_folder(run, corpus)
+    place = manifest_path(out)
+    if not place.is_file():
+        raise InputError("the release that was made here is not there any more", path=out, fix="run `assess` again")
+    outputs = {}
+    for entry in read_manifest(place).values():
+        path = None if entry.output is None else locate(entry.output, out, absolute=False)
+        if isinstance(path, Path):
+            outputs[entry.utterance] = path
+    return _copies(corpus, out, outputs)
+
+
+def corpus_of_copies(corpus: Corpus, done: Anonymized) -> Corpus:
+    """The corpus of what came of a run."""
+    outputs = {entry.utterance: done.out / entry.output for entry in done.entries if entry.output is not None}
+    return _copies(corpus, done.out, outputs, done.failed)
+
+
+def _copies(corpus: Corpus, out: Path, outputs: Mapping[str, Path], problems: tuple[Problem, ...] = ()) -> Corpus:
+    utterances = tuple(u.copied_to(outputs[u.id]) for u in corpus.utterances if u.id in outputs)
+    return replace(corpus, root=out, utterances=utterances, problems=problems)
+
+
+def enrollment_of(corpus: Corpus, wanted: set[str]) -> Corpus | None:
+    """Only these recordings of a corpus; None where it has none of them."""
+    kept = tuple(utterance for utterance in corpus.utterances if utterance.id in wanted)
+    return replace(corpus, utterances=kept, problems=()) if kept else None

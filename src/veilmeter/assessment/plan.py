@@ -46,6 +46,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, about
 from veilmeter.data.embeddings import Embeddings, strings
 from veilmeter.data.matching import match
+from veilmeter.data.roles import SpeechRole
 from veilmeter.results.channels import channel_attackers
 from veilmeter.results.model import AttackerResult
 from veilmeter.speech.extractors.base import extractor_label
@@ -111,7 +112,9 @@ class AttackerPlanner:
 
     def _others(self) -> OtherPeople | None:
         """Other people's originals and their anonymized versions, pass by pass; None without pairs."""
-        original, anonymized = (self.experiment.training.get(role) for role in ("train_original", "train_anonymized"))
+        original, anonymized = (
+            self.experiment.training.get(role) for role in (SpeechRole.TRAIN_ORIGINAL, SpeechRole.TRAIN_ANONYMIZED)
+        )
         if original is None or anonymized is None:
             return None
         runs = []
@@ -166,7 +169,7 @@ class AttackerDesk:
         own = self._experiment.own.get(self._name)
         if own is None:
             return None
-        if own.tuned:
+        if own.tuned and self.attacker.training is not None:
             self.planner.used.train(self.attacker.training, self._name)
         return own.about
 
@@ -179,7 +182,7 @@ class AttackerDesk:
     def kaldi(self) -> KaldiFiles | None:
         return KaldiFiles.of(self._options.plda, self._options.mean, self._options.lda)
 
-    def training(self, role: str) -> TrainingSpeech | None:
+    def training(self, role: SpeechRole) -> TrainingSpeech | None:
         speech = self._experiment.training.get(role)
         if speech is None:
             return None
@@ -210,8 +213,8 @@ class AttackerDesk:
         used = self.planner.used
         used.copies.add(self._name)
         if material.others is not None:
-            used.train("train_original", self._name)
-            used.train("train_anonymized", self._name)
+            used.train(SpeechRole.TRAIN_ORIGINAL, self._name)
+            used.train(SpeechRole.TRAIN_ANONYMIZED, self._name)
 
 
 def _pseudonyms(released: Embeddings) -> np.ndarray | None:

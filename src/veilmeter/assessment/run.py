@@ -15,11 +15,9 @@ from veilmeter._version import __version__
 from veilmeter.assessment.analyses import ZEBRA_SETS, score_sets_part
 from veilmeter.assessment.attack import Job, MeasureOptions, measure_versions
 from veilmeter.assessment.conclude import (
-    DuplicateAudio,
     FinishedRun,
     attackers_of,
     build_results,
-    find_duplicate_audio,
     matrices_of,
     not_tested,
     option_use,
@@ -27,17 +25,26 @@ from veilmeter.assessment.conclude import (
     warnings_of,
     write_tables,
 )
-from veilmeter.assessment.experiment import Experiment, group_people
+from veilmeter.assessment.evidence import DuplicateAudio, find_duplicate_audio
+from veilmeter.assessment.experiment import Experiment, build_experiment, further_experiments
 from veilmeter.assessment.given_scores import ScoreFiles, measure_given
-from veilmeter.assessment.inputs import Reader, RunAudio, further_experiments, refuse_missing_files
+from veilmeter.assessment.inputs import InputReader
 from veilmeter.assessment.plan import AssessmentPlan, describe, make_plan
-from veilmeter.assessment.protocol import GivenProtocol, Protocol, lists_near, make_protocol
-from veilmeter.assessment.settings import SOURCES, TRAINING, Facts, RunOptions, Settings, make_settings, who_attacks
-from veilmeter.assessment.speech import as_list, folders_near, join_corpora, refuse_mixtures, write_left_out
+from veilmeter.assessment.protocol import GivenProtocol, lists_near, make_protocol
+from veilmeter.assessment.settings import SOURCES, Facts, RunOptions, Settings, make_settings, who_attacks
+from veilmeter.assessment.speech import (
+    as_list,
+    folders_near,
+    join_corpora,
+    refuse_missing_files,
+    refuse_mixtures,
+    write_left_out,
+)
 from veilmeter.assessment.tasks import (
     Arrays,
     Done,
     Stage,
+    StageLog,
     Stages,
     Task,
     TaskId,
@@ -53,7 +60,8 @@ from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import make_folder, only_one, remove_leftovers, sha256, write_json
 from veilmeter.core.findings import Finding, about, not_possible
 from veilmeter.core.options import options_of
-from veilmeter.data.matching import Matched, match
+from veilmeter.data.matching import match
+from veilmeter.data.roles import SIDES, SpeechRole
 from veilmeter.results.model import AttackerResult, Input, Matching, ProtocolFacts, Results
 from veilmeter.results.run_folder import RESULTS, Matrices, read_results, write_results
 from veilmeter.results.trust import TrustFacts
@@ -90,9 +98,10 @@ def assess(
     A source that is given beside `settings` takes the place of the one they name. `protocol` says who is enrolled and
     tried where no list does. Without any speech, the scores that `attackers` are given are assessed by themselves.
     """
-    given = {"original": original, "anonymized": anonymized} | {role: options.pop(role, None) for role in SOURCES[2:]}
+    given = {role: options.pop(role, None) for role in SOURCES}
+    given |= {SpeechRole.ORIGINAL: original, SpeechRole.ANONYMIZED: anonymized}
     if settings is None:
-        named = {role: _source_names(source) for role, source in given.items() if source is not None}
+        named = {str(role): _source_names(source) for role, source in given.items() if source is not None}
         settings = make_settings({**named, **options})
     elif options:
         raise InputError("give settings or options, not both")
@@ -100,8 +109,8 @@ def assess(
     if settings.vpc is not None:
         raise InputError("the sets of VoicePrivacy data are assessed one by one", fix="call assess_challenge")
     alone = all(source is None for source in sources.values()) and not settings.runs_system and has_scores(settings)
-    for role in ("original", "anonymized"):
-        if sources[role] is None and not alone and not (role == "anonymized" and settings.runs_system):
+    for role in SIDES:
+        if sources[role] is None and not alone and not (role is SpeechRole.ANONYMIZED and settings.runs_system):
             options_given = [f"--{name.replace('_', '-')}" for name in SOURCES if sources[name] is not None]
             options_given += [f"--{name}" for name in ("system", "command") if getattr(settings, name) is not None]
             needed = f", which {', '.join(options_given)} needs" if options_given else ""
@@ -109,7 +118,7 @@ def assess(
             raise InputError(f"there is no {role} speech{needed}", fix=fix)
     refuse_missing_files(settings)
     with closing(open_engine(jobs, cluster)) as engine, single_threaded():
-        common = (settings, out, engine, say or _silent, progress or _no_progress, tuple(argv))
+        common = (settings, out, engine, StageLog(say or _silent, progress or _no_progress), tuple(argv))
         run = ScoreRun(*common) if alone else SpeechRun(*common, sources=sources, given=protocol)
         return run.execute()
 
@@ -166,33 +175,14 @@ class Run(ABC):
     """One assessment: it reports its stages, keeps finished tasks, and owns its folder."""
 
     def __init__(
-        self,
-        settings: Settings,
-        out: str | Path | None,
-        engine: Engine,
-        say: Say,
-        progress: ShowProgress,
-        argv: tuple[str, ...],
+        self, settings: Settings, out: str | Path | None, engine: Engine, log: StageLog, argv: tuple[str, ...]
     ) -> None:
         self.settings = settings
         self.folder = None if out is None else make_folder(out)
         self.engine = engine
+        self.log = log
         self.argv = argv
-        self._say = say
-        self._progress = progress
         self.stages = Stages(None if self.folder is None else self.folder / "stages")
-        self.timings: dict[Stage, float] = {}
-        self.started = time.monotonic()
-        self._last: Stage | None = None
-
-    def stage(self, stage: Stage, details: str = "") -> None:
-        """Begin a stage, and record the time of the one before."""
-        now = time.monotonic()
-        if self._last is not None:
-            before = self.timings.get(self._last, 0.0)
-            self.timings[self._last] = round(before + now - self.started - sum(self.timings.values()), 3)
-        self._last = stage
-        self._say(f"{stage}: {details}" if details else stage)
 
     def execute(self) -> Assessment:
         if self.folder is None:
@@ -216,16 +206,16 @@ class Run(ABC):
                 done[task.id] = kept
         left = [task for task in tasks if task.id not in done]
         if done:
-            self._say(f"{len(done)} of {len(tasks)} tasks are kept from an earlier run")
+            self.log.say(f"{len(done)} of {len(tasks)} tasks are kept from an earlier run")
         if left:
-            self.stage(Stage.MEASURING, ", ".join(str(task.id) for task in left))
+            self.log.stage(Stage.MEASURING, ", ".join(str(task.id) for task in left))
         left = _longest_first(left)
         for number, (measured, arrays) in self.engine.run(perform, left):
             task = left[number]
             as_kept = self.stages.put(task.id, task.key, measured, arrays)
             done[task.id] = as_kept, self.stages.stored(task.id, task.key, arrays)
             del arrays
-            self._say(f"measured: {task.id} ({len(done)} of {len(tasks)})")
+            self.log.say(f"measured: {task.id} ({len(done)} of {len(tasks)})")
         return {task.id: done[task.id] for task in tasks}  # in one order, wherever they ran
 
     def record(
@@ -247,17 +237,17 @@ class Run(ABC):
                     file.unlink()
             (self.folder / "report.html").unlink(missing_ok=True)
             results = write_results(self.folder, results)
-            self.stage(Stage.DONE)
+            self.log.stage(Stage.DONE)
             timings = {
-                "seconds": self.timings,
-                "total": round(time.monotonic() - self.started, 3),
+                "seconds": self.log.timings,
+                "total": round(time.monotonic() - self.log.started, 3),
                 "real_time_factor": factor,
                 "command": self.argv,
                 "workers": self.engine.workers,
                 "created": created,
             }
             write_json(self.folder / "timings.json", timings)
-        return Assessment(results, self.folder, self.timings, left_out, factor, matrices, created)
+        return Assessment(results, self.folder, self.log.timings, left_out, factor, matrices, created)
 
 
 def _longest_first(tasks: Sequence[Task]) -> list[Task]:
@@ -304,23 +294,23 @@ def without_place(command: Sequence[str]) -> tuple[str, ...]:
 class SpeechRun(Run):
     """An assessment of speech, or of vectors of it."""
 
-    def __init__(self, *common: Any, sources: Mapping[str, Any], given: GivenProtocol | None = None) -> None:
+    def __init__(self, *common: Any, sources: Mapping[SpeechRole, Any], given: GivenProtocol | None = None) -> None:
         super().__init__(*common)
         self.sources = sources
         self.given = given
 
     def assess(self) -> Assessment:
         if who := who_attacks(self.settings):
-            self._say(who)
-        reader = Reader(self.settings, self.sources, self.engine, self.stage, self._say, self._progress, self.folder)
+            self.log.say(who)
+        reader = InputReader(self.settings, self.sources, self.engine, self.log, self.folder)
         reader.read_sides()
         reader.read_training()
-        refuse_mixtures(reader.speech)
-        matched = match(reader.speech["original"].embeddings, reader.speech["anonymized"].embeddings)
+        refuse_mixtures(reader.all_speech)
+        matched = match(*(reader.speech[side].embeddings for side in SIDES))
         if self.settings.strict and matched.left_out:
             raise InputError(text(matched.findings()), fix="give both sides of every recording, or leave out --strict")
-        self.stage(Stage.PROTOCOL)
-        near = folders_near(self.sources["original"], self.settings)
+        self.log.stage(Stage.PROTOCOL)
+        near = folders_near(self.sources[SpeechRole.ORIGINAL], self.settings)
         protocol = make_protocol(
             matched.original,
             enroll=self.settings.enroll,
@@ -330,52 +320,22 @@ class SpeechRun(Run):
             given=self.given,
         )
         reader.findings += [*matched.findings(), *protocol.findings]
-        heard = reader.runs(matched, protocol.enrollment)
-        refuse_mixtures(reader.speech)
-        experiment = self.build_experiment(reader, matched, protocol, heard)
+        runs = reader.read_runs(matched, protocol.enrollment)
+        refuse_mixtures(reader.all_speech)
+        experiment = build_experiment(reader, matched, protocol, runs)
         keys = self.settings.trials or (self.given.keys if self.given else tuple(lists_near(near)[1]))
-        further = further_experiments(self.settings, reader, experiment, heard)
+        further = further_experiments(reader, experiment, runs)
         plan = make_plan(experiment, self.settings, keys, further)
         return self.finish(reader, experiment, plan, {**self.perform(plan.tasks), **self.utility(reader, experiment)})
 
-    def build_experiment(
-        self, reader: Reader, matched: Matched, protocol: Protocol, heard: Sequence[RunAudio]
-    ) -> Experiment:
-        from veilmeter.assessment.tuning import to_be_tuned, tune_extractor
-
-        own = reader.own_vectors(matched)
-        for name in to_be_tuned(self.settings):
-            self.stage(Stage.FINE_TUNING, f"the extractor of the {name} attacker")
-            folder = None if self.folder is None else self.folder / "finetuned" / name
-            with self._progress(f"fine-tuning for the {name} attacker") as progress:
-                own[name] = tune_extractor(
-                    name,
-                    reader.speech,
-                    matched,
-                    heard,
-                    protocol.enrollment,
-                    self.settings,
-                    folder,
-                    self.engine,
-                    progress,
-                )
-        return Experiment(
-            matched=matched,
-            protocol=protocol,
-            training={role: speech for role, speech in reader.speech.items() if role in TRAINING},
-            runs=tuple(heard_run.run for heard_run in heard),
-            own=own,
-            groups=group_people(matched.original, self.settings.by),
-        )
-
-    def utility(self, reader: Reader, experiment: Experiment) -> Done:
+    def utility(self, reader: InputReader, experiment: Experiment) -> Done:
         """The utility of the speech, where there are recordings of both sides."""
-        sides = [reader.speech[role].corpora for role in ("original", "anonymized")]
+        sides = [reader.speech[side].corpora for side in SIDES]
         if not self.settings.wants("utility") or not all(sides):
             return {}
         from veilmeter.assessment.utility import UtilitySettings, measure_utility, with_labels
 
-        self.stage(Stage.UTILITY)
+        self.log.stage(Stage.UTILITY)
         chosen = UtilitySettings(
             recordings=self.settings.utility_recordings,
             rated=self.settings.utility_rated,
@@ -386,9 +346,9 @@ class SpeechRun(Run):
             chosen = replace(chosen, recognizer=self.settings.recognizer)
         original, anonymized = map(join_corpora, sides)
         try:
-            with self._progress("utility") as progress:
+            with self.log.progress("utility") as progress:
                 part = measure_utility(
-                    original, anonymized, chosen, engine=self.engine, say=self._say, progress=progress
+                    original, anonymized, chosen, engine=self.engine, say=self.log.say, progress=progress
                 )
         except VeilmeterError as error:
             if self.settings.recognizer is not None:
@@ -397,17 +357,17 @@ class SpeechRun(Run):
         part = with_labels(part, experiment.matched.original, experiment.matched.anonymized)
         return {UTILITY: (TaskResult(part=part), {})}
 
-    def listen(self, reader: Reader, experiment: Experiment) -> DuplicateAudio | None:
+    def find_duplicates(self, reader: InputReader, experiment: Experiment) -> DuplicateAudio | None:
         """Whether recordings of both sides are copies of each other, where there are any."""
-        if all(reader.speech[role].is_audio for role in ("original", "anonymized")):
-            self.stage(Stage.DUPLICATES)
+        if all(reader.speech[side].is_audio for side in SIDES):
+            self.log.stage(Stage.DUPLICATES)
         return find_duplicate_audio(experiment, reader.speech, self.engine)
 
-    def finish(self, reader: Reader, experiment: Experiment, plan: AssessmentPlan, done: Done) -> Assessment:
-        self.stage(Stage.CONCLUDING)
-        corpora = [corpus for speech in reader.speech.values() for corpus in speech.corpora]
+    def finish(self, reader: InputReader, experiment: Experiment, plan: AssessmentPlan, done: Done) -> Assessment:
+        self.log.stage(Stage.CONCLUDING)
+        corpora = [corpus for speech in reader.all_speech for corpus in speech.corpora]
         facts = Facts(
-            heard=frozenset(role for role, speech in reader.speech.items() if speech.is_audio),
+            recorded=frozenset(speech.role for speech in reader.all_speech if speech.is_audio),
             attackers=frozenset(
                 {attacker.kind for attacker in plan.jobs if not attacker.extractor}
                 | {task.name for task in done if task.kind is TaskKind.SCORES}
@@ -420,13 +380,13 @@ class SpeechRun(Run):
             leaves_home=any(map(leaves_home, corpora)),
         )
         options = option_use(self.settings, facts)
-        heard = self.listen(reader, experiment)
-        outcome = FinishedRun(experiment, plan, done, reader.speech, tuple(reader.findings), options, heard)
+        duplicates = self.find_duplicates(reader, experiment)
+        outcome = FinishedRun(experiment, plan, done, reader.all_speech, tuple(reader.findings), options, duplicates)
         results = build_results(outcome, self.settings, without_place(self.argv))
-        left_out = sum(len(speech.left_out) for speech in reader.speech.values()) + len(experiment.matched.left_out)
+        left_out = sum(len(speech.left_out) for speech in reader.all_speech) + len(experiment.matched.left_out)
         assessment = self.record(results, done, plan.jobs, left_out, reader.real_time_factor())
         if self.folder is not None:
-            write_left_out(self.folder / LEFT_OUT, reader.speech, experiment.matched)
+            write_left_out(self.folder / LEFT_OUT, reader.all_speech, experiment.matched)
         return assessment
 
 
@@ -444,11 +404,11 @@ class ScoreRun(Run):
             raise InputError(
                 "only scores were given, and the measures of scores were left out", fix="add scores to --measures"
             )
-        self.stage(Stage.READING, "scores")
+        self.log.stage(Stage.READING, "scores")
         files = self._files()
         tasks = self._tasks(files)
         done = self.perform(tasks)
-        self.stage(Stage.CONCLUDING)
+        self.log.stage(Stage.CONCLUDING)
         assessment = self.record(self._results(files, done), done, jobs={})
         if self.folder is not None:
             (self.folder / LEFT_OUT).unlink(missing_ok=True)
@@ -495,7 +455,7 @@ class ScoreRun(Run):
         people = max(_count(attacker, "speakers") for attacker in attackers.values())
         options = option_use(
             settings,
-            Facts(heard=frozenset(), attackers=frozenset(files), used=Used(), enrolled=people, scores_only=True),
+            Facts(recorded=frozenset(), attackers=frozenset(files), used=Used(), enrolled=people, scores_only=True),
         )
         results = Results(
             version=__version__,

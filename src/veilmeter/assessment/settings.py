@@ -22,6 +22,7 @@ from veilmeter.core.options import (
     read_options,
 )
 from veilmeter.data.corpus import AUDIO, SPEECH, CorpusReading, strict
+from veilmeter.data.roles import SpeechRole
 
 if TYPE_CHECKING:
     from veilmeter.attacks.desk import Used
@@ -77,10 +78,10 @@ def curve_sizes(wanted: Sequence[int], largest: int) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """The facts of a run: the roles that were extracted from audio, who attacked and with what, how many were enrolled,
+    """The facts of a run: the roles that were given as recordings, who attacked and with what, how many were enrolled,
     whether a channel had to be chosen, and whether recordings lie outside their corpus."""
 
-    heard: frozenset[str]
+    recorded: frozenset[SpeechRole]
     attackers: frozenset[str]
     used: Used
     enrolled: int
@@ -92,10 +93,10 @@ class Facts:
 
     @property
     def is_audio(self) -> bool:
-        return bool(self.heard)
+        return bool(self.recorded)
 
 
-def _trains(role: str, reason: str = "no attacker that was run is trained on it") -> tuple[Condition, ...]:
+def _trains(role: SpeechRole, reason: str = "no attacker that was run is trained on it") -> tuple[Condition, ...]:
     return SPEECH, Condition(lambda settings, facts: role in facts.used.training, reason)
 
 
@@ -194,18 +195,19 @@ class Settings(CorpusReading):
     train_original: tuple[str, ...] = declare(
         (), help="Original speech of other people.", group=INPUT, role="source", path=True, metavar="PATH",
         common=False, example="train_original.npz", acts_when=_trains(
-            "train_original",
+            SpeechRole.TRAIN_ORIGINAL,
             "no back end that was used learns from it, and no attacker was given the same speech anonymized",
         ),
     )  # fmt: skip
     train_anonymized: tuple[str, ...] = declare(
         (), help="Speech of other people anonymized by the same system: trains the informed attacker.", group=INPUT,
-        role="source", path=True, metavar="PATH", acts_when=_trains("train_anonymized"), example="train_other.npz",
+        role="source", path=True, metavar="PATH", example="train_other.npz",
+        acts_when=_trains(SpeechRole.TRAIN_ANONYMIZED),
     )  # fmt: skip
     train_similar: tuple[str, ...] = declare(
         (), help="Speech of other people anonymized by a similar system: trains the semi-informed attacker.",
-        group=INPUT, role="source", path=True, metavar="PATH", common=False, acts_when=_trains("train_similar"),
-        example="train_anonymized.npz",
+        group=INPUT, role="source", path=True, metavar="PATH", common=False,
+        acts_when=_trains(SpeechRole.TRAIN_SIMILAR), example="train_anonymized.npz",
     )  # fmt: skip
     vpc: str | None = declare(
         None, help="Folder of VoicePrivacy data: every set and gender of the variant --suffix, with its lists, "
@@ -230,7 +232,7 @@ class Settings(CorpusReading):
     segments: float = declare(
         4.0, help="Length in seconds of the pieces into which training speech is cut.", group=INPUT, above=0.5,
         common=False, example=0.6, acts_when=(SPEECH, Condition(
-            lambda settings, facts: any(role.startswith("train_") for role in facts.heard),
+            lambda settings, facts: any(role.is_training for role in facts.recorded),
             "training speech was not given as recordings")),
     )  # fmt: skip
     system: str | None = declare(
@@ -245,7 +247,7 @@ class Settings(CorpusReading):
         None, help="Program to run as the system, such as 'myanon {input} {output}'.", group=ANONYMIZER,
         metavar="PROGRAM", acts_when=(SPEECH,), example="cp {input} {output}",
     )  # fmt: skip
-    attacker_runs: int | None = declare(
+    system_runs: int | None = declare(
         None, help="Runs of the system that the attackers make.", group=ANONYMIZER, least=1, default_text="2",
         acts_when=(SPEECH,), example=3,
     )  # fmt: skip
@@ -399,7 +401,7 @@ class Settings(CorpusReading):
         if self.command is not None and self.system not in (None, "command"):
             raise InputError(f"the system {self.system} runs no command", fix="give --system or --command, not both")
         if not self.runs_system:
-            for key in ("option", "attacker_runs"):
+            for key in ("option", "system_runs"):
                 if getattr(self, key):
                     raise InputError(
                         f"--{key.replace('_', '-')} belongs to an anonymizer that is run here",
@@ -473,8 +475,7 @@ def _refuse_useless(name: str, options: AttackerSettings) -> None:
         )
 
 
-SOURCES = tuple(name for name, declared in options_of(Settings).items() if declared.role == "source")
-TRAINING = tuple(role for role in SOURCES if role.startswith("train_"))
+SOURCES = tuple(SpeechRole(name) for name, declared in options_of(Settings).items() if declared.role == "source")
 
 
 @dataclass(frozen=True, kw_only=True)

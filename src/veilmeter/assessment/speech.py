@@ -1,44 +1,50 @@
-"""Speech of an assessment: where it is read from, its vectors, and the recordings that could not be assessed."""
+"""Speech of one role: its sources, its vectors, and the recordings that could not be assessed.
+
+Paths, lists and ids are checked before the first recording is read: lists take seconds, recordings may take hours.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from veilmeter.assessment.settings import TRAINING, Settings
-from veilmeter.core.errors import InputError, Problem
+from veilmeter.assessment.settings import DRAWS, Settings
+from veilmeter.attacks.material import DrawLevel
+from veilmeter.core.engine import Say
+from veilmeter.core.errors import InputError, Problem, refuse
 from veilmeter.core.files import to_json, write_text
 from veilmeter.core.findings import Finding, warning
 from veilmeter.data.corpus import CorpusReading
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.table import parse_columns
 from veilmeter.data.layouts import LAYOUTS, recognize
-from veilmeter.data.matching import Matched
+from veilmeter.data.matching import Listed, Matched, find_partners
+from veilmeter.data.roles import SIDES, SpeechRole
 from veilmeter.results.model import Input
 
 if TYPE_CHECKING:
     from veilmeter.data.corpus import Corpus
 
 ONE_EXTRACTOR = "use one extractor for all of them; an attacker may have its own: [attackers.informed] anonymized ="
-Embed = Callable[["Corpus"], tuple[Embeddings, dict[str, Any]]]
-Read = Callable[[Path], "Corpus"]
+Corpora = dict[tuple[SpeechRole, str], "Corpus"]  # the recordings at a path, by role and path
 
 
 @dataclass(frozen=True, eq=False)
 class Speech:
     """The vectors of one role, where they came from, and what of it could not be used.
 
-    `parts` are the sources one by one, as far as they are different passes over the same utterances; `corpora` the
-    audio they were heard in.
+    `parts` are the vectors of the sources one by one, which may be different passes over the same utterances; `corpora`
+    are the recordings that they were extracted from.
     """
 
+    role: SpeechRole
     embeddings: Embeddings
     facts: Input
     parts: tuple[Embeddings, ...]
@@ -73,9 +79,8 @@ def as_list(given: Any) -> list[Any]:
     return list(given) if isinstance(given, list | tuple) else [given]
 
 
-def _from_arrays(source: Any, role: str) -> Embeddings:
+def _from_arrays(source: Any, name: str) -> Embeddings:
     """Embeddings of arrays; without ids, an utterance is known by the number of its row."""
-    name = role.replace("_", " ")
     if isinstance(source, tuple) and len(source) in (2, 3) and isinstance(source[0], np.ndarray):
         vectors, *ids = source
         speakers = ids[-1]
@@ -88,15 +93,20 @@ def _from_arrays(source: Any, role: str) -> Embeddings:
 
 
 @dataclass(frozen=True, eq=False)
-class _Source:
-    """One source as it was read."""
+class SpeechPart:
+    """One source of a role: vectors, or recordings that have no vectors yet."""
 
-    embeddings: Embeddings
     path: str
+    embeddings: Embeddings | None = None
     corpus: Corpus | None = None
     extractor: Mapping[str, Any] | None = None
     problems: tuple[Problem, ...] = ()
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def vectors(self) -> Embeddings:
+        assert self.embeddings is not None, "the vectors are extracted first"
+        return self.embeddings
 
     @property
     def kind(self) -> str:
@@ -106,29 +116,55 @@ class _Source:
     def left_out(self) -> tuple[Problem, ...]:
         return tuple(problem for problem in self.problems if problem.fatal or self.corpus is None)
 
-    def findings_of(self, role: str) -> list[Finding]:
+    def findings_of(self, name: str) -> list[Finding]:
         if self.corpus is None or not self.left_out:
             return list(self.findings)
         kinds = tuple(f"{count} {kind}" for kind, count in _count_by_kind(self.left_out).items())
         count = len(self.left_out)
-        return [*self.findings, warning("recordings_unusable", role=role.replace("_", " "), count=count, kinds=kinds)]
+        return [*self.findings, warning("recordings_unusable", role=name.replace("_", " "), count=count, kinds=kinds)]
 
 
-def load(given: Any, *, role: str, embed: Embed, read: Read) -> Speech | None:
-    """All sources of one role as one set; `read` and `embed` are called for audio. None if nothing was given."""
-    sources = [_load_one(source, role, embed, read) for source in as_list(given)]
-    if not sources:
-        return None
-    parts = [source.embeddings for source in sources]
-    distinct = _passes(parts) if role in TRAINING else parts
-    merged = distinct[0] if len(distinct) == 1 else merge(distinct, role)
+def open_source(source: Any, role: SpeechRole, name: str, settings: CorpusReading, corpora: Corpora) -> SpeechPart:
+    """A source as it was given: its vectors, or its recordings. `corpora` are those whose lists were read before."""
+    from veilmeter.data.corpus import Corpus
+
+    if not isinstance(source, str | Path | Embeddings | Corpus):
+        source = _from_arrays(source, name.replace("_", " "))
+    if isinstance(source, Embeddings):
+        return SpeechPart(source.source or "given in Python", source)
+    if isinstance(source, Corpus):
+        return SpeechPart(str(source.root), corpus=source)
+    from veilmeter.data.formats.vectors import is_embeddings, load_embeddings
+
+    path = Path(source)
+    if not path.exists():
+        raise InputError(f"there is no such file or folder ({name})", path=path)
+    if not is_embeddings(path):
+        corpus = corpora.get((role, str(path))) or read_source(path, role=role, settings=settings)
+        return SpeechPart(str(path), corpus=corpus)
+    loaded = load_embeddings(path)
+    return SpeechPart(
+        str(path),
+        loaded.embeddings,
+        extractor=_extractor_of(path),
+        problems=tuple(loaded.problems),
+        findings=tuple(loaded.findings()),
+    )
+
+
+def join_parts(role: SpeechRole, name: str, sources: Sequence[SpeechPart]) -> Speech:
+    """All sources of an input as one set; `name` is the input's name in results.json."""
+    parts = [source.vectors for source in sources]
+    distinct = _passes(parts) if role.is_training else parts
+    merged = distinct[0] if len(distinct) == 1 else merge(distinct, name)
     kinds = list(dict.fromkeys(source.kind for source in sources))
     first = sources[0].corpus
     problems = [problem for source in sources for problem in source.problems]
     return Speech(
+        role,
         merged,
         Input(
-            role=role,
+            role=name,
             kind=" and ".join(sorted(kinds)),
             path=", ".join(source.path for source in sources),
             sha256=content_digest(merged),
@@ -144,39 +180,9 @@ def load(given: Any, *, role: str, embed: Embed, read: Read) -> Speech | None:
         tuple(parts),
         tuple(source.corpus for source in sources if source.corpus is not None),
         next((source.extractor for source in sources if source.extractor), None),
-        tuple(finding for source in sources for finding in source.findings_of(role)),
+        tuple(finding for source in sources for finding in source.findings_of(name)),
         tuple(problem for source in sources for problem in source.left_out),
     )
-
-
-def _load_one(source: Any, role: str, embed: Embed, read: Read) -> _Source:
-    from veilmeter.data.corpus import Corpus
-
-    if not isinstance(source, str | Path | Embeddings | Corpus):
-        source = _from_arrays(source, role)
-    if isinstance(source, Embeddings):
-        return _Source(source, source.source or "given in Python")
-    if isinstance(source, str | Path):
-        from veilmeter.data.formats.vectors import is_embeddings, load_embeddings
-
-        path = Path(source)
-        if not path.exists():
-            raise InputError(f"there is no such file or folder ({role})", path=path)
-        if is_embeddings(path):
-            loaded = load_embeddings(path)
-            return _Source(
-                loaded.embeddings,
-                str(path),
-                extractor=_extractor_of(path),
-                problems=tuple(loaded.problems),
-                findings=tuple(loaded.findings()),
-            )
-        source, place = read(path), str(path)
-    else:
-        place = str(source.root)
-    embeddings, extractor = embed(source)
-    problems = extractor.pop("problems")
-    return _Source(embeddings, place, source, extractor, tuple(problems))
 
 
 def _extractor_of(path: Path) -> dict[str, Any] | None:
@@ -196,11 +202,11 @@ def join_corpora(corpora: Sequence[Corpus]) -> Corpus:
     return replace(corpora[0], utterances=utterances)
 
 
-def refuse_mixtures(speech: Mapping[str, Speech]) -> None:
+def refuse_mixtures(speech: Sequence[Speech]) -> None:
     """All vectors must be of one extractor: others can't be compared, even where their length is the same."""
-    first = speech["original"]
-    for role, other in speech.items():
-        name = role.replace("_", " ")
+    first = next(given for given in speech if given.role is SpeechRole.ORIGINAL)
+    for other in speech:
+        name = other.facts.role.replace("_", " ")
         if other.embeddings.dimension != first.embeddings.dimension:
             sizes = f"{first.embeddings.dimension} numbers, those of {name} {other.embeddings.dimension}"
             raise InputError(f"the original vectors have {sizes}", path=other.facts.path, fix=ONE_EXTRACTOR)
@@ -262,17 +268,13 @@ def merge(parts: Sequence[Embeddings], role: str = "") -> Embeddings:
     )
 
 
-if TYPE_CHECKING:
-    from veilmeter.data.corpus import Corpus
-
-
-def read_sources(places: Iterable[tuple[str, Path]], settings: CorpusReading) -> dict[tuple[str, str], Corpus]:
+def read_sources(places: Iterable[tuple[SpeechRole, Path]], settings: CorpusReading) -> Corpora:
     """The audio at several places, each with its role, by role and path.
 
     `--columns` must hold for the first table among them. The others, such as the lists that lie beside anonymized
     copies, may have veilmeter's own names for the same columns.
     """
-    corpora: dict[tuple[str, str], Corpus] = {}
+    corpora: Corpora = {}
     has_table = False
     for role, path in places:
         corpus = read_source(path, role=role, settings=settings, own_names=has_table)
@@ -288,17 +290,17 @@ def read_sources(places: Iterable[tuple[str, Path]], settings: CorpusReading) ->
     return corpora
 
 
-def read_source(path: Path, *, role: str, settings: CorpusReading, own_names: bool = False) -> Corpus:
+def read_source(path: Path, *, role: SpeechRole, settings: CorpusReading, own_names: bool = False) -> Corpus:
     """The audio at a path. One folder of VoicePrivacy data may hold the original and the anonymized speech."""
     from veilmeter.data.corpus import read_corpus
 
     layout = settings.layout or recognize(path, named_columns=bool(settings.columns))
-    suffix = settings.suffix if role == "anonymized" else None
+    suffix = settings.suffix if role is SpeechRole.ANONYMIZED else None
     if layout == "vpc":
         from veilmeter.data.formats import vpc
 
-        suffix = vpc.variant(path, original=role.endswith("original"), wanted=suffix)
-    part = None if role in TRAINING else settings.part
+        suffix = vpc.variant(path, original=role.is_original, wanted=suffix)
+    part = None if role.is_training else settings.part
     columns = parse_columns(settings.columns) if "columns" in LAYOUTS[layout].understands else None
     return read_corpus(
         path,
@@ -310,6 +312,104 @@ def read_source(path: Path, *, role: str, settings: CorpusReading, own_names: bo
         channel=settings.channel,
         own_names=own_names,
     )
+
+
+def split_draw(source: str) -> tuple[str, DrawLevel]:
+    """A run with what one draw of it covers, as `DIR:per-speaker` says it.
+
+    >>> split_draw("again:per-speaker"), split_draw("again")
+    (('again', 'speaker'), ('again', 'unknown'))
+    """
+    path, colon, word = source.rpartition(":")
+    if colon and word in DRAWS and path:
+        level: DrawLevel = DRAWS[word]  # type: ignore[assignment]
+        return path, level
+    if colon and word.startswith("per-"):
+        raise InputError(f"{source}: one draw covers a speaker or an utterance", fix=f"write {' or '.join(DRAWS)}")
+    return source, "unknown"
+
+
+def check_inputs(sources: Mapping[SpeechRole, Any], settings: Settings, say: Say) -> Corpora:
+    """All corpora of recordings, read from their lists; an error that reading the recordings would run into later is
+    raised now."""
+    from veilmeter.data.formats.vectors import is_embeddings
+
+    for name, options in settings.attackers.items():
+        own = [*options.original, *options.anonymized, *(split_draw(source)[0] for source in options.attacker_run)]
+        for place in own:
+            _refuse_missing(Path(place), f"attackers.{name}")
+    audio: list[tuple[SpeechRole, Path]] = []
+    for role, given in sources.items():
+        for path in _paths(role, given):
+            _refuse_missing(path, role)
+            if not is_embeddings(path):
+                audio.append((role, path))
+    corpora = read_sources(audio, settings)
+    for (role, _), corpus in corpora.items():
+        _report_problems(corpus, role, settings, say)
+    if not corpora:
+        return corpora  # vectors are read in seconds, and matched then
+    sides = [_list_side(role, sources.get(role), corpora) for role in SIDES]
+    if all(sides):
+        places = ", ".join(map(str, _paths(SpeechRole.ANONYMIZED, sources.get(SpeechRole.ANONYMIZED))))
+        find_partners(Listed.joined(sides[0]), Listed.joined(sides[1]), places)
+    return corpora
+
+
+def _paths(role: SpeechRole, given: Any) -> list[Path]:
+    named = [source for source in as_list(given) if isinstance(source, str | Path)]
+    return [Path(split_draw(str(source))[0] if role is SpeechRole.ATTACKER_RUN else source) for source in named]
+
+
+def _refuse_missing(path: Path, role: str) -> None:
+    if not path.exists():
+        raise InputError(f"there is no such file or folder ({role})", path=path)
+
+
+def _report_problems(corpus: Corpus, role: str, settings: Settings, say: Say) -> None:
+    """Report problems of the lists, such as missing recordings, which are left out later."""
+    fatal = [problem for problem in corpus.problems if problem.fatal]
+    if settings.strict:
+        refuse(fatal)
+    if fatal:
+        lines = f"{len(fatal)} recordings or lines of its lists can't be used"
+        say(f"{role.replace('_', ' ')}: {lines}; the first: {fatal[0]}")
+
+
+def _list_side(role: SpeechRole, given: Any, corpora: Corpora) -> list[Listed]:
+    """The ids and speakers of a side; none where arrays without ids are given."""
+    return [listed for source in as_list(given) for listed in _list_source(role, source, corpora)]
+
+
+def _list_source(role: SpeechRole, source: Any, corpora: Corpora) -> Iterator[Listed]:
+    from veilmeter.data.corpus import Corpus
+
+    if isinstance(source, str | Path):
+        corpus = corpora.get((role, str(Path(source))))
+        if corpus is not None:
+            source = corpus
+        else:
+            from veilmeter.data.formats.vectors import load_embeddings
+
+            source = load_embeddings(Path(source)).embeddings
+    if isinstance(source, Corpus):
+        yield Listed([u.id for u in source], [u.speaker for u in source])
+    elif isinstance(source, Embeddings):
+        yield Listed(list(source.utterances), list(source.speakers))
+
+
+def refuse_missing_files(settings: Settings) -> None:
+    """Refuse settings that name a missing file, before anything else is done."""
+    named = [("enroll", settings.enroll), ("trials", settings.trials)]
+    for name, options in settings.attackers.items():
+        for option in ("plda", "mean", "lda", "scores", "trials"):
+            value = getattr(options, option)
+            files = (value,) if isinstance(value, str) else value or ()
+            named.append((f"attackers.{name}: {option}", files))
+    for option, files in named:
+        for file in files:
+            if not Path(file).is_file():
+                raise InputError(f"there is no such file ({option})", path=file)
 
 
 def folders_near(original: Any, settings: Settings) -> list[Path]:
@@ -328,12 +428,18 @@ def folders_near(original: Any, settings: Settings) -> list[Path]:
     return nearby
 
 
-def write_left_out(place: Path, speech: Mapping[str, Speech], matched: Matched) -> None:
+def write_left_out(place: Path, speech: Sequence[Speech], matched: Matched) -> None:
     """Every recording that was given and not assessed, with the reason, one per line; no file if there is none. Ids and
     paths are for the user alone: they are written here, not to results.json, which the report is made from."""
     lines: list[dict[str, Any]] = [
-        {"role": role, "path": problem.path, "line": problem.line, "kind": problem.kind, "what": problem.what}
-        for role, given in speech.items()
+        {
+            "role": given.facts.role,
+            "path": problem.path,
+            "line": problem.line,
+            "kind": problem.kind,
+            "what": problem.what,
+        }
+        for given in speech
         for problem in given.left_out
     ]
     lines += [{"role": "matching", "utterance": utterance, "kind": why} for utterance, why in matched.left_out]

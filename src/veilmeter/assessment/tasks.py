@@ -1,22 +1,24 @@
-"""Tasks of an assessment: their identity, their results, and the folder in which finished ones are kept.
+"""Stages and tasks of an assessment: their identity, their results, and the folder in which finished ones are kept.
 
-The key of a task is derived from what it depends on, so that an interrupted run goes on where it was.
+The key of a task is derived from what it depends on, so that an interrupted run is continued.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veilmeter.core.engine import Say, ShowProgress
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import BROKEN_ARCHIVE, to_json, whole_file, write_text
 from veilmeter.core.findings import Finding, not_possible
@@ -47,10 +49,24 @@ class Stage(StrEnum):
     DONE = "done"
 
 
-class EnterStage(Protocol):
-    """Begins a stage; `details` are shown to the user."""
+class StageLog:
+    """Shows the user what an assessment is doing, and records the seconds that each stage took."""
 
-    def __call__(self, stage: Stage, details: str = "") -> None: ...
+    def __init__(self, say: Say, progress: ShowProgress) -> None:
+        self.say = say
+        self.progress = progress
+        self.timings: dict[Stage, float] = {}
+        self.started = time.monotonic()
+        self._last: Stage | None = None
+
+    def stage(self, stage: Stage, details: str = "") -> None:
+        """Begin a stage, and record the time of the one before."""
+        now = time.monotonic()
+        if self._last is not None:
+            before = self.timings.get(self._last, 0.0)
+            self.timings[self._last] = round(before + now - self.started - sum(self.timings.values()), 3)
+        self._last = stage
+        self.say(f"{stage}: {details}" if details else stage)
 
 
 class TaskKind(StrEnum):

@@ -25,12 +25,12 @@ from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.findings import Finding, as_findings, unclassified
 from veilmeter.core.registry import Registry
 from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.roles import SpeechRole
 
 if TYPE_CHECKING:
     from veilmeter.core.estimate import Estimates
 
 Side = Literal["original", "anonymized"]
-Role = Literal["", "train_anonymized", "train_similar"]
 
 BASELINE = "original"  # the name of the comparison of original speech with original speech, which is not an attack
 
@@ -149,7 +149,7 @@ class Attacker(ABC):
     vauquier2025: str = ""
     enrollment: tuple[Side, ...] = ("original",)
     trials: Side = "anonymized"
-    training: Role = ""
+    training: SpeechRole | None = None
     has: Equipment = Equipment()
     words: PlainWords | None = None
     color: str = ""

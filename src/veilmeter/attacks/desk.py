@@ -9,6 +9,7 @@ from veilmeter.attacks.backends.scoring import KaldiFiles
 from veilmeter.attacks.material import Material
 from veilmeter.core.findings import Finding
 from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.roles import SpeechRole
 
 
 class NotPossibleError(Exception):
@@ -52,13 +53,13 @@ Training = Literal["none", "separate corpus", "cross-validation by speaker"]
 class Used:
     """What attackers made use of, so that options that had no effect can be reported."""
 
-    training: dict[str, set[str]] = field(default_factory=dict)  # role to the attackers that were trained on it
+    training: dict[SpeechRole, set[str]] = field(default_factory=dict)  # role to the attackers that were trained on it
     backends: set[str] = field(default_factory=set)
     adapted_backends: set[str] = field(default_factory=set)
     copies: set[str] = field(default_factory=set)  # attackers that anonymize people's speech themselves
     folds: int | None = None
 
-    def train(self, role: str, attacker: str) -> None:
+    def train(self, role: SpeechRole, attacker: str) -> None:
         self.training.setdefault(role, set()).add(attacker)
 
     @property
@@ -103,8 +104,8 @@ class Desk(Protocol):
         """A back end of Kaldi's that was given for this attacker."""
         ...
 
-    def training(self, role: str) -> TrainingSpeech | None:
-        """Other people's speech: `train_original`, `train_anonymized` or `train_similar`."""
+    def training(self, role: SpeechRole) -> TrainingSpeech | None:
+        """Other people's speech."""
         ...
 
     def assessed_speech(self) -> Embeddings:

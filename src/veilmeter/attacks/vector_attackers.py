@@ -19,6 +19,7 @@ from veilmeter.attacks.material import Rows
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding
 from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.roles import SpeechRole
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +118,7 @@ class ComparingAttacker(Attacker):
         kind = desk.backend(adapted=False)
         if not backend_kind(kind).needs_training:
             return Recipe(kind), Finding("trained_on_nothing")
-        speech = desk.training("train_original")
+        speech = desk.training(SpeechRole.TRAIN_ORIGINAL)
         if speech is None:
             raise NotPossibleError(Finding("backend_untrained", {"backend": kind}))
         return Recipe(kind, speech.vectors, dimension=desk.dimension), speech.finding("original")
@@ -138,6 +139,7 @@ class CopyingAttacker(ComparingAttacker):
 class AdaptedAttacker(CopyingAttacker):
     """Trains its back end, or fine-tunes its extractor, on anonymized speech in the role `training`."""
 
+    training: SpeechRole
     options = BACKEND_OPTIONS | {"adaptation"}
     cross_validates = False  # whether it trains its back end on the assessed speakers if no training speech was given
 

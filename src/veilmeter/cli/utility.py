@@ -63,10 +63,11 @@ def command(given: Given) -> None:
     from veilmeter.cli.shared_options import remarks_on_reading
     from veilmeter.cli.terminal import show_progress, stages
     from veilmeter.core.engine import open_engine
+    from veilmeter.data.roles import SIDES
 
     options = given.build(UtilityOptions)
     form = output_form(options)
-    sides = (("original", options.original), ("anonymized", options.anonymized))
+    sides = zip(SIDES, (options.original, options.anonymized), strict=True)
     before, after = read_sources(sides, options).values()
     chosen = UtilitySettings(
         recognizer=options.recognizer, language=options.language, recordings=options.recordings, rated=options.rated,

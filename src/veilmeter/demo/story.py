@@ -85,7 +85,7 @@ def tell(out: str | Path, *, fast: bool = False, jobs: int = 2, seed: int = 0, o
             argv=["veilmeter", "demo", "--out", str(out), "--seed", str(seed), *(["--fast"] if fast else [])],
             system=system.system,
             option=system.options,
-            attacker_runs=ATTACKER_RUNS,
+            system_runs=ATTACKER_RUNS,
             title=f"{system.title} on synthetic voices",
             assessor="veilmeter demo",
             notice=NOTICE,

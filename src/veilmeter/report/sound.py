@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from veilmeter.core.errors import InputError, missing_extra
 from veilmeter.core.options import options_of
 from veilmeter.data.corpus import CorpusReading, Utterance
+from veilmeter.data.roles import SIDES, SpeechRole
 from veilmeter.report.source import Reported
 from veilmeter.results.model import Results
 
 AUDIO_SPEAKERS = 30  # the riskiest ones; more would make a page that no mail carries
 AUDIO_RECORDINGS = 2  # of each of them
 AUDIO_SECONDS = 6.0
-SIDES = ("original", "anonymized")
 # How the run read its recordings: several places, the variants of one folder, folders that links may lead to.
 _READING = (*SIDES, *options_of(CorpusReading))
 
@@ -74,7 +74,7 @@ def is_playable(pair: Pair) -> bool:
 
 def pairs_of(run: Reported) -> Mapping[str, Pair]:
     """Every recording that the run has on both sides, by the original's id and in the order of these."""
-    from veilmeter.assessment.attacker_runs import read_release
+    from veilmeter.assessment.inputs import read_release
     from veilmeter.assessment.settings import make_settings
     from veilmeter.assessment.speech import read_sources
     from veilmeter.data.matching import Listed, find_partners
@@ -85,18 +85,18 @@ def pairs_of(run: Reported) -> Mapping[str, Pair]:
     settings = make_settings(
         {name: results.settings[name] for name in _READING if results.settings.get(name) is not None}
     )
-    sides: dict[str, dict[str, Utterance]] = {side: {} for side in SIDES}
+    sides: dict[SpeechRole, dict[str, Utterance]] = {side: {} for side in SIDES}
     corpora = read_sources([(side, Path(path)) for side in SIDES for path in getattr(settings, side)], settings)
     for (side, _), corpus in corpora.items():
         sides[side].update(corpus.by_id)
         if not settings.anonymized and run.folder is not None:  # veilmeter made the release, into the run's folder
-            sides["anonymized"].update(read_release(corpus, run.folder).by_id)
+            sides[SpeechRole.ANONYMIZED].update(read_release(corpus, run.folder).by_id)
     original, anonymized = (
         Listed(list(side), [utterance.speaker for utterance in side.values()]) for side in sides.values()
     )
     partners = find_partners(original, anonymized)
     return {
-        name: Pair(sides["original"][name], sides["anonymized"][other])
+        name: Pair(sides[SpeechRole.ORIGINAL][name], sides[SpeechRole.ANONYMIZED][other])
         for name, other in sorted(partners.partner.items())
         if name not in partners.disputed
     }

@@ -17,6 +17,7 @@ from veilmeter.attacks.desk import Desk, NotPossibleError
 from veilmeter.attacks.vector_attackers import AdaptedAttacker
 from veilmeter.core.colors import RED
 from veilmeter.core.findings import Finding
+from veilmeter.data.roles import SpeechRole
 
 
 class Informed(AdaptedAttacker):
@@ -29,7 +30,7 @@ class Informed(AdaptedAttacker):
     aliases = ("vpc-semi-informed", "retrained")
     voiceprivacy = "semi-informed"
     vauquier2025 = "informed"
-    training = "train_anonymized"
+    training = SpeechRole.TRAIN_ANONYMIZED
     has = Equipment(
         enrollment=OWN_COPIES,
         extractor="adapted to the same system",

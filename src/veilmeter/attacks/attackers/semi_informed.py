@@ -17,6 +17,7 @@ from veilmeter.attacks.desk import Desk, NotPossibleError
 from veilmeter.attacks.vector_attackers import AdaptedAttacker
 from veilmeter.core.colors import ORANGE
 from veilmeter.core.findings import Finding
+from veilmeter.data.roles import SpeechRole
 
 
 class SemiInformed(AdaptedAttacker):
@@ -27,7 +28,7 @@ class SemiInformed(AdaptedAttacker):
         "and adapts to speech anonymized by a similar system"
     )
     vauquier2025 = "semi-informed"
-    training = "train_similar"
+    training = SpeechRole.TRAIN_SIMILAR
     has = Equipment(
         enrollment=OWN_COPIES,
         extractor="adapted to a similar system",

@@ -1,0 +1,264 @@
+"""The evidence behind the trust checks beside the estimates: copied recordings, wrong runs, target voices, overlaps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilmeter.anonymizers.anonymize_corpus import manifest_path
+from veilmeter.anonymizers.base import Draw
+from veilmeter.anonymizers.manifest import Entry, read_manifest
+from veilmeter.assessment.attack import Job, trial_conversations, trials_to_compare
+from veilmeter.assessment.experiment import Experiment
+from veilmeter.assessment.plan import AssessmentPlan
+from veilmeter.assessment.speech import Speech, join_corpora
+from veilmeter.assessment.tasks import Done, TaskId, TaskKind
+from veilmeter.attacks.attacker import AttackerId
+from veilmeter.attacks.desk import NotPossibleError
+from veilmeter.core.engine import Engine
+from veilmeter.core.errors import InputError
+from veilmeter.core.files import cache_folder, make_folder, write_json
+from veilmeter.core.keys import key_of
+from veilmeter.data.corpus import Utterance
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.matching import match_ids
+from veilmeter.data.roles import SIDES, SpeechRole
+from veilmeter.metrics.own_run import release_linking, run_difference
+from veilmeter.metrics.target_voices import TargetVoices, found_target_voices, shared, target_voice_effect
+from veilmeter.metrics.vector_checks import copies, length_correlation, unchanged
+from veilmeter.results.trust import TrustFacts
+from veilmeter.speech.copies import same_recordings, unchanged_speech
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateAudio:
+    """Recordings that are copies of each other but for level, delay or coding, which their vectors can't show.
+
+    `unchanged` are the ids of originals whose anonymized recording is a copy, `repeated` those of trials that are also
+    in the enrollment set.
+    """
+
+    unchanged: frozenset[str] = frozenset()
+    repeated: frozenset[str] = frozenset()
+
+
+def find_duplicate_audio(
+    experiment: Experiment, speech: Mapping[SpeechRole, Speech], engine: Engine
+) -> DuplicateAudio | None:
+    """None where one of the sides is not audio. The cache keeps the result as long as the files stay the same."""
+    sides = [speech[side].corpora for side in SIDES]
+    if not all(sides):
+        return None
+    original, anonymized = (join_corpora(side).by_id for side in sides)
+    partner = match_ids(original, anonymized).partner
+    assessed = [name for name in experiment.original.utterances if name in partner]
+    pairs = [(original[name], anonymized[partner[name]]) for name in assessed]
+    enrolled = [original[name] for name in experiment.protocol.enrollment if name in original]
+    tried = [original[name] for name in experiment.protocol.trials if name in original]
+    files = [_mark(utterance) for group in (*pairs, enrolled, tried) for utterance in group]
+    place = cache_folder() / "copies" / f"{key_of(find_duplicate_audio, files, [len(pairs), len(enrolled)])}.json"
+    kept = _kept(place)
+    if kept is None:
+        unchanged = unchanged_speech(pairs, engine).copies
+        repeated = tuple(pair.second for pair in same_recordings(enrolled, tried, engine))
+        kept = DuplicateAudio(frozenset(unchanged), frozenset(repeated))
+        make_folder(place.parent)
+        write_json(place, {"unchanged": sorted(kept.unchanged), "repeated": sorted(kept.repeated)})
+    return kept
+
+
+def _kept(place: Path) -> DuplicateAudio | None:
+    """The cached result; a damaged file counts as missing."""
+    try:
+        form = json.loads(place.read_text(encoding="utf-8"))
+        return DuplicateAudio(frozenset(map(str, form["unchanged"])), frozenset(map(str, form["repeated"])))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _mark(utterance: Utterance) -> str:
+    """A recording by its file and part: when these change, it is compared again."""
+    try:
+        status = utterance.path.stat()
+        mark = f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+    except OSError:
+        mark = "gone"
+    return f"{utterance.id}\0{mark}{utterance.stretch}"
+
+
+COLUMNS = ("target_voice", "target_speaker", "target", "pseudo_speaker", "pseudo_voice", "pseudonym")
+BINS = 5  # of a number that was drawn, such as a coefficient
+
+
+def target_voices(
+    experiment: Experiment, jobs: Mapping[AttackerId, Job], done: Done, folders: Sequence[Path], *, seed: int
+) -> TargetVoices | None:
+    """How much of the attackers' error is due to the target voices of the release: from a list, from the manifest, or
+    clustered. `folders` are where the release was read from. None where nothing is drawn, or no two people share a
+    target voice."""
+    released = experiment.trials(experiment.anonymized)
+    entries = _manifests(folders)
+    drawn = {entry.draw for entry in entries.values()}
+    if drawn == {Draw.NONE.value}:
+        return None
+    scores, own = {}, {}
+    rows: NDArray[np.int64] | None = None
+    tried_in: dict[Any, tuple[NDArray[np.int64], NDArray[np.intp]]] = {}
+    for attacker, job in jobs.items():
+        name = str(attacker)
+        arrays = done[TaskId(TaskKind.ATTACKER, name)][1]
+        if name in experiment.own or job.attacker.apart or not job.attacker.is_attack or "scores" not in arrays:
+            continue
+        if 1 not in job.options.lengths:
+            continue
+        setting = (tuple(job.test.utterances), job.scoring.names, job.options.seed)
+        if setting not in tried_in:
+            tried_in[setting] = _single_trials(job)
+        heard, kept = tried_in[setting]
+        table = arrays["scores"]
+        if table.shape[1] == len(heard):
+            table = table[:, kept]
+        elif table.shape[1] != len(kept):
+            continue
+        code = {speaker: row for row, speaker in enumerate(job.scoring.names)}
+        if rows is None:
+            rows = heard[kept]
+        elif not np.array_equal(rows, heard[kept]):
+            continue  # other people are enrolled: what it finds can't be compared
+        scores[name] = np.asarray(table, np.float64)
+        own[name] = np.array([code[job.test.speakers[row]] for row in rows], np.int64)
+    if rows is None or not len(rows):
+        return None
+    tried = released.take(rows)
+    first = next(iter(own.values()))
+    given = target_voice_labels(tried, entries)
+    if given is not None and shared(given, first) > 0:
+        return target_voice_effect(scores, own, given, known=True)
+    return target_voice_effect(scores, own, found_target_voices(tried.vectors, seed=seed), known=False)
+
+
+def _single_trials(job: Job) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """The recordings that were tried one by one, and the places of those in which attackers are compared."""
+    spoken = trial_conversations(job.test, 1, len(job.scoring.names), job.options.seed)
+    if spoken is None:
+        return np.zeros(0, np.int64), np.zeros(0, np.intp)
+    return spoken.utterances[:, 0], trials_to_compare(job.test, spoken, job.scoring.names)
+
+
+def target_voice_labels(tried: Embeddings, entries: Mapping[str, Entry]) -> NDArray[np.int64] | None:
+    """Each recording's target voice as a number, by a column of the anonymized side or by the manifest; a single number
+    that was drawn is cut into a few ranges. None where neither has it."""
+    for name in (form for column in COLUMNS for form in (column, f"pseudo_{column}")):
+        column = tried.attributes.get(name)
+        if column is not None and all(column) and len(set(column)) > 1:
+            return _codes(list(column))
+    known = [entries.get(str(utterance)) for utterance in tried.utterances]
+    listed = [entry for entry in known if entry is not None]
+    if len(listed) < len(known) or not listed:
+        return None
+    if all(entry.pseudo_speaker for entry in listed):
+        return _codes([str(entry.pseudo_speaker) for entry in listed])
+    names = sorted(set.intersection(*(set(entry.parameters) for entry in listed)))
+    varying = [name for name in names if len({str(entry.parameters[name]) for entry in listed}) > 1]
+    if len(varying) == 1 and all(_is_number(entry.parameters[varying[0]]) for entry in listed):
+        values = np.array([float(entry.parameters[varying[0]]) for entry in listed])
+        edges = np.quantile(values, np.linspace(0, 1, BINS + 1)[1:-1])
+        return np.searchsorted(edges, values).astype(np.int64)
+    return _codes([str([entry.parameters[name] for name in varying]) for entry in listed]) if varying else None
+
+
+def _manifests(folders: Sequence[Path]) -> dict[str, Entry]:
+    entries: dict[str, Entry] = {}
+    for place in map(manifest_path, folders):
+        with suppress(InputError):
+            entries |= read_manifest(place) if place.is_file() else {}
+    return entries
+
+
+def _codes(names: list[str]) -> NDArray[np.int64]:
+    return np.unique(names, return_inverse=True)[1].astype(np.int64)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def trust_facts(
+    experiment: Experiment,
+    plan: AssessmentPlan,
+    done: Done,
+    folders: Sequence[Path],
+    duplicates: DuplicateAudio | None,
+    seed: int,
+) -> TrustFacts:
+    """The facts that the trust checks need beside the estimates; `folders` are where the release was read from."""
+    known, tried = experiment.enrollment(experiment.original), experiment.trials(experiment.original)
+    known_copies = duplicates or DuplicateAudio()
+    same = unchanged(experiment.original, experiment.anonymized)
+    if same is not None:
+        same |= np.isin(experiment.original.utterances.astype(str), sorted(known_copies.unchanged))
+    repeated = copies(known, tried) | np.isin(tried.utterances.astype(str), sorted(known_copies.repeated))
+    assessed = set(experiment.original.names)
+    return TrustFacts(
+        compared=len(experiment.original),
+        unchanged=None if same is None else int(same.sum()),
+        trials=len(tried),
+        copies=int(repeated.sum()),
+        overlap={
+            str(role): len(assessed & set(experiment.training[role].embeddings.names)) for role in plan.used.training
+        },
+        own_runs=sum(run.own for run in experiment.runs) if plan.used.copies else 0,
+        run_p=_run_p(experiment, seed),
+        not_covered=len(_without_run(experiment)),
+        release_p=_release_p(experiment, seed),
+        length_p=_length_p(experiment),
+        targets=target_voices(experiment, plan.jobs, done, folders, seed=seed),
+    )
+
+
+def _run_p(experiment: Experiment, seed: int) -> float | None:
+    """How often two runs of one anonymizer would differ as much as the least similar of the attackers' runs and the
+    release. Runs that were made here are runs of it."""
+    given = [run.vectors for run in experiment.runs if run.own and not run.made_here]
+    probabilities = [run_difference(experiment.original, experiment.anonymized, run, seed=seed) for run in given]
+    known = [p for p in probabilities if p is not None]
+    return min(1.0, len(known) * min(known)) if known else None
+
+
+def _without_run(experiment: Experiment) -> list[str]:
+    """The enrolled people whom no run of the attackers covers; nobody where attackers have no run of their own."""
+    runs = [run.vectors for run in experiment.runs if run.own]
+    covered = {speaker for run in runs for speaker in run.names}
+    enrolled = experiment.enrollment(experiment.original).names
+    return [speaker for speaker in enrolled if speaker not in covered] if runs else []
+
+
+def _release_p(experiment: Experiment, seed: int) -> float | None:
+    """How often chance would link released recordings to released ones as well: of everybody, or of those whom no run
+    of the attackers covers. Twice the smaller probability where both are looked at."""
+    known, tried = experiment.enrollment(experiment.anonymized), experiment.trials(experiment.anonymized)
+    probabilities = [release_linking(known, tried, seed=seed)]
+    left = set(_without_run(experiment))
+    if left:
+        rest = [side.take([speaker in left for speaker in side.speakers]) for side in (known, tried)]
+        probabilities.append(release_linking(*rest, seed=seed))
+    found = [p for p in probabilities if p is not None]
+    return min(1.0, len(found) * min(found)) if found else None
+
+
+def _length_p(experiment: Experiment) -> float | None:
+    """How often chance would relate the lengths of vectors as closely as in the closer of two comparisons: of original
+    and of anonymized enrollment with the trials. Twice the smaller probability, as two are looked at."""
+    tried = experiment.trials(experiment.anonymized)
+    enrolled = [experiment.enrollment(experiment.original)]
+    with suppress(NotPossibleError):
+        enrolled.append(experiment.copies().vectors)
+    probabilities = [related[1] for side in enrolled if (related := length_correlation(side, tried)) is not None]
+    return min(1.0, 2 * min(probabilities)) if probabilities else None
