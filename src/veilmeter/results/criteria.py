@@ -32,6 +32,7 @@ from veilmeter.results.people import chance_explains, is_often_linked
 D_ECE_MAX = 1 / math.log(4)  # bits: section 2 of the methods
 HIGH_D_ECE = 0.25  # of that
 NEEDED = "needed"  # detail of a criterion: people to settle what is unknown; None where they do not help
+LEAST_GROUP = 5  # people: fewer say nothing about a group
 HIGH_INFERENCE = 0.5  # of the way from guessing to certainty
 
 
@@ -76,16 +77,21 @@ def _worst(
     """The case with the highest level, and of these the highest figure.
 
     Points of smaller sets count where they are significantly more than guessing: they may show what everybody
-    together hides. Otherwise a curve is represented by its largest set.
+    together hides. Otherwise a curve is represented by its largest set. Only that makes a risk high: who is found among
+    two may be found by their gender.
     """
     largest = {id(case) for case in at_largest(candidates)}
 
+    def height(case: Case) -> Level:
+        found = level(case)
+        return "raised" if found == "high" and id(case) not in largest else found
+
     def place(case: Case) -> tuple[int, bool, bool, float]:
-        height = level(case)
-        return (ORDER.index(height), id(case) in largest, height != "low" or not case.group, rank(case))
+        found = height(case)
+        return (ORDER.index(found), id(case) in largest, found != "low" or not case.group, rank(case))
 
     worst = max((case for case in candidates if id(case) in largest or is_significant(case.estimate)), key=place)
-    return worst, level(worst)
+    return worst, height(worst)
 
 
 def linking(results: Results) -> Criterion | None:
@@ -370,4 +376,45 @@ CRITERIA: dict[str, Callable[[Results], Criterion | None]] = {
 
 def criteria(results: Results) -> dict[str, Criterion]:
     """For each criterion that was measured the worst case, and what it means. People must be known already."""
-    return {name: criterion for name, of in CRITERIA.items() if (criterion := of(results)) is not None}
+    found = {name: criterion for name, of in CRITERIA.items() if (criterion := of(results)) is not None}
+    recognized = "linking" not in found or found["linking"].level == "high"
+    if not recognized and "disclosure" in found:
+        # One comparison is of two people: what it tells may be a gender. Only linking among all makes it a person.
+        found["disclosure"] = _at_most_raised(found["disclosure"])
+    if kept_attribute(results) is not None:
+        found |= {
+            name: _at_most_raised(found[name]) for name in ("linking", "singling_out", "disclosure") if name in found
+        }
+    return found
+
+
+def _at_most_raised(criterion: Criterion) -> Criterion:
+    if criterion.level != "high":
+        return criterion
+    values = {**criterion.finding.values, "level": "raised"}
+    return replace(criterion, level="raised", finding=replace(criterion.finding, values=values, severity="warning"))
+
+
+def kept_attribute(results: Results) -> str | None:
+    """The attribute that explains what attackers find: among everybody they do better than chance, within every group
+    of it they surely do not. None where there is none, or where single people are found."""
+    tested = [case for name in ("linkability", "d_ece") for case in cases(results, name)]
+    everybody = [case for case in tested if not case.group and is_significant(case.estimate)]
+    if results.chance is None or not everybody or results.people.unprotected:
+        return None
+    attributes = dict.fromkeys(attribute for case in tested for attribute in case.group)
+    return next((name for name in attributes if _at_chance_within(name, tested)), None)
+
+
+def _at_chance_within(attribute: str, tested: Sequence[Case]) -> bool:
+    within = [case for case in tested if attribute in case.group and _group_people(case) >= LEAST_GROUP]
+    links = at_largest([case for case in within if case.estimate.name == "linkability"])
+    return (
+        len({case.group[attribute] for case in links}) > 1
+        and not any(is_significant(case.estimate) for case in within)
+        and all(level_of(case.estimate) == "low" for case in links)
+    )
+
+
+def _group_people(case: Case) -> int:
+    return int(case.estimate.n.get("speakers", LEAST_GROUP))

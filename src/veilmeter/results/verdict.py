@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from veilmeter.attacks.attacker import BASELINE
-from veilmeter.core.findings import Finding, Level
-from veilmeter.results.criteria import criteria
+from veilmeter.core.findings import Finding, Level, Reference
+from veilmeter.results.criteria import criteria, kept_attribute
 from veilmeter.results.levels import SEVERITY, worst_level
 from veilmeter.results.model import Criterion, Results, Verdict
 from veilmeter.results.people import Traits, people
@@ -73,6 +73,9 @@ def _headline(results: Results, risks: Sequence[Criterion]) -> Iterator[Finding]
         yield worst.finding
     if worst is not None and worst.details.get(WITHIN_RELEASE):
         yield from (check.finding for check in results.checks if check.name == RELEASE)
+    kept = kept_attribute(results)
+    if kept is not None and level == "raised":
+        yield Finding("only_attribute_kept", {"attribute": Reference("attribute", kept)}, severity="warning")
     if level == "low":
         # A reassurance says in the same breath what it does not rest on.
         yield from (finding for question in open_questions(results) for finding in question)

@@ -36,6 +36,10 @@ WORDS.say(
     "it, or measure how usable the speech still is.",
 )
 WORDS.say(
+    "only_attribute_kept",
+    "Only the {attribute} is kept: among people with the same {attribute} nobody is linked more often than by chance.",
+)
+WORDS.say(
     "one_voice_per_speaker",
     "Each speaker seems to be given one new voice permanently: anyone who knows one anonymized recording of a person "
     "finds all others. That replaces a name by another name; it does not cut the link between recordings.",
