@@ -37,8 +37,8 @@ import numpy as np
 import pytest
 from tests import challenge_trees as trees
 
-from veilmeter.assessment.challenge import _LeftBeside
-from veilmeter.assessment.challenge_table import block_of, sides_of
+from veilmeter.assessment.challenge.assess import _LeftBeside
+from veilmeter.assessment.challenge.table import block_of, sides_of
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Reference, file_reference, warning
 from veilmeter.data.corpus import Corpus, read_corpus

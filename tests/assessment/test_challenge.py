@@ -16,8 +16,8 @@ import voiceprivacy_folders as vpc
 from typer.testing import CliRunner
 
 from veilmeter.assessment import assess, assess_challenge, make_settings
-from veilmeter.assessment.challenge import measure_emotions
-from veilmeter.assessment.challenge_table import EmotionRow, rank_table, write_rows
+from veilmeter.assessment.challenge.emotions import measure_emotions
+from veilmeter.assessment.challenge.table import rank_table, write_rows
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, warning
@@ -111,10 +111,7 @@ def test_emotions_are_told_on_both_sides(place: Path) -> None:
         "jobs": 1, "cluster": None, "say": lambda text: None, "progress": lambda title: nullcontext()
     }  # fmt: skip
     measured, problems = measure_emotions(challenge.emotion, settings, **quietly)
-    assert [(emotions.dataset, emotions.split) for emotions in measured] == [
-        ("IEMOCAP", "dev"),
-        ("emodata_track2", "test"),
-    ]
+    assert [emotions.name for emotions in measured] == ["IEMOCAP_dev", "emodata_track2_test"]
     for emotions in measured:
         assert [point.value for point in emotions.estimates] == [100.0] * 3
         assert {(point.at["trained_on"], point.at["read_from"]) for point in emotions.estimates} == {
@@ -124,9 +121,8 @@ def test_emotions_are_told_on_both_sides(place: Path) -> None:
     # One emotion of one person tells nothing: that set is said not to be measured, and why.
     assert {Path(problem.path).name for problem in problems} == {"IEMOCAP_test", f"IEMOCAP_test{SUFFIX}"}
     assert "needs two values with 3 speakers or more, there are neu (1)" in problems[0].what
-    rows = [
-        EmotionRow.of(emotions.dataset, emotions.split, point) for emotions in measured for point in emotions.estimates
-    ]
+    rows = [row for emotions in measured for row in emotions.rows()]
+    assert {(row.dataset, row.split) for row in rows} == {("IEMOCAP", "dev"), ("emodata_track2", "test")}
     block = rank_table([], {}, rows).split("---- SER results ----\n")[1].splitlines()
     assert block[0].split() == [
         "dataset", "split", "trained", "read", "UAR", "ACC_ang", "ACC_hap", "ACC_neu", "ACC_sad"

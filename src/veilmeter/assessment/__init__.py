@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from veilmeter.assessment.settings import MEASURES, AttackerSettings, Settings, make_settings, read_settings
 
 if TYPE_CHECKING:
-    from veilmeter.assessment.challenge import ChallengeAssessment, assess_challenge
+    from veilmeter.assessment.challenge.assess import ChallengeAssessment, assess_challenge
     from veilmeter.assessment.run import Assessment, assess
     from veilmeter.results.run_folder import SCHEMA, read_results
 
@@ -30,10 +30,10 @@ __all__ = [
 
 _HOMES = {
     "Assessment": "assessment.run",
-    "ChallengeAssessment": "assessment.challenge",
+    "ChallengeAssessment": "assessment.challenge.assess",
     "SCHEMA": "results.run_folder",
     "assess": "assessment.run",
-    "assess_challenge": "assessment.challenge",
+    "assess_challenge": "assessment.challenge.assess",
     "read_results": "results.run_folder",
 }
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from veilmeter.assessment.challenge_table import ChallengeRow, EmotionRow, rank_table, write_rows
-from veilmeter.assessment.extraction import embed_whole
+from veilmeter.assessment.challenge.emotions import Emotions, measure_emotions
+from veilmeter.assessment.challenge.table import ChallengeRow, rank_table, write_rows
 from veilmeter.assessment.protocol import GivenProtocol
 from veilmeter.assessment.run import Assessment, assess
 from veilmeter.assessment.settings import AttackerSettings, Settings
-from veilmeter.assessment.tasks import single_threaded
 from veilmeter.attacks.attacker import BASELINE, attacker_name, attackers_for
-from veilmeter.core.engine import Engine, Say, ShowProgress, open_engine
+from veilmeter.core.engine import Say, ShowProgress
 from veilmeter.core.errors import InputError, Problem, refuse
-from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import make_folder, to_json, write_text
 from veilmeter.core.findings import Finding, file_reference, warning
 from veilmeter.data.corpus import Corpus
@@ -33,14 +31,11 @@ from veilmeter.data.formats.vpc import (
     find_vectors,
     read_folders,
 )
-from veilmeter.data.matching import match
-from veilmeter.metrics.utility.labels import label_estimates
 
 RULE = "speechbrain"  # how the challenges since 2024 take the EER
 NOT_USED = "not_used.jsonl"
 TABLE = "result_for_rank"
 EMOTIONS = "emotions.csv"
-LABEL = "emotion"
 # What --vpc finds by itself.
 FOUND = (
     "original", "anonymized", "train_original", "train_anonymized", "enroll", "trials", "layout", "part", "columns",
@@ -48,28 +43,10 @@ FOUND = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Emotions:
-    """How well emotions are recognized in one emotion set such as `IEMOCAP_test`, by the speech that the classifier
-    was trained on and tested on; `left_out` recordings could not be used."""
-
-    name: str
-    estimates: tuple[Estimate, ...]
-    left_out: int = 0
-
-    @property
-    def dataset(self) -> str:
-        return self.name.rpartition("_")[0]
-
-    @property
-    def split(self) -> str:
-        return self.name.rpartition("_")[2]
-
-
 @dataclass(frozen=True, eq=False)
 class ChallengeAssessment:
     """The assessments of a variant by set, such as `libri_test_trials_f`; what the folder holds beside them and was not
-    used; the table in the challenge's form; and how well emotions can be told, by emotion set."""
+    used; the table in the challenge's form; and how well emotions are recognized, by emotion set."""
 
     suffix: str
     sets: Mapping[str, Assessment]
@@ -173,9 +150,7 @@ def _write_tables(
         challenge_set.name: assessments[challenge_set.name].results.part("utility").single("wer")
         for challenge_set in challenge.sets
     }
-    emotion_rows = [
-        EmotionRow.of(measured.dataset, measured.split, point) for measured in emotions for point in measured.estimates
-    ]
+    emotion_rows = [row for measured in emotions for row in measured.rows()]
     table = rank_table(rows, {name: wer for name, wer in words.items() if wer is not None}, emotion_rows)
     write_text(folder / f"{TABLE}{challenge.suffix}", table)
     write_rows(folder / f"{TABLE}{challenge.suffix}.csv", rows)
@@ -371,62 +346,3 @@ class _LeftBeside:
 def attacker_of(file: ScoreFile) -> str:
     """The attacker that made scores, by its name here: what the challenge calls semi-informed is informed."""
     return attacker_name("vpc-semi-informed") if file.attacker == "semi-informed" else file.attacker
-
-
-def measure_emotions(
-    pairs: Sequence[TwoSides],
-    settings: Settings,
-    *,
-    jobs: int,
-    cluster: str | None,
-    say: Say,
-    progress: ShowProgress,
-) -> tuple[list[Emotions], list[Problem]]:
-    """The emotion sets that were measured, and the reasons why the others were not."""
-    measured, problems = [], []
-    reason = _emotions_unwanted(settings)
-    with closing(open_engine(jobs, cluster)) as engine, single_threaded():
-        for pair in pairs:
-            what = reason or _set_unwanted(pair, settings)
-            try:
-                if not what:
-                    say(f"{pair.name}: {LABEL}s")
-                    measured.append(_emotions_of(pair, settings, engine, say, progress))
-            except InputError as error:
-                what = f"its {LABEL}s were not measured: {error}"
-            if what:
-                problems += [Problem("not-used", what, str(side.path), fatal=False) for side in pair.sides]
-    return measured, problems
-
-
-def _emotions_unwanted(settings: Settings) -> str:
-    if settings.wants("utility"):
-        return ""
-    return f"speech with {LABEL}s: not measured, as utility is not among --measures"
-
-
-def _set_unwanted(pair: TwoSides, settings: Settings) -> str:
-    if not settings.sets or {pair.original.set, pair.name} & set(settings.sets):
-        return ""
-    return f"speech with {LABEL}s: not among the sets that were named; to measure it, add --sets {pair.name}"
-
-
-def _emotions_of(pair: TwoSides, settings: Settings, engine: Engine, say: Say, progress: ShowProgress) -> Emotions:
-    corpora = pair.corpora(tuple(map(Path, settings.root)))
-    heard, left_out = [], 0
-    for corpus in corpora:
-        with progress(f"extracting {corpus.variant}") as shown:
-            embeddings, facts = embed_whole(
-                corpus,
-                settings.extractor[0],
-                engine,
-                offline=settings.offline,
-                strict=settings.strict,
-                progress=shown,
-                say=say,
-            )
-        heard.append(embeddings)
-        left_out += sum(problem.fatal for problem in facts["problems"])
-    matched = match(*heard)
-    estimates = label_estimates(matched.original, matched.anonymized, LABEL, seed=settings.seed)
-    return Emotions(pair.name, tuple(estimates), left_out + len(matched.left_out))

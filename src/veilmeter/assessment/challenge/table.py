@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from veilmeter.assessment.challenge.emotions import EmotionRow
 from veilmeter.attacks.attacker import ATTACKERS, BASELINE
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import whole_file
@@ -18,7 +19,7 @@ PRETRAINED = "ASV_eval"
 ADAPTED = "ASV_eval^anon"
 SPEECH = {"original": "original", "anonymized": "anon"}
 HEAD = "EER in percent by the rule of the challenge (SpeechBrain); veilmeter's attackers, or scores found in exp/"
-SER_HEAD = "UAR in percent: emotions told from the extractor's vectors of speakers the classifier never heard"
+SER_HEAD = "UAR in percent: emotions recognized from vectors, of speakers whom the classifier was not trained on"
 COLUMNS = ("dataset", "split", "gender", "enrollment", "trial", "EER")
 
 
@@ -71,37 +72,6 @@ class ChallengeRow:
             low=interval[0],
             high=interval[1],
             source=attacker.source,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmotionRow:
-    """How well emotions are told in one emotion set, in percent: unweighted average recall, its interval, what guessing
-    gives, and the recall of each emotion."""
-
-    dataset: str
-    split: str
-    trained_on: str
-    read_from: str
-    uar: float
-    low: float | None
-    high: float | None
-    chance: float | None
-    recalls: Mapping[str, float]
-
-    @classmethod
-    def of(cls, dataset: str, split: str, recall: Estimate) -> EmotionRow:
-        low, high = (None, None) if recall.interval is None else recall.interval
-        return cls(
-            dataset=dataset,
-            split=split,
-            trained_on=str(recall.at["trained_on"]),
-            read_from=str(recall.at["read_from"]),
-            uar=recall.value,
-            low=low,
-            high=high,
-            chance=recall.null,
-            recalls=recall.extra["recalls"],
         )
 
 
