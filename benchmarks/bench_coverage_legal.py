@@ -58,7 +58,7 @@ def linkability() -> bool:
 
 
 def singling_out() -> bool:
-    from veilmeter.core.intervals import clustered_error, clustered_t, logit_t, wilson
+    from veilmeter.core.intervals import cluster_error, cluster_interval, logit_t, wilson
     from veilmeter.data.embeddings import unit
     from veilmeter.metrics.legal.conversations import Conversations
     from veilmeter.metrics.legal.isolation import isolate
@@ -86,11 +86,11 @@ def singling_out() -> bool:
             risk, inside = (t - c) / (1 - c), np.zeros(3)
             for attack, control in rates[..., j]:
                 value, left = attack.mean(), 1 - control.mean()
-                low, high = logit_t(float(value), *clustered_error(attack, np.arange(predicates)))
+                low, high = logit_t(float(value), *cluster_error(attack, np.arange(predicates)))
                 inside[0] += low <= t <= high
                 found = (value - control.mean()) / left
                 influence = (attack - (1 - found) * control) / left
-                low, high = clustered_t(influence - influence.mean() + found, np.arange(predicates))
+                low, high = cluster_interval(influence - influence.mean() + found, np.arange(predicates))
                 inside[1] += low <= risk <= high
                 low, high = wilson(float(value) * predicates * 50, predicates * 50)
                 inside[2] += low <= t <= high

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.data.embeddings import joined, unit
+from veilmeter.data.embeddings import concatenate, unit
 from veilmeter.data.formats.vectors import read_embeddings
 from veilmeter.metrics.legal.linkability import link_probability, linkability_of_scores
 from veilmeter.metrics.legal.population import population_linkability
@@ -177,7 +177,7 @@ def real_voices() -> Iterator[tuple[str, Floats, Floats, NDArray[np.int64]]]:
 
 def _challenge(folder: Path, enroll: str, trial: str) -> tuple[Floats, Floats, NDArray[np.int64]]:
     known = read_embeddings(folder / f"xvect_libri_test_enrolls{enroll}")
-    spoken = joined([read_embeddings(folder / f"xvect_libri_test_trials_{part}{trial}") for part in "fm"])
+    spoken = concatenate([read_embeddings(folder / f"xvect_libri_test_trials_{part}{trial}") for part in "fm"])
     people = sorted(set(known.speakers))
     means = [np.mean(unit(known.vectors[known.speakers == person]), axis=0) for person in people]
     tried = np.isin(spoken.speakers, people)

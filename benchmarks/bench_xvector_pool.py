@@ -20,7 +20,7 @@ ROUNDS = 3
 
 
 def main() -> None:
-    loaded = model.load(model.shipped())
+    loaded = model.load(model.builtin_model())
     encoder = load_layer(loaded.layer)
     code = loaded.speaker_code(loaded.pool.average(loaded.pool.names[:10]))
     utterances = [features.level(samples)[0] for samples in speech()[:4]]

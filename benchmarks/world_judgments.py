@@ -92,12 +92,13 @@ def simulated(world: str, people: int, seed: int) -> Iterator[dict[str, Any]]:
 def real(world: str, seed: int) -> Iterator[dict[str, Any]]:
     """Original and B1 x-vectors, enrollment and trials of the challenge. Exchanged: every trial recording is replaced
     by one that was drawn among all of them, so that nothing of the right person is left, not even the gender."""
-    from veilmeter.data.embeddings import joined
+    from veilmeter.data.embeddings import concatenate
     from veilmeter.data.formats.vectors import read_embeddings
 
     parts = ("enrolls", "trials_f", "trials_m")
     original, anonymized = (
-        joined([read_embeddings(SHARED / f"xvect_libri_test_{part}{end}") for part in parts]) for end in ("", "_anon")
+        concatenate([read_embeddings(SHARED / f"xvect_libri_test_{part}{end}") for part in parts])
+        for end in ("", "_anon")
     )
     anonymized = anonymized.of_utterances(list(original.utterances))
     enrolled = len(read_embeddings(SHARED / "xvect_libri_test_enrolls"))

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from veilmeter.anonymizers.base import Anonymizer, Samples, load_anonymizer
 from veilmeter.anonymizers.xvector_pool import XvectorPool, world
 from veilmeter.attacks.backends.lda import LDA
-from veilmeter.core.engine import Engine, open_engine, ordered
+from veilmeter.core.engine import Engine, map_ordered, open_engine
 from veilmeter.core.files import whole_file
 from veilmeter.data.corpus import Corpus, Utterance, read_corpus
 from veilmeter.data.embeddings import unit
@@ -88,7 +88,7 @@ class Row:
         if not isinstance(made, XvectorPool):
             return made
         if corpus.root not in _sources:  # the source speakers are the same for every row and seed
-            _sources[corpus.root] = made.prepared(corpus, engine).sources
+            _sources[corpus.root] = made.prepare(corpus, engine).sources
         return replace(made, sources=_sources[corpus.root])
 
 
@@ -207,7 +207,7 @@ class Listener:
         if kept and kept.is_file():
             table = np.load(kept, allow_pickle=False)
         else:
-            table = np.stack(ordered(self.engine, partial(hear, wanted), jobs))
+            table = np.stack(map_ordered(self.engine, partial(hear, wanted), jobs))
             if kept:
                 with whole_file(kept) as temporary, open(temporary, "wb") as handle:
                     np.save(handle, table)

@@ -21,9 +21,9 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from veilmeter import inversion
-from veilmeter.core.engine import open_engine, ordered
+from veilmeter.core.engine import map_ordered, open_engine
 from veilmeter.core.errors import VeilmeterError
-from veilmeter.data.embeddings import Embeddings, joined
+from veilmeter.data.embeddings import Embeddings, concatenate
 from veilmeter.data.formats.vectors import read_embeddings
 from veilmeter.data.matching import match
 
@@ -98,7 +98,7 @@ def of_people(data: str, extractor: str, part: str) -> Embeddings:
 
 def both_genders(data: str, extractor: str, suffix: str) -> Embeddings:
     """The trials of both genders in one set."""
-    return joined([of_people(data, extractor, f"trials_{gender}{suffix}") for gender in "fm"])
+    return concatenate([of_people(data, extractor, f"trials_{gender}{suffix}") for gender in "fm"])
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def table(
         for start in range(0, len(line_seeds), size):
             tasks.append(Task(data, number, line_seeds[start : start + size], honest, rounds))
     try:
-        results = ordered(engine, run, tasks)
+        results = map_ordered(engine, run, tasks)
     finally:
         engine.close()
     found: dict[int, list[list[float]]] = {}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from veilmeter.core.engine import open_engine, ordered
+from veilmeter.core.engine import map_ordered, open_engine
 
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "cluster.md"
 # What sbatch and scancel do, on this machine: keep a copy of the script and run it in the background; end it.
@@ -51,7 +51,7 @@ def test_the_slurm_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     before = copy.deepcopy(dask.config.config)
     try:
         with closing(open_engine(2, f"slurm:{config}")) as engine:
-            found = ordered(engine, where, range(12))
+            found = map_ordered(engine, where, range(12))
     finally:
         dask.config.config.clear()  # what the file said must not reach other tests
         dask.config.config.update(before)

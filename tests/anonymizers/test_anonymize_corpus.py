@@ -58,7 +58,7 @@ class Prepared(Halved):
         super().__init__()
         self.heard: set[str] = set()
 
-    def prepared(self, corpus: Corpus, engine: Engine) -> Prepared:
+    def prepare(self, corpus: Corpus, engine: Engine) -> Prepared:
         self.heard.update(corpus.by_id)
         return self
 

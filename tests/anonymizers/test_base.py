@@ -93,7 +93,7 @@ def test_an_installed_package_s_system(own: str, monkeypatch: pytest.MonkeyPatch
         def load(self) -> Any:
             return __import__(own).Loud
 
-    monkeypatch.setattr("veilmeter.core.registry.installed", lambda group: [Entry()])
+    monkeypatch.setattr("veilmeter.core.registry.find_entry_points", lambda group: [Entry()])
     monkeypatch.setattr(ANONYMIZERS, "_loaded", {})
     assert load_anonymizer("loud").name == "loud"
     assert "loud" in ANONYMIZERS

@@ -38,7 +38,7 @@ def ticks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_clock_leaves_out_what_is_paused(ticks: None) -> None:
     clock = ProcessorClock()
-    with clock.running(), clock.paused():
+    with clock.running(), clock.pause():
         pass
     assert (clock.seconds, clock.lap(), clock.lap()) == (2.0, 2.0, 0.0)
 

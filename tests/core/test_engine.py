@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from veilmeter.core.engine import QUEUE, Cluster, Here, Pool, cores, open_engine, ordered
+from veilmeter.core.engine import QUEUE, Cluster, Here, Pool, cores, map_ordered, open_engine
 from veilmeter.core.errors import InputError, VeilmeterError
 
 
@@ -78,9 +78,9 @@ def known_here_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[
 def test_a_pool_gives_what_this_process_gives() -> None:
     pool = Pool(2)
     try:
-        assert ordered(pool, square, range(20)) == ordered(Here(), square, range(20))
-        assert ordered(pool, threads, [0]) == ["1"]
-        assert ordered(pool, square, []) == []
+        assert map_ordered(pool, square, range(20)) == map_ordered(Here(), square, range(20))
+        assert map_ordered(pool, threads, [0]) == ["1"]
+        assert map_ordered(pool, square, []) == []
     finally:
         pool.close()
 
@@ -90,7 +90,7 @@ def test_an_error_keeps_its_place(where: str) -> None:
     engine = Here() if where == "here" else Pool(2)
     try:
         with pytest.raises(InputError, match=r"list\.txt:3: three can't be done"):
-            ordered(engine, fail_on_three, range(10))
+            map_ordered(engine, fail_on_three, range(10))
     finally:
         engine.close()
 
@@ -99,7 +99,7 @@ def test_a_killed_worker_costs_nothing(tmp_path: Path) -> None:
     pool = Pool(2)
     mark = tmp_path / "mark"
     try:
-        assert ordered(pool, die_once, [(str(mark), n) for n in range(12)]) == [n * n for n in range(12)]
+        assert map_ordered(pool, die_once, [(str(mark), n) for n in range(12)]) == [n * n for n in range(12)]
     finally:
         pool.close()
     assert mark.exists()
@@ -109,7 +109,7 @@ def test_work_that_always_kills_its_worker_ends_with_a_message() -> None:
     pool = Pool(2)
     try:
         with pytest.raises(VeilmeterError, match="died 3 times"):
-            ordered(pool, die_always, range(4))
+            map_ordered(pool, die_always, range(4))
     finally:
         pool.close()
 
@@ -132,7 +132,7 @@ def test_work_that_nobody_waits_for_is_not_finished(tmp_path: Path) -> None:
         signal.signal(signal.SIGALRM, before)
         pool.close()
     assert {file.name for file in tmp_path.iterdir()} == {"begun", "cleared up"}
-    assert ordered(pool, square, [3]) == [9]
+    assert map_ordered(pool, square, [3]) == [9]
     pool.close()
 
 
@@ -142,13 +142,13 @@ def test_a_cluster_gives_the_same_and_survives_a_killed_worker(tmp_path: Path, m
     mark = tmp_path / "mark"
     try:
         assert cluster.workers == 3
-        assert ordered(cluster, square, range(30)) == [n * n for n in range(30)]
-        assert ordered(cluster, die_once, [(str(mark), n) for n in range(12)]) == [n * n for n in range(12)]
+        assert map_ordered(cluster, square, range(30)) == [n * n for n in range(30)]
+        assert map_ordered(cluster, die_once, [(str(mark), n) for n in range(12)]) == [n * n for n in range(12)]
         with pytest.raises(InputError, match="three"):
-            ordered(cluster, fail_on_three, range(5))
-        fetched = ordered(cluster, faults, [200])[0]
+            map_ordered(cluster, fail_on_three, range(5))
+        fetched = map_ordered(cluster, faults, [200])[0]
         with pytest.raises(VeilmeterError, match=r"can't do this work: .*only_here"):
-            ordered(cluster, known_here_only(tmp_path, monkeypatch), range(2))
+            map_ordered(cluster, known_here_only(tmp_path, monkeypatch), range(2))
     finally:
         cluster.close()
     assert mark.exists()
@@ -213,7 +213,7 @@ def test_more_workers_than_cores_take_turns() -> None:
     pytest.importorskip("distributed")
     cluster = Cluster("local", cores() + 2)
     try:
-        stretches = ordered(cluster, at_work, range(4 * cores()))
+        stretches = map_ordered(cluster, at_work, range(4 * cores()))
     finally:
         cluster.close()
     together = [sum(begun <= other < ended for other, _ in stretches) for begun, ended in stretches]
@@ -289,7 +289,7 @@ def test_a_job_that_starts_while_the_cluster_closes_spoils_nothing(monkeypatch: 
     monkeypatch.setattr(distributed.LocalCluster, "close", close)
     engine = open_engine(1, "local")
     try:
-        assert ordered(engine, abs, [-3]) == [3]
+        assert map_ordered(engine, abs, [-3]) == [3]
     finally:
         engine.close()
 

@@ -11,7 +11,7 @@ from tests.results.sample_results import attacker, link, sample
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates
-from veilmeter.core.findings import Finding, about, unclassified
+from veilmeter.core.findings import Finding, about, text_finding
 from veilmeter.report.advice import advice
 from veilmeter.report.annex import annex
 from veilmeter.report.criterion_rows import criterion_row
@@ -40,19 +40,19 @@ def with_checks(*checks: Check) -> Results:
 
 
 def test_passing_its_checks_is_not_said_to_be_safe() -> None:
-    passed = Check(name="a", finding=unclassified(""), passed=True)
-    unmade = Check(name="b", finding=unclassified("Not known."), passed=None)
+    passed = Check(name="a", finding=text_finding(""), passed=True)
+    unmade = Check(name="b", finding=text_finding("Not known."), passed=None)
     text = sentence(reliance(with_checks(passed, unmade, replace(unmade, name="c", applies=False))), "lay")
     assert text.startswith("The one check that could be made passed; 1 could not be made.")
     assert "This does not mean that the release is safe" in text
 
 
 def test_a_failed_check_is_counted_and_says_which_way_it_misleads() -> None:
-    failed = Check(name=trust.ENOUGH, finding=unclassified("Too few."), passed=False)
+    failed = Check(name=trust.ENOUGH, finding=text_finding("Too few."), passed=False)
     results = with_checks(
         failed,
-        Check(name="b", finding=unclassified(""), passed=None),
-        Check(name="c", finding=unclassified(""), passed=True),
+        Check(name="b", finding=text_finding(""), passed=None),
+        Check(name="c", finding=text_finding(""), passed=True),
     )
     assert sentence(reliance(results)) == "Do not rely on this result yet: 1 of its own 2 checks failed."
     decision = decide(results)
@@ -150,7 +150,7 @@ def test_advice_follows_from_the_figures() -> None:
     short, long = link(0.3, low=0.2, high=0.4), link(0.9, length=3, low=0.85, high=0.95)
     informed = attacker("lazy-informed", short, long)
     ignorant = attacker("ignorant", link(0.1, length=3), link(0.08))
-    linking = Criterion(name="linking", level="high", finding=unclassified(""), estimate=long, attacker="lazy-informed")
+    linking = Criterion(name="linking", level="high", finding=text_finding(""), estimate=long, attacker="lazy-informed")
     results = replace(
         sample(), attackers={"ignorant": ignorant, "lazy-informed": informed}, criteria={"linking": linking}, checks=()
     )
@@ -231,7 +231,7 @@ def test_the_masthead_names_the_anonymizer_and_who_assessed_it() -> None:
 
 def test_what_was_not_tested_is_said_in_plain_words() -> None:
     reasons = [about(Finding("no_similar_speech"), attacker="semi-informed")]
-    reasons += [unclassified(f"thing {number}: not asked for") for number in range(3)]
+    reasons += [text_finding(f"thing {number}: not asked for") for number in range(3)]
     results = replace(sample(), verdict=replace(sample().verdict, not_tested=tuple(reasons)))
     first, second, more, *never = decide(results).not_tested
     assert first == (
@@ -264,10 +264,10 @@ def test_what_nobody_listened_for_depends_on_the_extractors(first: str, further:
 
 
 def test_a_reassurance_says_what_it_does_not_rest_on() -> None:
-    unmade = Check(name=trust.OWN_RUNS, finding=unclassified("The attackers did not run the anonymizer."), passed=None)
+    unmade = Check(name=trust.OWN_RUNS, finding=text_finding("The attackers did not run the anonymizer."), passed=None)
     results = replace(release_results(), checks=(unmade,))
     linking = Criterion(
-        name="linking", level="low", finding=unclassified(""), estimate=link(0.4, speakers=20), attacker="ignorant"
+        name="linking", level="low", finding=text_finding(""), estimate=link(0.4, speakers=20), attacker="ignorant"
     )
     calm = replace(results, criteria={"linking": linking}, verdict=replace(results.verdict, level="low"))
     assert sentence(unmade.finding) in decide(calm).detail

@@ -24,7 +24,7 @@ from pyarrow import parquet
 from tests.report.conftest import simulated
 
 from veilmeter.assessment import assess
-from veilmeter.core.findings import Finding, Reference, group_references, unclassified
+from veilmeter.core.findings import Finding, Reference, group_references, text_finding
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.report import write_figures, write_report
 from veilmeter.report.compare import write_comparison
@@ -72,7 +72,7 @@ def findings() -> tuple[Finding, ...]:
         },
         (speaker, VOICES["5"]),
     )
-    return several, unclassified(f"{OTHER_PLACE}/{recording}.wav of {speaker} is silent")
+    return several, text_finding(f"{OTHER_PLACE}/{recording}.wav of {speaker} is silent")
 
 
 def harmless_run(folder: Path) -> Path:

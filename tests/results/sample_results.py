@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from veilmeter.core.estimate import Estimate, Estimates
-from veilmeter.core.findings import Finding, unclassified
+from veilmeter.core.findings import Finding, text_finding
 from veilmeter.results.criteria import linking_finding
 from veilmeter.results.model import (
     AttackerResult,
@@ -107,16 +107,16 @@ def sample() -> Results:
             )
         },
         checks=(
-            Check(name="a", finding=unclassified("Fine."), passed=True, figure=eer(2.0), limit=15.0),
-            Check(name="b", finding=unclassified("Not known."), passed=None, applies=False),
+            Check(name="a", finding=text_finding("Fine."), passed=True, figure=eer(2.0), limit=15.0),
+            Check(name="b", finding=text_finding("Not known."), passed=None, applies=False),
         ),
-        people=People(persons=(person,), finding=unclassified("One of 20."), expected_by_chance=0.2, stability=0.5),
+        people=People(persons=(person,), finding=text_finding("One of 20."), expected_by_chance=0.2, stability=0.5),
         verdict=Verdict(
             level="raised",
             trustworthy=True,
             headline=(Finding.of("verdict", level="raised"),),
-            not_tested=(unclassified("much"),),
+            not_tested=(text_finding("much"),),
         ),
-        remarks=(unclassified("nothing"),),
-        warnings=(unclassified("careful"),),
+        remarks=(text_finding("nothing"),),
+        warnings=(text_finding("careful"),),
     )

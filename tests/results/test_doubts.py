@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from veilmeter.cli.assess import print_verdict
 from veilmeter.cli.main import app
-from veilmeter.core.findings import unclassified
+from veilmeter.core.findings import text_finding
 from veilmeter.results.model import Check, Results
 from veilmeter.results.run_folder import write_results
 from veilmeter.results.trust import doubts, open_questions
@@ -21,14 +21,14 @@ from veilmeter.wording import text
 @pytest.fixture
 def doubtful() -> Results:
     checks = (
-        Check(name="enough speakers", finding=unclassified("10 speakers are too few."), passed=False),
+        Check(name="enough speakers", finding=text_finding("10 speakers are too few."), passed=False),
         Check(
             name="strong on original speech",
-            finding=unclassified("It was not measured."),
+            finding=text_finding("It was not measured."),
             passed=None,
             misleads="overestimated",
         ),
-        Check(name="training speakers are others", finding=unclassified("None was given."), passed=None, applies=False),
+        Check(name="training speakers are others", finding=text_finding("None was given."), passed=None, applies=False),
     )
     verdict = replace(sample().verdict, trustworthy=False)
     return replace(sample(), checks=checks, verdict=verdict)

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates
-from veilmeter.core.findings import unclassified
+from veilmeter.core.findings import text_finding
 from veilmeter.metrics.measure import MEASURES
 from veilmeter.results.gate import LimitCheck, Side, check_limit, gate, parse_limit
 from veilmeter.results.model import Check, Part, Results
@@ -26,9 +26,9 @@ def results_with(*, failed: bool = False, open_check: bool = False) -> Results:
     results = sample()
     checks = list(results.checks)
     if failed:
-        checks.append(Check(name="c", finding=unclassified("It failed."), passed=False, misleads="overestimated"))
+        checks.append(Check(name="c", finding=text_finding("It failed."), passed=False, misleads="overestimated"))
     if open_check:
-        checks.append(Check(name="d", finding=unclassified("It was not tried."), passed=None, misleads="overestimated"))
+        checks.append(Check(name="d", finding=text_finding("It was not tried."), passed=None, misleads="overestimated"))
     lazy = attacker("lazy-informed", eer(25.0), link(0.5, low=0.4, high=0.6), link(0.7, length=3, low=0.5, high=0.8))
     utility = Estimates([Estimate(name="wer", label="WER", value=120.0, unit="percent", interval=(110.0, 130.0))])
     guessed = Estimates([Estimate(name="inference", value=90.0, unit="percent", null=50.0, at={"attribute": "gender"})])

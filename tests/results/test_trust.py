@@ -9,7 +9,7 @@ import pytest
 from sample_results import attacker, eer, link, sample
 
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.findings import unclassified
+from veilmeter.core.findings import text_finding
 from veilmeter.core.intervals import wilson
 from veilmeter.metrics.target_voices import TargetVoices
 from veilmeter.results import trust
@@ -94,7 +94,7 @@ def test_copies_in_enrollment_and_trials() -> None:
 
 def claim(level: Level, value: float, interval: tuple[float, float], speakers: int = 10) -> Criterion:
     estimate = link(value, low=interval[0], high=interval[1]).with_(n={"speakers": speakers}, null=0.05)
-    return Criterion(name="linking", level=level, finding=unclassified(""), estimate=estimate)
+    return Criterion(name="linking", level=level, finding=text_finding(""), estimate=estimate)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_attackers_who_enroll_from_the_released_run_share_its_draws(
 ) -> None:
     attackers = {name: attacker(name, link(0.9)) for name in ("ignorant", "lazy-informed")}
     linking = Criterion(
-        name="linking", level=level, finding=unclassified(""), estimate=link(0.9), attacker=attacker_name
+        name="linking", level=level, finding=text_finding(""), estimate=link(0.9), attacker=attacker_name
     )
     results = replace(sample(), attackers=attackers, criteria={"linking": linking})
     check = made(results, replace(FINE, own_runs=0))[trust.OWN_RUNS]

@@ -26,7 +26,7 @@ from veilmeter.speech.audio import (
     KINDS,
     AudioError,
     RecordingStream,
-    clipped_problem,
+    clipping_problem,
     read_audio,
     read_recording,
     write_audio,
@@ -179,12 +179,12 @@ def test_clipping_is_remarked_and_loud_speech_is_not(
 ) -> None:
     path = break_audio(tmp_path / "a", "clipped", 5)
     found = read_recording(path)
-    problem = clipped_problem(path, found)
+    problem = clipping_problem(path, found)
     assert problem is not None
     assert (problem.kind, problem.fatal) == ("clipped", False)
     loud = speechlike(2, 7)
     write_audio(tmp_path / "loud.wav", loud / np.abs(loud).max())
-    assert clipped_problem("loud", read_recording(tmp_path / "loud.wav")) is None
+    assert clipping_problem("loud", read_recording(tmp_path / "loud.wav")) is None
     t = np.arange(32000) / 16000
     write_audio(tmp_path / "tone.wav", np.sin(2 * np.pi * 200 * t))  # full scale, but round at the top
     assert not read_recording(tmp_path / "tone.wav").is_clipped

@@ -17,9 +17,9 @@ from veilmeter.data.corpus import Utterance
 from veilmeter.speech.copies import (
     RATE,
     best_correlation,
+    find_unchanged,
     fingerprint,
     likely_copies,
-    unchanged_stretches,
 )
 
 Samples = NDArray[np.float32]
@@ -83,7 +83,7 @@ def test_copies_are_found_whatever_they_went_through(voices: dict[str, Samples],
     names = list(voices)[:4]
     copies = {f"{name} again": WAYS[way](voices[name]) for name in names}
     for name in names:
-        assert unchanged_stretches(voices[name], copies[f"{name} again"]).is_copy
+        assert find_unchanged(voices[name], copies[f"{name} again"]).is_copy
     prints = {name: fingerprint(samples) for name, samples in voices.items()}
     found = likely_copies(prints, {name: fingerprint(samples) for name, samples in copies.items()})
     assert sorted(found) == sorted((name, f"{name} again") for name in names)
@@ -95,9 +95,9 @@ def test_other_recordings_and_anonymized_ones_are_no_copies(voices: dict[str, Sa
     names = list(voices)
     system = load_anonymizer("mcadams", {"alpha": 0.8})
     for name, other in pairwise(names[:5]):
-        assert unchanged_stretches(voices[name], voices[other]).unchanged == 0
+        assert find_unchanged(voices[name], voices[other]).unchanged == 0
         changed = system.anonymize(voices[name], {"alpha": 0.8})
-        assert unchanged_stretches(voices[name], changed).unchanged == 0
+        assert find_unchanged(voices[name], changed).unchanged == 0
     prints = {name: fingerprint(samples) for name, samples in voices.items()}
     assert [pair for pair in likely_copies(prints, prints) if pair[0] != pair[1]] == []
 
@@ -106,26 +106,26 @@ def test_a_part_that_was_left_as_it_was_is_seen(voices: dict[str, Samples]) -> N
     name, other = list(voices)[:2]
     half = len(voices[name]) // 2
     mixed = np.concatenate([voices[name][:half], voices[other]])
-    found = unchanged_stretches(voices[name], mixed)
+    found = find_unchanged(voices[name], mixed)
     assert 0 < found.unchanged < found.stretches
 
 
 def test_tones_of_one_pitch_are_no_copies() -> None:
     time = np.arange(32000) / 16000
     first, second = (np.sin(2 * np.pi * 440 * time + phase).astype(np.float32) for phase in (0.0, 1.0))
-    assert unchanged_stretches(first, second).unchanged == 0
+    assert find_unchanged(first, second).unchanged == 0
 
 
 def test_silence_and_nothing_are_no_copies() -> None:
     nothing = np.zeros(16000, np.float32)
-    assert not unchanged_stretches(nothing, nothing).is_copy
-    assert not unchanged_stretches(nothing[:0], nothing).is_copy
+    assert not find_unchanged(nothing, nothing).is_copy
+    assert not find_unchanged(nothing[:0], nothing).is_copy
     assert likely_copies({"a": fingerprint(nothing)}, {"b": fingerprint(nothing)}) == []
 
 
 def test_over_corpora(tmp_path: Path, voices: dict[str, Samples]) -> None:
     soundfile = pytest.importorskip("soundfile")
-    from veilmeter.speech.copies import same_recordings, unchanged_speech
+    from veilmeter.speech.copies import find_unchanged_speech, same_recordings
 
     def written(name: str, samples: Samples, speaker: str) -> Utterance:
         soundfile.write(tmp_path / f"{name}.wav", samples, 16000)
@@ -135,7 +135,7 @@ def test_over_corpora(tmp_path: Path, voices: dict[str, Samples]) -> None:
     clear = [written(name, voices[name], name[:4]) for name in names]
     hidden = [written(f"{name}-x", 0.5 * voices[name], name[:4]) for name in names[:2]]
     hidden += [written(f"{name}-x", voices[other], name[:4]) for name, other in zip(names[2:], names[:2], strict=True)]
-    found = unchanged_speech(list(zip(clear, hidden, strict=True)))
+    found = find_unchanged_speech(list(zip(clear, hidden, strict=True)))
     assert (found.compared, found.copies, found.parts) == (4, tuple(names[:2]), ())
     gone = Utterance("gone", "s", tmp_path / "gone.wav")
     copies = same_recordings(clear, [*hidden, gone])

@@ -39,10 +39,10 @@ def test_what_was_encoded_is_heard(
     assert found.seconds == pytest.approx(3, abs=0.2)
     clear = speechlike(3, 1, rate)[:: max(1, rate // 16000)] if rate != 44100 else None
     if clear is not None:
-        from veilmeter.speech.copies import unchanged_stretches
+        from veilmeter.speech.copies import find_unchanged
 
         # By value: the sounds of this test are steady tones, which fit at other delays too and so prove no copy.
-        assert unchanged_stretches(clear, found.samples).median.value > 0.999
+        assert find_unchanged(clear, found.samples).median.value > 0.999
 
 
 def test_channels_and_stretches(tmp_path: Path, speechlike: Callable[..., NDArray[np.float32]]) -> None:

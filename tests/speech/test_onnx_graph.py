@@ -12,7 +12,7 @@ def test_every_node_has_a_name_of_its_own() -> None:
     onnx = pytest.importorskip("onnx")
     graph = GraphBuilder({})
     graph.op("Add", [graph.op("Relu", ["x"]), graph.op("Abs", ["x"])], "y")
-    model = onnx.load_model_from_string(graph.serialized("sum", {"x": [1]}, {"y": [1]}, {}))
+    model = onnx.load_model_from_string(graph.serialize("sum", {"x": [1]}, {"y": [1]}, {}))
     names = [node.name for node in model.graph.node]
     assert len(set(names)) == 3
     assert all(names)

@@ -62,7 +62,7 @@ def test_stretches_cover_a_recording_and_are_bounded() -> None:
 
 def test_short_recordings_are_repeated_or_followed_by_silence() -> None:
     three = np.array([1, 2, 3], np.float32)
-    assert quality._repeated(three, 7).tolist() == [1, 2, 3, 1, 2, 3, 1]
+    assert quality._repeat(three, 7).tolist() == [1, 2, 3, 1, 2, 3, 1]
     assert quality._with_silence(three, 5).tolist() == [1, 2, 3, 0, 0]
 
 

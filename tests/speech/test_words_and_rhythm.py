@@ -26,7 +26,7 @@ from veilmeter.speech.extractors.rhythm import (
     rhythm_features,
     rhythm_statistics,
 )
-from veilmeter.speech.extractors.words import hashed, style_features, tokens, word_features
+from veilmeter.speech.extractors.words import hash_items, style_features, tokens, word_features
 from veilmeter.speech.pitch import FRAME
 
 PEOPLE, EACH = 8, 5
@@ -181,8 +181,8 @@ def linked_by(attack: AdaptiveAttacker, material: Material, names: np.ndarray) -
 
 def test_words_by_hand() -> None:
     assert tokens("It's 3 o'clock, naïve_Friend!") == ["it's", "o'clock", "naïve", "friend"]
-    np.testing.assert_allclose(hashed(["b", "a", "a", "a"]), hashed(["a", "b", "a", "a"]))
-    assert np.isclose(abs(hashed(["a"])).sum(), 1)
+    np.testing.assert_allclose(hash_items(["b", "a", "a", "a"]), hash_items(["a", "b", "a", "a"]))
+    assert np.isclose(abs(hash_items(["a"])).sum(), 1)
     # Style does not see which content words are used, only how long they are.
     np.testing.assert_array_equal(style_features("the house and the river"), style_features("the berry and the plane"))
     assert (word_features("the house") != word_features("the river")).any()

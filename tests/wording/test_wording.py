@@ -17,7 +17,7 @@ from veilmeter.core.findings import (
     distinct,
     map_references,
     references,
-    unclassified,
+    text_finding,
     warning,
 )
 from veilmeter.core.typed_json import decode, encode
@@ -95,4 +95,4 @@ def test_references_are_replaced_and_no_text_is_searched() -> None:
 
 
 def test_each_finding_is_kept_once() -> None:
-    assert distinct([unclassified("a"), unclassified("b"), unclassified("a")]) == (unclassified("a"), unclassified("b"))
+    assert distinct([text_finding("a"), text_finding("b"), text_finding("a")]) == (text_finding("a"), text_finding("b"))

@@ -12,7 +12,6 @@ import os
 import pickle
 import re
 import shutil
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -35,7 +34,7 @@ from veilmeter.anonymizers.treatment import NOT_ANONYMIZED, Treated, Treatment, 
 from veilmeter.core.engine import Engine, Here, Progress
 from veilmeter.core.errors import InputError, Problem, VeilmeterError
 from veilmeter.core.files import Journal, make_folder, only_one, plain
-from veilmeter.core.user_code import loaded_files, version_of
+from veilmeter.core.user_code import files_to_load, version_of
 from veilmeter.data.corpus import Corpus, Utterance, file_name
 from veilmeter.data.formats.walk import MEDIA_SUFFIXES, SUFFIXES, inside
 from veilmeter.data.layouts import LAYOUTS
@@ -102,14 +101,14 @@ def check_settings(items: Iterable[Item], out: Path) -> None:
         earlier = item.earlier
         if earlier and earlier.output is not None and not item.refusal and not item.planned.same_settings(earlier):
             raise InputError(
-                f"utterance {earlier.utterance} was made with {_described(earlier)}, "
-                f"and now {_described(item.planned)} is asked for",
+                f"utterance {earlier.utterance} was made with {_describe(earlier)}, "
+                f"and now {_describe(item.planned)} is asked for",
                 path=out,
                 fix="choose another folder, or --overwrite to do again what differs",
             )
 
 
-def _described(entry: Entry) -> str:
+def _describe(entry: Entry) -> str:
     settings = ", ".join(f"{key} {value}" for key, value in entry.parameters.items())
     rate = f", {entry.rate} Hz" if entry.rate else ""
     part = f", {entry.part}" if entry.part else ""
@@ -177,10 +176,6 @@ class Anonymized:
     def seconds(self) -> float:
         return sum(entry.seconds or 0.0 for entry in self.entries)
 
-    def counted(self) -> dict[str, int]:
-        """Problems by kind, most frequent first."""
-        return dict(Counter(problem.kind for problem in self.problems).most_common())
-
 
 def _other_manifest(folder: Path, manifest: Path) -> Path:
     """A manifest elsewhere; refused where the one beside the folder would no longer say what was done."""
@@ -236,7 +231,7 @@ def anonymize_corpus(
             _check_empty(folder, place)
         timed = TimedEngine(engine or Here())
         if isinstance(anonymizer, NeedsCorpus):
-            anonymizer = anonymizer.prepared(_within(corpus, max_seconds), timed)
+            anonymizer = anonymizer.prepare(_within(corpus, max_seconds), timed)
         items = plan(corpus, anonymizer, audio, before, rate)
         if not overwrite:
             check_settings(items, folder)
@@ -247,7 +242,7 @@ def anonymize_corpus(
         journal.open(entry.line() for entry in before.values())
         watch = _Watch(journal, strict, len(items))
         try:
-            treatment = Treatment(pickle.dumps(anonymizer), loaded_files(), folder, max_seconds, rate)
+            treatment = Treatment(pickle.dumps(anonymizer), files_to_load(), folder, max_seconds, rate)
             outcomes = _run(items, anonymizer, treatment, engine or Here(), watch, progress)
             entries = [outcome.entry for outcome in outcomes]
             _write_lists(corpus, Path(source or corpus.root), folder, entries)

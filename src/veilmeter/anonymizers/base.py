@@ -128,7 +128,7 @@ class NeedsCorpus(Protocol):
     picks a pseudo-speaker far from all of a speaker's utterances. `prepared` is called once, in the main process,
     before the first `parameters`, and gives the anonymizer that does the work."""
 
-    def prepared(self, corpus: Corpus, engine: Engine) -> Anonymizer: ...
+    def prepare(self, corpus: Corpus, engine: Engine) -> Anonymizer: ...
 
 
 @runtime_checkable

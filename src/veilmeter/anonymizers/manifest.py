@@ -24,7 +24,7 @@ from typing import Any
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import to_json, write_bytes, write_text
 from veilmeter.data.corpus import Corpus, Utterance
-from veilmeter.data.formats.csv_list import guarded
+from veilmeter.data.formats.csv_list import guard_cell
 from veilmeter.data.formats.text_lines import read_lines
 from veilmeter.data.layouts import LAYOUTS, Evidence
 
@@ -265,7 +265,7 @@ def _csv(corpus: Corpus, done: list[Utterance], source: Path, out: Path, outputs
     for u in done:
         more = [u.attributes.get(key, "") for key in attributes]
         row = [outputs[u.id].as_posix(), u.speaker, u.id, u.gender, u.session, *more]
-        writer.writerow([guarded(cell) for cell in row])
+        writer.writerow([guard_cell(cell) for cell in row])
     name = source.with_suffix(".csv").name if source.is_file() else "corpus.csv"
     return [_write(out / name, text.getvalue())]
 

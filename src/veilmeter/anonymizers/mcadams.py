@@ -142,7 +142,7 @@ def mcadams_blocks(blocks: Iterable[NDArray[Any]], alpha: float) -> Iterator[Rea
     overlap = np.zeros(HOP)  # the second half of the last frame
     received = sent = 0
     for block in blocks:
-        signal = _checked(block)
+        signal = _check(block)
         received += len(signal)
         waiting = signal if not len(waiting) else np.concatenate([waiting, signal])
         while len(waiting) >= BLOCK_FRAMES * HOP + FRAME - HOP:
@@ -159,7 +159,7 @@ def mcadams_blocks(blocks: Iterable[NDArray[Any]], alpha: float) -> Iterator[Rea
     yield np.concatenate([overlap, np.zeros(received - sent - HOP)])
 
 
-def _checked(samples: NDArray[Any]) -> Real:
+def _check(samples: NDArray[Any]) -> Real:
     signal = np.ascontiguousarray(samples, dtype=np.float64)
     if signal.ndim != 1:
         raise InputError(f"one channel is expected, not an array of shape {signal.shape}")
@@ -270,13 +270,13 @@ def warp(predictors: Real, alpha: float) -> Real:
     moved = predictors.copy()
     rest = np.nonzero(predictors[-1])[0]  # a shorter recursion leaves poles at 0, which stay; see below
     b, c, factored = poles.factors(predictors[:, rest])
-    moved[:, rest[factored]] = poles.product(_turned(b[:, factored], c[:, factored], alpha), c[:, factored])
+    moved[:, rest[factored]] = poles.product(_turn(b[:, factored], c[:, factored], alpha), c[:, factored])
     for column in np.setdiff1d(np.nonzero(predictors[1:].any(axis=0))[0], rest[factored], assume_unique=True):
-        moved[:, column] = _warped_one(predictors[:, column], alpha)
+        moved[:, column] = _warp_one(predictors[:, column], alpha)
     return moved
 
 
-def _turned(b: Real, c: Real, alpha: float) -> Real:
+def _turn(b: Real, c: Real, alpha: float) -> Real:
     """The new b of the factors z² + bz + c; c, the squared radius, stays."""
     height = c - 0.25 * b * b
     angle = np.arctan2(np.sqrt(np.maximum(height, 0.0)), -0.5 * b)
@@ -285,7 +285,7 @@ def _turned(b: Real, c: Real, alpha: float) -> Real:
     return np.where(paired, -2 * np.sqrt(np.maximum(c, 0.0)) * np.cos(new_angle), b)
 
 
-def _warped_one(predictor: Real, alpha: float) -> Real:
+def _warp_one(predictor: Real, alpha: float) -> Real:
     """By eigenvalues, for the few frames that need them."""
     roots = np.roots(predictor)
     angle = np.abs(np.angle(roots))

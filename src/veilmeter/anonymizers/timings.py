@@ -39,7 +39,7 @@ class ProcessorClock:
             self.seconds += processor_seconds() - started
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         started = processor_seconds()
         try:
             yield

@@ -35,7 +35,7 @@ from veilmeter.speech.audio import (
     Recording,
     RecordingStream,
     Silence,
-    clipped_problem,
+    clipping_problem,
     read_recording,
     write_blocks,
 )
@@ -137,7 +137,7 @@ class OutputAudio:
         level = self.meter.level
         return min(1.0, max(FULL_SCALE / peak, level_before / level if level > 0 else 0.0))
 
-    def limited_share(self, gain: float) -> float:
+    def share_limited(self, gain: float) -> float:
         """The share of the hops whose peaks would still be too high."""
         return float(np.mean(self.meter.peaks * gain > FULL_SCALE * (1 + 1e-6)))
 
@@ -189,7 +189,7 @@ class SourceAudio:
         """The blocks; only once."""
         blocks = iter(self._stream)
         while True:
-            with self._clock.paused():
+            with self._clock.pause():
                 block = next(blocks, None)
                 if block is None:
                     return
@@ -198,12 +198,12 @@ class SourceAudio:
 
     def open_once(self) -> None:
         """An error that is known before the recording is read, such as a length beyond what is allowed."""
-        with self._clock.paused():
+        with self._clock.pause():
             self._stream.open_once()
 
     def read(self) -> None:
         """All of it, for a system that takes nothing less."""
-        with self._clock.paused():
+        with self._clock.pause():
             stretch, most = self._stream.stretch, self._stream.max_seconds
             recording = read_recording(self._path, stretch=stretch, max_seconds=most)
             self._samples, self._stream.rate = recording.samples, recording.rate
@@ -271,7 +271,7 @@ class Treatment:
                 waiting.append((number, item))
             else:
                 outcomes[number] = outcome
-        for number, outcome in self._made(waiting):
+        for number, outcome in self._make(waiting):
             outcomes[number] = outcome
         return [outcomes[number] for number in range(len(items))]
 
@@ -303,7 +303,7 @@ class Treatment:
             return True
         return False
 
-    def _made(self, waiting: Sequence[tuple[int, Item]]) -> Iterator[tuple[int, Treated]]:
+    def _make(self, waiting: Sequence[tuple[int, Item]]) -> Iterator[tuple[int, Treated]]:
         """Recordings are read as the system takes them, so that a batch need not fit into memory."""
         failures: list[tuple[int, Treated]] = []
         taken: list[tuple[int, Item, Entry, SourceAudio]] = []
@@ -313,7 +313,7 @@ class Treatment:
             for number, item in waiting:
                 entry = item.planned
                 try:
-                    with clock.paused():
+                    with clock.pause():
                         entry = replace(entry, source_sha256=file_hash(item.utterance.path))
                         source = SourceAudio(item.utterance, self.max_seconds, clock)
                     if item.refusal:
@@ -322,19 +322,19 @@ class Treatment:
                     if not isinstance(self._unpack(), ByBlocks):
                         source.read()
                 except InputError as error:
-                    failures.append((number, _failed(entry, error, item.utterance.path)))
+                    failures.append((number, _failure(entry, error, item.utterance.path)))
                     continue
                 taken.append((number, item, entry, source))
                 yield source, dict(entry.parameters)
 
-        for place, result in enumerate(_timed(self._anonymized(sources()), clock)):
+        for place, result in enumerate(_time(self._anonymize(sources()), clock)):
             number, item, entry, source = taken[place]
             path = item.utterance.path
             if isinstance(result, InputError):
-                outcome = _failed(entry, result, path)
+                outcome = _failure(entry, result, path)
             else:
                 with result:
-                    outcome = self._written(entry, result, source, path)
+                    outcome = self._write(entry, result, source, path)
             yield number, replace(outcome, effort=Effort(clock.lap(), source.seconds))
         yield from failures
 
@@ -345,7 +345,7 @@ class Treatment:
             _unpacked[key] = pickle.loads(self.packed)  # made by this program a moment ago, never read from a file
         return _unpacked[key]
 
-    def _anonymized(self, sources: Iterator[tuple[SourceAudio, dict[str, Any]]]) -> Iterator[OutputAudio | InputError]:
+    def _anonymize(self, sources: Iterator[tuple[SourceAudio, dict[str, Any]]]) -> Iterator[OutputAudio | InputError]:
         anonymizer = self._unpack()
         if isinstance(anonymizer, Batches):
             heard: list[SourceAudio] = []
@@ -367,7 +367,7 @@ class Treatment:
             try:
                 if isinstance(anonymizer, ByBlocks):
                     blocks = anonymizer.anonymize_blocks(source, parameters)
-                    yield self._collected(anonymizer.name, source, blocks)
+                    yield self._collect(anonymizer.name, source, blocks)
                 else:
                     yield self._output(anonymizer.name, source, anonymizer.anonymize(source.take(), parameters))
             except InputError as error:
@@ -384,9 +384,9 @@ class Treatment:
         if samples.ndim != 1 or not len(samples) or samples.dtype.kind != "f":
             raise InputError(f"{name} gave no usable samples: shape {samples.shape}, {samples.dtype}")
         source.remarks = output.remarks
-        return self._collected(name, source, [samples[i : i + BLOCK] for i in range(0, len(samples), BLOCK)])
+        return self._collect(name, source, [samples[i : i + BLOCK] for i in range(0, len(samples), BLOCK)])
 
-    def _collected(self, name: str, source: SourceAudio, blocks: Iterable[Samples]) -> OutputAudio:
+    def _collect(self, name: str, source: SourceAudio, blocks: Iterable[Samples]) -> OutputAudio:
         """At the rate of the file, unless no later step could use it, whoever made it: the same as of a recording."""
         output = OutputAudio(self.out)
         try:
@@ -404,9 +404,9 @@ class Treatment:
             raise
         return output
 
-    def _written(self, entry: Entry, output: OutputAudio, source: SourceAudio, path: Path) -> Treated:
+    def _write(self, entry: Entry, output: OutputAudio, source: SourceAudio, path: Path) -> Treated:
         facts = source.facts
-        problems = [problem for problem in [clipped_problem(path, facts)] if problem is not None]
+        problems = [problem for problem in [clipping_problem(path, facts)] if problem is not None]
         problems += [Problem("remark", remark, str(path), fatal=False) for remark in source.remarks]
         if abs(output.seconds / source.seconds - 1) > OTHER_LENGTH:
             what = f"it lasted {source.seconds:.2f} s and lasts {output.seconds:.2f} s after anonymization"
@@ -415,7 +415,7 @@ class Treatment:
         if gain < FAR_TOO_LOUD:
             what = f"its anonymized samples were {1 / gain:.0f} times beyond full scale and are scaled down"
             problems.append(Problem("too-loud", what, str(path), fatal=False))
-        if (share := output.limited_share(gain)) > MUCH_LIMITED:
+        if (share := output.share_limited(gain)) > MUCH_LIMITED:
             what = f"peaks in {100 * share:.1f} % of its anonymized samples were beyond full scale and are turned down"
             problems.append(Problem("limited", what, str(path), fatal=False))
         assert entry.output is not None
@@ -438,7 +438,7 @@ def is_refused_unheard(utterance: Utterance, max_seconds: float) -> bool:
     return False
 
 
-def _timed(results: Iterator[OutputAudio | InputError], clock: ProcessorClock) -> Iterator[OutputAudio | InputError]:
+def _time(results: Iterator[OutputAudio | InputError], clock: ProcessorClock) -> Iterator[OutputAudio | InputError]:
     """The same, while the clock counts what it takes to get them."""
     while True:
         with clock.running():
@@ -448,7 +448,7 @@ def _timed(results: Iterator[OutputAudio | InputError], clock: ProcessorClock) -
         yield result
 
 
-def _failed(entry: Entry, error: InputError, path: Path) -> Treated:
+def _failure(entry: Entry, error: InputError, path: Path) -> Treated:
     kind = error.kind if isinstance(error, AudioError) else NOT_ANONYMIZED
     problem = Problem(kind, error.what, str(path), fix=error.fix or "")
     remarks = ({"kind": problem.kind, "what": problem.what},)

@@ -34,7 +34,7 @@ from veilmeter.metrics.own_run import release_linking, run_difference
 from veilmeter.metrics.target_voices import TargetVoices, found_target_voices, shared, target_voice_effect
 from veilmeter.metrics.vector_checks import copies, length_correlation, unchanged
 from veilmeter.results.trust import TrustFacts
-from veilmeter.speech.copies import same_recordings, unchanged_speech
+from veilmeter.speech.copies import find_unchanged_speech, same_recordings
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def find_duplicate_audio(
     place = cache_folder() / "copies" / f"{key_of(find_duplicate_audio, files, [len(pairs), len(enrolled)])}.json"
     kept = _kept(place)
     if kept is None:
-        unchanged = unchanged_speech(pairs, engine).copies
+        unchanged = find_unchanged_speech(pairs, engine).copies
         repeated = tuple(pair.second for pair in same_recordings(enrolled, tried, engine))
         kept = DuplicateAudio(frozenset(unchanged), frozenset(repeated))
         make_folder(place.parent)

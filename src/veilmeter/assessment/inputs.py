@@ -449,7 +449,7 @@ def corpus_of_copies(corpus: Corpus, done: Anonymized) -> Corpus:
 
 
 def _copies(corpus: Corpus, out: Path, outputs: Mapping[str, Path], problems: tuple[Problem, ...] = ()) -> Corpus:
-    utterances = tuple(u.copied_to(outputs[u.id]) for u in corpus.utterances if u.id in outputs)
+    utterances = tuple(u.copy_to(outputs[u.id]) for u in corpus.utterances if u.id in outputs)
     return replace(corpus, root=out, utterances=utterances, problems=problems)
 
 

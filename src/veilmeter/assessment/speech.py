@@ -352,7 +352,7 @@ def check_inputs(sources: Mapping[SpeechRole, Any], settings: Settings, say: Say
     sides = [_list_side(role, sources.get(role), corpora) for role in SIDES]
     if all(sides):
         places = ", ".join(map(str, _paths(SpeechRole.ANONYMIZED, sources.get(SpeechRole.ANONYMIZED))))
-        find_partners(Listed.joined(sides[0]), Listed.joined(sides[1]), places)
+        find_partners(Listed.concatenate(sides[0]), Listed.concatenate(sides[1]), places)
     return corpora
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from veilmeter.attacks.desk import Desk, NotPossibleError
 from veilmeter.attacks.material import Floats, Material, Rows
 from veilmeter.core.errors import InputError, VeilmeterError
-from veilmeter.core.findings import Finding, as_findings, unclassified
+from veilmeter.core.findings import Finding, as_findings, text_finding
 from veilmeter.core.registry import Registry
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.roles import SpeechRole
@@ -235,7 +235,7 @@ class ScoringAttacker(Attacker):
         material = desk.material(several=self.several)
         reason = self.missing(material)
         if reason:
-            raise NotPossibleError(unclassified(reason) if isinstance(reason, str) else reason)
+            raise NotPossibleError(text_finding(reason) if isinstance(reason, str) else reason)
         desk.take(material)
         return Preparation(AttackScoring(self, material))
 
@@ -333,8 +333,8 @@ class AttackerRegistry(Registry[Attacker]):
             "attacker", "veilmeter.attacks", _own_attackers, accepts=lambda thing: isinstance(thing, Attacker)
         )
 
-    def _checked(self, name: str, thing: Attacker) -> Attacker:
-        checked = super()._checked(name, thing)
+    def _check(self, name: str, thing: Attacker) -> Attacker:
+        checked = super()._check(name, thing)
         if checked.name != name:
             raise InputError(f"the attacker {checked.name!r} is registered as {name!r}", fix="use one name for it")
         return checked

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from veilmeter.attacks.attacker import ATTACKERS, AttackerId
 from veilmeter.attacks.material import Floats
 from veilmeter.core.findings import Finding, warning
-from veilmeter.core.intervals import LEVEL, clustered_t
+from veilmeter.core.intervals import LEVEL, cluster_interval
 
 FIRST = "the first extractor"
 
@@ -98,7 +98,7 @@ def takeovers(successes: Mapping[AttackerId, Success]) -> tuple[Takeover, ...]:
     for more, less in pairs:
         difference = successes[more].ahead - successes[less].ahead
         level = 1 - (1 - LEVEL) / len(pairs)
-        low, high = clustered_t(difference, successes[more].speakers.astype(str), level=level)
+        low, high = cluster_interval(difference, successes[more].speakers.astype(str), level=level)
         if high < 0:
             takeover = Takeover(str(more), str(less), float(difference.mean()), (low, high))
             if more not in best or takeover.difference < best[more].difference:

@@ -296,13 +296,13 @@ class _Reader:
 
     def maybe(self, name: str, paths: Sequence[Path] | None) -> Embeddings | None:
         from veilmeter.cli.shared_options import read_vectors
-        from veilmeter.data.embeddings import joined
+        from veilmeter.data.embeddings import concatenate
 
         if not paths:
             return None
         read = [read_vectors(path, self.warnings, strict=self.strict) for path in paths]
         self.inputs[name.replace(" ", "_")] = [entry for _, entry in read]
-        return read[0][0] if len(read) == 1 else joined([part for part, _ in read])
+        return read[0][0] if len(read) == 1 else concatenate([part for part, _ in read])
 
 
 def _key(paths: Sequence[Path] | None, layout: str | None) -> dict[tuple[str, str], bool] | None:

@@ -18,10 +18,10 @@ import typer
 from veilmeter._version import __version__
 from veilmeter.cli.command import CommaCommand, CommandGroup, Given, group_text
 from veilmeter.cli.terminal import Exit, output_is_closed, prepare_streams
-from veilmeter.core.errors import InputError, VeilmeterError, explained
+from veilmeter.core.errors import InputError, VeilmeterError, explain_import_error
 from veilmeter.core.files import as_veilmeter_error
 from veilmeter.core.options import Option, all_options
-from veilmeter.core.processes import raised
+from veilmeter.core.processes import raise_on_signal
 from veilmeter.core.text import clean
 
 # In the order in which a person meets them. Each name is a module of this package with a function `command` and the
@@ -148,9 +148,9 @@ def veilmeter(
 
 def main() -> None:
     # SIGTERM ends the run as Ctrl-C does, so that files are closed whole and workers go home.
-    raised(signal.SIGTERM, KeyboardInterrupt)
+    raise_on_signal(signal.SIGTERM, KeyboardInterrupt)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where nohup or a shell had it ignored
-        raised(signal.SIGINT, KeyboardInterrupt)
+        raise_on_signal(signal.SIGINT, KeyboardInterrupt)
     prepare_streams()
     try:
         app(prog_name="veilmeter")
@@ -167,7 +167,7 @@ def main() -> None:
         _flush()
         raise
     except ModuleNotFoundError as error:
-        if (missing := explained(error)) is None:
+        if (missing := explain_import_error(error)) is None:
             _our_mistake(error)
         _wrong(str(missing))
     except OSError as error:

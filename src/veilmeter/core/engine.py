@@ -29,7 +29,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from veilmeter.core.errors import InputError, VeilmeterError, missing_extra
 from veilmeter.core.option_groups import CLUSTER_HELP
-from veilmeter.core.processes import raised
+from veilmeter.core.processes import raise_on_signal
 
 BATCH_SYSTEMS = {"slurm": "SLURMCluster", "oar": "OARCluster", "pbs": "PBSCluster"}
 LARGEST_CONFIG, DEEPEST_CONFIG = 100_000, 20
@@ -121,10 +121,10 @@ class Engine(Protocol):
     def close(self) -> None: ...
 
 
-def ordered(engine: Engine, task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+def map_ordered(engine: Engine, task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """All results in the order of the items.
 
-    >>> ordered(Here(), abs, [-2, 1])
+    >>> map_ordered(Here(), abs, [-2, 1])
     [2, 1]
     """
     results: dict[int, Result] = dict(engine.run(task, items))
@@ -202,7 +202,7 @@ class _InterruptibleTask:
     task: Callable[[Any], Any]
 
     def __call__(self, item: Any) -> Any:
-        raised(signal.SIGTERM, _stop_once)
+        raise_on_signal(signal.SIGTERM, _stop_once)
         try:
             return self.task(item)
         finally:
@@ -217,7 +217,7 @@ class Pool:
         self._pool: ProcessPoolExecutor | None = None
         self._handed_out: set[Future[Any]] = set()  # and not yet back
 
-    def _started(self) -> ProcessPoolExecutor:
+    def _start(self) -> ProcessPoolExecutor:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(self.workers, mp_context=_WorkerContext(), initializer=_prepare_worker)
         return self._pool
@@ -231,7 +231,7 @@ class Pool:
                 try:
                     while left and len(waiting) < QUEUE * self.workers:
                         with _signals_held_back():
-                            future = self._started().submit(_InterruptibleTask(task), items[left[-1]])
+                            future = self._start().submit(_InterruptibleTask(task), items[left[-1]])
                         self._handed_out.add(future)
                         waiting[future] = left.pop()
                     done, _ = wait(waiting, return_when=FIRST_COMPLETED)

@@ -131,10 +131,10 @@ def need(*modules: str) -> None:
             raise missing_extra(*LIBRARIES[module])
 
 
-def explained(error: ModuleNotFoundError) -> MissingExtra | None:
+def explain_import_error(error: ModuleNotFoundError) -> MissingExtra | None:
     """What to tell the user where an import failed for want of an extra; None where it failed for another reason.
 
-    >>> print(explained(ModuleNotFoundError("No module named 'docx'", name="docx")))
+    >>> print(explain_import_error(ModuleNotFoundError("No module named 'docx'", name="docx")))
     python-docx is needed for this and is not installed (run: pip install 'veilmeter[report]')
     """
     library = LIBRARIES.get((error.name or "").partition(".")[0])

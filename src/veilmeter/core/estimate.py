@@ -191,7 +191,7 @@ class Estimates(Sequence[Estimate]):
     >>> both = curve + Estimates([Estimate(name="eer", value=30.0, unit="percent")])
     >>> both["eer"].value, both.names
     (30.0, ('linkability', 'eer'))
-    >>> [point.value for point in both["linkability"].sorted("speakers")]
+    >>> [point.value for point in both["linkability"].sort_by("speakers")]
     [0.7, 0.4]
     >>> both.filter(speakers=20).only().value
     0.4
@@ -287,7 +287,7 @@ class Estimates(Sequence[Estimate]):
     def without(self, *names: str) -> Estimates:
         return Estimates(point for point in self._items if point.name not in names)
 
-    def sorted(self, *keys: str, reverse: bool = False) -> Estimates:
+    def sort_by(self, *keys: str, reverse: bool = False) -> Estimates:
         """By parameters (`speakers`, `length`), or by `value`, `name` or `worst`; points without one come last."""
 
         def place(point: Estimate) -> tuple[tuple[bool, Any], ...]:

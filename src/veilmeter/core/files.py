@@ -112,7 +112,7 @@ def only_one(path: Path, where: str | Path | None = None, *, wait: Callable[[], 
     With `wait`, that is called if another run holds it, and then this one waits until it is free.
     """
     try:
-        handle = _locked(path, wait)
+        handle = _lock(path, wait)
     except BlockingIOError:
         raise VeilmeterError(
             "another run is writing to this output folder",
@@ -131,7 +131,7 @@ def only_one(path: Path, where: str | Path | None = None, *, wait: Callable[[], 
             os.close(handle)
 
 
-def _locked(path: Path, wait: Callable[[], None] | None = None) -> int:
+def _lock(path: Path, wait: Callable[[], None] | None = None) -> int:
     """An open, locked file. One that was removed between opening and locking protects nobody: then once more."""
     announced = False
     while True:

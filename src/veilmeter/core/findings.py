@@ -85,14 +85,14 @@ def warning(code: str, /, **values: Value | None) -> Finding:
     return Finding(code, _drop_missing(values), severity="warning")
 
 
-def unclassified(text: str, severity: Severity = "warning") -> Finding:
+def text_finding(text: str, severity: Severity = "warning") -> Finding:
     """A sentence that has no code, such as one by another package: all of it is untrusted text."""
     return Finding("unclassified", {"text": Reference("text", text)}, severity=severity)
 
 
 def as_findings(found: Iterable[Finding | str]) -> tuple[Finding, ...]:
     """What a plug-in reports, findings or plain sentences, as findings; each once."""
-    return distinct(unclassified(item) if isinstance(item, str) else item for item in found)
+    return distinct(text_finding(item) if isinstance(item, str) else item for item in found)
 
 
 def file_reference(path: str | PathLike[str]) -> Reference:
@@ -139,7 +139,7 @@ def map_references(
     """The finding with every reference, and every estimate (whose point may name a value), replaced. People are
     replaced as references to speakers.
 
-    >>> hidden = map_references(unclassified("no such file: x.wav"), lambda reference: replace(reference, id=""))
+    >>> hidden = map_references(text_finding("no such file: x.wav"), lambda reference: replace(reference, id=""))
     >>> hidden.values["text"].id
     ''
     """

@@ -28,7 +28,7 @@ def wilson(successes: float, n: int, *, level: float = LEVEL) -> tuple[float, fl
     return (low, high)
 
 
-def clustered_error(values: ArrayLike, clusters: ArrayLike) -> tuple[float, int]:
+def cluster_error(values: ArrayLike, clusters: ArrayLike) -> tuple[float, int]:
     """The standard error of the mean of `values`, whose items share an effect within each cluster; and the clusters."""
     x = np.asarray(values, float)
     _, codes = np.unique(np.asarray(clusters), return_inverse=True)
@@ -39,10 +39,10 @@ def clustered_error(values: ArrayLike, clusters: ArrayLike) -> tuple[float, int]
     return (float(np.sqrt(k / (k - 1) * np.sum(totals**2))) / len(x), k)
 
 
-def clustered_t(values: ArrayLike, clusters: ArrayLike, *, level: float = LEVEL) -> tuple[float, float]:
+def cluster_interval(values: ArrayLike, clusters: ArrayLike, *, level: float = LEVEL) -> tuple[float, float]:
     """Interval of the mean of `values`, whose items share an effect within each cluster (a speaker)."""
     mean = float(np.mean(np.asarray(values, float)))
-    error, k = clustered_error(values, clusters)
+    error, k = cluster_error(values, clusters)
     if k < 2:
         return (-np.inf, np.inf)
     half = t_quantile(k - 1, 0.5 + level / 2) * error
@@ -52,7 +52,7 @@ def clustered_t(values: ArrayLike, clusters: ArrayLike, *, level: float = LEVEL)
 def rate_interval(values: ArrayLike, clusters: ArrayLike, *, level: float = LEVEL) -> tuple[float, float]:
     """Of a rate (values in 0..1) over clusters: t on the logit scale, or Wilson's near 0 and 1."""
     x = np.asarray(values, float)
-    return logit_t(float(x.mean()), *clustered_error(x, clusters), level=level)
+    return logit_t(float(x.mean()), *cluster_error(x, clusters), level=level)
 
 
 def logit_t(value: float, error: float, clusters: int, *, level: float = LEVEL) -> tuple[float, float]:
@@ -83,7 +83,7 @@ def multiplicities(rng: np.random.Generator, clusters: int, resamples: int) -> N
     return rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=resamples)
 
 
-def drawn_people(seed: int, people: int, numbers: range) -> NDArray[np.float64]:
+def draw_people(seed: int, people: int, numbers: range) -> NDArray[np.float64]:
     """How often each person is drawn in the resamples of these numbers; one column per resample.
 
     A resample depends on the seed and its number alone: whoever needs some of them draws the same ones.

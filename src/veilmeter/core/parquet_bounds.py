@@ -49,7 +49,7 @@ class ColumnClaim:
         return max(self.uncompressed, self.values * self.width, 0)
 
 
-def claimed_bytes(path: Path) -> int:
+def count_claimed_bytes(path: Path) -> int:
     """How many bytes the file claims to be when read, by its footer or the headers of its pages, whichever is more; an
     InputError where these are damaged."""
     total = 0
@@ -195,15 +195,15 @@ class _Compact:
                 self.value(kinds & 0x0F)
 
 
-def allowed(path: Path) -> int:
+def largest_size(path: Path) -> int:
     """How many bytes a file may become."""
     return max(SMALL, LARGEST_EXPANSION * path.stat().st_size)
 
 
 def refuse_expansion(path: Path) -> None:
     """Refuses a file that claims more values, or more bytes, than one of its size may hold."""
-    total = claimed_bytes(path)
-    if total > allowed(path):
+    total = count_claimed_bytes(path)
+    if total > largest_size(path):
         raise InputError(f"it claims to be {total:,} bytes when read, far more than the file can hold", path=path)
 
 

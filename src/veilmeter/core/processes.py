@@ -51,7 +51,7 @@ _FIELD = re.compile(r"\{([^{}]*)\}")
 _INTERPRETERS = ("python", "pypy", "perl", "ruby", "node", "Rscript", "julia", "bash", "sh", "zsh", "java", "conda")
 
 
-def raised(number: int, exception: Callable[[], BaseException]) -> None:
+def raise_on_signal(number: int, exception: Callable[[], BaseException]) -> None:
     """From now on the signal raises what `exception` returns: once, however often it came where that would be lost."""
     waiting: list[threading.Timer] = []
 
@@ -130,7 +130,7 @@ def end_marked(mark: Path) -> int:
     """
     ended: set[int] = set()
     for _ in range(_ATTEMPTS):
-        running = [number for number in _marked(mark) if number != os.getpid()]
+        running = [number for number in _find_marked(mark) if number != os.getpid()]
         if not running:
             break
         for number in running:
@@ -141,7 +141,7 @@ def end_marked(mark: Path) -> int:
     return len(ended)
 
 
-def _marked(mark: Path) -> list[int]:
+def _find_marked(mark: Path) -> list[int]:
     wanted = f"{MARK}={mark}".encode("utf-8", "surrogateescape")
     marked = []
     for entry in Path("/proc").glob("[0-9]*"):
@@ -211,7 +211,7 @@ class WatchedFiles:
         return text + (f"; not watched: {', '.join(others)} (say --version when it changes)" if others else "")
 
 
-def watched_files(program: str, fixed: Sequence[str], *, look_inside: bool = True) -> WatchedFiles:
+def watch_files(program: str, fixed: Sequence[str], *, look_inside: bool = True) -> WatchedFiles:
     """The program, found as the system would find it, and every file or folder that an argument names, whole or after
     a `=`; `fixed` are the arguments without placeholders. Without `look_inside` their content is not read."""
     executable = shutil.which(program)
@@ -314,7 +314,7 @@ class Program:
         if not (isinstance(timeout, int | float) and timeout > 0):
             raise InputError(f"a time limit of {timeout!r} s makes no sense", fix="give a positive number")
         fixed = [argument for argument in arguments[1:] if not _FIELD.search(argument)]
-        watched = watched_files(arguments[0], fixed, look_inside=not version)
+        watched = watch_files(arguments[0], fixed, look_inside=not version)
         if os.sep in arguments[0]:
             arguments = (watched.paths[0], *arguments[1:])
         return cls(arguments, timeout, watched, version)
@@ -334,7 +334,7 @@ class Program:
 
         The values of `ids` come from strangers, and none may turn into an option.
         """
-        arguments = [_filled(argument, values, ids) for argument in self.arguments]
+        arguments = [_fill(argument, values, ids) for argument in self.arguments]
         return run_program(arguments, Path(folder), self.timeout)
 
 
@@ -343,7 +343,7 @@ def placeholders(arguments: Sequence[str]) -> set[str]:
     return {name for argument in arguments for name in _FIELD.findall(argument)}
 
 
-def _filled(argument: str, values: Mapping[str, Any], ids: Collection[str]) -> str:
+def _fill(argument: str, values: Mapping[str, Any], ids: Collection[str]) -> str:
     """The argument with its placeholders filled, all at once: a value that looks like a placeholder stays as it is."""
     first = _FIELD.match(argument)
     if first and first[1] in ids and str(values[first[1]]).startswith("-"):

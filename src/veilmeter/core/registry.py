@@ -19,7 +19,7 @@ from veilmeter.core.errors import InputError, VeilmeterError
 Thing = TypeVar("Thing")
 
 
-def installed(group: str) -> tuple[EntryPoint, ...]:
+def find_entry_points(group: str) -> tuple[EntryPoint, ...]:
     """What installed packages add to a group. Looking through all of them takes long: it is done again only when
     something was installed or removed, which changes a folder that Python imports from."""
     folders = []
@@ -28,11 +28,11 @@ def installed(group: str) -> tuple[EntryPoint, ...]:
             folders.append((folder, os.stat(folder or ".").st_mtime_ns))
         except OSError:
             continue
-    return _installed(group, tuple(folders))
+    return _find_entry_points(group, tuple(folders))
 
 
 @lru_cache(maxsize=64)
-def _installed(group: str, _folders: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+def _find_entry_points(group: str, _folders: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group=group))
 
 
@@ -64,7 +64,7 @@ class Registry(Generic[Thing]):
     @property
     def names(self) -> list[str]:
         """The built-in ones in their order, then those of installed packages."""
-        added = sorted(entry.name for entry in installed(self.group))
+        added = sorted(entry.name for entry in find_entry_points(self.group))
         return list(dict.fromkeys([*self._built_in, *self._loaded, *added]))
 
     def __contains__(self, name: object) -> bool:
@@ -89,7 +89,7 @@ class Registry(Generic[Thing]):
         """For this process only, as from a notebook; a name can't be taken twice."""
         if name in self:
             raise InputError(f"there is already {self.article} called {name!r}", fix="choose another name")
-        self._loaded[name] = self._checked(name, thing)
+        self._loaded[name] = self._check(name, thing)
 
     @property
     def article(self) -> str:
@@ -103,7 +103,7 @@ class Registry(Generic[Thing]):
             module, _, attribute = given.partition(":")
             thing: Thing = getattr(importlib.import_module(module), attribute)
             return thing
-        for entry in installed(self.group):
+        for entry in find_entry_points(self.group):
             if entry.name == name:
                 try:
                     loaded = entry.load()
@@ -113,7 +113,7 @@ class Registry(Generic[Thing]):
                     raise InputError(
                         f"the {self.kind} {name!r} of {entry.value} can't be loaded: {type(error).__name__}: {error}"
                     ) from None
-                return self._checked(name, loaded)
+                return self._check(name, loaded)
         choices = ", ".join([*self.names, *self._forms])
         near = difflib.get_close_matches(name, self.names, 1)
         raise InputError(
@@ -121,7 +121,7 @@ class Registry(Generic[Thing]):
             fix=(f"did you mean {near[0]!r}? " if near else "") + f"choose from {choices}",
         )
 
-    def _checked(self, name: str, thing: Thing) -> Thing:
+    def _check(self, name: str, thing: Thing) -> Thing:
         if self._accepts is not None and not self._accepts(thing):
             raise InputError(
                 f"{name!r} is not {self.article}: it is a {type(thing).__name__}", fix="see docs/how-to/extending.md"

@@ -115,7 +115,7 @@ class _Decoder:
         if origin is Literal:
             known = _arguments(wanted)
             if form not in known or isinstance(form, bool):
-                raise MalformedError(where, f"one of {', '.join(map(str, known))} is wanted, not {_shown(form)}")
+                raise MalformedError(where, f"one of {', '.join(map(str, known))} is wanted, not {_shorten(form)}")
             return form
         if origin is tuple or (isinstance(origin, type) and issubclass(origin, Sequence)):
             return self._sequence(_arguments(wanted), form, where)
@@ -153,7 +153,7 @@ class _Decoder:
 
     def _sequence(self, members: tuple[Any, ...], form: Any, where: str) -> tuple[Any, ...]:
         if not isinstance(form, list):
-            raise MalformedError(where, f"a list is wanted, not {_shown(form)}")
+            raise MalformedError(where, f"a list is wanted, not {_shorten(form)}")
         if len(members) == 1 or members[-1] is Ellipsis:
             if members[0] in _SCALARS and all(type(item) is members[0] for item in form):
                 return tuple(form)
@@ -201,13 +201,13 @@ class _Decoder:
 
 def _object(form: Any, where: str) -> dict[str, Any]:
     if not isinstance(form, dict):
-        raise MalformedError(where, f"an object is wanted, not {_shown(form)}")
+        raise MalformedError(where, f"an object is wanted, not {_shorten(form)}")
     return form
 
 
 def _text(form: Any, where: str) -> str:
     if not isinstance(form, str):
-        raise MalformedError(where, f"text is wanted, not {_shown(form)}")
+        raise MalformedError(where, f"text is wanted, not {_shorten(form)}")
     return form
 
 
@@ -216,11 +216,11 @@ def _scalar(wanted: Any, form: Any, where: str) -> Any:
         return _text(form, where)
     if wanted is bool:
         if not isinstance(form, bool):
-            raise MalformedError(where, f"true or false is wanted, not {_shown(form)}")
+            raise MalformedError(where, f"true or false is wanted, not {_shorten(form)}")
         return form
     if wanted is int:
         if not isinstance(form, int) or isinstance(form, bool):
-            raise MalformedError(where, f"a whole number is wanted, not {_shown(form)}")
+            raise MalformedError(where, f"a whole number is wanted, not {_shorten(form)}")
         return form
     if wanted is float:
         if form is None:
@@ -228,7 +228,7 @@ def _scalar(wanted: Any, form: Any, where: str) -> Any:
         if isinstance(form, str) and form in _NUMBERS:
             return _NUMBERS[form]
         if not isinstance(form, int | float) or isinstance(form, bool):
-            raise MalformedError(where, f"a number is wanted, not {_shown(form)}")
+            raise MalformedError(where, f"a number is wanted, not {_shorten(form)}")
         try:
             return float(form)
         except OverflowError:
@@ -236,6 +236,6 @@ def _scalar(wanted: Any, form: Any, where: str) -> Any:
     raise TypeError(f"{wanted!r} can't be read from JSON")
 
 
-def _shown(form: Any) -> str:
+def _shorten(form: Any) -> str:
     text = repr(form)
     return text if len(text) <= 40 else text[:37] + "..."

@@ -23,7 +23,7 @@ from veilmeter.core.errors import InputError, VeilmeterError
 INSTALLED = frozenset({"site-packages", "dist-packages"})  # what lies there changes with its version, not by editing
 
 
-def imported_files(module: ModuleType) -> dict[str, Path]:
+def find_imports(module: ModuleType) -> dict[str, Path]:
     """By module, the source files that it imports, directly or through each other, at its top or within functions.
     Python's own modules and other installed packages are left out, and what is imported by a name that is only made up
     while it runs."""
@@ -33,7 +33,7 @@ def imported_files(module: ModuleType) -> dict[str, Path]:
     left = [(module.__name__, Path(source))] if source and source.endswith(".py") and Path(source).is_file() else []
     while left:
         name, file = left.pop()
-        for imported in _imported_names(file.read_bytes(), name, file.name == "__init__.py"):
+        for imported in _import_names(file.read_bytes(), name, file.name == "__init__.py"):
             if imported not in seen and (place := _place(imported, own)) is not None:
                 found[imported] = place
                 left.append((imported, place))
@@ -42,10 +42,10 @@ def imported_files(module: ModuleType) -> dict[str, Path]:
 
 
 @lru_cache(maxsize=1024)
-def _imported_names(source: bytes, name: str, is_package: bool) -> tuple[str, ...]:
+def _import_names(source: bytes, name: str, is_package: bool) -> tuple[str, ...]:
     """The full names of what may be modules, each after the packages that it lies in.
 
-    >>> _imported_names(b"import a.b\\nfrom . import c", "package.module", False)
+    >>> _import_names(b"import a.b\\nfrom . import c", "package.module", False)
     ('package', 'package.module', 'a', 'a.b', 'package.c')
     """
     try:
@@ -192,7 +192,7 @@ def _module_version(module: ModuleType) -> str:
     if not source or not (name in _digests or Path(source).is_file()):
         return _version_without_file(module)
     own = _digests.get(name) or _as_imported(name, Path(source))
-    imported = [f"{name} {_as_imported(name, file)}" for name, file in imported_files(module).items()]
+    imported = [f"{name} {_as_imported(name, file)}" for name, file in find_imports(module).items()]
     return _digest("\n".join([own, *imported]).encode()) if imported else own
 
 
@@ -235,7 +235,7 @@ def _as_imported(name: str, file: Path) -> str:
     return digest
 
 
-def loaded_files() -> tuple[str, ...]:
+def files_to_load() -> tuple[str, ...]:
     """The files that this process has loaded as `file.py`; another process must load them before it unpickles."""
     return tuple(_files.values())
 

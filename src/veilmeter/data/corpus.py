@@ -67,7 +67,7 @@ class Utterance:
     def stretch(self) -> Stretch:
         return Stretch(self.start, self.end, self.channel, self.of_several)
 
-    def copied_to(self, path: Path) -> Utterance:
+    def copy_to(self, path: Path) -> Utterance:
         """The same utterance as a file of its own, which holds nothing else."""
         return replace(self, path=path, start=0.0, end=None, channel=None, of_several=False)
 

@@ -150,7 +150,7 @@ class Embeddings:
         return Embeddings(vectors, self.utterances, self.speakers, self.attributes, self.durations, self.source)
 
 
-def joined(parts: Sequence[Embeddings]) -> Embeddings:
+def concatenate(parts: Sequence[Embeddings]) -> Embeddings:
     """Several sets as one; attributes that not every part has are left out."""
     if len({part.dimension for part in parts}) > 1:
         raise InputError(

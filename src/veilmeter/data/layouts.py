@@ -110,7 +110,7 @@ def read(path: Path, name: str | None, options: ReadOptions) -> Corpus:
         raise _unreadable(error, path) from None
     base, list_name = (path, "") if path.is_dir() else (path.parent, path.name)
     variant = "/".join(filter(None, (list_name, options.part, options.suffix)))
-    utterances = tuple(_heard(cleaned(reading.utterances), options.channel))
+    utterances = tuple(_choose_channel(clean_names(reading.utterances), options.channel))
     corpus = Corpus(base, chosen, utterances, tuple(reading.problems), variant)
     if not len(corpus):
         problems = reading.problems
@@ -175,7 +175,7 @@ def _refuse_useless(name: str, layout: Layout, options: ReadOptions, path: Path)
             )
 
 
-def cleaned(utterances: Iterable[Utterance]) -> Iterable[Utterance]:
+def clean_names(utterances: Iterable[Utterance]) -> Iterable[Utterance]:
     """Ids and speakers as trial lists can hold them. Two people whose names become one are refused, never merged."""
     written: dict[str, str] = {}
     for utterance in utterances:
@@ -190,7 +190,7 @@ def cleaned(utterances: Iterable[Utterance]) -> Iterable[Utterance]:
         yield replace(utterance, id=clean_id(utterance.id), speaker=speaker)
 
 
-def _heard(utterances: Iterable[Utterance], channel: str | None) -> Iterable[Utterance]:
+def _choose_channel(utterances: Iterable[Utterance], channel: str | None) -> Iterable[Utterance]:
     """With the channel that the user chose, where no list names one."""
     if channel is None:
         return utterances

@@ -155,7 +155,7 @@ class Listed:
     speakers: Sequence[str] | Strings
 
     @classmethod
-    def joined(cls, parts: Iterable[Listed]) -> Listed:
+    def concatenate(cls, parts: Iterable[Listed]) -> Listed:
         rows = [row for part in parts for row in zip(part.utterances, part.speakers, strict=True)]
         return cls([utterance for utterance, _ in rows], [speaker for _, speaker in rows])
 

@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike
 
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.estimate import Estimate, Estimates, Private
-from veilmeter.core.intervals import clustered_t
-from veilmeter.core.registry import Registry, installed
+from veilmeter.core.intervals import cluster_interval
+from veilmeter.core.registry import Registry, find_entry_points
 
 InputKind = Literal["scores", "embeddings", "recordings"]
 INPUT_KINDS: tuple[InputKind, ...] = get_args(InputKind)
@@ -198,7 +198,7 @@ class MeasureRegistry(Registry[Measure]):
     def of_kind(self, kind: InputKind) -> list[Measure]:
         """The measures that are computed from this kind of material, one by one."""
         own = self._of_scores if kind == "scores" else self._built_in
-        added = sorted(entry.name for entry in installed(self.group))
+        added = sorted(entry.name for entry in find_entry_points(self.group))
         entries = [self[name] for name in dict.fromkeys([*own, *self._loaded, *added])]
         return [entry for entry in entries if entry.kind == kind]
 
@@ -208,8 +208,8 @@ class MeasureRegistry(Registry[Measure]):
     def _load(self, name: str) -> Measure:
         return self._of_scores.get(name) or super()._load(name)
 
-    def _checked(self, name: str, thing: Measure) -> Measure:
-        checked = super()._checked(name, thing)
+    def _check(self, name: str, thing: Measure) -> Measure:
+        checked = super()._check(name, thing)
         if checked.name != name:
             raise InputError(f"the measure {checked.name!r} is registered as {name!r}", fix="use one name for it")
         return checked
@@ -320,7 +320,7 @@ def mean_over_recordings(measure: Measure, values: ArrayLike, speakers: ArrayLik
     valid = np.isfinite(numbers)
     if not valid.any():
         raise InputError(f"no recording has a value of {measure.label}")
-    low, high = clustered_t(numbers[valid], who[valid])
+    low, high = cluster_interval(numbers[valid], who[valid])
     interval = (max(low, measure.low), min(high, measure.high)) if math.isfinite(low) else None
     counts = {"recordings": int(valid.sum()), "speakers": len(np.unique(who[valid]))}
     if not valid.all():

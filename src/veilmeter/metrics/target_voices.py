@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilmeter.core.intervals import LEVEL, clustered_t
+from veilmeter.core.intervals import LEVEL, cluster_interval
 from veilmeter.metrics.discriminant import unit64
 from veilmeter.metrics.scores.eer import eer
 
@@ -80,7 +80,7 @@ def target_voice_effect(
         informed=float(errors[best].mean()),
         eer_reported=_eer(scores[strongest], own[strongest]),
         eer_informed=_eer(without[best], own[best]),
-        gain=clustered_t(plain - errors[best], own[best], level=level),
+        gain=cluster_interval(plain - errors[best], own[best], level=level),
     )
 
 

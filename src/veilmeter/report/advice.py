@@ -78,7 +78,7 @@ def less_speech(results: Results) -> Iterator[Advice]:
     if linking is None or linking.attacker not in results.attackers:
         return
     length = int(linking.estimate.at.get("length", 1))
-    for point in results.attackers[linking.attacker].estimates.points("linkability").sorted("length"):
+    for point in results.attackers[linking.attacker].estimates.points("linkability").sort_by("length"):
         shorter = int(point.at.get("length", 1))
         same = point.at.get("speakers") == linking.estimate.at.get("speakers")
         if same and shorter < length and linking.estimate.value - point.value >= CLEARLY_LESS:

@@ -102,8 +102,8 @@ def curves_of(results: Results) -> tuple[Curve, ...]:
     """Every attack with every number of recordings per person for which Linkability was measured."""
     curves = []
     for name, attacker in results.attacks.items():
-        points = attacker.estimates.points("linkability").sorted("speakers")
-        model = attacker.estimates.points("population_linkability").sorted("speakers")
+        points = attacker.estimates.points("linkability").sort_by("speakers")
+        model = attacker.estimates.points("population_linkability").sort_by("speakers")
         for length in sorted({int(point.at["length"]) for point in points if "length" in point.at}):
             measured = tuple(point for point in points if point.at.get("length") == length)
             most = _people(measured[-1])

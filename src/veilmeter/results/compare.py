@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Reference
-from veilmeter.core.intervals import clustered_error, t_quantile
+from veilmeter.core.intervals import cluster_error, t_quantile
 from veilmeter.core.parquet_bounds import read_table, texts
 from veilmeter.data.scores import Scores, encode
 from veilmeter.metrics.measure import is_headline, label_of
@@ -71,7 +71,7 @@ def _of_links(first: Sequence[LinkedPerson], second: Sequence[LinkedPerson], val
     names = list(counts[0])
     weights = np.array([counts[0][name] for name in names])
     change = np.array([sides[1][name].linked - sides[0][name].linked for name in names])
-    error, clusters = clustered_error(np.repeat(change, weights), np.repeat(np.arange(len(names)), weights))
+    error, clusters = cluster_error(np.repeat(change, weights), np.repeat(np.arange(len(names)), weights))
     half = t_quantile(clusters - 1, 0.975) * error
     return (value - half, value + half)
 
@@ -426,7 +426,7 @@ def _points_by_title(held: tuple[str, Estimates]) -> dict[str, Estimate]:
         if name in CURVES:
             for length in sorted({point.at.get("length", 1) for point in curve}, key=str):
                 at_length = curve.filter(lambda point, length=length: point.at.get("length", 1) == length)  # type: ignore[misc]
-                largest = at_length.sorted("speakers")[-1]
+                largest = at_length.sort_by("speakers")[-1]
                 points[f"{label_of(name)} among {largest.at.get('speakers')}, L = {length}"] = largest
         elif name in OF_PARTS.get(holder, ()):
             known = [point for point in curve if math.isfinite(point.value)]

@@ -202,10 +202,10 @@ class _Store:
         by_utterance: dict[str, Annotation] = {}
         try:
             lines = whole_lines(self.path)
-            if _parsed(next(lines, "")) != self.fingerprint:
+            if _parse(next(lines, "")) != self.fingerprint:
                 return {}
             for line in lines:
-                form = _parsed(line)
+                form = _parse(line)
                 try:
                     annotation = Annotation(Record(**form["record"]), dict(form["values"]))
                     by_utterance[annotation.record.utterance] = annotation
@@ -233,7 +233,7 @@ def _line(annotation: Annotation) -> str:
     return to_json({"record": asdict(annotation.record), "values": plain(annotation.values)}, indent=None) + "\n"
 
 
-def _parsed(line: str) -> Any:
+def _parse(line: str) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError):

@@ -32,7 +32,7 @@ from veilmeter.speech.decoding import (
 
 __all__ = [
     "KINDS", "LONGEST_SECONDS", "RATE", "REMEDIES", "SHORTEST_SECONDS", "AudioError", "Recording", "RecordingStream",
-    "Silence", "clipped_problem", "is_silent", "read_audio", "read_header", "read_recording", "write_audio",
+    "Silence", "clipping_problem", "is_silent", "read_audio", "read_header", "read_recording", "write_audio",
     "write_blocks",
 ]  # fmt: skip
 
@@ -156,7 +156,7 @@ def is_silent(samples: NDArray[np.float32]) -> bool:
     return silence.lasts
 
 
-def clipped_problem(path: str | Path, recording: Recording) -> Problem | None:
+def clipping_problem(path: str | Path, recording: Recording) -> Problem | None:
     """The remark about a clipped recording, or None; it is usable."""
     if not recording.is_clipped:
         return None

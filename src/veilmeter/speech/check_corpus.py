@@ -17,7 +17,7 @@ from veilmeter.data.checks import Checked
 from veilmeter.data.corpus import Corpus, CorpusReading, Stretch, read_corpus
 from veilmeter.data.formats.walk import sample
 from veilmeter.data.layouts import NotACorpus, recognize
-from veilmeter.speech.audio import LONGEST_SECONDS, AudioError, clipped_problem, read_recording, reading_facts
+from veilmeter.speech.audio import LONGEST_SECONDS, AudioError, clipping_problem, read_recording, reading_facts
 
 Progress = Callable[[int, int], None]
 
@@ -61,8 +61,8 @@ def check(
         problems.append(Problem("no-effect", f"--{option} had no effect: {reason}", str(path), fatal=False))
     facts = describe(corpus, heard, problems)
     if not usable:
-        return Checked("corpus", f"{corpus.layout} layout, nothing usable", grouped(problems), facts)
-    return Checked("corpus", _summary(facts), grouped(problems), facts)
+        return Checked("corpus", f"{corpus.layout} layout, nothing usable", group_problems(problems), facts)
+    return Checked("corpus", _summary(facts), group_problems(problems), facts)
 
 
 def remarks(corpus: Corpus, heard: list[Heard]) -> list[Problem]:
@@ -108,7 +108,7 @@ def _listen(paths: tuple[tuple[str, Stretch], ...]) -> list[Heard]:
         except AudioError as error:
             heard.append(Heard(0.0, 0, 0, error.problem()))
         else:
-            remark = clipped_problem(path, recording)
+            remark = clipping_problem(path, recording)
             heard.append(Heard(recording.seconds, recording.rate, recording.channels, remark))
     return heard
 
@@ -157,7 +157,7 @@ def _summary(facts: dict[str, Any]) -> str:
     )
 
 
-def grouped(problems: list[Problem]) -> list[Problem]:
+def group_problems(problems: list[Problem]) -> list[Problem]:
     """One entry per kind: how many, and the first places. What can't be used comes first."""
     kinds: dict[tuple[bool, str], list[Problem]] = {}
     for problem in problems:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.core.engine import Engine, Here, ordered
+from veilmeter.core.engine import Engine, Here, map_ordered
 from veilmeter.data.corpus import Utterance
 from veilmeter.speech.audio import AudioError, read_audio
 
@@ -125,7 +125,7 @@ def _between_samples(a: NDArray[np.float64], b: NDArray[np.float64], value: floa
     return (correlation, float(shifts[best])) if abs(correlation) > abs(value) else (value, 0.0)
 
 
-def unchanged_stretches(original: Samples, anonymized: Samples, rate: int = 16_000) -> Unchanged:
+def find_unchanged(original: Samples, anonymized: Samples, rate: int = 16_000) -> Unchanged:
     """The loudest stretches of the original, sought anywhere in the anonymized recording."""
     a, b = band_limited(original, rate), band_limited(anonymized, rate)
     length = min(int(STRETCH * RATE), len(a))
@@ -174,8 +174,8 @@ def likely_copies(
 ) -> list[tuple[str, str]]:
     """Pairs of ids whose fingerprints agree at one offset often enough to be worth comparing."""
     ours, theirs = list(first), list(second)
-    words_a, owner_a, frame_a = _flattened([first[name] for name in ours])
-    words_b, owner_b, frame_b = _flattened([second[name] for name in theirs])
+    words_a, owner_a, frame_a = _flatten([first[name] for name in ours])
+    words_b, owner_b, frame_b = _flatten([second[name] for name in theirs])
     order = np.argsort(words_b, kind="stable")
     ordered = words_b[order]
     low, high = (np.searchsorted(ordered, words_a, side=side) for side in ("left", "right"))
@@ -193,7 +193,7 @@ def likely_copies(
     return [(ours[i], theirs[j]) for i, j in pairs]
 
 
-def _flattened(prints: Sequence[NDArray[np.uint32]]) -> tuple[NDArray[np.uint32], NDArray[np.intp], NDArray[np.intp]]:
+def _flatten(prints: Sequence[NDArray[np.uint32]]) -> tuple[NDArray[np.uint32], NDArray[np.intp], NDArray[np.intp]]:
     """All words with the number of their recording and of their frame."""
     lengths = np.array([len(words) for words in prints], np.intp)
     words = np.concatenate([*prints, np.zeros(0, np.uint32)])
@@ -215,9 +215,11 @@ class UnchangedSpeech:
     parts: tuple[str, ...]
 
 
-def unchanged_speech(pairs: Sequence[tuple[Utterance, Utterance]], engine: Engine | None = None) -> UnchangedSpeech:
+def find_unchanged_speech(
+    pairs: Sequence[tuple[Utterance, Utterance]], engine: Engine | None = None
+) -> UnchangedSpeech:
     """Original and anonymized recordings beside each other; ids are those of the originals."""
-    results = ordered(engine or Here(), _compare, pairs)
+    results = map_ordered(engine or Here(), _compare, pairs)
     heard = [(pair[0].id, result) for pair, result in zip(pairs, results, strict=True) if result is not None]
     copies = tuple(name for name, result in heard if result.is_copy)
     parts = tuple(name for name, result in heard if result.unchanged and not result.is_copy)
@@ -231,10 +233,10 @@ def same_recordings(
     one of the trials among the enrollment. Fingerprints find the pairs that are compared."""
     here = engine or Here()
     utterances = {u.id: u for u in (*first, *second)}
-    prints = dict(zip(utterances, ordered(here, _fingerprint, list(utterances.values())), strict=True))
+    prints = dict(zip(utterances, map_ordered(here, _fingerprint, list(utterances.values())), strict=True))
     sides = ({u.id: prints[u.id] for u in side} for side in (first, second))
     pairs = [(a, b) for a, b in likely_copies(*sides) if a != b]
-    results = ordered(here, _compare, [(utterances[a], utterances[b]) for a, b in pairs])
+    results = map_ordered(here, _compare, [(utterances[a], utterances[b]) for a, b in pairs])
     copies: dict[str, CopyPair] = {}
     for (a, b), result in zip(pairs, results, strict=True):
         if result is not None and result.is_copy:
@@ -252,7 +254,7 @@ def _samples(utterance: Utterance) -> NDArray[np.float32] | None:
 
 def _compare(pair: tuple[Utterance, Utterance]) -> Unchanged | None:
     original, other = _samples(pair[0]), _samples(pair[1])
-    return None if original is None or other is None else unchanged_stretches(original, other)
+    return None if original is None or other is None else find_unchanged(original, other)
 
 
 def _fingerprint(utterance: Utterance) -> NDArray[np.uint32]:

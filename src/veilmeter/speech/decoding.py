@@ -64,7 +64,7 @@ class MediaFile:
                 raise ValueError("it claims a sound of no rate or no channel")
             known = self._container.format.name.startswith(_WITH_LENGTH) and self._container.duration
             self.claimed_seconds = (known or 0) / av.time_base
-            self._blocks = self._decoded(streams[0])
+            self._blocks = self._decode(streams[0])
         except av.FFmpegError as error:
             raise ValueError(f"FFmpeg says: {error.strerror}") from None
         except (AttributeError, TypeError):  # PyAV, of a stream whose codec it does not know
@@ -95,7 +95,7 @@ class MediaFile:
                 return
             frame -= skipped
 
-    def _decoded(self, stream: Any) -> Iterator[NDArray[np.float32]]:
+    def _decode(self, stream: Any) -> Iterator[NDArray[np.float32]]:
         try:
             for frame in self._container.decode(stream):
                 values = frame.to_ndarray()

@@ -94,7 +94,7 @@ class GraphBuilder:
         gain, offset = (self.constant(self.state[f"{name}.{part}"]) for part in ("weight", "bias"))
         return self.op("LayerNormalization", [x, gain, offset], axis=-1, epsilon=EPSILON)
 
-    def serialized(
+    def serialize(
         self,
         name: str,
         inputs: Mapping[str, Sequence[str | int]],

@@ -50,7 +50,7 @@ def build_graph(state: Mapping[str, Any]) -> bytes:
     share = graph.op("Sigmoid", [graph.linear(pooled, f"{_MODEL}.pool.linear3")])
     four, one = (graph.constant(np.array(value, np.float32)) for value in (4, 1))
     graph.op("Add", [graph.op("Mul", [share, four]), one], output="mos")
-    return graph.serialized("distill_mos", {"spectra": ["batch", 2, 161, 768]}, {"mos": ["batch", 1]}, {})
+    return graph.serialize("distill_mos", {"spectra": ["batch", 2, 161, 768]}, {"mos": ["batch", 1]}, {})
 
 
 def _projection(graph: GraphBuilder) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -145,7 +145,7 @@ class QualityModels:
     def rate(self, samples: NDArray[np.float32]) -> Quality:
         clipped = np.clip(samples, -1, 1)
         mos = _mean_over(clipped, STRETCH, self._distill_mos, fill=_with_silence)
-        return Quality(float(mos[0]), *map(float, _mean_over(clipped, DNSMOS_SAMPLES, self._p835, fill=_repeated)))
+        return Quality(float(mos[0]), *map(float, _mean_over(clipped, DNSMOS_SAMPLES, self._p835, fill=_repeat)))
 
     def _distill_mos(self, stretch: NDArray[np.float32]) -> Any:
         return self._distill.run(None, {"spectra": spectrum(stretch)[None]})[0][0]
@@ -176,5 +176,5 @@ def _with_silence(samples: NDArray[np.float32], size: int) -> NDArray[np.float32
     return np.pad(samples, (0, size - len(samples)))
 
 
-def _repeated(samples: NDArray[np.float32], size: int) -> NDArray[np.float32]:
+def _repeat(samples: NDArray[np.float32], size: int) -> NDArray[np.float32]:
     return np.tile(samples, -(-size // len(samples)))[:size]

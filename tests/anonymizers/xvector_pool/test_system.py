@@ -76,11 +76,11 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[XvectorPo
             utterances.append(Utterance(f"{speaker}-{take}", speaker, path, gender))
     utterances.append(Utterance("carl-0", "carl", tmp_path / "nothing.wav", "m"))
     corpus = Corpus(tmp_path, "folder", tuple(utterances))
-    return XvectorPool(seed=3, offline=True).prepared(corpus, Here()), corpus
+    return XvectorPool(seed=3, offline=True).prepare(corpus, Here()), corpus
 
 
 def test_the_shipped_model_is_small_and_holds_no_one() -> None:
-    path = model.shipped()
+    path = model.builtin_model()
     assert path.stat().st_size <= 4_000_000
     shipped = model.load(path)
     assert (shipped.layer, shipped.converter.shape.bottleneck) == (8, 32)
@@ -96,7 +96,7 @@ def test_pool_voices_are_no_test_or_training_speakers(librispeech: Path) -> None
     from veilmeter.speech.extractors.base import load_extractor
 
     extractor = fetched(lambda: load_extractor("campplus"))
-    pool = model.load(model.shipped()).pool
+    pool = model.load(model.builtin_model()).pool
     files = sorted((librispeech / "train-clean-100-251x1").glob("*.flac"))[:4]
     files += sorted((librispeech / "test-other-10x10").glob("*/*-0000.flac"))[:3]
     vectors = np.stack([extractor.embed(read_audio(file)[: 5 * world.RATE]) for file in files])
@@ -129,9 +129,9 @@ def test_parameters_depend_on_seed_and_speaker_alone(prepared: tuple[XvectorPool
 
 def test_genders_and_levels_are_kept(prepared: tuple[XvectorPool, Corpus]) -> None:
     _, corpus = prepared
-    same = XvectorPool(gender="same", offline=True).prepared(corpus, Here())
-    cross = XvectorPool(gender="cross", distance="plda", offline=True).prepared(corpus, Here())
-    each = XvectorPool(per="utterance", offline=True).prepared(corpus, Here())
+    same = XvectorPool(gender="same", offline=True).prepare(corpus, Here())
+    cross = XvectorPool(gender="cross", distance="plda", offline=True).prepare(corpus, Here())
+    each = XvectorPool(per="utterance", offline=True).prepare(corpus, Here())
     for utterance in corpus.utterances[:4]:
         assert same.parameters(utterance)["gender"] == utterance.gender
         assert cross.parameters(utterance)["gender"] != utterance.gender
@@ -160,7 +160,7 @@ def test_the_output_has_the_pseudo_speakers_pitch_and_is_repeatable(prepared: tu
         assert np.isfinite(out).all()
         assert np.abs(out).max() <= 1
         np.testing.assert_array_equal(anonymizer.anonymize(samples, parameters), out)
-        loaded = model.load(model.shipped())
+        loaded = model.load(model.builtin_model())
         code = loaded.speaker_code(loaded.pool.average(members))
         level = loaded.f0_level(code)
         # Of what is given to the vocoder: no tracker can be relied on where the words are made up.
@@ -207,7 +207,7 @@ def test_the_words_survive_in_another_voice(librispeech: Path) -> None:
     from veilmeter.speech.audio import read_audio
     from veilmeter.speech.recognizers.base import load_recognizer
 
-    shipped = model.load(model.shipped())
+    shipped = model.load(model.builtin_model())
     recognizer = fetched(lambda: load_recognizer("moonshine"))
     synthesizer = fetched(lambda: system.WorldSynthesizer(shipped))
     samples = read_audio(librispeech / "test-other-10x10" / "1688" / "1688-142285-0000.flac")[: 5 * world.RATE]

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
-from veilmeter.anonymizers.xvector_pool import examples, model, training
+from veilmeter.anonymizers.xvector_pool import features, model, training
 from veilmeter.anonymizers.xvector_pool.features import Example
 from veilmeter.anonymizers.xvector_pool.training import TrainingSettings, fit
 from veilmeter.core.engine import Here
@@ -175,8 +175,8 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
                 signal += gain * np.sin(h * phase)
             soundfile.write(folder / f"{take}.wav", 0.2 * signal / np.abs(signal).max(), 16000)
     (tmp_path / "corpus" / "s0" / "broken.wav").write_bytes(b"RIFF")
-    monkeypatch.setattr(examples, "load_extractor", lambda spec, offline: FakeExtractor())
-    monkeypatch.setattr(examples, "load_layer", lambda layer, offline: FakeEncoder())
+    monkeypatch.setattr(features, "load_extractor", lambda spec, offline: FakeExtractor())
+    monkeypatch.setattr(features, "load_layer", lambda layer, offline: FakeEncoder())
     monkeypatch.setattr(weights, "fetch", lambda *_, **__: tmp_path)
     return tmp_path / "corpus"
 
@@ -217,10 +217,10 @@ def test_features_are_of_this_very_recording(corpus: Path, tmp_path: Path) -> No
     shutil.move(corpus / "s1" / "0.wav", corpus / "s0" / "x_0.wav")
     (corpus / "s0" / "x").mkdir()
     shutil.move(corpus / "s2" / "0.wav", corpus / "s0" / "x" / "0.wav")
-    first, _ = examples.extract(read_corpus(corpus), tmp_path / "f", layer=8, engine=Here(), offline=True)
+    first, _ = features.extract(read_corpus(corpus), tmp_path / "f", layer=8, engine=Here(), offline=True)
     assert len({example.vector.tobytes() for example in first}) == len(first) == 12
     shutil.copy(corpus / "s3" / "0.wav", corpus / "s4" / "0.wav")
-    second, _ = examples.extract(read_corpus(corpus), tmp_path / "f", layer=8, engine=Here(), offline=True)
+    second, _ = features.extract(read_corpus(corpus), tmp_path / "f", layer=8, engine=Here(), offline=True)
     assert len({example.vector.tobytes() for example in second}) == 11
 
 
@@ -230,7 +230,7 @@ def test_two_runs_do_not_train_into_one_folder(corpus: Path, tmp_path: Path) -> 
 
 
 def test_features_say_what_was_left_out(corpus: Path, tmp_path: Path) -> None:
-    found, skipped = examples.extract(read_corpus(corpus), tmp_path / "f", layer=8, engine=Here(), offline=True)
+    found, skipped = features.extract(read_corpus(corpus), tmp_path / "f", layer=8, engine=Here(), offline=True)
     assert len(found) == 12
     assert len(skipped) == 1
     assert "broken" in skipped[0]
@@ -238,7 +238,7 @@ def test_features_say_what_was_left_out(corpus: Path, tmp_path: Path) -> None:
     (damaged,) = (tmp_path / "f" / "features-8").glob("s0_0-*.npz")
     damaged.write_bytes(b"x")
     with pytest.raises(VeilmeterError, match="features"):
-        examples.extract(read_corpus(corpus), tmp_path / "f", layer=8, engine=Here(), offline=True)
+        features.extract(read_corpus(corpus), tmp_path / "f", layer=8, engine=Here(), offline=True)
 
 
 def test_every_setting_counts(tmp_path: Path) -> None:

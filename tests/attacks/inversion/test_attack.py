@@ -13,7 +13,7 @@ from veilmeter.attacks.inversion.needs import InversionData, label_noise, learni
 from veilmeter.attacks.inversion.procrustes import nearest_orthogonal
 from veilmeter.core.engine import open_engine
 from veilmeter.core.errors import InputError
-from veilmeter.data.embeddings import Embeddings, joined
+from veilmeter.data.embeddings import Embeddings, concatenate
 
 
 def world(
@@ -238,8 +238,8 @@ def test_a_few_pairs_and_many_vectors() -> None:
 def test_parts_are_joined() -> None:
     clear, hidden = world()
     f, m = (clear.take(clear.attributes["gender"] == g) for g in "fm")
-    both = joined([f, m])
+    both = concatenate([f, m])
     assert len(both) == len(clear)
     assert set(both.attributes) == {"gender"}
     with pytest.raises(InputError, match="dimensions"):
-        joined([f, hidden.take([0]).with_vectors(np.ones((1, 3)))])
+        concatenate([f, hidden.take([0]).with_vectors(np.ones((1, 3)))])

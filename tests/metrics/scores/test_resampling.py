@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from veilmeter.core.engine import Cluster, Engine, Pool
-from veilmeter.core.intervals import drawn_people
+from veilmeter.core.intervals import draw_people
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal import ranks
@@ -115,9 +115,9 @@ def test_small_work_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_resample_depends_on_its_number_alone() -> None:
     """More resamples add to the ones there were; sets of more or fewer trials draw the same people."""
-    few, many = drawn_people(3, 10, range(20)), drawn_people(3, 10, range(50))
+    few, many = draw_people(3, 10, range(20)), draw_people(3, 10, range(50))
     np.testing.assert_array_equal(few, many[:, :20])
-    np.testing.assert_array_equal(drawn_people(3, 10, range(20, 50)), many[:, 20:])
+    np.testing.assert_array_equal(draw_people(3, 10, range(20, 50)), many[:, 20:])
     assert (many.sum(axis=0) == 10).all()
     assert len(np.unique(many, axis=1).T) > 40
 

@@ -15,7 +15,7 @@ from tests.results.sample_results import sample
 from veilmeter.attacks.attacker import color_of
 from veilmeter.core import colors
 from veilmeter.core.estimate import Estimate, Estimates
-from veilmeter.core.findings import unclassified
+from veilmeter.core.findings import text_finding
 from veilmeter.core.intervals import normal_quantile
 from veilmeter.report.figure import csv_of, save_figures
 from veilmeter.report.figures import legal, style
@@ -177,7 +177,7 @@ def system(**estimates: Estimate) -> Results:
     parts = {"similarity": Part(name="similarity", estimates=similarity)}
     if estimates:
         parts["utility"] = Part(name="utility", estimates=Estimates(estimates.values()))
-    linking = Criterion(name="linking", level="high", finding=unclassified(""), estimate=worst, attacker="informed")
+    linking = Criterion(name="linking", level="high", finding=text_finding(""), estimate=worst, attacker="informed")
     return replace(RESULTS, criteria={"linking": linking}, parts=parts)
 
 

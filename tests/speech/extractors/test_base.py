@@ -109,7 +109,7 @@ def test_registered_extractors_are_found_by_name(own: Path, monkeypatch: pytest.
         return [entry, SimpleNamespace(name="other")]
 
     monkeypatch.setattr(sys, "path", [str(own.parent), *sys.path])
-    monkeypatch.setattr("veilmeter.core.registry.installed", installed)
+    monkeypatch.setattr("veilmeter.core.registry.find_entry_points", installed)
     assert load_extractor("mine").name == "made"
     with pytest.raises(InputError, match="mine, other"):
         load_extractor("yours")

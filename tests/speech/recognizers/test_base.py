@@ -17,7 +17,7 @@ from veilmeter.speech.recognizers.base import (
     RECOGNIZERS,
     Transcript,
     cut_at_pauses,
-    joined,
+    join_transcripts,
     load_recognizer,
     resolve_language,
 )
@@ -100,7 +100,7 @@ def test_it_cuts_in_the_pauses() -> None:
 
 
 def test_confidence_over_stretches_is_that_over_their_tokens() -> None:
-    both = joined([Transcript("a b", 0.5), Transcript("", 1.0), Transcript("c", 0.25)], [2, 1, 1])
+    both = join_transcripts([Transcript("a b", 0.5), Transcript("", 1.0), Transcript("c", 0.25)], [2, 1, 1])
     assert both.text == "a b c"
     assert both.confidence == pytest.approx((0.5 * 0.5 * 1.0 * 0.25) ** (1 / 4))
-    assert joined([Transcript("a"), Transcript("b")], [1, 1]) == Transcript("a b")
+    assert join_transcripts([Transcript("a"), Transcript("b")], [1, 1]) == Transcript("a b")

@@ -3,13 +3,13 @@
 import numpy as np
 
 from veilmeter import Embeddings, Estimate
-from veilmeter.core.intervals import clustered_t
+from veilmeter.core.intervals import cluster_interval
 from veilmeter.metrics.measure import Measure
 
 
 def mean_shift(original: Embeddings, anonymized: Embeddings) -> Estimate:
     cosines = np.einsum("ij,ij->i", original.unit, anonymized.unit)
-    interval = clustered_t(1 - cosines, original.codes)  # utterances of one speaker are not independent
+    interval = cluster_interval(1 - cosines, original.codes)  # utterances of one speaker are not independent
     return MEASURE.estimate(float(np.mean(1 - cosines)), interval=interval, n={"recordings": len(cosines)})
 
 

@@ -269,14 +269,14 @@ def load(path: str | Path) -> VoiceModel:
             if about.get("format") != FORMAT:
                 raise InputError("this is no xvector-pool model", path=path, fix="train one with: veilmeter train")
             tensors = {name: handle.get_tensor(name) for name in handle.keys()}  # noqa: SIM118
-        return _assembled(tensors, about, sha256(path)[:16])
+        return _assemble(tensors, about, sha256(path)[:16])
     except (SafetensorError, OSError) as error:
         raise InputError(f"this model can't be read: {error}", path=path) from None
     except (KeyError, ValueError, TypeError, RuntimeError) as error:
         raise InputError(f"this model is incomplete or of another shape: {error}", path=path) from None
 
 
-def _assembled(tensors: dict[str, NDArray[Any]], about: dict[str, Any], version: str) -> VoiceModel:
+def _assemble(tensors: dict[str, NDArray[Any]], about: dict[str, Any], version: str) -> VoiceModel:
     import torch
 
     wide = {name: value.astype(np.float64) for name, value in tensors.items() if not name.startswith(_CONVERTER)}
@@ -305,7 +305,7 @@ def _assembled(tensors: dict[str, NDArray[Any]], about: dict[str, Any], version:
     )
 
 
-def shipped() -> Path:
+def builtin_model() -> Path:
     """The model that comes with the package."""
     path = Path(__file__).with_name("librispeech.safetensors")
     if not path.is_file():

@@ -129,9 +129,9 @@ class XvectorPool:
 
     @property
     def _model_path(self) -> str:
-        return self.model or str(models.shipped())
+        return self.model or str(models.builtin_model())
 
-    def prepared(self, corpus: Corpus, engine: Engine) -> XvectorPool:
+    def prepare(self, corpus: Corpus, engine: Engine) -> XvectorPool:
         """With the x-vector of every source: one per speaker (the mean of their utterances) or per utterance.
 
         An utterance that can't be read has none; it is reported when its turn comes.

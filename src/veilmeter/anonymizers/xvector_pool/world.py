@@ -86,7 +86,7 @@ def quiet_cuts(samples: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.fl
 
 def pitch(samples: ArrayLike) -> Array:
     """F0 of speech at 16 kHz, 0 where it is unvoiced."""
-    f0, _ = _tracked(_speech(samples))
+    f0, _ = _track_pitch(_speech(samples))
     return f0
 
 
@@ -94,7 +94,7 @@ def analyze(samples: ArrayLike) -> Analysis:
     """The parameters of speech at 16 kHz."""
     world = vocoder()
     signal = _speech(samples)
-    f0, times = _tracked(signal)
+    f0, times = _track_pitch(signal)
     envelope = world.cheaptrick(signal, f0, times, RATE, fft_size=FFT)
     aperiodicity = world.d4c(signal, f0, times, RATE, fft_size=FFT)
     return Analysis(
@@ -112,7 +112,7 @@ def _speech(samples: ArrayLike) -> Array:
     return signal
 
 
-def _tracked(signal: Array) -> tuple[Array, Array]:
+def _track_pitch(signal: Array) -> tuple[Array, Array]:
     """F0 and the time of each frame."""
     from scipy.signal import butter, sosfiltfilt
 

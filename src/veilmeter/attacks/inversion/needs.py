@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from veilmeter.attacks.inversion.attack import InversionSettings, learn, paired
 from veilmeter.attacks.inversion.measures import evaluate
-from veilmeter.core.engine import Engine, Here, ordered
+from veilmeter.core.engine import Engine, Here, map_ordered
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import percentile
@@ -103,7 +103,7 @@ def permutation_null(
     """
     known = len(_pairs(data).clear_train)
     points = [Point(data, known, 1.0, (seed, 1000, number)) for number in range(shuffles)]
-    results = ordered(engine or Here(), top1, points)
+    results = map_ordered(engine or Here(), top1, points)
     levels = {}
     for number, name in enumerate(("top1", "top1_clear")):
         for group in results[0]:
@@ -161,7 +161,7 @@ def _pairs(data: InversionData) -> InversionData:
 def _measured(
     points: Sequence[Point], values: Sequence[float], name: str, engine: Engine | None
 ) -> dict[str, list[Estimate]]:
-    results = ordered(engine or Here(), top1, points)
+    results = map_ordered(engine or Here(), top1, points)
     by_direction: dict[str, list[Estimate]] = {"top1": [], "top1_clear": []}
     for number, direction in enumerate(by_direction):
         for group in results[0]:

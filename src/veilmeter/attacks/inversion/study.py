@@ -10,7 +10,7 @@ from veilmeter.attacks.inversion.attack import InversionSettings, learn_seeds, o
 from veilmeter.attacks.inversion.maps import InversionMap, identity_map
 from veilmeter.attacks.inversion.measures import Evaluation, evaluate
 from veilmeter.attacks.inversion.needs import InversionData, label_noise, learning_curve, permutation_null
-from veilmeter.core.engine import Engine, ordered
+from veilmeter.core.engine import Engine, map_ordered
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Finding, Reference, warning
@@ -151,7 +151,7 @@ def _learned(
         (clear, anonymized, settings.inversion, tuple(chosen[start : start + size]))
         for start in range(0, len(chosen), size)
     ]
-    return [learned for batch in ordered(engine, _learn_batch, batches) for learned in batch]
+    return [learned for batch in map_ordered(engine, _learn_batch, batches) for learned in batch]
 
 
 def _learn_batch(

@@ -151,7 +151,7 @@ def raw_pieces(path: str | Path, *, size: int = PIECE) -> Iterator[tuple[bytes, 
     """The file in pieces that end at a line's end, all line ends alike, with the number of the first line and how many
     there are."""
     line = 1
-    with _opened(path) as handle:
+    with _open(path) as handle:
         rest = b""
         while True:
             try:
@@ -185,7 +185,7 @@ def raw_pieces(path: str | Path, *, size: int = PIECE) -> Iterator[tuple[bytes, 
                 return
 
 
-def _opened(path: str | Path) -> IO[bytes]:
+def _open(path: str | Path) -> IO[bytes]:
     try:
         handle = open(path, "rb")  # noqa: SIM115  (closed by the caller's with)
         start = handle.read(2)

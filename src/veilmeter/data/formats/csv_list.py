@@ -34,7 +34,7 @@ def read(path: Path, options: ReadOptions) -> Reading:
                 what = f"there are {len(fields)} fields for {len(names)} columns"
                 problems.append(Problem("bad-line", what, str(file), number))
             else:
-                yield number, dict(zip(names, (_unguarded(field.strip()) for field in fields), strict=True))
+                yield number, dict(zip(names, (_unguard_cell(field.strip()) for field in fields), strict=True))
 
     reading = read_rows(rows(), columns, file, options)
     return Reading(reading.utterances, sorted([*problems, *reading.problems], key=lambda problem: problem.line or 0))
@@ -43,16 +43,16 @@ def read(path: Path, options: ReadOptions) -> Reading:
 _FORMULA = ("=", "+", "-", "@")
 
 
-def guarded(cell: str) -> str:
+def guard_cell(cell: str) -> str:
     """A cell that no spreadsheet takes for a formula; reading gives the cell itself.
 
-    >>> guarded("=1+1"), _unguarded(guarded("=1+1"))
+    >>> guard_cell("=1+1"), _unguard_cell(guard_cell("=1+1"))
     ("'=1+1", '=1+1')
     """
     return "'" + cell if cell.startswith(_FORMULA) else cell
 
 
-def _unguarded(cell: str) -> str:
+def _unguard_cell(cell: str) -> str:
     return cell[1:] if cell[:1] == "'" and cell[1:].startswith(_FORMULA) else cell
 
 

@@ -28,7 +28,7 @@ _MAGIC = {b"RIFF": ".wav", b"fLaC": ".flac", b"OggS": ".ogg", b"ID3": ".mp3", b"
 
 
 def recognizes(path: Path) -> bool:
-    return bool(_saved(path)) or any(holds_audio(file) for file in _parquet_files(path)[:1])
+    return bool(_arrow_files(path)) or any(holds_audio(file) for file in _parquet_files(path)[:1])
 
 
 def read(path: Path, options: ReadOptions) -> Reading:
@@ -38,7 +38,7 @@ def read(path: Path, options: ReadOptions) -> Reading:
         raise InputError(f"there is no split {options.part!r}", path=path)
     reading = Reading()
     for file in files:
-        folder = _unpacked(file)
+        folder = _unpack_audio(file)
         indexed = _read_index(folder, file, options)
         reading.utterances += indexed.utterances
         reading.problems += indexed.problems
@@ -70,7 +70,7 @@ def _audio_column(schema: Any) -> str | None:
 
 def _files(path: Path) -> list[tuple[str, Path]]:
     """(split, file) of a dataset."""
-    if saved := _saved(path):
+    if saved := _arrow_files(path):
         return saved
     return [(file.name.split("-")[0].removesuffix(".parquet"), file) for file in _parquet_files(path)]
 
@@ -81,16 +81,16 @@ def _parquet_files(path: Path) -> list[Path]:
     return sorted(file for base in (path, path / "data") for file in base.glob("*.parquet") if file.is_file())
 
 
-def _saved(path: Path) -> list[tuple[str, Path]]:
+def _arrow_files(path: Path) -> list[tuple[str, Path]]:
     """The Arrow files of a folder that `save_to_disk` wrote, or of its splits."""
     if not path.is_dir():
         return []
     if (path / "dataset_dict.json").is_file():
-        return [(split.name, file) for split in sorted(path.iterdir()) for _, file in _saved_split(split)]
-    return _saved_split(path)
+        return [(split.name, file) for split in sorted(path.iterdir()) for _, file in _arrow_files_of_split(split)]
+    return _arrow_files_of_split(path)
 
 
-def _saved_split(path: Path) -> list[tuple[str, Path]]:
+def _arrow_files_of_split(path: Path) -> list[tuple[str, Path]]:
     if not (path / "state.json").is_file():
         return []
     try:
@@ -104,7 +104,7 @@ def _saved_split(path: Path) -> list[tuple[str, Path]]:
     return [(path.name, path / name) for name in names]
 
 
-def _unpacked(file: Path) -> Path:
+def _unpack_audio(file: Path) -> Path:
     """The folder with the audio of a file, unpacked unless that was done before."""
     try:
         status = file.stat()

@@ -19,7 +19,7 @@ LONGEST_LINE = 1 << 20
 def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """(number, object) of every line that is not blank."""
     try:
-        with _opened(path) as handle:
+        with _open(path) as handle:
             number = 0
             while line := handle.readline(LONGEST_LINE):
                 number += 1
@@ -39,7 +39,7 @@ def first_object(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _open(path: Path) -> IO[bytes]:
     handle = open(path, "rb")  # noqa: SIM115  (closed by the caller's with)
     if handle.read(2) == b"\x1f\x8b":
         handle.seek(0)

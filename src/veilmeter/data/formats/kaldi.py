@@ -274,7 +274,7 @@ def write_ark(embeddings: Embeddings, ark: Path, scp: Path) -> None:
     lines = []
     with whole_file(ark) as temporary, open(temporary, "wb") as out:
         for utterance, vector in zip(embeddings.utterances, embeddings.vectors, strict=True):
-            out.write(checked_id(utterance).encode() + b" ")
+            out.write(check_id(utterance).encode() + b" ")
             lines.append(f"{utterance} {ark.name}:{out.tell()}\n")
             data = np.ascontiguousarray(vector, "<f4")
             out.write(b"\0BFV \4" + len(data).to_bytes(4, "little") + data.tobytes())
@@ -292,7 +292,7 @@ def write_meta(embeddings: Embeddings, meta: Path) -> None:
     """utt2spk, spk2utt, utt2dur, and one file for each attribute (spk2gender, utt2session...)."""
     spoken: dict[str, list[str]] = {}
     for utterance, speaker in zip(embeddings.utterances, embeddings.speakers, strict=True):
-        spoken.setdefault(checked_id(speaker), []).append(checked_id(utterance))
+        spoken.setdefault(check_id(speaker), []).append(check_id(utterance))
     write_text(meta / "utt2spk", _lines(embeddings.utterances, embeddings.speakers))
     write_text(meta / "spk2utt", "".join(f"{speaker} {' '.join(items)}\n" for speaker, items in spoken.items()))
     if embeddings.durations is not None:
@@ -312,7 +312,7 @@ def _lines(keys: object, values: object) -> str:
     return "".join(f"{key} {' '.join(value.split())}\n" for key, value in pairs if value)
 
 
-def checked_id(name: str) -> str:
+def check_id(name: str) -> str:
     """The id, if a Kaldi file can hold it."""
     if not name or len(name.split()) != 1 or name != name.strip() or "\0" in name:
         raise InputError(f"{name!r} can't be an id in a Kaldi file: it is empty or holds white space")

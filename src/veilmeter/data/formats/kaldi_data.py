@@ -67,7 +67,7 @@ def read_folder(root: Path, roots: Sequence[Path] = (), *, lists: Path | None = 
     folder.problems += [
         Problem("other-ids", what, str(folder.lists / "utt2spk"), fatal=False) for what in _other_ids(matched)
     ]
-    utterances = _described(folder, parts, {heard: name for name, heard in matched.partner.items()}, speakers)
+    utterances = _describe(folder, parts, {heard: name for name, heard in matched.partner.items()}, speakers)
     unheard = [name for name in speakers if name not in matched.partner and name not in folder.listed]
     for name in sorted(unheard):
         folder.problems.append(Problem("missing-audio", f"{name!r} has no audio", str(folder.lists / "utt2spk")))
@@ -89,7 +89,7 @@ def _other_ids(matched: IdMatch) -> list[str]:
     return what
 
 
-def _described(
+def _describe(
     folder: _Folder, parts: Mapping[str, Utterance], name_of: Mapping[str, str], speakers: Mapping[str, str]
 ) -> list[Utterance]:
     """The utterances with what the lists say about them. `name_of` is what the lists call each of the parts."""

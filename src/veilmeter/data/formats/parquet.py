@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.files import make_folder, whole_file
-from veilmeter.core.parquet_bounds import allowed, arrow_errors, refuse_expansion, refuse_nested, texts
+from veilmeter.core.parquet_bounds import arrow_errors, largest_size, refuse_expansion, refuse_nested, texts
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vector_file import RawVectors
 
@@ -136,7 +136,7 @@ def _open_shard(file: Path) -> Shard:
         dimension = _first_length(opened) if listed else int(kind.list_size)
         if rows < 0 or dimension < 1:
             raise InputError(f"it claims {rows} vectors of {dimension} numbers", path=file)
-        if rows * dimension * 4 > allowed(file):
+        if rows * dimension * 4 > largest_size(file):
             raise InputError(f"it claims {rows} vectors, far more than the file can hold", path=file)
         try:
             metadata = json.loads((schema.metadata or {}).get(METADATA_KEY, b"{}"))
@@ -223,7 +223,7 @@ def read_store(path: str | Path, *, memory_map: bool | None = None) -> RawVector
             problems.append(Problem("differing-length", what, str(shard.path), fix="extract them again"))
     total = sum(shard.rows for shard in good)
     mapped = total * dimension * 4 > MAP_ABOVE if memory_map is None else memory_map
-    table = _mapped(total, dimension) if mapped and total else np.empty((total, dimension), np.float32)
+    table = _map_memory(total, dimension) if mapped and total else np.empty((total, dimension), np.float32)
     columns: dict[str, list[str]] = {"utterance": [], "speaker": []}
     durations: list[NDArray[np.float64]] = []
     filled = 0
@@ -277,7 +277,7 @@ def _as_text(column: Any) -> Any:
     return column if pa.types.is_string(kind) else column.cast(pa.string())
 
 
-def _mapped(rows: int, dimension: int) -> NDArray[np.float32]:
+def _map_memory(rows: int, dimension: int) -> NDArray[np.float32]:
     with tempfile.TemporaryFile(prefix="veilmeter-") as handle:
         handle.truncate(rows * dimension * 4)
         return np.memmap(handle, np.float32, "r+", shape=(rows, dimension))

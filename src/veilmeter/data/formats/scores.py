@@ -495,8 +495,8 @@ class _Key:
             raise InputError(
                 f"the label is {word!r}, not target or nontarget", path=self.path, line=int(part.lines[bad])
             )
-        self.enroll = _joined(self.enroll, part.columns[a].words())
-        self.test = _joined(self.test, part.columns[b].words())
+        self.enroll = _join_columns(self.enroll, part.columns[a].words())
+        self.test = _join_columns(self.test, part.columns[b].words())
         self.labels = np.concatenate([self.labels, labels])
         return True
 
@@ -507,7 +507,7 @@ class _Key:
             )
 
 
-def _joined(first: Any, second: Any) -> Any:
+def _join_columns(first: Any, second: Any) -> Any:
     import pyarrow as pa
 
     return pa.concat_arrays([first, second]) if len(first) else second

@@ -229,11 +229,11 @@ def _with_ids(utterances: Sequence[Utterance], base: Path) -> list[Utterance]:
     elsewhere = [path for u in utterances if not u.id and not inside(path := os.path.abspath(u.path), [top])]
     other = os.path.commonpath([os.path.dirname(path) for path in elsewhere]) if elsewhere else top
 
-    def named(utterance: Utterance) -> Utterance:
+    def with_id(utterance: Utterance) -> Utterance:
         place = top if inside(os.path.abspath(utterance.path), [top]) else other
         return utterance if utterance.id else replace(utterance, id=_part_id(utterance, place))
 
-    return [named(utterance) for utterance in utterances]
+    return [with_id(utterance) for utterance in utterances]
 
 
 def _part_id(utterance: Utterance, top: str) -> str:

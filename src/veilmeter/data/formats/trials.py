@@ -85,10 +85,10 @@ def read_trials(
         notes.raise_first()
     table = TrialTable(
         str(path),
-        _joined(enroll, np.int32),
-        _joined(test, np.int32),
-        _joined(labels, np.bool_),
-        _joined(lines, np.int64),
+        _concatenate(enroll, np.int32),
+        _concatenate(test, np.int32),
+        _concatenate(labels, np.bool_),
+        _concatenate(lines, np.int64),
         bool(label_first),
     )
     if len(table) and (table.is_target.all() or not table.is_target.any()):
@@ -101,7 +101,7 @@ def read_trials(
     return table
 
 
-def _joined(parts: list[NDArray[Any]], dtype: type[np.generic]) -> NDArray[Any]:
+def _concatenate(parts: list[NDArray[Any]], dtype: type[np.generic]) -> NDArray[Any]:
     return np.concatenate(parts) if parts else np.empty(0, dtype)
 
 

@@ -26,7 +26,7 @@ from veilmeter.data.formats import kaldi_data
 from veilmeter.data.formats.columns import Codes, Faults
 from veilmeter.data.formats.trials import read_trials
 from veilmeter.data.formats.vectors import is_vector_folder
-from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions, cleaned
+from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions, clean_names
 from veilmeter.data.matching import match_ids
 
 # Names are matched whole: `_b` is not the suffix of `libri_test_enrolls_a_b`. A suffix begins with its underscore.
@@ -514,7 +514,7 @@ def read_folders(folders: Sequence[DataFolder], roots: Sequence[Path] = ()) -> C
         about = {"set": folder.set, "role": folder.role}
         utterances += [replace(u, attributes={**u.attributes, **about}) for u in reading.utterances]
     variant = "+".join(folder.path.name for folder in folders)
-    corpus = Corpus(folders[0].path.parent, "vpc", tuple(cleaned(utterances)), tuple(problems), variant)
+    corpus = Corpus(folders[0].path.parent, "vpc", tuple(clean_names(utterances)), tuple(problems), variant)
     if not len(corpus):
         first = f"; {problems[0]}" if problems else ""
         raise InputError(f"there is no usable recording{first}", path=folders[0].path)

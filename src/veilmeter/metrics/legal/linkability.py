@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.intervals import LEVEL, clustered_error, logit_t
+from veilmeter.core.intervals import LEVEL, cluster_error, logit_t
 from veilmeter.data.embeddings import Embeddings, unit
 from veilmeter.metrics.legal.conversations import conversations, models
 from veilmeter.metrics.measure import Measure, estimate_of
@@ -166,7 +166,7 @@ class Linkability:
 
     def _variance(self, speakers: int, beats: NDArray[np.float32] | None) -> float:
         each = self.per_conversation(speakers)
-        one_role = clustered_error(each, self.speakers)[0] ** 2
+        one_role = cluster_error(each, self.speakers)[0] ** 2
         if beats is None or self.own is None or self.impostors < 2:
             return one_role
         # Delete each person in both roles: as a test speaker and as an impostor. Without person g, K and perhaps

@@ -23,10 +23,10 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
-from veilmeter.core.engine import Engine, engine_for, ordered, stretches
+from veilmeter.core.engine import Engine, engine_for, map_ordered, stretches
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.intervals import clustered_error, logit_t, multiplicities, percentile
+from veilmeter.core.intervals import cluster_error, logit_t, multiplicities, percentile
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import conversations, models
 from veilmeter.metrics.legal.linkability import ENROLL_BLOCK, Linkability, row_dots
@@ -279,7 +279,7 @@ def match_curve(
         value = float(each.mean())
         curve.append(
             _estimate(
-                "cmc", link, value, logit_t(value, *clustered_error(each, link.speakers)) if intervals else None,
+                "cmc", link, value, logit_t(value, *cluster_error(each, link.speakers)) if intervals else None,
                 null=k / n, method="exact", at={"k": k, "speakers": n},
             )
         )  # fmt: skip
@@ -312,7 +312,7 @@ def disclosure(
     if intervals:
         engine = engine_for(engine, n >= WORTH_SENDING)
         work = [_RankWork(link, model, seed, part) for part in stretches(rounds, engine.workers)]
-        parts = ordered(engine, _resampled, work)
+        parts = map_ordered(engine, _resampled, work)
         replicates = {name: np.concatenate([part[name] for part in parts]) for name in values}
     # What it gives when every rank is as likely as any other, at the same counts
     uniform = np.array([_of_histogram(rng.integers(n, size=len(link.better)), link.weights, n) for _ in range(rounds)])
@@ -424,7 +424,7 @@ class IdentityTpr:
         return estimate_of(
             f"identity_tpr@fpr={fpr:g}",
             value,
-            interval=logit_t(value, *clustered_error(each, np.arange(len(each)))) if intervals else None,
+            interval=logit_t(value, *cluster_error(each, np.arange(len(each)))) if intervals else None,
             null=fpr,
             method="threshold of each person",
             n={"speakers": len(each), "conversations": len(self.false), "impostors": int(self.others.min())},

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.intervals import clustered_t
+from veilmeter.core.intervals import cluster_interval
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import conversations, models, speaker_attribute
 from veilmeter.metrics.legal.isolation import isolate
@@ -73,7 +73,7 @@ class InformedSinglingOut:
 
 
 def _knowing(estimate: Estimate, attribute: str, gain: NDArray[np.float64], clusters: NDArray[np.int64]) -> Estimate:
-    low, high = clustered_t(gain, clusters) if len(gain) > 1 else (-1.0, 1.0)
+    low, high = cluster_interval(gain, clusters) if len(gain) > 1 else (-1.0, 1.0)
     extra = {**estimate.extra, "gain": float(gain.mean()), "gain_interval": [max(-1.0, low), min(1.0, high)]}
     return estimate.with_(at={**estimate.at, "knows": attribute}, extra=extra)
 

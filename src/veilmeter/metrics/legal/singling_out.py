@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.intervals import clustered_error, clustered_t, logit_t
+from veilmeter.core.intervals import cluster_error, cluster_interval, logit_t
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import Conversations, conversations, models
 from veilmeter.metrics.legal.isolation import RULES, Counts, Rule, isolate
@@ -79,7 +79,7 @@ def assigned(outsiders: Rows, targets: Rows, kinds: Sequence[str], seed: int) ->
 def choose_control(without: NDArray[np.float64], theirs: NDArray[np.float64], chosen: Rows) -> Control:
     """Outsiders, if their rules surely isolate about as often: by share of isolations of each predicate in the set
     without its target, and of the outsider that was chosen in its place."""
-    low, high = clustered_t(theirs - without, chosen)
+    low, high = cluster_interval(theirs - without, chosen)
     if low <= 0 <= high and max(-low, high) <= MOST_APART:
         return Control(OF_OUTSIDERS, np.unique(chosen, return_inverse=True)[1].reshape(-1).astype(np.int64))
     shares = f"{theirs.mean():.2f} against {without.mean():.2f}"
@@ -215,7 +215,7 @@ class SinglingOut:
                 # d value = (d attack - (1 - value) d control) / (1 - control)
                 influence = (a - (1 - value) * c) / left
                 clusters = np.arange(len(influence)) if self.controlled is None else self.controlled.clusters
-                low, high = clustered_t(influence - influence.mean() + value, clusters)
+                low, high = cluster_interval(influence - influence.mean() + value, clusters)
                 interval = (max(-1.0, min(low, 1.0)), max(-1.0, min(1.0, high)))
         return self._estimate(
             "residual_risk", speakers, value, interval, null=0.0, method=f"against {self._control_method}"
@@ -231,7 +231,7 @@ class SinglingOut:
         interval = None
         if intervals and total and len(hits) > 1:
             influence = (hits - value * isolated) / isolated.mean()
-            interval = logit_t(value, *clustered_error(influence, np.arange(len(hits))))
+            interval = logit_t(value, *cluster_error(influence, np.arange(len(hits))))
         return self._estimate(
             "hit_share",
             speakers,
@@ -278,9 +278,7 @@ class SinglingOut:
         intervals: bool,
         **more: object,
     ) -> Estimate:
-        interval = (
-            logit_t(float(values.mean()), *clustered_error(values, np.arange(len(values)))) if intervals else None
-        )
+        interval = logit_t(float(values.mean()), *cluster_error(values, np.arange(len(values)))) if intervals else None
         return self._estimate(name, speakers, float(values.mean()), interval, **more)
 
     def _estimate(

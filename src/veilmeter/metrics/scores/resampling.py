@@ -16,8 +16,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.core.engine import Engine, engine_for, ordered, stretches
-from veilmeter.core.intervals import drawn_people, t_quantile, wilson
+from veilmeter.core.engine import Engine, engine_for, map_ordered, stretches
+from veilmeter.core.intervals import draw_people, t_quantile, wilson
 from veilmeter.core.ordering import order_of
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.calibration import Groups, group, join_groups, run_starts, softplus
@@ -264,7 +264,7 @@ def replicates(
     place = layout(trials, people, groups, data.edges, stands_for)
     rounds = enough_resamples(resamples, len(kept))
     runner = engine_for(engine, rounds * len(kept) >= WORTH_SENDING)
-    parts = ordered(runner, _measure, _Work(place, seed, functions).split(rounds, runner.workers))
+    parts = map_ordered(runner, _measure, _Work(place, seed, functions).split(rounds, runner.workers))
     samples = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     others: dict[str, Floats] = {}
     if people <= MOST_LEFT_OUT:
@@ -337,7 +337,7 @@ def _measure(work: _Work) -> dict[str, Floats]:
 
 @lru_cache(maxsize=16)  # all attackers know the same people: everybody, and the two genders
 def _same_people(seed: int, people: int, numbers: range) -> Floats:
-    drawn = drawn_people(seed, people, numbers)
+    drawn = draw_people(seed, people, numbers)
     drawn.flags.writeable = False
     return drawn
 
@@ -358,7 +358,7 @@ def trial_means(scores: Scores, costs: Mapping[str, tuple[Floats, Floats]], *, r
     Weighted sums within each pair of people are all that is needed, whatever the number of trials.
     """
     enroll, test, people = numbered_people(scores)
-    drawn = drawn_people(seed, people, range(resamples))
+    drawn = draw_people(seed, people, range(resamples))
     means = {name: np.zeros(resamples) for name in costs}
     for side, rows in enumerate((np.flatnonzero(scores.is_target), np.flatnonzero(~scores.is_target))):
         pairs, cell = np.unique(enroll[rows] * np.int64(people) + test[rows], return_inverse=True)

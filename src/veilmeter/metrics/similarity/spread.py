@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.core.engine import Engine, engine_for, ordered, stretches
+from veilmeter.core.engine import Engine, engine_for, map_ordered, stretches
 from veilmeter.metrics.calibration import pool_starts, sigmoid, softplus
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def spread(
         _SpreadWork(shared, targets[people.start : people.stop], impostors[people.start : people.stop], drawn)
         for people, drawn in zip(stretches(len(targets), parts), stretches(draws, parts), strict=True)
     ]
-    shifts, chance = (np.concatenate(part) for part in zip(*ordered(engine, _resampled, work), strict=True))
+    shifts, chance = (np.concatenate(part) for part in zip(*map_ordered(engine, _resampled, work), strict=True))
     return Spread(
         d_diag_without(matrix.similarity(form)) + shifts[:, 0],
         d_diag_without(matrix.log_similarity(form)) + shifts[:, 1],

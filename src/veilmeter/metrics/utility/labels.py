@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.intervals import drawn_people, percentile
+from veilmeter.core.intervals import draw_people, percentile
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.discriminant import discriminant_views, nearest_class
 from veilmeter.metrics.measure import Measure, estimate_of, measure
@@ -73,7 +73,7 @@ class LabelRecall:
         interval = None
         people = int(self.speaker.max()) + 1
         if intervals and people > 1:
-            drawn = drawn_people(seed, people, range(resamples))[self.speaker]  # one column per resample
+            drawn = draw_people(seed, people, range(resamples))[self.speaker]  # one column per resample
             recalls = []
             for code in range(len(self.values)):
                 own = self.label == code

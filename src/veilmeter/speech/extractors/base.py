@@ -161,10 +161,10 @@ def load_extractor(spec: str = DEFAULT, *, offline: bool = False) -> Extractor:
         network, _, file = spec.partition(":" if spec.startswith("campplus:") else "@")
         return FineTunedExtractor(network, file, offline=offline)
     if ":" in spec:
-        return _made(spec, *load_object(spec, "extractor"), offline=offline)
+        return _make(spec, *load_object(spec, "extractor"), offline=offline)
     from veilmeter.speech import weights
 
-    return _registered(spec, offline, str(weights.cache_folder()))
+    return _load_registered(spec, offline, str(weights.cache_folder()))
 
 
 def load_same_extractor(spec: str, version: str, *, offline: bool = False) -> Extractor:
@@ -179,12 +179,12 @@ def load_same_extractor(spec: str, version: str, *, offline: bool = False) -> Ex
 
 
 @lru_cache(maxsize=4)
-def _registered(name: str, offline: bool, cache: str) -> Extractor:
+def _load_registered(name: str, offline: bool, cache: str) -> Extractor:
     """Loaded once per process, as it takes a second and an assessment embeds one corpus after the other."""
-    return _made(name, EXTRACTORS[name], offline=offline)
+    return _make(name, EXTRACTORS[name], offline=offline)
 
 
-def _made(spec: str, thing: Any, module: ModuleType | None = None, *, offline: bool) -> Extractor:
+def _make(spec: str, thing: Any, module: ModuleType | None = None, *, offline: bool) -> Extractor:
     """An extractor from what was registered, or named in a module: an extractor, what makes one, or a function of
     samples."""
     if isinstance(thing, type) or (callable(thing) and not isinstance(thing, Extractor) and takes_nothing(thing)):

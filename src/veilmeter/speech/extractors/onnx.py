@@ -175,7 +175,7 @@ def build_graph(state: Mapping[str, Any], metadata: Mapping[str, str] | None = N
     x = graph.convolve(statistics, "xvector.dense.linear", batch_norm="xvector.dense.nonlinear.batchnorm")
     graph.op("Squeeze", [x, graph.integers([2])], output="embs")
     dimension = graph.state["xvector.dense.linear.weight"].shape[0]
-    return graph.serialized(
+    return graph.serialize(
         "campplus", {"feats": ["batch", "frames", 80]}, {"embs": ["batch", dimension]}, metadata or {}
     )
 

@@ -40,7 +40,7 @@ def build_ecapa(state: Mapping[str, Any], metadata: Mapping[str, str]) -> bytes:
     x = graph.convolve(x, "fc.conv")
     graph.op("Squeeze", [x, graph.integers([2])], output="embs")
     dimension = graph.state["fc.conv.weight"].shape[0]
-    return graph.serialized("ecapa", {"feats": ["batch", "frames", 80]}, {"embs": ["batch", dimension]}, metadata)
+    return graph.serialize("ecapa", {"feats": ["batch", "frames", 80]}, {"embs": ["batch", dimension]}, metadata)
 
 
 def _tdnn(graph: GraphBuilder, x: str, place: str, dilation: int = 1) -> str:
@@ -124,7 +124,7 @@ def build_eres2net(state: Mapping[str, Any], metadata: Mapping[str, str]) -> byt
             fused = _fuse(graph, x, below, f"fuse_mode{'1234'[:number]}")
     graph.op("Identity", [graph.linear(_mean_and_deviation(graph, fused), "seg_1")], output="embs")
     dimension = graph.state["seg_1.weight"].shape[0]
-    return graph.serialized("eres2net", {"feats": ["batch", "frames", 80]}, {"embs": ["batch", dimension]}, metadata)
+    return graph.serialize("eres2net", {"feats": ["batch", "frames", 80]}, {"embs": ["batch", dimension]}, metadata)
 
 
 def _eres2net_block(graph: GraphBuilder, x: str, place: str, stride: int, inner: bool) -> str:

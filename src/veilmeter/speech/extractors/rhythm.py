@@ -112,7 +112,7 @@ def melody(pitch: NDArray[np.floating]) -> Floats:
 
 def timing(level: Floats) -> Floats:
     """Pauses, stretches of speech, and the beats of syllables: how many, how long, how even."""
-    spoken = closed(level > np.percentile(level, LOUD) - QUIET, round(SHORTEST_PAUSE / FRAME_SECONDS))
+    spoken = close_gaps(level > np.percentile(level, LOUD) - QUIET, round(SHORTEST_PAUSE / FRAME_SECONDS))
     seconds = max(len(level) * FRAME_SECONDS, 1e-3)
     inner = np.flatnonzero(spoken)
     core = spoken[inner[0] : inner[-1] + 1] if len(inner) else spoken
@@ -154,10 +154,10 @@ def run_lengths(flags: NDArray[np.bool_]) -> NDArray[np.int64]:
     return edges[1::2] - edges[::2]
 
 
-def closed(flags: NDArray[np.bool_], longest: int) -> NDArray[np.bool_]:
+def close_gaps(flags: NDArray[np.bool_], longest: int) -> NDArray[np.bool_]:
     """With gaps of fewer than `longest` frames filled.
 
-    >>> closed(np.array([True, False, True, False, False, True]), 2).tolist()
+    >>> close_gaps(np.array([True, False, True, False, False, True]), 2).tolist()
     [True, True, True, False, False, True]
     """
     filled = flags.copy()

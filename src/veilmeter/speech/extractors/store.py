@@ -77,7 +77,7 @@ class Store:
     def kept(self) -> dict[str, Kept]:
         """What is already there from the same extractor, by utterance; of several, the newest."""
         by_utterance: dict[str, Kept] = {}
-        for shard, records in self._finished_parts():
+        for shard, records in self._complete_parts():
             for row, record in enumerate(records):
                 by_utterance[record.utterance] = Kept(record, shard.path, row)
         for shard in self._shards(self.work, "journal-"):
@@ -174,7 +174,7 @@ class Store:
             ours.remove(shard)
         return ours
 
-    def _finished_parts(self) -> Iterator[tuple[parquet.Shard, list[Record]]]:
+    def _complete_parts(self) -> Iterator[tuple[parquet.Shard, list[Record]]]:
         """Each part with the records of its rows, where the lists beside it tell of this very part."""
         by_digest: dict[str, dict[str, Record]] = {}
         about = _json(self.folder / "embeddings.json")

@@ -74,7 +74,7 @@ def word_features(text: str) -> Floats:
     words = tokens(text)
     spelled = f" {' '.join(words)} "
     runs = (spelled[start : start + size] for size in LETTERS for start in range(len(spelled) - size + 1))
-    return np.concatenate([hashed(words), hashed(runs), style_features(text)])
+    return np.concatenate([hash_items(words), hash_items(runs), style_features(text)])
 
 
 def style_features(text: str) -> Floats:
@@ -96,10 +96,10 @@ def style_features(text: str) -> Floats:
     return np.concatenate([shares, extra]).astype(np.float32)
 
 
-def hashed(items: Iterable[str]) -> Floats:
+def hash_items(items: Iterable[str]) -> Floats:
     """Square roots of the shares of items, each in one of `SIZE` places with one of two signs, at length 1.
 
-    >>> float(np.linalg.norm(hashed(["a", "b", "a"]))), float(hashed([]).sum())
+    >>> float(np.linalg.norm(hash_items(["a", "b", "a"]))), float(hash_items([]).sum())
     (1.0, 0.0)
     """
     sums = np.zeros(SIZE)

@@ -115,11 +115,11 @@ def load_recognizer(spec: str = DEFAULT, language: str = ASSUMED, *, offline: bo
             f"{spec} recognizes {listed}, not {language!r}",
             fix=f"choose --recognizer {others[0]}" if others else "bring one with --recognizer module:function",
         )
-    return _loaded(spec, language, offline, _cache())
+    return _load(spec, language, offline, _cache())
 
 
 @lru_cache(maxsize=2)
-def _loaded(spec: str, language: str, offline: bool, cache: str) -> Recognizer:
+def _load(spec: str, language: str, offline: bool, cache: str) -> Recognizer:
     """Once per process: a model takes seconds to load."""
     return RECOGNIZERS[spec].load(language, offline=offline)
 
@@ -217,7 +217,7 @@ def cut_at_pauses(samples: Samples, longest: float) -> Iterator[Samples]:
     yield samples[start:]
 
 
-def joined(heard: Sequence[Transcript], tokens: Sequence[int]) -> Transcript:
+def join_transcripts(heard: Sequence[Transcript], tokens: Sequence[int]) -> Transcript:
     """The transcript of consecutive stretches; the confidence is that over all their tokens."""
     text = " ".join(part.text for part in heard if part.text)
     known = [(part.confidence, count) for part, count in zip(heard, tokens, strict=True) if part.confidence is not None]

@@ -21,7 +21,7 @@ from veilmeter.core.files import whole_file
 from veilmeter.speech import weights
 from veilmeter.speech.audio import RATE
 from veilmeter.speech.onnx_session import import_runtime, open_session, session_options
-from veilmeter.speech.recognizers.base import RecognizerKind, Samples, Transcript, cut_at_pauses, joined
+from veilmeter.speech.recognizers.base import RecognizerKind, Samples, Transcript, cut_at_pauses, join_transcripts
 
 # Part of the version: raise it when the same samples may give another text.
 CODE = 1
@@ -50,7 +50,7 @@ class Moonshine:
 
     def transcribe(self, samples: Samples) -> Transcript:
         heard = [self._stretch(stretch) for stretch in cut_at_pauses(samples, LONGEST)]
-        return joined([part for part, _ in heard], [count for _, count in heard])
+        return join_transcripts([part for part, _ in heard], [count for _, count in heard])
 
     def _stretch(self, samples: Samples) -> tuple[Transcript, int]:
         if len(samples) < SHORTEST:
@@ -224,11 +224,11 @@ def encoder_version(layer: int) -> str:
 
 def load_layer(layer: int, *, offline: bool = False) -> EncoderLayer:
     """The layer, once per process; the weights are fetched as for the recognizer."""
-    return _loaded(layer, offline, str(weights.cache_folder()))
+    return _load_layer(layer, offline, str(weights.cache_folder()))
 
 
 @lru_cache(maxsize=2)
-def _loaded(layer: int, offline: bool, cache: str) -> EncoderLayer:
+def _load_layer(layer: int, offline: bool, cache: str) -> EncoderLayer:
     need("onnx", "onnxruntime")
     return EncoderLayer(layer, weights.fetch(weights.MOONSHINE_ENCODER, offline=offline, cache=cache))
 

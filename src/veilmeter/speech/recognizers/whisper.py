@@ -16,7 +16,7 @@ from veilmeter.core.errors import InputError, missing_extra
 from veilmeter.core.files import make_folder, whole_file
 from veilmeter.speech import weights
 from veilmeter.speech.audio import RATE
-from veilmeter.speech.recognizers.base import RecognizerKind, Samples, Transcript, cut_at_pauses, joined
+from veilmeter.speech.recognizers.base import RecognizerKind, Samples, Transcript, cut_at_pauses, join_transcripts
 
 # Part of the version: raise it when the same samples may give another text.
 CODE = 1
@@ -59,7 +59,7 @@ class Whisper:
 
     def transcribe(self, samples: Samples) -> Transcript:
         heard = [self._stretch(stretch) for stretch in cut_at_pauses(samples, LONGEST)]
-        return joined([part for part, _ in heard], [count for _, count in heard])
+        return join_transcripts([part for part, _ in heard], [count for _, count in heard])
 
     def _stretch(self, samples: Samples) -> tuple[Transcript, int]:
         features = self._library.StorageView.from_array(log_mels(samples)[None])
