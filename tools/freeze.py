@@ -68,7 +68,7 @@ CONFIGURATIONS: dict[str, dict[str, str]] = {
     },
     "vectors-plain": {
         "assess": f"assess {PLAIN}",
-        "linkability": "linkability --enroll enroll.npz --test test.npz --length 1,3 --ranks --population 1e6"
+        "linkability": "linkability --enroll enroll.npz --test test.npz --lengths 1,3 --ranks --population 1e6"
         " --per-speaker",
         "singling-out": "singling-out --enroll enroll.npz --test test.npz --per-speaker",
         "similarity": f"similarity {PLAIN} --per-speaker",
@@ -167,7 +167,7 @@ CONFIGURATIONS: dict[str, dict[str, str]] = {
         " --anonymized {real}/extractor-original/xvect_libri_test_trials_f_anon"
         " --attackers ignorant,lazy-informed,informed,procrustes --resamples 200",
         "linkability": "linkability --enroll {real}/extractor-retrained/xvect_libri_test_enrolls_anon"
-        " --test {real}/extractor-retrained/xvect_libri_test_trials_m_anon --length 1,3 --ranks --population 1e5",
+        " --test {real}/extractor-retrained/xvect_libri_test_trials_m_anon --lengths 1,3 --ranks --population 1e5",
     },
 }  # fmt: skip
 

@@ -20,6 +20,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.options import parse_fraction
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vectors import write_embeddings
+from veilmeter.speech.extractors.base import EXTRACTORS
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = [sys.executable, "-m", "veilmeter.cli.main"]
@@ -58,8 +59,45 @@ def test_examples_are_in_one_piece(name: str, columns: int) -> None:
 
 def test_the_list_of_commands_has_all_of_them_once() -> None:
     text = shown("--help")
-    assert re.findall(r"^  ([a-z-]+) ", text, re.MULTILINE) == list(COMMANDS)
-    assert max(map(len, text.splitlines())) <= 130
+    assert re.findall(r"^  ([a-z][a-z-]*) ", text, re.MULTILINE) == list(COMMANDS)
+
+
+@pytest.mark.parametrize("words", [(), *((name,) for name in COMMANDS), ("cache", "clear")], ids=" ".join)
+def test_help_fits_80_columns_and_has_a_short_name(words: tuple[str, ...]) -> None:
+    text = shown(*words, "--help", columns=80)
+    assert shown(*words, "-h", columns=80).split("Options:")[0] == text.split("Options:")[0]
+    lines = text.partition("\nExamples:")[0].splitlines()  # an example is one line, to be copied
+    assert [line for line in lines if len(line) > 80] == []
+    assert "FOLDERE" not in text
+
+
+def test_the_help_of_embed_names_every_extractor() -> None:
+    text = " ".join(shown("embed", "--help").split())
+    assert [name for name in EXTRACTORS.names if f"{name}," not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["measure", "--qqq"], "no such option: --qqq (see veilmeter measure --help)"),
+        (["measure", "--trails", "x"], "no such option: --trails (did you mean --trials?)"),
+        (["report"], "RUN is required (see veilmeter report --help)"),
+        (["cache", "cleer"], "no such command: 'cleer' (did you mean 'clear'?)"),
+        (["report", "--out"], "option '--out' requires an argument (see veilmeter report --help)"),
+        (["report", "run", "again"], "unexpected argument (again) (see veilmeter report --help)"),
+    ],
+)
+def test_words_that_are_not_understood_are_one_line(words: list[str], expected: str) -> None:
+    done = CliRunner().invoke(app, words, prog_name="veilmeter")
+    assert isinstance(done.exception, InputError)
+    assert str(done.exception) == expected
+
+
+@pytest.mark.parametrize("words", [[], ["cache"]])
+def test_help_is_shown_without_a_command(words: list[str]) -> None:
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0
+    assert "Commands:" in done.stdout or "Assess:" in done.stdout
 
 
 @pytest.mark.parametrize(

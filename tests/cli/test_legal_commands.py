@@ -57,7 +57,7 @@ def test_the_references_linkability(folder, reference):
     for length in (1, 2):
         page = found(
             "linkability", "--enroll", folder / "enroll.npz", "--test", folder / f"test{length}.npz",
-            "--speakers", "2,5", "--speakers", "10", "20", "40,60", "--length", length,
+            "--speakers", "2,5", "--speakers", "10", "20", "40,60", "--lengths", length,
         )  # fmt: skip
         curve = page["estimates"]["linkability"]
         assert {str(one["speakers"]): one["value"] for one in curve} == pytest.approx(wanted[f"L{length}"], abs=1e-12)
@@ -86,7 +86,7 @@ def test_the_references_singling_out(folder):
 
 def test_lengths_attributes_population_ranks_people_and_figures(folder, tmp_path):
     page = found(
-        "linkability", "--enroll", folder / "enroll.npz", "--test", folder / "test2.npz", "--length", "1,2",
+        "linkability", "--enroll", folder / "enroll.npz", "--test", folder / "test2.npz", "--lengths", "1,2",
         "--population", "1e6,1e8", "--ranks", "--attribute", "gender", "--per-speaker", "--figures", tmp_path,
     )  # fmt: skip
     e = page["estimates"]
@@ -112,7 +112,7 @@ def test_singling_out_with_more_knowledge_beside_another_attacker(folder, tmp_pa
     earlier = tmp_path / "ignorant.json"
     earlier.write_text(run(*words, "--json", "--no-intervals").stdout)
     page = found(
-        *words, "--length", "1,3", "--rule", "balanced", "--attribute", "gender", "--per-speaker",
+        *words, "--lengths", "1,3", "--rule", "balanced", "--attribute", "gender", "--per-speaker",
         "--figures", tmp_path / "f", "--name", "informed", "--beside", f"ignorant={earlier}",
     )  # fmt: skip
     e = page["estimates"]
@@ -135,7 +135,7 @@ def test_voiceprivacy_folders(vpc2020):
     root = vpc2020 / "extractor-original"
     page = found(
         "singling-out", "--enroll", root / "xvect_libri_test_enrolls_anon", "--test",
-        root / "xvect_libri_test_trials_f_anon", "--speakers", "10,20", "--length", "1,3,30",
+        root / "xvect_libri_test_trials_f_anon", "--speakers", "10,20", "--lengths", "1,3,30",
     )  # fmt: skip
     assert [(one["speakers"], one["length"]) for one in page["estimates"]["singling_out"]] == [
         (10, 1), (20, 1), (10, 3), (20, 3),
@@ -156,8 +156,8 @@ def test_the_same_recordings_on_both_sides_are_a_trap(folder):
         (["linkability", "--speakers", "61"], "give at most 60"),
         (["linkability", "--speakers", "many"], "speakers must be a whole number"),
         (["linkability", "--speakers", "2.5"], "speakers must be a whole number"),
-        (["linkability", "--length", "0"], "length must be at least 1 (got 0)"),
-        (["linkability", "--length", "11"], "largest possible length is 10"),
+        (["linkability", "--lengths", "0"], "lengths must be at least 1 (got 0)"),
+        (["linkability", "--lengths", "11"], "largest possible length is 10"),
         (["linkability", "--attribute", "accent"], "there are: gender"),
         (["linkability", "--population", "10"], "measured, not extrapolated"),
         (["linkability", "--json", "--csv"], "exclude each other"),
@@ -165,7 +165,7 @@ def test_the_same_recordings_on_both_sides_are_a_trap(folder):
         (["singling-out", "--speakers", "61"], "give at most 60"),
         (["singling-out", "--speakers", "1"], "speakers must be at least 2 (got 1)"),
         (["singling-out", "--rule", "fair"], "choose from paper, balanced"),
-        (["singling-out", "--length", "6"], "give shorter lengths"),
+        (["singling-out", "--lengths", "6"], "give shorter lengths"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_code_2(folder, words, said):

@@ -256,8 +256,8 @@ class Settings(CorpusReading):
         default_text="all", parse=_read_attackers, tables=AttackerSettings, example="lazy-informed",
     )  # fmt: skip
     extractor: tuple[str, ...] = declare(
-        ("campplus",), help="campplus, ecapa, words, rhythm, durations, onnx:FILE or module:function. Attackers use "
-        "several each alone and together.", group=ATTACKERS, metavar="NAME", path=place_code,
+        ("campplus",), help="Extractors, each used alone and all together (names: `veilmeter embed --help`).",
+        group=ATTACKERS, metavar="NAME", path=place_code,
         acts_when=(SPEECH, AUDIO), example="other.py:embed",
     )  # fmt: skip
     backend: str = declare(

@@ -83,15 +83,16 @@ OPTIONS = (AnonymizeOptions,)
 
 
 def command(given: Given) -> None:
-    """Anonymize every recording of CORPUS into OUT, which keeps its layout and its ids.
+    """Anonymize a corpus; its layout and its ids stay the same.
 
-    Stopped or killed, the same command goes on where it was, and ends with the same bytes. What was done to each
-    utterance is in the manifest beside OUT. [bold]The manifest is a key to re-identification: keep it private.[/bold]
+    A stopped run continues when the same command is given again, and ends with the same bytes. What was done to
+    each utterance is in the manifest beside OUT. [bold]The manifest is a key to re-identification: keep it
+    private.[/bold]
 
-    Recordings that can't be used (silent, shorter than 0.5 s, truncated, ...) are left out and listed. The exit code is
-    0 if every recording was anonymized, 3 if some were left out, 2 if nothing could be done or, with --strict, as soon
-    as one can't be used. An OUT that was made with other settings is refused unless you say --overwrite; what another
-    version of the system made is made again.
+    Recordings that can't be used (silent, shorter than 0.5 s, truncated, ...) are left out and listed. The exit
+    code is 0 if every recording was anonymized, 3 if some were left out, 2 if nothing could be done or, with
+    --strict, as soon as one can't be used. An OUT made with other settings is refused unless --overwrite is given;
+    output of another version of the system is replaced.
 
     Examples:
 

@@ -38,8 +38,8 @@ HEADINGS = {
 }
 COLORS = {"low": "green", "raised": "yellow", "high": "red", "unknown": "magenta"}
 LAWYERS = (
-    "This says what was measured, against the criteria of Opinion 05/2014. "
-    "Whether it suffices is for a lawyer to judge."
+    "These are measurements for the criteria of Opinion 05/2014. "
+    "Whether the protection is sufficient is for a lawyer to judge."
 )
 
 
@@ -60,9 +60,9 @@ def print_verdict(results: Results, folder: Path | str, report: Path | None = No
     paragraph(results.title, "bold")
     speakers = max(protocol.enrolled_speakers, protocol.trial_speakers)
     heard = (
-        f"{protocol.enrollment_utterances} recordings to know them by, {protocol.trial_utterances} to name"
+        f"{protocol.enrollment_utterances} enrollment recordings, {protocol.trial_utterances} trial recordings"
         if protocol.trial_utterances
-        else "scores alone, no recordings"
+        else "scores only, no recordings"
     )
     paragraph(f"{speakers} speakers; {heard}; attackers: {', '.join(results.attacks)}", "dim")
     console.print()
@@ -80,8 +80,10 @@ def print_verdict(results: Results, folder: Path | str, report: Path | None = No
         level = Text(criterion.level, style=COLORS[criterion.level])
         table.add_row(HEADINGS.get(name, name), level, Text(clean(sentence(criterion.finding))))
     console.print()
-    console.print("Worst case by criterion (risk for the people recorded; for voices, of being confused)", style="dim")
+    console.print("Worst case by criterion, with the risk for the people who were recorded:", style="dim")
     console.print(table)
+    if (eer := _lowest_eer(results)) is not None:
+        paragraph(f"\n{eer}")
     for line in sentences((*verdict.remarks, results.people.finding)):
         paragraph(f"\n{line}")
     _print_open(results, paragraph)
@@ -89,6 +91,21 @@ def print_verdict(results: Results, folder: Path | str, report: Path | None = No
         paragraph(f"! {sentence(warning)}", "yellow")
     paragraph(LAWYERS, "dim")
     paragraph(f"\nResults: {Path(folder) / 'results.json'}" + (f"   Report: {report}" if report else ""))
+
+
+def _lowest_eer(results: Results) -> str | None:
+    """The EER of the attacker that has the lowest, with its interval."""
+    rates = [
+        (point, name)
+        for name, attacker in results.attacks.items()
+        if not attacker.apart
+        for point in attacker.estimates.points("eer")
+    ]
+    if not rates:
+        return None
+    lowest, name = min(rates, key=lambda rate: rate[0].value)
+    figure = " ".join(filter(None, (lowest.format_value(), lowest.format_interval())))
+    return f"Lowest EER: {figure}, by the {name} attacker (50 % is chance)."
 
 
 def _print_open(results: Results, paragraph: Callable[..., None]) -> None:
@@ -135,7 +152,11 @@ OPTIONS = (Settings, CommandOptions, RunOptions)
 
 
 def command(given: Given) -> None:
-    """Assess an anonymizer: every attacker, every measure, the worst case first, and what can't be trusted."""
+    """Assess an anonymizer with every attacker and every measure.
+
+    Prints the worst case for each criterion, who is at risk, what was not tested, and whether the result can be
+    relied on. Writes results.json and a report.
+    """
     from functools import partial
 
     from veilmeter.assessment import assess, assess_challenge

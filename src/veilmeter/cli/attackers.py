@@ -24,7 +24,7 @@ OPTIONS = (ListOptions,)
 
 
 def command(given: Given) -> None:
-    """The attackers, what each has, and what others call them."""
+    """List the attackers, what each one has, and its other names."""
     from veilmeter.attacks.attacker import ATTACKERS, BASELINE
     from veilmeter.cli.output import output_form
     from veilmeter.core.files import to_json

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     cls=CommandGroup,
     add_completion=False,
-    help="Show or clear what veilmeter keeps: models, and embeddings, which are biometric data.",
+    help="Show or clear cached models and embeddings.\n\nEmbeddings are biometric data.",
 )
 
 
@@ -33,7 +33,7 @@ def _entries(folder: Path) -> list[tuple[Path, int]]:
 
 @app.command(cls=CommaCommand)
 def show() -> None:
-    """Where the cache is and what lies in it."""
+    """Show where the cache is and what it contains."""
     from veilmeter.speech.weights import cache_folder
 
     folder = cache_folder()
@@ -64,7 +64,7 @@ def _hold(folder: Path, held: ExitStack) -> None:
 
 @app.command(cls=CommaCommand)
 def clear() -> None:
-    """Remove everything from the cache; what is needed again is fetched or computed again."""
+    """Remove everything from the cache."""
     import shutil
     from contextlib import ExitStack
 

@@ -40,10 +40,10 @@ OPTIONS = (CheckOptions,)
 
 
 def command(given: Given) -> None:
-    """List everything that is wrong with files: how often, where first, and how to fix it.
+    """Check input files: list every problem and how to fix it.
 
-    The kind of a path (score file, trial key, embeddings, corpus) is recognized from its content.
-    Exits with 0 if all of it can be used (remarks allowed), with 2 if not.
+    The kind of a path (score file, trial key, embeddings, corpus) is recognized from its content. The exit code is
+    0 if everything can be used (remarks are allowed), 2 if not.
 
     Examples:
 

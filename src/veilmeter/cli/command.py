@@ -6,15 +6,18 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import shutil
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import typer
 from typer.core import TyperCommand, TyperGroup
 
 from veilmeter.core.errors import InputError
@@ -32,10 +35,14 @@ _KINDS = {int: "N", float: "NUMBER", Path: "PATH"}
 _MARKUP = re.compile(r"\[/?(?:bold|dim|italic|cyan)\]")
 
 
+def _width() -> int:
+    return min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
+
+
 def help_text(ctx: Any, command: Any, *, everything: bool = False) -> str:
     """The help of a command: its common parameters, or everything."""
     names = [parameter.name for parameter in command.params] if everything else _fitting(ctx, command)
-    return "\n".join(_lines(ctx, command, names, min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)))
+    return "\n".join(_lines(ctx, command, names, _width()))
 
 
 def _fitting(ctx: Any, command: Any) -> list[str]:
@@ -75,14 +82,26 @@ def usage(command: Any) -> str:
 
 
 def group_text(ctx: Any, group: Any, sections: Iterable[tuple[str, Sequence[str]]]) -> str:
-    """The help of `veilmeter` itself: its commands by purpose, one line each."""
-    lines = [f"Usage: {ctx.command_path} [--version] COMMAND ...", "", *_paragraphs(group.help or "", WIDEST)]
+    """The help of a command with subcommands: these by purpose, then its own options."""
+    width = _width()
+    lines = [f"Usage: {ctx.command_path} [OPTIONS] COMMAND ...", "", *_paragraphs(group.help or "", width)]
     for title, names in sections:
-        lines += ["", f"{title}:"]
-        for name in names:
-            command = group.get_command(ctx, name)
-            lines.append(f"  {name:14} {summary(command.help or '')}")
-    return "\n".join([*lines, "", "veilmeter COMMAND --help says more."])
+        rows = [(name, summary(group.get_command(ctx, name).help or "")) for name in names]
+        lines += ["", f"{title}:", *(line for row in rows for line in _row(*row, 15, width))]
+    options = [(", ".join(sorted(parameter.opts)), parameter.help or "") for parameter in group.get_params(ctx)]
+    lines += ["", "Options:", *(line for row in options for line in _row(*row, 22, width))]
+    return "\n".join([*lines, "", f"Help on one command: {ctx.command_path} COMMAND --help"])
+
+
+def _row(names: str, text: str, column: int, width: int) -> list[str]:
+    """Names, then the text in its own column; it begins on the next line where the names are too long."""
+    indent = " " * (column + 2)
+    head = [f"  {names}"] if len(names) > column - 2 else []
+    first = indent if head else f"  {names:{column}}"
+    lines = textwrap.wrap(
+        text, width, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
+    return [*head, *(lines or [first.rstrip()])]
 
 
 def summary(text: str) -> str:
@@ -122,12 +141,7 @@ def _entry(parameter: Any, declared: Option | None, width: int) -> list[str]:
     text = " ".join(_MARKUP.sub("", getattr(parameter, "help", None) or "").split())
     default = "" if declared is None else default_text(declared)
     text += f" [default: {default}]" if default else ""
-    names = _names(parameter, declared)
-    indent = " " * (NAMES + 2)
-    if len(names) > NAMES:
-        return [f"  {names}", *textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent)]
-    first = f"  {names:{NAMES}}"
-    return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=indent) or [first.rstrip()]
+    return _row(_names(parameter, declared), text, NAMES, width)
 
 
 def _names(parameter: Any, declared: Option | None) -> str:
@@ -161,10 +175,45 @@ class CommandGroup(TyperGroup):
     """A command with subcommands, such as `cache clear`: all of its help is one page."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args[:1] == ["--help-all"]:
+        if (not args or args[0] == "--help-all") and not ctx.resilient_parsing:
             print(self.get_help(ctx))
             ctx.exit()
-        return super().parse_args(ctx, args)
+        with _one_line_errors(ctx):
+            return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        names = self.list_commands(ctx)
+        if args and args[0] not in names and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], names, 1)
+            fix = f"did you mean {near[0]!r}?" if near else f"{ctx.command_path} --help lists the commands"
+            raise InputError(f"no such command: {args[0]!r}", fix=fix)
+        with _one_line_errors(ctx):
+            return super().resolve_command(ctx, args)
+
+    def get_help(self, ctx: Any) -> str:
+        return group_text(ctx, self, [("Commands", self.list_commands(ctx))])
+
+
+# The framework keeps its own copy of click, whose errors have no public name but this.
+_UsageError: Any = typer.BadParameter.__base__
+
+
+@contextmanager
+def _one_line_errors(ctx: Any) -> Iterator[None]:
+    """Turns the framework's errors about the words of a command into ours, which are one line."""
+    try:
+        yield
+    except _UsageError as error:
+        parameter = getattr(error, "param", None)
+        fix = f"see {ctx.command_path} --help"
+        if type(error).__name__ == "MissingParameter" and parameter is not None:
+            raise InputError(f"{_names(parameter, None).removesuffix('...')} is required", fix=fix) from None
+        if type(error).__name__ == "NoSuchOption":
+            near = getattr(error, "possibilities", None)
+            fix = f"did you mean {near[0]}?" if near else fix
+            raise InputError(f"no such option: {error.option_name}", fix=fix) from None
+        message = error.format_message().rstrip(".").replace("Got unexpected extra argument(s)", "Unexpected argument")
+        raise InputError(message[:1].lower() + message[1:], fix=fix) from None
 
 
 class CommaCommand(TyperCommand):
@@ -177,8 +226,9 @@ class CommaCommand(TyperCommand):
             print(help_text(ctx, self, everything=True))
             ctx.exit()
         words = split_values(args, self._repeatable())
-        self._refuse_twice(ctx, words)
-        return super().parse_args(ctx, words)
+        with _one_line_errors(ctx):
+            self._refuse_twice(ctx, words)
+            return super().parse_args(ctx, words)
 
     def _refuse_twice(self, ctx: Any, args: list[str]) -> None:
         """An option that takes one value and is given two: the first would be passed over in silence."""

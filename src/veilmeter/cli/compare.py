@@ -64,9 +64,10 @@ OPTIONS = (CompareOptions,)
 
 
 def command(given: Given) -> None:
-    """Compare runs: every measure of every attacker that all of them have, and the differences to the first run.
+    """Compare runs measure by measure, with the first as baseline.
 
-    A difference is sure where its interval excludes 0 even though many differences are looked at (Holm's rule).
+    Compares every measure of every attacker that all runs have. A difference is significant if its interval
+    excludes 0 after correction for the number of differences (Holm's rule).
 
     Examples:
 

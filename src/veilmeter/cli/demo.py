@@ -27,7 +27,10 @@ OPTIONS = (DemoOptions,)
 
 
 def command(given: Given) -> None:
-    """See the whole story on synthetic voices: three anonymizers attacked, measured and reported."""
+    """Try everything on synthetic voices, from attack to report.
+
+    Three anonymizers are attacked, measured, reported and compared. Needs no data of yours.
+    """
     from veilmeter.cli.terminal import stages
     from veilmeter.core.engine import cores
     from veilmeter.demo.story import tell

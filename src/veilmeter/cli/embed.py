@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from veilmeter.cli.command import Given
 from veilmeter.cli.shared_options import CorpusCommand
+from veilmeter.core.option_groups import EXTRACTOR_NAMES
 from veilmeter.core.options import declare, place_code
 
 if TYPE_CHECKING:
@@ -18,23 +19,22 @@ class EmbedOptions(CorpusCommand):
     """The options of the command."""
 
     extractor: str = declare(
-        "campplus", help="campplus, ge2e, onnx:FILE, an installed one's name, or module:function.", metavar="NAME",
-        path=place_code, example="other.py:embed",
-    )  # fmt: skip
+        "campplus", help=f"{EXTRACTOR_NAMES}.", metavar="NAME", path=place_code, example="other.py:embed"
+    )
 
 
 OPTIONS = (EmbedOptions,)
 
 
 def command(given: Given) -> None:
-    """Extract a speaker embedding of every recording into Parquet files in OUT.
+    """Extract the speaker embedding of every recording.
 
-    Stopped or killed, the same command goes on where it was. A recording is read again only if its file changed, and
-    computed again only if its content, the extractor or its version changed.
+    Writes Parquet files to OUT. A stopped run continues when the same command is given again. A recording is read
+    again only if its file changed, and computed again only if its content, the extractor or its version changed.
 
-    Recordings that can't be used (silent, shorter than 0.5 s, truncated, ...) are left out and listed; OUT/inputs.jsonl
-    holds all. The exit code is 0 if every recording was used, 3 if some were left out, 2 if nothing could be done or,
-    with --strict, as soon as one can't be used.
+    Recordings that can't be used (silent, shorter than 0.5 s, truncated, ...) are left out and listed;
+    OUT/inputs.jsonl lists all. The exit code is 0 if every recording was used, 3 if some were left out, 2 if
+    nothing could be done or, with --strict, as soon as one can't be used.
 
     Examples:
 

@@ -68,11 +68,12 @@ OPTIONS = (GateOptions,)
 
 
 def command(given: Given) -> None:
-    """Check a run against limits. The bad end of the 95 % interval counts, over all attackers and groups of the run.
+    """Check a run against limits, as in continuous integration.
 
-    The exit code is 0 if every limit holds and no trust check failed, 1 if a limit is broken, a trust check failed or
-    the run is significantly worse than its baseline, 2 if a limit can't be checked. All codes:
-    docs/reference/exit-codes.md.
+    A limit is compared with the unfavorable end of the 95 % interval, over all attackers and groups of the run. The
+    exit code is 0 if every limit holds and no trust check failed, 1 if a limit is broken, a trust check failed or
+    the run is significantly worse than its baseline, 2 if a limit can't be checked. All codes: docs/reference/exit-
+    codes.md.
 
     Examples:
 

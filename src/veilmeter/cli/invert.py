@@ -151,9 +151,10 @@ OPTIONS = (InvertOptions,)
 
 
 def command(given: Given) -> None:
-    """Undo the anonymizer in the space of embeddings (Champion et al. 2021), and say how much that gives away.
+    """Undo the anonymization of embeddings by a learned rotation.
 
-    An attacker who has clear and anonymized speech learns a rotation between the two and turns the trials back.
+    An attacker who has original and anonymized speech learns a rotation between the two and applies its inverse to
+    the trials (Champion et al. 2021). Prints how many people are then recognized.
 
     Examples:
 

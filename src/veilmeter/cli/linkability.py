@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from veilmeter.cli.command import Given, Lists
-from veilmeter.cli.shared_options import AttackerEmbeddings, typesetting
+from veilmeter.cli.shared_options import LADDER_TEXT, AttackerEmbeddings, typesetting
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, warning
@@ -26,25 +26,25 @@ class LinkabilityOptions(AttackerEmbeddings, Workers):
     """The options of the command."""
 
     speakers: tuple[int, ...] = declare(
-        (), help="Numbers of enrolled people, or `all` for every N' of the exact curve.", group=CURVE, least=1,
-        also=EVERY_SIZE, parse=parse_sizes, default_text="round numbers up to everybody", example=5,
+        (), help="Numbers of enrolled people, or `all` for every number.", group=CURVE, least=1,
+        also=EVERY_SIZE, parse=parse_sizes, default_text=LADDER_TEXT, example=5,
     )  # fmt: skip
-    length: tuple[int, ...] = declare(
-        (1,), help="Utterances in a test conversation, one or several.", metavar="L", group=CURVE, least=1,
-        flags=("--length", "--lengths"), example=2,
+    lengths: tuple[int, ...] = declare(
+        (1,), help="Utterances in a conversation, one or several numbers.", metavar="L", group=CURVE, least=1,
+        example=2,
     )  # fmt: skip
     conversations: int | None = declare(
-        None, help="Most conversations of a test speaker, drawn at random.", group=CURVE, least=1, default_text="all",
+        None, help="Conversations per test speaker at most, drawn at random.", group=CURVE, least=1, default_text="all",
         example=2,
     )  # fmt: skip
     population: tuple[int, ...] = declare(
-        (), help="Population sizes to extrapolate to (1e6), with a back-test.", group=MORE, least=2, example=1000
+        (), help="Population sizes to extrapolate to, such as 1e6, with a back-test.", group=MORE, least=2, example=1000
     )
     ranks: bool = declare(
-        False, help="Cumulative match curve, what ranks disclose, and TPR at low FPR per person.", group=MORE,
-        example=True,
+        False, help="Measure the cumulative match curve, the disclosure of ranks, and each person's TPR at a low FPR.",
+        group=MORE, example=True,
     )  # fmt: skip
-    per_speaker: bool = declare(False, help="Linkability of each test speaker.", group=MORE, example=True)
+    per_speaker: bool = declare(False, help="Show the Linkability of each test speaker.", group=MORE, example=True)
     seed: int = option_groups.seed(
         acts_when=(Condition(lambda options, is_drawn: is_drawn, "everything is compared, and nothing is drawn"),)
     )
@@ -54,14 +54,15 @@ OPTIONS = (LinkabilityOptions,)
 
 
 def command(given: Given) -> None:
-    """Can a protected recording be linked to the right person among N' enrolled people?
+    """Measure how often a recording is linked to the right person.
 
-    Exact over all choices of impostors, for every N' from one pass over the scores. A tie is a failure of the attacker.
-    Values are fractions between 0 and 1; intervals are 95 %, over speakers; chance is 1/N'.
+    The attacker chooses among N' enrolled people. The rate is exact over all choices of impostors. Ties count as
+    failures of the attacker. Values are fractions between 0 and 1; intervals are 95 %, over speakers; chance is
+    1/N'.
 
     Examples:
 
-        veilmeter linkability --enroll enrolls.npz --test trials_anon.npz --speakers 20,100,1000 --length 1,3
+        veilmeter linkability --enroll enrolls.npz --test trials_anon.npz --speakers 20,100,1000 --lengths 1,3
 
         veilmeter linkability --enroll xvect_enrolls --test xvect_trials_anon --population 1e6 --ranks --figures out
     """
@@ -80,7 +81,7 @@ def command(given: Given) -> None:
     label = legal.label(given, options)
     every = options.speakers == EVERY_SIZE
     wanted = [] if every else sorted(set(options.speakers))
-    lengths = sorted(set(options.length))
+    lengths = sorted(set(options.lengths))
     sizes = sorted(set(options.population))
     people, tested, inputs, warnings = legal.read(options)
     largest = len(people.names)

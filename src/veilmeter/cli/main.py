@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import difflib
 import importlib
 import inspect
 import os
@@ -18,7 +17,7 @@ import typer
 from veilmeter._version import __version__
 from veilmeter.cli.command import CommaCommand, CommandGroup, Given, group_text
 from veilmeter.cli.terminal import Exit, output_is_closed, prepare_streams
-from veilmeter.core.errors import InputError, VeilmeterError, explain_import_error
+from veilmeter.core.errors import VeilmeterError, explain_import_error
 from veilmeter.core.files import as_veilmeter_error
 from veilmeter.core.options import Option, all_options
 from veilmeter.core.processes import raise_on_signal
@@ -79,18 +78,12 @@ class Commands(CommandGroup):
     """Loads a subcommand's module only when it is asked for."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [name for name in COMMANDS if self.get_command(ctx, name) is not None]
+        return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:
             return None
-        module_name = f"veilmeter.cli.{cmd_name.replace('-', '_')}"
-        try:
-            module = importlib.import_module(module_name)
-        except ModuleNotFoundError as error:
-            if error.name != module_name:
-                raise
-            return None
+        module = importlib.import_module(f"veilmeter.cli.{cmd_name.replace('-', '_')}")
         built: Any
         if hasattr(module, "app"):  # a group such as `cache clear`
             built = typer.main.get_command(module.app)
@@ -104,13 +97,6 @@ class Commands(CommandGroup):
             built.declared = declared
         built.name = cmd_name
         return built
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = difflib.get_close_matches(args[0], COMMANDS, 1)
-            fix = f"did you mean {near[0]!r}?" if near else "veilmeter --help lists them"
-            raise InputError(f"there is no command {args[0]!r}", fix=fix)
-        return super().resolve_command(ctx, args)
 
     def get_help(self, ctx: Any) -> str:
         return group_text(ctx, self, SECTIONS)
@@ -126,10 +112,9 @@ class Commands(CommandGroup):
 
 app = typer.Typer(
     cls=Commands,
-    add_completion=False,
-    no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},  # also of every command below
 )
 
 
@@ -141,7 +126,9 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def veilmeter(
-    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version."),
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Print the version and exit."
+    ),
 ) -> None:
     """Measure what a voice anonymizer still gives away: who can be recognized, by whom, and with what certainty."""
 

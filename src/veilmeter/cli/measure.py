@@ -102,7 +102,7 @@ OPTIONS = (ScoreOptions,)
 
 
 def command(given: Given) -> None:
-    """Measure what the scores of an attacker give away: EER, Cllr, ZEBRA, linkability, each with its uncertainty.
+    """Measure what an attacker's scores disclose: EER, Cllr, ZEBRA.
 
     Intervals are 95 %, over speakers on both sides of the trials. The column "chance" is what scores without any
     information give at the same counts: a value near it shows no leakage, but does not prove that there is none.

@@ -169,8 +169,9 @@ def print_rows(head: Sequence[str], rows: Sequence[Sequence[tuple[str, bool]]], 
 COLUMNS = ("measure", "value", "95 % interval", "chance", "safer", "method")
 
 
-def _cells(estimate: Estimate) -> tuple[str, str, str, str, str, str]:
-    at = ", ".join(f"{key} {value}" for key, value in estimate.at.items())
+def _cells(estimate: Estimate, elsewhere: Mapping[str, Any] | None = None) -> tuple[str, str, str, str, str, str]:
+    """One row; parameters that are written `elsewhere` are left out of it."""
+    at = ", ".join(f"{key} {value}" for key, value in estimate.at.items() if key not in (elsewhere or {}))
     value = estimate.format_value() + (f"  {estimate.extra['tag']}" if "tag" in estimate.extra else "")
     safer = {"higher": "↑", "lower": "↓", "neither": ""}[estimate.better]
     label = estimate.label + (f" ({at})" if at else "")
@@ -178,7 +179,6 @@ def _cells(estimate: Estimate) -> tuple[str, str, str, str, str, str]:
 
 
 def _print_table(page: Page) -> None:
-    from rich.markup import escape
     from rich.table import Table
     from rich.text import Text
 
@@ -187,11 +187,19 @@ def _print_table(page: Page) -> None:
     for line in page.lead:
         console.print(Text("\n" + clean(line)))
     for heading, rows in page.groups():
-        table = Table(title=escape(clean(heading)) or None, title_justify="left", box=None, pad_edge=False)
         cells = [_cells(estimate) for estimate in rows]
-        for number, column in enumerate(COLUMNS):
+        columns: Sequence[str] = COLUMNS
+        below = ""
+        if _width(columns, cells) > console.width:  # what all rows share goes into the heading, methods below the table
+            shared = _shared_parameters(rows)
+            heading += f" ({', '.join(f'{key} {value}' for key, value in shared.items())})" if shared else ""
+            cells = [_cells(estimate, shared) for estimate in rows]
+            if _width(columns, cells) > console.width:
+                columns, below = COLUMNS[:-1], _method_note(rows)
+        table = Table(box=None, pad_edge=False)
+        for number, column in enumerate(columns):
             # on a narrow terminal the words give way, never the numbers
-            wide = max(len(row[number]) for row in [COLUMNS, *cells]) if 1 <= number <= 4 else None
+            wide = max(len(row[number]) for row in [columns, *cells]) if 1 <= number <= 4 else None
             table.add_column(
                 column,
                 justify="right" if number in (1, 3) else "left",
@@ -200,14 +208,39 @@ def _print_table(page: Page) -> None:
                 min_width=wide,
             )
         for estimate, row in zip(rows, cells, strict=True):
-            table.add_row(*(Text(cell) for cell in row), style="dim" if estimate.inside_null else None)
+            shown = [Text(cell) for cell in row[: len(columns)]]
+            table.add_row(*shown, style="dim" if estimate.inside_null else None)
         console.print()
+        if heading:
+            console.print(Text(clean(heading), style="italic"))
         console.print(table)
+        if below:
+            console.print(Text(clean(below), style="dim"))
     for warning in page.warnings:
         console.print(Text(f"\n! {sentence(warning)}", style="bold yellow"))
     drawn = [str(path) for path in page.figures if path.suffix == ".svg"]
     for note in [*sentences(page.notes), *(["Figures: " + ", ".join(drawn) + " (and PNG, PDF)"] if drawn else [])]:
         console.print(Text("\n" + clean(note), style="dim"))
+
+
+def _width(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> int:
+    """The width of a table in which nothing is wrapped, with two spaces between columns."""
+    widest = [max(len(row[number]) for row in [columns, *cells]) for number in range(len(columns))]
+    return sum(widest) + 2 * (len(columns) - 1)
+
+
+def _shared_parameters(rows: Sequence[Estimate]) -> dict[str, Any]:
+    """The parameters that have the same value in all rows."""
+    first = rows[0].at
+    return {key: value for key, value in first.items() if all(row.at.get(key) == value for row in rows)}
+
+
+def _method_note(rows: Sequence[Estimate]) -> str:
+    """The methods of a table without that column."""
+    methods = {row.method: row.label for row in reversed(rows) if row.method}
+    if len(methods) < 2:
+        return "".join(f"Method: {method}." for method in methods)
+    return f"Methods: {'; '.join(f'{label}: {method}' for method, label in reversed(methods.items()))}."
 
 
 def _json(page: Page) -> str:

@@ -48,7 +48,10 @@ OPTIONS = (ReportOptions,)
 
 
 def command(given: Given) -> None:
-    """Write a run's report: one HTML page that needs no network, a PDF, a DOCX, Markdown, LaTeX or JSON."""
+    """Write a run's report: HTML, PDF, DOCX, Markdown, LaTeX or JSON.
+
+    The HTML page is one file and needs no network.
+    """
     from veilmeter.report import SHOWN_IN, write_figures, write_report
 
     options = given.build(ReportOptions)

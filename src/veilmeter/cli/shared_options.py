@@ -112,7 +112,8 @@ TABLE_ONLY = Condition(
     ),
 )
 SAMPLED = "nothing was drawn at random"
-NO_KEY = "there is no trial key"
+NO_KEY = "no trial key was given"
+LADDER_TEXT = "round numbers up to everybody"
 
 
 def run() -> Any:
@@ -127,7 +128,7 @@ def vectors(help: str, default: Any = MISSING, **declared: Any) -> Any:
 def recognizer() -> Any:
     return declare(
         "moonshine",
-        help="moonshine (English), whisper (99 languages), 'command:PROGRAM {input}', an installed one's name, or "
+        help="moonshine (English), whisper (99 languages), 'command:PROGRAM {input}', the name of a plug-in, or "
         "module:function.",
         metavar="NAME",
         path=place_code,
@@ -155,7 +156,7 @@ class CorpusCommand(CorpusReading, Workers):
     """The options of a command that goes through a corpus and writes a folder."""
 
     corpus: Path = declare(help="Corpus in any known layout, or a CSV (path, speaker, ...).", argument=True)
-    out: Path = declare(help="Output folder; a stopped run continues there.", argument=True)
+    out: Path = declare(help="Output folder; a stopped run continues in it.", argument=True)
     max_seconds: float = max_seconds()
     strict: bool = strict()
     offline: bool = option_groups.offline()
@@ -168,16 +169,16 @@ class AttackerEmbeddings(Figures, OutputForms):
     """The options of the commands that measure what an attacker's embeddings give away."""
 
     enroll: Path = vectors(
-        "Embeddings of the people the attacker knows; all utterances of a speaker are averaged.", example="other.npz"
+        "Embeddings of the people whom the attacker knows; utterances are averaged per speaker.", example="other.npz"
     )
-    test: Path = vectors("Embeddings of the protected recordings, by the same extractor.", example="again.npz")
+    test: Path = vectors("Embeddings of the anonymized recordings, by the same extractor.", example="again.npz")
     attribute: tuple[str, ...] = declare(
-        (), help="Attribute of the target that the attacker knows too, such as gender.", metavar="COLUMN", group=MORE,
+        (), help="Attribute of the target that the attacker also knows, such as gender.", metavar="COLUMN", group=MORE,
         example="gender",
     )  # fmt: skip
     name: str = declare("", help="Name of this attacker in figures.", group=OUTPUT, role="output", example="somebody")
     beside: tuple[str, ...] = declare(
-        (), help="JSON of an earlier run to draw too: another attacker, or the other measure of the same.",
+        (), help="JSON of an earlier run to draw as well: of another attacker, or of the other measure.",
         metavar="NAME=FILE", group=OUTPUT, role="output", path=place_named, example="earlier=earlier.json",
     )  # fmt: skip
     figures: Path | None = option_groups.figures("the curves")

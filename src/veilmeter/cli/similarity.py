@@ -74,10 +74,11 @@ OPTIONS = (SimilarityOptions,)
 
 
 def command(given: Given) -> None:
-    """Compare all voices before and after: is the original speaker gone (DeID), do voices stay distinct (G_VD)?
+    """Compare all voices before and after anonymization: DeID, G_VD.
 
-    Scores of original against original (OO), original against protected (OP) and protected against protected (PP)
-    voices are calibrated and averaged for each pair of speakers. D_diag is how far the diagonal stands out.
+    DeID says how far the original speaker is gone, G_VD how distinct the voices stay. Scores of original against
+    original (OO), original against protected (OP) and protected against protected (PP) voices are calibrated and
+    averaged for each pair of speakers. D_diag is how much more similar speakers are to themselves than to others.
 
     Examples:
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilmeter.cli.command import Given, Lists
-from veilmeter.cli.shared_options import AttackerEmbeddings, typesetting
+from veilmeter.cli.shared_options import LADDER_TEXT, AttackerEmbeddings, typesetting
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, warning
 from veilmeter.core.option_groups import CURVE, MORE
@@ -30,11 +30,11 @@ class SinglingOutOptions(AttackerEmbeddings):
     """The options of the command."""
 
     speakers: tuple[int, ...] = declare(
-        (), help="Numbers of test speakers.", group=CURVE, least=2, default_text="round numbers up to all", example=5
+        (), help="Numbers of test speakers.", group=CURVE, least=2, default_text=LADDER_TEXT, example=5
     )
-    length: tuple[int, ...] = declare(
-        (1,), help="Utterances in a conversation, one or several.", metavar="L", group=CURVE, least=1,
-        flags=("--length", "--lengths"), example=2,
+    lengths: tuple[int, ...] = declare(
+        (1,), help="Utterances in a conversation, one or several numbers.", metavar="L", group=CURVE, least=1,
+        example=2,
     )  # fmt: skip
     rule: str = declare(
         "paper", help="How the threshold is set: paper (footnote 4), or balanced, where every speaker has the same "
@@ -43,26 +43,27 @@ class SinglingOutOptions(AttackerEmbeddings):
     draws: int = declare(5, help="Random subsets of each size.", group=CURVE, least=1, example=2)
     folds: int = declare(10, help="Splits into calibration and test.", group=CURVE, least=2, example=4)
     predicates: int = declare(
-        495, help="Most enrolled people whose rules are tried, drawn at random; 495 as in the paper.", group=CURVE,
+        495, help="Enrolled people whose rules are tried, at most, drawn at random.", group=CURVE,
         least=1, example=5,
     )  # fmt: skip
-    per_speaker: bool = declare(False, help="Singling Out by the rule of each person.", group=MORE, example=True)
-    control: bool = declare(True, help="Leave out the measured control.", group=MORE, example=False)
+    per_speaker: bool = declare(False, help="Show Singling Out by each person's rule.", group=MORE, example=True)
+    control: bool = declare(True, help="Do not measure the control.", group=MORE, example=False)
 
 
 OPTIONS = (SinglingOutOptions,)
 
 
 def command(given: Given) -> None:
-    """Does an attacker's rule, true of one person in N on average, pick out exactly one person?
+    """Measure how often an attacker's rule fits exactly one person.
 
-    A rule that knows nobody isolates somebody too: in theory 37 %, 35 % with an estimated threshold, more where
-    speakers are consistent with themselves. The control measures that; the residual risk is what is beyond it. Speakers
-    with fewer than 2 L utterances are left out. Values are fractions between 0 and 1, intervals 95 % over people.
+    The rule should fit one person in N on average. A rule made without knowing anybody in the set also isolates
+    somebody: in theory in 37 % of cases, in 35 % with an estimated threshold, more often if speakers are
+    consistent. The control measures this; the residual risk is what exceeds it. Speakers with fewer than 2 L
+    utterances are left out. Values are fractions between 0 and 1; intervals are 95 %, over people.
 
     Examples:
 
-        veilmeter singling-out --enroll enrolls.npz --test trials_anon.npz --speakers 20,100 --length 1,3
+        veilmeter singling-out --enroll enrolls.npz --test trials_anon.npz --speakers 20,100 --lengths 1,3
 
         veilmeter singling-out --enroll xvect_enrolls --test xvect_trials_anon --rule balanced --attribute gender
     """
@@ -76,7 +77,7 @@ def command(given: Given) -> None:
     form = output_form(options)
     setting = typesetting(options)
     label = legal.label(given, options)
-    wanted, lengths = sorted(set(options.speakers)), sorted(set(options.length))
+    wanted, lengths = sorted(set(options.speakers)), sorted(set(options.lengths))
     people, tested, inputs, warnings = legal.read(options)
     steps, remarks = _steps(speakers_by_length(tested, lengths), wanted, options.test)
     warnings += remarks

@@ -39,10 +39,11 @@ OPTIONS = (TrainOptions,)
 
 
 def command(given: Given) -> None:
-    """Train an anonymizer's model: features of every utterance, then the network, then model.safetensors in OUT.
+    """Train the model of an anonymizer.
 
-    The pool in it holds no real person: its voices are drawn from a distribution fitted to the corpus's speakers, and
-    none is as close to a speaker as two recordings of one person are.
+    Extracts features of every utterance, trains the network, and writes OUT/model.safetensors. The model's pool
+    contains no real person: its voices are drawn from a distribution fitted to the corpus's speakers, and none is
+    as close to a speaker as two recordings of one person are to each other.
     """
     from contextlib import ExitStack
 

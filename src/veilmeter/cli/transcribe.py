@@ -24,10 +24,11 @@ OPTIONS = (TranscribeOptions,)
 
 
 def command(given: Given) -> None:
-    """Transcribe every recording into OUT: Kaldi's `text`, transcripts.csv and transcripts.parquet.
+    """Transcribe every recording.
 
-    Stopped or killed, the same command goes on where it was. Long recordings are cut at pauses.
-    Silent recordings have no words; those that can't be read are left out and listed.
+    Writes Kaldi's `text`, transcripts.csv and transcripts.parquet to OUT. A stopped run continues when the same
+    command is given again. Long recordings are cut at pauses. Silent recordings have no words; those that can't be
+    read are left out and listed.
 
     The exit code is 0 if every recording was used, 3 if some were left out, 2 if nothing could be done or, with
     --strict, as soon as one can't be used.

@@ -44,10 +44,10 @@ OPTIONS = (UtilityOptions,)
 
 
 def command(given: Given) -> None:
-    """Measure what anonymized speech is still good for: words, predicted quality, melody, timing, level.
+    """Measure what is left of words, quality, melody, timing, level.
 
     Every figure is paired by utterance with the original speech, with an interval over speakers. Words are compared
-    with the corpus's text where it has one, else with what the recognizer hears in the original.
+    with the corpus's text if it has one, else with the transcript of the original recording.
 
     Examples:
 
