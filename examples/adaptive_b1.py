@@ -22,7 +22,7 @@ from statistics import fmean, stdev
 
 import numpy as np
 
-from veilmeter.attacks.adaptive.learning import measured
+from veilmeter.attacks.adaptive.learning import measure_effort
 from veilmeter.attacks.attacker import ATTACKERS, perform
 from veilmeter.attacks.material import AttackerRun, Material
 from veilmeter.core.errors import VeilmeterError
@@ -60,7 +60,7 @@ def load(data: Path, extractor: str, gender: str) -> tuple[Material, Embeddings]
 
 def attack(name: str, material: Material, spoken: np.ndarray, *, intervals: bool = True) -> list[Estimate]:
     scores = perform(ATTACKERS[name], material).scores
-    return measured(scores, material.names, spoken, {}, intervals=intervals, seed=0)
+    return measure_effort(scores, material.names, spoken, {}, intervals=intervals, seed=0)
 
 
 def real(data: Path) -> Iterator[dict[str, object]]:
@@ -93,7 +93,7 @@ def perfect(data: Path, draws: int) -> Iterator[dict[str, object]]:
                     vectors = others[rng.integers(0, len(others), len(trials))]
                 false = replace(material, trials=vectors.astype(np.float32))
                 scores = perform(ATTACKERS["adaptive"], false).scores
-                eer, linked = measured(scores, material.names, trials.speakers, {}, intervals=False, seed=0)
+                eer, linked = measure_effort(scores, material.names, trials.speakers, {}, intervals=False, seed=0)
                 values.append((eer.value, 100 * linked.value, 100 * guessing(scores, material.names, trials)))
             eers, links, guesses = zip(*values, strict=True)
             yield {

@@ -137,14 +137,14 @@ def test_arrays_are_read_when_they_are_asked_for(tmp_path: Path) -> None:
 
 
 def test_conversations_are_drawn_for_calibration_only_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert chance.drawn_columns(1000, 3000) == slice(None)
-    drawn = chance.drawn_columns(10_000, 10_000)
+    assert chance.draw_columns(1000, 3000) == slice(None)
+    drawn = chance.draw_columns(10_000, 10_000)
     assert not isinstance(drawn, slice)
     assert len(np.unique(drawn)) == 1000
     monkeypatch.setattr(chance, "MOST_CALIBRATED", 200)
     rng = np.random.default_rng(0)
     trials = chance.Trials(rng.normal(size=(20, 60)), np.repeat(np.arange(20), 3), tuple(f"s{i}" for i in range(20)))
-    part = chance.drawn_columns(20, 60)
+    part = chance.draw_columns(20, 60)
     taken = replace(trials, scores=trials.scores[:, part], own=trials.own[part])
     monkeypatch.setattr(chance, "MOST_CALIBRATED", 10**6)
     alone = chance.d_ece_draws(taken, draws=5)

@@ -257,7 +257,7 @@ class Mine:
 class Kind:
     about, needs_training = "differences", False
 
-    def untrained(self, enrollment, trials):
+    def build(self, enrollment, trials):
         return Mine(), None
 
 class Guess(ScoringAttacker):

@@ -13,7 +13,7 @@ from veilmeter.metrics.legal.chance import FigureKey, Relabeled, Trials, joint_c
 from veilmeter.metrics.legal.linkability import better_impostors, link_probability
 from veilmeter.metrics.scores.forms import SortedScores
 from veilmeter.metrics.scores.summary import values
-from veilmeter.metrics.scores.zebra import flipped_d_ece
+from veilmeter.metrics.scores.zebra import d_ece_flipped
 
 
 def trials_of(seed: int, people: int = 8, each: int = 3, *, decimals: int = 1, mask: bool = False) -> Trials:
@@ -76,7 +76,7 @@ def test_d_ece_under_relabeling_is_d_ece_of_relabeled_people(mask: bool, decimal
         target[called[trials.own], np.arange(len(trials.own))] = True
         data = SortedScores.from_arrays(trials.scores[target & everything], trials.scores[~target & everything])
         assert drawn[0, column] == pytest.approx(values(data)["d_ece"], abs=1e-12)
-        assert drawn[1, column] == pytest.approx(flipped_d_ece(data), abs=1e-12)
+        assert drawn[1, column] == pytest.approx(d_ece_flipped(data), abs=1e-12)
 
 
 def unequal_trials(seed: int) -> Trials:
@@ -99,7 +99,7 @@ def test_whom_an_attacker_prefers_is_not_whom_it_recognizes() -> None:
 def test_a_name_keeps_its_weight_where_people_are_not_tried_equally_often(seed: int) -> None:
     trials = unequal_trials(seed)
     counts = np.bincount(trials.own)
-    blocks = chance.tried_alike(trials.own, 10)
+    blocks = chance.name_blocks(trials.own, 10)
     assert blocks is not None
     names = chance.relabelings(trials.enrolled, draws=4, seed=0, blocks=blocks)
     linked = chance.linkability_draws(chance.better_counts(trials.scores), trials.own, [3], names)
@@ -120,9 +120,9 @@ def test_a_name_keeps_its_weight_where_people_are_not_tried_equally_often(seed: 
 
 
 def test_everybody_may_change_names_where_few_were_tried_or_all_alike() -> None:
-    assert chance.tried_alike(np.repeat(np.arange(6), 3), 6) is None
-    assert chance.tried_alike(np.array([0, 0, 1]), 6) is None
-    assert np.array_equal(chance.tried_alike(np.array([0, 0, 1, 2]), 5), [1, 1, 1, 0, 0])
+    assert chance.name_blocks(np.repeat(np.arange(6), 3), 6) is None
+    assert chance.name_blocks(np.array([0, 0, 1]), 6) is None
+    assert np.array_equal(chance.name_blocks(np.array([0, 0, 1, 2]), 5), [1, 1, 1, 0, 0])
 
 
 def test_a_key_that_leaves_nobody_to_exchange() -> None:
@@ -156,9 +156,9 @@ def test_the_step_down_maximum_test() -> None:
     drawn = rng.gamma(2.0, size=(7, 60))
     drawn[3, 0] = 30.0
     drawn[5] = 1.0  # a figure that luck can't move
-    assert chance.adjusted(drawn) == pytest.approx(slow_step_down(chance.normal_scores(drawn)))
-    assert chance.adjusted(drawn)[3] == pytest.approx(1 / 60)
-    assert chance.adjusted(drawn)[5] == 1
+    assert chance.adjust(drawn) == pytest.approx(slow_step_down(chance.normal_scores(drawn)))
+    assert chance.adjust(drawn)[3] == pytest.approx(1 / 60)
+    assert chance.adjust(drawn)[5] == 1
 
 
 def test_normal_scores_undo_skewness() -> None:
@@ -202,7 +202,7 @@ def test_a_few_unprotected_people_are_found() -> None:
     assert joint.exposed_p <= 0.05
     assert joint.exposed is not None
     assert joint.exposed < 1
-    counts = chance.exposed_draws(court(60, 1, leaking=3, d_ece=True), draws=99, seed=1)[0]
+    counts = chance.exposure_draws(court(60, 1, leaking=3, d_ece=True), draws=99, seed=1)[0]
     assert joint.exposed_luck == sum(count >= counts[0] for count in counts) / 100
     assert joint.best_link is not None
     assert 1 / 60 < joint.best_link < 0.1
@@ -217,7 +217,7 @@ def test_no_attackers() -> None:
 def test_one_unprotected_person_stands_out_where_all_attackers_agree() -> None:
     """Luck would have to fall on one person with every attacker, again and again: only where a relabeling leaves that
     person's name, once in forty, somebody is found as often."""
-    drawn = chance.exposed_draws(court(40, 3, leaking=1), draws=99, seed=3)
+    drawn = chance.exposure_draws(court(40, 3, leaking=1), draws=99, seed=3)
     kept = chance.relabelings([f"p{n}" for n in range(40)], draws=99, seed=3)[:, 0] == 0
     assert drawn[1, 0] == 1
     assert ((drawn[1, 1:] == 1) == kept).all()
@@ -228,7 +228,7 @@ def test_exposed_people_are_counted_as_defined() -> None:
     names = ("a", "b", "c")
     one = Relabeled((), np.zeros((1, 6)), names, first, own)
     other = Relabeled((), np.zeros((1, 6)), names, np.array([1, 0, 1, 1, 0, 0]), own)
-    drawn = chance.exposed_draws([one, other], draws=5, seed=0)
+    drawn = chance.exposure_draws([one, other], draws=5, seed=0)
     # By the better attacker a is linked always, b always, c half the time; over both: 0.75, 0.75, 0.25.
     assert drawn[:, 0].tolist() == [2.0, 0.75]
     for column, called in enumerate(chance.relabelings(names, draws=5, seed=0), 1):
@@ -245,4 +245,4 @@ def test_a_bound_that_many_draws_reach_is_not_extreme() -> None:
     """One figure is far beyond luck; another one is at its upper end in every tenth draw."""
     crowded = np.repeat([1.9, 0.1, -2.7], [50, 400, 50])
     found = np.concatenate([[0.6], np.random.default_rng(0).normal(0.03, 0.02, 499)])
-    assert chance.adjusted(np.stack([found, crowded[::-1]]))[0] < 0.01
+    assert chance.adjust(np.stack([found, crowded[::-1]]))[0] < 0.01

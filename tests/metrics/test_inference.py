@@ -7,7 +7,7 @@ import pytest
 
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.metrics.inference import infer, shuffled
+from veilmeter.metrics.inference import infer, shuffle
 
 
 def voices(shift: float, *, speakers: int = 30, each: int = 4, values: int = 2, seed: int = 0) -> Embeddings:
@@ -110,7 +110,7 @@ def test_shuffled_values_stay_in_their_bundles() -> None:
     label = np.array([[0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 0, 1], [2, 2, 2, 0], [1, 2, 1, 2], [0, 0, 1, 1]]).ravel()
     bundles = sorted(sorted(part) for part in label.reshape(6, 4).tolist())
     for seed in range(5):
-        dealt = shuffled(label, who, np.random.default_rng(seed)).reshape(6, 4)
+        dealt = shuffle(label, who, np.random.default_rng(seed)).reshape(6, 4)
         assert sorted(sorted(part) for part in dealt.tolist()) == bundles
 
 

@@ -8,7 +8,7 @@ import pytest
 from veilmeter.metrics.target_voices import (
     PRIOR,
     found_target_voices,
-    placed_before,
+    share_ahead,
     target_voice_effect,
     without_target_voices,
 )
@@ -84,5 +84,5 @@ def test_one_place_is_one_target_voice() -> None:
 
 
 def test_equal_scores_place_nobody_first() -> None:
-    assert placed_before(np.zeros((4, 2)), np.array([0, 3])).tolist() == [0.5, 0.5]
-    assert placed_before(np.eye(3), np.array([0, 1, 2])).tolist() == [0.0, 0.0, 0.0]
+    assert share_ahead(np.zeros((4, 2)), np.array([0, 3])).tolist() == [0.5, 0.5]
+    assert share_ahead(np.eye(3), np.array([0, 1, 2])).tolist() == [0.0, 0.0, 0.0]

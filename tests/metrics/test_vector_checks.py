@@ -7,7 +7,7 @@ import pytest
 
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics import vector_checks
-from veilmeter.metrics.vector_checks import copies, length_correlation, unchanged
+from veilmeter.metrics.vector_checks import copies, find_unchanged, length_correlation
 
 PEOPLE, EACH = 12, 4
 
@@ -30,14 +30,14 @@ def changed(side: Embeddings, rows: list[int], by: float, seed: int = 1) -> Embe
 def test_unchanged_recordings_are_found_whatever_their_level() -> None:
     original = voices()
     released = changed(original, [3, 7], 0.0)
-    assert unchanged(original, released.with_vectors(0.8 * released.vectors)) == pytest.approx(
+    assert find_unchanged(original, released.with_vectors(0.8 * released.vectors)) == pytest.approx(
         np.isin(np.arange(len(original)), [3, 7])
     )
-    assert np.flatnonzero(unchanged(original, changed(original, [5], 0.01))).tolist() == [5]
+    assert np.flatnonzero(find_unchanged(original, changed(original, [5], 0.01))).tolist() == [5]
     # Another recording of the same speaker is not the same recording.
     other = np.roll(np.arange(len(original)).reshape(PEOPLE, EACH), 1, axis=1).ravel()
-    assert not np.any(unchanged(original, original.with_vectors(original.vectors[other])))
-    assert unchanged(original, voices(dimension=16)) is None
+    assert not np.any(find_unchanged(original, original.with_vectors(original.vectors[other])))
+    assert find_unchanged(original, voices(dimension=16)) is None
 
 
 def test_voices_that_hardly_vary_are_no_copies_of_each_other() -> None:

@@ -24,7 +24,7 @@ from veilmeter.core.findings import Finding, Reference, warning
 from veilmeter.core.user_code import foreign_version
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.legal.chance import Relabeled, Trials, drawn_columns, relabel
+from veilmeter.metrics.legal.chance import Relabeled, Trials, draw_columns, relabel
 from veilmeter.metrics.legal.conversations import Conversations, conversations
 from veilmeter.metrics.legal.linkability import Linkability, linkability_of_scores
 from veilmeter.metrics.legal.one_minus_eer import of_eer
@@ -125,7 +125,7 @@ class Matrix:
 
     def to_scores(self) -> Scores:
         """The scores of all conversations, or of a random subset where there are too many."""
-        drawn = drawn_columns(*self.scores.shape)
+        drawn = draw_columns(*self.scores.shape)
         mask = None if self.mask is None else self.mask[:, drawn]
         enrolled = np.array(self.enrolled, object)
         return Scores.from_matrix(self.scores[:, drawn], enrolled, self.spoken[drawn], mask=mask)
@@ -479,7 +479,7 @@ def subset_findings(
         possible = int((np.bincount(test.codes) // length).sum())
         if len(spoken) < possible:
             findings.append(warning("trials_drawn", length=length, drawn=len(spoken), possible=possible))
-        columns = drawn_columns(len(enrolled), len(spoken))
+        columns = draw_columns(len(enrolled), len(spoken))
         if calibrated and not isinstance(columns, slice):
             findings.append(warning("scores_drawn", length=length, drawn=len(columns), possible=len(spoken)))
     for length, spoken in isolated.items():

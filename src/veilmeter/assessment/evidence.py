@@ -31,8 +31,13 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.matching import match_ids
 from veilmeter.data.roles import SIDES, SpeechRole
 from veilmeter.metrics.own_run import release_linking, run_difference
-from veilmeter.metrics.target_voices import TargetVoices, found_target_voices, shared, target_voice_effect
-from veilmeter.metrics.vector_checks import copies, length_correlation, unchanged
+from veilmeter.metrics.target_voices import (
+    TargetVoices,
+    found_target_voices,
+    share_of_shared_voices,
+    target_voice_effect,
+)
+from veilmeter.metrics.vector_checks import copies, find_unchanged, length_correlation
 from veilmeter.results.trust import TrustFacts
 from veilmeter.speech.copies import find_unchanged_speech, same_recordings
 
@@ -139,7 +144,7 @@ def target_voices(
     tried = released.take(rows)
     first = next(iter(own.values()))
     given = target_voice_labels(tried, entries)
-    if given is not None and shared(given, first) > 0:
+    if given is not None and share_of_shared_voices(given, first) > 0:
         return target_voice_effect(scores, own, given, known=True)
     return target_voice_effect(scores, own, found_target_voices(tried.vectors, seed=seed), known=False)
 
@@ -201,7 +206,7 @@ def trust_facts(
     """The facts that the trust checks need beside the estimates; `folders` are where the release was read from."""
     known, tried = experiment.enrollment(experiment.original), experiment.trials(experiment.original)
     known_copies = duplicates or DuplicateAudio()
-    same = unchanged(experiment.original, experiment.anonymized)
+    same = find_unchanged(experiment.original, experiment.anonymized)
     if same is not None:
         same |= np.isin(experiment.original.utterances.astype(str), sorted(known_copies.unchanged))
     repeated = copies(known, tried) | np.isin(tried.utterances.astype(str), sorted(known_copies.repeated))

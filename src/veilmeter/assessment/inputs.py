@@ -39,7 +39,7 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.walk import locate
 from veilmeter.data.matching import Matched, match
 from veilmeter.data.roles import SpeechRole
-from veilmeter.metrics.vector_checks import unchanged
+from veilmeter.metrics.vector_checks import find_unchanged
 
 if TYPE_CHECKING:
     from veilmeter.data.corpus import Corpus
@@ -324,7 +324,7 @@ def match_runs(
 
 
 def _mostly_unchanged(original: Embeddings, copies: Embeddings) -> bool:
-    same = unchanged(original, copies)
+    same = find_unchanged(original, copies)
     return same is not None and bool(same.mean() > 0.5)
 
 

@@ -190,7 +190,7 @@ class AttackerDesk:
         assessed = set(speech.embeddings.names) & set(self._experiment.original.names)
         return TrainingSpeech(speech.embeddings, len(assessed))
 
-    def assessed_speech(self) -> Embeddings:
+    def release(self) -> Embeddings:
         protocol = self._experiment.protocol
         return self._experiment.anonymized.of_utterances([*protocol.enrollment, *protocol.trials])
 

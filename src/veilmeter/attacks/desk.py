@@ -108,7 +108,7 @@ class Desk(Protocol):
         """Other people's speech."""
         ...
 
-    def assessed_speech(self) -> Embeddings:
+    def release(self) -> Embeddings:
         """The released recordings of the assessed people, enrollment and trials."""
         ...
 

@@ -111,7 +111,7 @@ def finetune(
         raise InputError("fine-tuning needs at least two speakers", path=str(parts[0].root) if parts else None)
     folder = make_folder(out)
     key = _key(utterances, given, spec)
-    finished = _finished(folder, key, spec)
+    finished = _read_finished(folder, key, spec)
     if finished is not None:
         return finished
     model, features, dimension = trainable(spec, offline=offline)
@@ -282,7 +282,7 @@ def _key(utterances: Sequence[Utterance], given: Training, spec: str) -> str:
     return digest.hexdigest()
 
 
-def _finished(folder: Path, key: str, spec: str) -> FineTuned | None:
+def _read_finished(folder: Path, key: str, spec: str) -> FineTuned | None:
     try:
         facts = json.loads((folder / "finetuned.json").read_text(encoding="utf-8"))
         path = folder / "model.safetensors"

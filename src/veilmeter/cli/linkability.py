@@ -117,9 +117,9 @@ def command(given: Given) -> None:
                 tpr = identity_tpr(people, tested, length=utterances, **drawn)
                 points["identity_tpr"] = tpr.estimates(intervals=options.intervals)
             for column in options.attribute:
-                from veilmeter.metrics.legal.side_information import informed_linkability
+                from veilmeter.metrics.legal.side_information import linkability_knowing
 
-                knowing = informed_linkability(people, tested, column, length=utterances, progress=progress, **drawn)
+                knowing = linkability_knowing(people, tested, column, length=utterances, progress=progress, **drawn)
                 points.setdefault("linkability_knowing", []).extend(
                     knowing.estimates(steps, intervals=options.intervals)
                 )

@@ -108,9 +108,9 @@ def command(given: Given) -> None:
                 seed=options.seed,
             )
             for column in options.attribute:
-                from veilmeter.metrics.legal.side_information import informed_singling_out
+                from veilmeter.metrics.legal.side_information import singling_out_knowing
 
-                knowing = informed_singling_out(people, tested, column, sizes, without=single, **drawn)
+                knowing = singling_out_knowing(people, tested, column, sizes, without=single, **drawn)
                 for key, curve in knowing.estimates(intervals=options.intervals).items():
                     points.setdefault(f"{key}_knowing", []).extend(curve)
             if options.per_speaker:

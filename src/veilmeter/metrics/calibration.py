@@ -415,7 +415,7 @@ class BlockSets:
         return np.asarray(np.add.reduceat(values, self.first))
 
 
-def pooled_sets(
+def pool_sets(
     targets: Floats,
     impostors: Floats,
     sets: NDArray[np.intp],

@@ -65,7 +65,7 @@ class Inference:
     @property
     def value(self) -> float:
         """Balanced accuracy in percent: the mean over the values of the mean over their speakers."""
-        return float(_balanced(self.correct, self.label, len(self.values)))
+        return float(_recall(self.correct, self.label, len(self.values)))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -142,18 +142,18 @@ def infer(
     cells = np.unique(who * len(values) + label)
     folds = min(folds, int(np.bincount(cells % len(values)).min()))
     first = np.unique(who, return_index=True)[1]
-    fold = _stratified(label[first], folds, rng)
-    labels = np.stack([label, *(shuffled(label, who, rng) for _ in range(permutations))])
+    fold = _stratify(label[first], folds, rng)
+    labels = np.stack([label, *(shuffle(label, who, rng) for _ in range(permutations))])
     right = work.right(labels, fold, folds)
     cells, share = work.shares(label, right[0])
-    null = np.array([work.balanced(labels[i], right[i]) for i in range(1, len(labels))])
+    null = np.array([work.recall(labels[i], right[i]) for i in range(1, len(labels))])
     names = tuple(embeddings.names[person] for person in people)
     varies = len(cells) > len(people)
     who, label = cells // len(values), cells % len(values)
     return Inference(attribute, values, names, who, label, share, null, folds, left_out, varies)
 
 
-def shuffled(label: Codes, who: Codes, rng: np.random.Generator) -> Codes:
+def shuffle(label: Codes, who: Codes, rng: np.random.Generator) -> Codes:
     """Everybody gets the values of somebody else, in random order: as many values as a speaker really has stay
     together, but which ones, and of which recordings, is chance."""
     counts = np.bincount(who)
@@ -210,9 +210,9 @@ class _Guesses:
         cells, where = np.unique(self.who * self.values + label, return_inverse=True)
         return cells, np.bincount(where, right) / np.bincount(where)
 
-    def balanced(self, label: Codes, right: NDArray[np.bool_]) -> float:
+    def recall(self, label: Codes, right: NDArray[np.bool_]) -> float:
         cells, share = self.shares(label, right)
-        return _balanced(share, cells % self.values, self.values)
+        return _recall(share, cells % self.values, self.values)
 
 
 def _means(vectors: Array, of: Codes) -> Array:
@@ -222,7 +222,7 @@ def _means(vectors: Array, of: Codes) -> Array:
     return np.asarray(np.add.reduceat(vectors[order], np.cumsum(counts) - counts) / counts[:, None])
 
 
-def _stratified(label: Codes, folds: int, rng: np.random.Generator) -> Codes:
+def _stratify(label: Codes, folds: int, rng: np.random.Generator) -> Codes:
     """A fold for each speaker, each value spread over all folds."""
     fold = np.empty(len(label), np.int64)
     begin = 0
@@ -233,7 +233,7 @@ def _stratified(label: Codes, folds: int, rng: np.random.Generator) -> Codes:
     return fold
 
 
-def _balanced(share: Array, label: Codes, values: int) -> float:
+def _recall(share: Array, label: Codes, values: int) -> float:
     return 100 * float(np.mean([share[label == code].mean() for code in range(values) if (label == code).any()]))
 
 

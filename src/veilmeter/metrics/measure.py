@@ -265,10 +265,10 @@ def is_headline(name: str) -> bool:
     return MEASURES[family].headline and (name == family or name[len(family)] == "=")
 
 
-def preferred_direction(estimate: Estimate) -> Private:
+def better_direction(estimate: Estimate) -> Private:
     """The direction that is better: in which people are safer, or, of speech that is to be used, the more useful.
 
-    >>> [preferred_direction(estimate_of(name, 30.0)) for name in ("eer", "wer", "g_vd")]
+    >>> [better_direction(estimate_of(name, 30.0)) for name in ("eer", "wer", "g_vd")]
     ['higher', 'lower', 'neither']
     """
     if estimate.better != "neither":

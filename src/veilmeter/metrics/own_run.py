@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.data.embeddings import Embeddings, unit
-from veilmeter.metrics.legal.chance import better_counts, linkability_draws, relabelings, tried_alike
+from veilmeter.metrics.legal.chance import better_counts, linkability_draws, name_blocks, relabelings
 
 DRAWS = 499
 LEAST_PEOPLE = 6  # two to the sixth exchanges at most: fewer can't stand out
@@ -76,7 +76,7 @@ def release_linking(known: Embeddings, tried: Embeddings, *, seed: int = 0) -> f
     np.add.at(sums, whose, known.unit.astype(np.float64))
     own = np.array([place[name] for name in tried.speakers], np.int64)
     better = better_counts(unit(sums) @ tried.unit.T)
-    names = relabelings(people, draws=DRAWS, seed=seed, blocks=tried_alike(own, len(people)))
+    names = relabelings(people, draws=DRAWS, seed=seed, blocks=name_blocks(own, len(people)))
     sizes = sorted({2, len(people)})
     rates = linkability_draws(better, own, sizes, names)
     return min(1.0, len(sizes) * float((rates >= rates[:, :1] - 1e-12).mean(axis=1).min()))

@@ -62,15 +62,15 @@ def target_voice_effect(
     if not scores:
         return None
     first = next(iter(own.values()))
-    if len(np.unique(first)) < LEAST_PEOPLE or shared(groups, first) < LEAST_SHARED:
+    if len(np.unique(first)) < LEAST_PEOPLE or share_of_shared_voices(groups, first) < LEAST_SHARED:
         return None
-    as_it_is = {name: placed_before(table, own[name]) for name, table in scores.items()}
+    as_it_is = {name: share_ahead(table, own[name]) for name, table in scores.items()}
     strongest = min(as_it_is, key=lambda name: float(as_it_is[name].mean()))
     without = {name: without_target_voices(table, own[name], groups) for name, table in scores.items()}
-    errors = {name: placed_before(table, own[name]) for name, table in without.items()}
+    errors = {name: share_ahead(table, own[name]) for name, table in without.items()}
     best = min(errors, key=lambda name: float(errors[name].mean()))
     # Taking off a candidate's mean helps by itself, wherever some people resemble many others.
-    plain = placed_before(without_target_voices(scores[best], own[best], np.zeros_like(groups)), own[best])
+    plain = share_ahead(without_target_voices(scores[best], own[best], np.zeros_like(groups)), own[best])
     level = 1 - (1 - LEVEL) / len(scores)
     return TargetVoices(
         attacker=best,
@@ -84,10 +84,10 @@ def target_voice_effect(
     )
 
 
-def shared(groups: Codes, speakers: Codes) -> float:
+def share_of_shared_voices(groups: Codes, speakers: Codes) -> float:
     """The share of recordings whose target voice somebody else has too.
 
-    >>> shared(np.array([0, 0, 1, 1]), np.array([0, 1, 2, 2]))
+    >>> share_of_shared_voices(np.array([0, 0, 1, 1]), np.array([0, 1, 2, 2]))
     0.5
     """
     pairs = np.unique(np.stack([groups, speakers]), axis=1)
@@ -95,7 +95,7 @@ def shared(groups: Codes, speakers: Codes) -> float:
     return float(np.mean(people[groups] > 1))
 
 
-def placed_before(scores: Floats, own: Codes) -> Floats:
+def share_ahead(scores: Floats, own: Codes) -> Floats:
     """For each recording the share of other candidates who score as high as the right one; equal ones count half."""
     right = scores[own, np.arange(len(own))]
     ahead = (scores > right).sum(axis=0) + 0.5 * ((scores == right).sum(axis=0) - 1)

@@ -24,7 +24,7 @@ MOST_PAIRS = 1_000_000_000  # a few seconds; beyond, only recordings of the same
 BLOCK = 2048
 
 
-def unchanged(original: Embeddings, anonymized: Embeddings) -> NDArray[np.bool_] | None:
+def find_unchanged(original: Embeddings, anonymized: Embeddings) -> NDArray[np.bool_] | None:
     """Which anonymized recordings are the original ones, row by row of the same utterances; None where the vectors are
     of different extractors."""
     if original.dimension != anonymized.dimension:

@@ -9,7 +9,7 @@ from typing import Any
 
 from veilmeter.core.colors import GRAY
 from veilmeter.core.estimate import Estimate
-from veilmeter.metrics.measure import measure_of, preferred_direction
+from veilmeter.metrics.measure import better_direction, measure_of
 from veilmeter.report.figure import Figure, save_figures
 from veilmeter.report.figures import style
 from veilmeter.report.figures.similarity import scatter
@@ -88,7 +88,7 @@ def _trade_off(systems: Mapping[str, Results]) -> Figure | None:
         return None
     import altair as alt
 
-    sign = -1 if preferred_direction(points[0][1]) == "lower" else 1
+    sign = -1 if better_direction(points[0][1]) == "lower" else 1
     front = pareto_front([(name, sign * use.value, link.value) for name, use, link in points])
     rows: list[dict[str, Any]] = []
     for name, use, link in points:

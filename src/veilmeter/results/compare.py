@@ -26,7 +26,7 @@ from veilmeter.core.parquet_bounds import read_table, texts
 from veilmeter.data.scores import Scores, encode
 from veilmeter.metrics.measure import is_headline, label_of
 from veilmeter.metrics.scores.forms import SortedScores
-from veilmeter.metrics.scores.resampling import Replicates, shared_draws
+from veilmeter.metrics.scores.resampling import Replicates, common_draws
 from veilmeter.metrics.scores.summary import replicates_of, shape_of
 from veilmeter.results.levels import ALPHA, holm
 from veilmeter.results.model import AttackerResult, LinkedPerson, Part, Results
@@ -79,7 +79,7 @@ def _of_links(first: Sequence[LinkedPerson], second: Sequence[LinkedPerson], val
 def _of_replicates(first: Replicates, second: Replicates, name: str, value: float) -> Interval | None:
     """Student's t with the error of the difference: the bootstrap's, and the jackknife's where a measure is fitted to
     the trials it measures, as resamples that repeat people are fitted even closer."""
-    of_second, of_first = shared_draws([second, first], name)
+    of_second, of_first = common_draws([second, first], name)
     drawn = of_second - of_first
     error = float(drawn[np.isfinite(drawn)].std(ddof=1)) if np.isfinite(drawn).sum() > 1 else np.inf
     if shape_of(name).overfits and name in first.left_out and name in second.left_out:

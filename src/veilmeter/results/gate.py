@@ -18,7 +18,7 @@ from veilmeter.attacks.attacker import BASELINE, attacker, default_attackers
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Reference, group_references
-from veilmeter.metrics.measure import Measure, measure_of, preferred_direction
+from veilmeter.metrics.measure import Measure, better_direction, measure_of
 from veilmeter.results.compare import ComparedFigure, Comparison, compare
 from veilmeter.results.model import AttackerResult, Part, Results
 from veilmeter.results.trust import Doubt, doubts, open_questions
@@ -94,7 +94,7 @@ class LimitCheck:
             estimate=estimate.with_(at={key: at for key, at in estimate.at.items() if asked.get(key) is None}),
             place=self.candidate.place,
             group=None if self.group else group_references(self.candidate.group) or None,
-            better=wrong if preferred_direction(estimate) == wrong else None,
+            better=wrong if better_direction(estimate) == wrong else None,
             severity="information" if self.holds else "problem",
         )
 
@@ -496,7 +496,7 @@ def against_baseline(
     directed = {
         figure: difference
         for figure, (difference,) in comparison.differences.items()
-        if preferred_direction(difference) != "neither" and not difference.name.endswith("_original")
+        if better_direction(difference) != "neither" and not difference.name.endswith("_original")
     }
     tested = {figure: point for figure, point in directed.items() if point.interval is not None}
     if not tested:
@@ -506,7 +506,7 @@ def against_baseline(
             fix="assess both without --no-intervals",
         )
     sure = {figure: point for figure, point in tested.items() if point.extra["sure"]}
-    worse = [figure for figure, point in sure.items() if (point.value < 0) == (preferred_direction(point) == "higher")]
+    worse = [figure for figure, point in sure.items() if (point.value < 0) == (better_direction(point) == "higher")]
     gone = [name for name in before.results.attacks if name not in now.results.attacks]
     return BaselineCheck(
         name=before.name,

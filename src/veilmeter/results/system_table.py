@@ -17,7 +17,7 @@ from typing import Any
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Private
 from veilmeter.core.findings import Finding, Reference
-from veilmeter.metrics.measure import label_of, preferred_direction
+from veilmeter.metrics.measure import better_direction, label_of
 from veilmeter.results.compare import (
     ComparedRun,
     PairedTrials,
@@ -181,7 +181,7 @@ def _figures(results: Results, name: FigureName) -> Iterator[tuple[Key, Estimate
 
 def _worst(figures: Sequence[tuple[str, Estimate]]) -> tuple[str, Estimate]:
     """The figure that is worst for people, or for whoever uses the speech; one that does not exist comes last."""
-    sign = -1 if preferred_direction(figures[0][1]) == "higher" else 1
+    sign = -1 if better_direction(figures[0][1]) == "higher" else 1
 
     def badness(figure: tuple[str, Estimate]) -> tuple[bool, float]:
         value = figure[1].value
@@ -236,7 +236,7 @@ def _differences(
 
 def _column(name: FigureName, chosen: Sequence[Chosen], differences: Sequence[Estimate]) -> TableColumn:
     known = [cell[1] for cell in chosen if cell is not None]
-    better = preferred_direction(known[0])
+    better = better_direction(known[0])
     finite = [point.value for point in known if not math.isnan(point.value)]
     best = None if better == "neither" or not finite else max(finite) if better == "higher" else min(finite)
     shown_best = "" if best is None else known[0].with_(value=best).format_value()

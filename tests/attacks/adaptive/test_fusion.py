@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from veilmeter.attacks.adaptive import fusion
-from veilmeter.attacks.adaptive.fusion import Scores, fit_weights, fuse_channels, weighted_sum
+from veilmeter.attacks.adaptive.fusion import Scores, fit_weights, fuse_channels, sum_with_weights
 from veilmeter.attacks.material import Rows
 
 PEOPLE, EACH = 8, 5
@@ -21,7 +21,7 @@ def heard(strength: float, seed: int, labels: Rows = LABELS) -> Scores:
 
 
 def linked(weights: np.ndarray, methods: list[Scores]) -> float:
-    return float(np.mean(weighted_sum(methods, weights).argmax(axis=1) == LABELS))
+    return float(np.mean(sum_with_weights(methods, weights).argmax(axis=1) == LABELS))
 
 
 def test_one_channel_is_fused_as_before() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from veilmeter import inversion
 from veilmeter.attacks.inversion.maps import fit_preprocessing, unit_rows
-from veilmeter.attacks.inversion.needs import InversionData, label_noise, learning_curve, permutation_null, shuffled
+from veilmeter.attacks.inversion.needs import InversionData, label_noise, learning_curve, permutation_null, shuffle
 from veilmeter.attacks.inversion.procrustes import nearest_orthogonal
 from veilmeter.core.engine import open_engine
 from veilmeter.core.errors import InputError
@@ -193,7 +193,7 @@ def test_more_pairs_and_cleaner_pairs_help() -> None:
 def test_the_permutation_null_shows_wrong_pairs() -> None:
     data = inversion_data()
     null = permutation_null(data, shuffles=10)
-    wrong = shuffled(data.anonymized_train, 1.0, "gender", np.random.default_rng(99))
+    wrong = shuffle(data.anonymized_train, 1.0, "gender", np.random.default_rng(99))
     for train, inside in ((data.anonymized_train, False), (wrong, True)):
         learnt = inversion.learn(data.clear_train, train, data.settings)
         found = inversion.evaluate(learnt, data.anonymized_trials, data.clear_trials).top1()

@@ -8,7 +8,7 @@ import pytest
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import models
-from veilmeter.metrics.legal.side_information import informed_linkability, informed_singling_out
+from veilmeter.metrics.legal.side_information import linkability_knowing, singling_out_knowing
 from veilmeter.metrics.legal.singling_out import singling_out
 
 
@@ -26,7 +26,7 @@ def voices(seed=0, people=40, k=8, unknown=()):
 
 def test_only_rivals_with_the_attribute_count():
     enroll, test = voices(unknown=(3, 5))
-    found = informed_linkability(enroll, test, "region")
+    found = linkability_knowing(enroll, test, "region")
     people = models(enroll).vectors.astype(float)
     region = ["" if s in (3, 5) else "abcd"[s % 4] for s in range(40)]
     for i in range(len(test)):
@@ -45,10 +45,10 @@ def test_only_rivals_with_the_attribute_count():
 
 def test_an_attribute_that_all_share_is_worth_nothing():
     enroll, test = voices()
-    found = informed_linkability(enroll, test, "planet")
+    found = linkability_knowing(enroll, test, "planet")
     np.testing.assert_array_equal(found.knowing.better, found.without.better)
     single = singling_out(enroll, test, [10, 40])
-    knowing = informed_singling_out(enroll, test, "planet", [10, 40], without=single)
+    knowing = singling_out_knowing(enroll, test, "planet", [10, 40], without=single)
     np.testing.assert_array_equal(knowing.knowing.attack.isolated, single.attack.isolated)
     np.testing.assert_array_equal(knowing.knowing.control.isolated, single.control.isolated)
 
@@ -56,7 +56,7 @@ def test_an_attribute_that_all_share_is_worth_nothing():
 def test_singling_out_by_one_who_knows():
     enroll, test = voices()
     single = singling_out(enroll, test, [20, 40])
-    found = informed_singling_out(enroll, test, "region", [20, 40], without=single).estimates()
+    found = singling_out_knowing(enroll, test, "region", [20, 40], without=single).estimates()
     for one, plain, hit in zip(
         found["singling_out"], single.estimates()["singling_out"], found["hit_share"], strict=True
     ):
@@ -71,7 +71,7 @@ def test_alone_with_an_attribute_means_singled_out():
     region = np.where(test.speakers == "s0", "alone", "many")
     test = Embeddings(test.vectors, test.utterances, test.speakers, {"region": region})
     single = singling_out(enroll, test, [12])
-    knowing = informed_singling_out(enroll, test, "region", [12], without=single).knowing
+    knowing = singling_out_knowing(enroll, test, "region", [12], without=single).knowing
     alone = knowing.names.index("s0")
     assert knowing.per_predicate(12)[alone] == 1.0
     assert knowing.attack.hits[alone].sum() == 5 * 10
@@ -80,6 +80,6 @@ def test_alone_with_an_attribute_means_singled_out():
 def test_a_column_that_is_missing_or_empty():
     enroll, test = voices(unknown=range(40))
     with pytest.raises(InputError, match="has a column 'accent'; there are: planet, region"):
-        informed_linkability(enroll, test, "accent")
+        linkability_knowing(enroll, test, "accent")
     with pytest.raises(InputError, match="empty for everybody"):
-        informed_linkability(enroll, test, "region")
+        linkability_knowing(enroll, test, "region")

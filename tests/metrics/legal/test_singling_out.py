@@ -18,9 +18,9 @@ from veilmeter.metrics.legal.singling_out import (
     OF_OUTSIDERS,
     PAPER_CHANCE,
     WITHOUT_TARGET,
-    assigned,
-    balanced_chance,
+    assign_outsiders,
     chance,
+    chance_of_balanced_rule,
     singling_out,
     singling_out_of_scores,
 )
@@ -195,7 +195,7 @@ def test_chance_is_what_scores_without_information_give(rule, counts):
     found = isolate(np.eye(predicates, dtype=np.float32), targets, said, [500], draws=4, rule=rule)[0].isolated
     each = found[:, 0].mean(axis=1) / 10
     if rule == "balanced":
-        expected = balanced_chance(k - 1)
+        expected = chance_of_balanced_rule(k - 1)
     else:
         expected = float(np.mean([chance(int(n), float((k - 1).mean())) for n in k[targets] - 1]))
     assert abs(each.mean() - expected) < 4 * each.std() / np.sqrt(predicates) + 0.004
@@ -376,7 +376,7 @@ def test_outsiders_serve_as_control_exactly() -> None:
     assert measured.controlled is not None
     assert measured.controlled.method == OF_OUTSIDERS
     tested, people = conversations(test, 1, least=2, most=10, seed=0), models(enroll)
-    chosen = assigned(np.arange(INSIDE, INSIDE + 40), np.arange(INSIDE), [""] * len(people), 0)
+    chosen = assign_outsiders(np.arange(INSIDE, INSIDE + 40), np.arange(INSIDE), [""] * len(people), 0)
     assert chosen is not None
     everybody = [[np.arange(INSIDE)]] * INSIDE
     isolated, _ = isolations(people.vectors[chosen], np.arange(INSIDE), tested, everybody)
@@ -423,8 +423,8 @@ def test_few_outsiders_or_of_another_gender_do_not_serve() -> None:
 
 def test_outsiders_are_used_alike_and_stay_within_their_kind() -> None:
     kinds = ["f"] * 20 + ["m"] * 10 + ["f"] * 12 + ["m"] * 15
-    chosen: NDArray[np.int64] | None = assigned(np.arange(30, 57), np.arange(30), kinds, 0)
+    chosen: NDArray[np.int64] | None = assign_outsiders(np.arange(30, 57), np.arange(30), kinds, 0)
     assert chosen is not None
     assert all(kinds[row] == kinds[target] for target, row in enumerate(chosen))
     assert np.bincount(chosen)[30:42].tolist().count(2) == 8
-    assert assigned(np.arange(30, 42), np.arange(30), kinds, 0) is None
+    assert assign_outsiders(np.arange(30, 42), np.arange(30), kinds, 0) is None

@@ -13,7 +13,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.data.formats.scores import stream
 from veilmeter.metrics.scores.forms import SortedScores
 from veilmeter.metrics.scores.summary import measure_stream, values
-from veilmeter.metrics.scores.zebra import flipped_d_ece
+from veilmeter.metrics.scores.zebra import d_ece_flipped
 
 
 @settings(max_examples=25)
@@ -34,7 +34,7 @@ def test_pieces_give_what_the_whole_gives(scores: list[float], size: int, seed: 
     for name, point in found.items():
         assert point.n == {"targets": int(labels.sum()), "impostors": int((~labels).sum())}
         assert point.value == pytest.approx(expected[name], abs=1e-9), name
-    assert found["d_ece"].extra["flipped"] == pytest.approx(flipped_d_ece(data), abs=1e-12)
+    assert found["d_ece"].extra["flipped"] == pytest.approx(d_ece_flipped(data), abs=1e-12)
 
 
 def test_memory_does_not_grow_with_the_scores() -> None:

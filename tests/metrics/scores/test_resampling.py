@@ -17,7 +17,7 @@ from veilmeter.metrics.legal.linkability import linkability
 from veilmeter.metrics.legal.ranks import rank_estimates
 from veilmeter.metrics.scores import resampling
 from veilmeter.metrics.scores.forms import SortedScores
-from veilmeter.metrics.scores.resampling import shared_draws
+from veilmeter.metrics.scores.resampling import common_draws
 from veilmeter.metrics.scores.score_sets import compare_sets
 from veilmeter.metrics.scores.summary import measure_scores, replicates_of
 from veilmeter.metrics.similarity import spread as similarity_spread
@@ -150,7 +150,7 @@ def test_sets_of_different_sizes_are_compared_by_the_draws_they_share(monkeypatc
     monkeypatch.setattr(resampling, "FEWEST", 60)
     spreads = [replicates_of(s, SortedScores.from_arrays(s.targets, s.impostors), 150, 0) for s in (few, many)]
     assert [len(spread.samples["eer"]) for spread in spreads] == [150, 60]
-    assert [len(drawn) for drawn in shared_draws(spreads, "eer")] == [60, 60]
+    assert [len(drawn) for drawn in common_draws(spreads, "eer")] == [60, 60]
     assert compare_sets(many, few, few, resamples=150)["g_d_ece"].interval is not None
 
 

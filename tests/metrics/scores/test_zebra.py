@@ -55,9 +55,9 @@ def test_disclosure_is_between_nothing_and_all(t: list[float], n: list[float]) -
     found = zebra.zebra(t, n)
     assert 0 <= found.d_ece <= zebra.MAX_D_ECE + 1e-12
     assert found.l_w >= 0
-    assert found.inverted == (found.flipped_d_ece > found.d_ece)
+    assert found.inverted == (found.d_ece_flipped > found.d_ece)
     other = zebra.zebra([-x for x in t], [-x for x in n])
-    assert other.d_ece == pytest.approx(found.flipped_d_ece, abs=1e-12)
+    assert other.d_ece == pytest.approx(found.d_ece_flipped, abs=1e-12)
 
 
 @given(scores, scores)
@@ -80,7 +80,7 @@ def test_inverted_leakage_is_seen() -> None:
     rng = np.random.default_rng(0)
     found = zebra.zebra(rng.normal(-1, 1, 500), rng.normal(0, 1, 5000))
     assert found.inverted
-    assert found.d_ece < 0.005 < 0.05 < found.flipped_d_ece
+    assert found.d_ece < 0.005 < 0.05 < found.d_ece_flipped
 
 
 def test_tags_are_half_open() -> None:

@@ -8,7 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veilmeter.core.errors import InputError
-from veilmeter.metrics.utility.words import count_errors, most_frequent, normalize_text, pooled_difference, pooled_rate
+from veilmeter.metrics.utility.words import (
+    count_errors,
+    difference_with_interval,
+    most_frequent,
+    normalize_text,
+    rate_with_interval,
+)
 
 SENTENCES = st.lists(st.sampled_from(["a", "bee", "sea", "dee"]), max_size=7).map(" ".join)
 
@@ -62,14 +68,14 @@ def test_other_languages_keep_their_letters() -> None:
 
 def test_rates_are_of_sums_and_intervals_over_speakers() -> None:
     speakers = ["a", "a", "b", "b", "c", "c"]
-    value, interval = pooled_rate([1, 0, 2, 2, 0, 1], [10, 10, 10, 30, 10, 10], speakers)
+    value, interval = rate_with_interval([1, 0, 2, 2, 0, 1], [10, 10, 10, 30, 10, 10], speakers)
     assert value == pytest.approx(100 * 6 / 80)
     assert interval is not None
     assert interval[0] <= value <= interval[1]
-    assert pooled_rate([1, 2], [10, 10], ["a", "a"])[1] is None
-    assert pooled_rate([0, 0], [10, 10], ["a", "b"]) == (0.0, (0.0, pytest.approx(65.8, abs=0.1)))
+    assert rate_with_interval([1, 2], [10, 10], ["a", "a"])[1] is None
+    assert rate_with_interval([0, 0], [10, 10], ["a", "b"]) == (0.0, (0.0, pytest.approx(65.8, abs=0.1)))
     with pytest.raises(InputError, match="no words"):
-        pooled_rate([0], [0], ["a"])
+        rate_with_interval([0], [0], ["a"])
 
 
 def test_the_interval_covers_the_rate() -> None:
@@ -81,7 +87,7 @@ def test_the_interval_covers_the_rate() -> None:
         words = rng.integers(20, 80, (15, 6))
         wrong = rng.binomial(words, rates[:, None])
         speakers = np.repeat(np.arange(15), 6)
-        _, interval = pooled_rate(wrong.ravel(), words.ravel(), speakers)
+        _, interval = rate_with_interval(wrong.ravel(), words.ravel(), speakers)
         assert interval is not None
         covered += interval[0] <= 20 <= interval[1]
     assert 0.90 <= covered / 400 <= 0.985
@@ -93,9 +99,9 @@ def test_a_difference_is_that_of_the_two_rates_and_narrower_where_errors_are_sha
     words = rng.integers(10, 30, 100)
     before = rng.binomial(words, np.repeat(rng.beta(1, 6, 10), 10))
     after = before + rng.binomial(words, 0.05)
-    change, interval = pooled_difference(after, before, words, speakers)
-    rate, of_rate = pooled_rate(after, words, speakers)
-    assert change == pytest.approx(rate - pooled_rate(before, words, speakers)[0])
+    change, interval = difference_with_interval(after, before, words, speakers)
+    rate, of_rate = rate_with_interval(after, words, speakers)
+    assert change == pytest.approx(rate - rate_with_interval(before, words, speakers)[0])
     assert interval is not None
     assert of_rate is not None
     assert interval[1] - interval[0] < of_rate[1] - of_rate[0]

@@ -24,10 +24,10 @@ class EuclideanKind:
     about = "the Euclidean distance of mean unit vectors"
     needs_training = False
 
-    def untrained(self, enroll: Embeddings, test: Embeddings) -> tuple[Euclidean, None]:
+    def build(self, enroll: Embeddings, test: Embeddings) -> tuple[Euclidean, None]:
         return Euclidean(), None
 
-    def trained(self, training: Embeddings, dimension: int | None) -> Euclidean:
+    def train(self, training: Embeddings, dimension: int | None) -> Euclidean:
         return Euclidean()
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from veilmeter.attacks.adaptive.families import AffineScorer, FittedMethod, Parameters, scorer, standardize, toward
 from veilmeter.attacks.adaptive.training import TrainingSet, class_means
-from veilmeter.attacks.backends.base import Cohort, best_of_each, nearest, normalized, unit64, without_own
+from veilmeter.attacks.backends.base import Cohort, best_of_each, nearest, normalize, unit64, without_own
 from veilmeter.attacks.material import Floats, Rows
 
 
@@ -88,7 +88,7 @@ class NormalizedScorer:
 
     def scores(self, x: Floats) -> NDArray[np.float32]:
         def beside_strangers(part: NDArray[np.float32]) -> NDArray[np.float32]:
-            return normalized(part @ self.models.T, self.of_models, nearest(part @ self.cohort.T))
+            return normalize(part @ self.models.T, self.of_models, nearest(part @ self.cohort.T))
 
         return standardize(_by_blocks(x, len(self.cohort), beside_strangers), self.usual)
 

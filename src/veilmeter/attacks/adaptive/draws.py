@@ -49,8 +49,8 @@ def draw_level(originals: Embeddings, run: Embeddings, beside: Sequence[Embeddin
     codes = _codes(originals, rows)
     if not _repeated(codes):
         return DrawTest("unknown", float("nan"), "no speaker has two recordings")
-    before = _closeness(_centered(originals.vectors[rows]), codes)
-    after = _closeness(_centered(run.vectors[common]), codes)
+    before = _closeness(_center(originals.vectors[rows]), codes)
+    after = _closeness(_center(run.vectors[common]), codes)
     within, apart = before
     slope = 0.0
     off = ~np.eye(len(within), dtype=bool)
@@ -74,7 +74,7 @@ def _between_runs(originals: Embeddings, run: Embeddings, other: Embeddings) -> 
     codes = _codes(originals, rows)
     if not _repeated(codes):
         return None
-    first, second = (_centered(side.of_utterances(both).vectors) for side in (run, other))
+    first, second = (_center(side.of_utterances(both).vectors) for side in (run, other))
     difference = first - second
     difference -= difference.mean(axis=0)
     size = float(np.mean(np.sum(difference**2, axis=1)))
@@ -141,7 +141,7 @@ def _repeated(codes: Rows) -> bool:
     return len(counts) > 1 and bool((counts > 1).any())
 
 
-def _centered(vectors: np.ndarray) -> Floats:
+def _center(vectors: np.ndarray) -> Floats:
     x = unit64(vectors)
     return unit64(x - x.mean(axis=0))
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.attacks.adaptive.families import FAMILIES, Family, FittedMethod, Parameters
-from veilmeter.attacks.adaptive.fusion import fuse_channels, least_loss, log_softmax, weighted_sum
+from veilmeter.attacks.adaptive.fusion import fuse_channels, least_loss, log_softmax, sum_with_weights
 from veilmeter.attacks.adaptive.own_data import OwnData, Split, speaker_splits, splits
 from veilmeter.attacks.adaptive.training import Space, TrainingSet, make_training
 from veilmeter.attacks.material import Floats, Rows
@@ -134,7 +134,7 @@ def fit_adaptive(data: OwnData, families: Sequence[str] | None = None, *, seed: 
             f"none of the methods {', '.join(names)} can be fitted on what this attacker has",
             fix="give runs of the anonymizer over the candidates' speech, or other people's speech",
         )
-    weights, validation = _chosen(data, methods, possible, seed)
+    weights, validation = _choose_methods(data, methods, possible, seed)
     members = []
     for (view, name), wanted in _by_family(weights).items():
         for parameters, scorer in methods[name].fit(trainings[view], wanted):
@@ -143,7 +143,7 @@ def fit_adaptive(data: OwnData, families: Sequence[str] | None = None, *, seed: 
     return Adaptive(data.candidates, tuple(members), spaces, validation)
 
 
-def _chosen(
+def _choose_methods(
     data: OwnData, methods: Mapping[str, Family], possible: Sequence[tuple[int, str]], seed: int
 ) -> tuple[dict[MethodChoice, float], Validation | None]:
     """By cross-validation where something can be held out honestly.
@@ -220,7 +220,7 @@ def _choose(
     choices = list(best.values())
     held_out = [scores[choice] for choice in choices]
     weights, loss = fuse_channels(held_out, [choice.view for choice in choices], labels)
-    fused = weighted_sum(held_out, weights)
+    fused = sum_with_weights(held_out, weights)
     own = fused[np.arange(len(labels)), labels]
     linked = float(np.mean((fused >= own[:, None]).sum(axis=1) == 1))
     kept = {choice: float(w) for choice, w in zip(choices, weights, strict=True) if w > LEAST_WEIGHT}

@@ -21,7 +21,7 @@ STEPS = 12
 LARGEST = 60.0
 
 
-def weighted_sum(methods: Sequence[Scores], weights: Floats) -> Scores:
+def sum_with_weights(methods: Sequence[Scores], weights: Floats) -> Scores:
     """The sum of the methods' scores, each times its weight."""
     logits = sum(np.float32(weight) * scores for weight, scores in zip(weights, methods, strict=True))
     assert isinstance(logits, np.ndarray)
@@ -34,7 +34,7 @@ def cross_entropy(
     """Mean -log p(right candidate) of softmax(sum of weighted scores), plus the penalty on the squared distance of the
     weights from `center`; and its gradient."""
     rows = np.arange(len(labels))
-    logits = weighted_sum(methods, weights)
+    logits = sum_with_weights(methods, weights)
     logits -= logits.max(axis=1, keepdims=True)
     own = logits[rows, labels].astype(np.float64)
     np.exp(logits, out=logits)
@@ -152,7 +152,7 @@ def _pull(methods: Sequence[Scores], channels: Sequence[int], labels: Rows) -> f
         fitted = _path([scores[~held] for scores in methods], channels, labels[~held], PULLS)
         # How large the sum of the weights is, is learned on few recordings too: only their shares are tested.
         shares = [weights / max(float(weights.sum()), LEAST_SUM) for weights in fitted]
-        unseen[:, held] = [weighted_sum([scores[held] for scores in methods], share) for share in shares]
+        unseen[:, held] = [sum_with_weights([scores[held] for scores in methods], share) for share in shares]
     return PULLS[int(np.argmin([least_loss(scores, labels) for scores in unseen]))]
 
 
@@ -168,7 +168,7 @@ def _path(methods: Sequence[Scores], channels: Sequence[int], labels: Rows, pull
         spread[rows] = weights
         inner.append(spread)
         losses.append(loss)
-        fused.append(weighted_sum([methods[row] for row in rows], weights))
+        fused.append(sum_with_weights([methods[row] for row in rows], weights))
     alone = np.eye(len(fused))[int(np.argmin(losses))]
 
     def at(pull: float) -> Floats:

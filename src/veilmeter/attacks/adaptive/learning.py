@@ -48,7 +48,7 @@ def learning_curves(
             scores = scores_of(part)
         except InputError:
             continue  # so little is nothing to learn from: the curve begins later
-        points += measured(scores, first.names, names, {effort: amount}, intervals=intervals, seed=seed)
+        points += measure_effort(scores, first.names, names, {effort: amount}, intervals=intervals, seed=seed)
     return Estimates(points)
 
 
@@ -101,7 +101,7 @@ def fewer_people(others: OtherPeople, people: int) -> OtherPeople:
     return OtherPeople(originals=originals, runs=tuple(runs))
 
 
-def measured(
+def measure_effort(
     scores: Floats,
     enrolled: Sequence[str],
     spoken: NDArray[np.object_],

@@ -48,7 +48,7 @@ class Informed(AdaptedAttacker):
 
     def train_without_speech(self, desk: Desk, kind: str) -> tuple[Recipe, Finding]:
         """On everybody's protected speech, but never of the two people who are being compared."""
-        vectors = desk.assessed_speech()
+        vectors = desk.release()
         if len(vectors.names) < LEAST_SPEAKERS:
             raise NotPossibleError(Finding("too_few_to_train", {"speakers": len(vectors.names)}))
         folds = desk.folds(len(vectors.names))

@@ -158,10 +158,10 @@ class _CosineKind:
     about = "x = unit(mean of unit vectors), and the angle between both"
     needs_training = False
 
-    def untrained(self, enroll: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
+    def build(self, enroll: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
         return Cosine(), None
 
-    def trained(self, training: Embeddings, dimension: int | None) -> Backend:
+    def train(self, training: Embeddings, dimension: int | None) -> Backend:
         return Cosine()
 
 
@@ -169,11 +169,11 @@ class _CenteredCosineKind:
     about = "the same after a mean was taken off: that of the training speech, or of each side by itself"
     needs_training = False
 
-    def untrained(self, enroll: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
+    def build(self, enroll: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
         # Each side has a mean of its own: clear and protected speech lie in different places.
         return CenteredCosine.fit(enroll.vectors), CenteredCosine.fit(test.vectors)
 
-    def trained(self, training: Embeddings, dimension: int | None) -> Backend:
+    def train(self, training: Embeddings, dimension: int | None) -> Backend:
         return CenteredCosine.fit(training.vectors)
 
 
@@ -195,10 +195,10 @@ class ScoringOptions:
     normalized: bool = False
 
     @classmethod
-    def parsed(cls, spec: str) -> tuple[str, ScoringOptions]:
+    def parse(cls, spec: str) -> tuple[str, ScoringOptions]:
         """A back end's name and its options.
 
-        >>> ScoringOptions.parsed("lda:best"), ScoringOptions.parsed("lda")[1] == ScoringOptions()
+        >>> ScoringOptions.parse("lda:best"), ScoringOptions.parse("lda")[1] == ScoringOptions()
         (('lda', ScoringOptions(best=True, normalized=False)), True)
         """
         name, colon, words = spec.partition(":")
@@ -236,7 +236,7 @@ def nearest(scores: NDArray[Any]) -> Cohort:
     return np.asarray(top.mean(axis=1)), np.asarray(np.maximum(top.std(axis=1), LEAST_SPREAD))
 
 
-def normalized(raw: NDArray[Any], people: Cohort, tests: Cohort) -> NDArray[Any]:
+def normalize(raw: NDArray[Any], people: Cohort, tests: Cohort) -> NDArray[Any]:
     """Scores (tests x people) beside what each side scores with its nearest strangers (`nearest` of both)."""
     by_person = (raw - people[0]) / people[1]
     by_test = (raw - tests[0][:, None]) / tests[1][:, None]
@@ -254,17 +254,17 @@ class BackendKind(Protocol):
     about: str
     needs_training: bool
 
-    def untrained(self, enroll: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
+    def build(self, enroll: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
         """For both sides, or one for the enrollment and another for the trials; only without `needs_training`."""
         ...
 
-    def trained(self, training: Embeddings, dimension: int | None) -> Backend:
+    def train(self, training: Embeddings, dimension: int | None) -> Backend:
         """Fitted to training speech; `dimension` is that of the space it compares in, None for its own choice."""
         ...
 
 
 def _is_kind(thing: object) -> bool:
-    return all(hasattr(thing, name) for name in ("about", "needs_training", "untrained", "trained"))
+    return all(hasattr(thing, name) for name in ("about", "needs_training", "build", "train"))
 
 
 _HERE = "veilmeter.attacks.backends"
@@ -284,7 +284,7 @@ BACKENDS: Registry[BackendKind] = Registry(
 
 def backend_kind(spec: str) -> BackendKind:
     """A back end by its name, whatever options stand behind a colon; an InputError where there is none."""
-    return BACKENDS[ScoringOptions.parsed(spec)[0]]
+    return BACKENDS[ScoringOptions.parse(spec)[0]]
 
 
 def refuse_unknown_backends(*specs: str | None) -> None:

@@ -77,10 +77,10 @@ class _LDAKind:
     about = "within-class whitening, then the directions that tell training speakers apart; cosine"
     needs_training = True
 
-    def untrained(self, enroll: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
+    def build(self, enroll: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
         raise InputError("the back end lda needs training speech")
 
-    def trained(self, training: Embeddings, dimension: int | None) -> Backend:
+    def train(self, training: Embeddings, dimension: int | None) -> Backend:
         return LDA.fit(training.vectors, training.codes, dimension)
 
 
@@ -226,10 +226,10 @@ class _PLDAKind:
     about = "two-covariance PLDA by expectation-maximization; log-likelihood ratios"
     needs_training = True
 
-    def untrained(self, enroll: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
+    def build(self, enroll: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
         raise InputError("the back end plda needs training speech")
 
-    def trained(self, training: Embeddings, dimension: int | None) -> Backend:
+    def train(self, training: Embeddings, dimension: int | None) -> Backend:
         return PLDA.fit(training.vectors, training.codes, dimension=dimension)
 
 

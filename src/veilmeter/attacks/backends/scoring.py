@@ -19,7 +19,7 @@ from veilmeter.attacks.backends.base import (
     average,
     best_of_each,
     nearest,
-    normalized,
+    normalize,
     single,
     without_own,
 )
@@ -94,7 +94,7 @@ class KnownRecordings:
         )
         if options.normalized:
             strangers = without_own(self.backend.compare(self.people, self.recordings), self.codes)
-            raw = normalized(raw, nearest(strangers), nearest(with_each))
+            raw = normalize(raw, nearest(strangers), nearest(with_each))
         scores: Floats = raw.T
         return scores
 
@@ -186,26 +186,26 @@ class Recipe:
     def key(self) -> Any:
         """Its fields, and the code of a back end that another package brings."""
         own = [getattr(self, part.name) for part in fields(self)]
-        return own, foreign_version(BACKENDS[ScoringOptions.parsed(self.kind)[0]])
+        return own, foreign_version(BACKENDS[ScoringOptions.parse(self.kind)[0]])
 
     def scorer(self, enroll: Embeddings, test: Embeddings) -> Scorer:
         if self.kaldi is not None:
             from veilmeter.attacks.backends.kaldi import read_kaldi_recipe
 
             return Fixed(read_kaldi_recipe(self.kaldi.plda, self.kaldi.mean, self.kaldi.lda))
-        name, options = ScoringOptions.parsed(self.kind)
+        name, options = ScoringOptions.parse(self.kind)
         kind = BACKENDS[name]
         if self.training is None:
             if kind.needs_training:
                 raise InputError(
                     f"the back end {self.kind} needs training speech", fix="give --train-original or choose cosine"
                 )
-            return Fixed(*kind.untrained(enroll, test), options=options)
+            return Fixed(*kind.build(enroll, test), options=options)
         if self.folds is not None:
             others = tuple({*enroll.names, *test.names})
             folded = cross_validated(name, self.dimension, self.training, others, self.folds, self.seed)
             return replace(folded, options=options)
-        return Fixed(kind.trained(self.training, self.dimension), options=options)
+        return Fixed(kind.train(self.training, self.dimension), options=options)
 
 
 def cross_validated(
@@ -228,5 +228,5 @@ def cross_validated(
     backends: dict[tuple[int, int], Backend] = {}
     for a, b in combinations(range(folds), 2):
         kept = material.take((of != a) & (of != b))
-        backends[a, b] = BACKENDS[kind].trained(kept, dimension)
+        backends[a, b] = BACKENDS[kind].train(kept, dimension)
     return CrossValidated(backends, fold, folds)

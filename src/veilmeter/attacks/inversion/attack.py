@@ -112,7 +112,7 @@ def learn_seeds(
         values, other = attribute(clear, settings.by), attribute(anonymized, settings.by)
         if set(values) != set(other):
             raise InputError(
-                f"the clear training set has {settings.by} {_listed(values)}, the anonymized one {_listed(other)}",
+                f"the clear training set has {settings.by} {_list(values)}, the anonymized one {_list(other)}",
                 path=anonymized.source or None,
             )
         parts = {value: (clear.take(values == value), anonymized.take(other == value)) for value in sorted(set(values))}
@@ -142,7 +142,7 @@ def _align(
 ) -> list[tuple[Alignment, dict[str, Any]]]:
     every_clear, every_anonymized = clear, anonymized
     if settings.supervised and pairs is None:
-        clear, anonymized = paired(clear, anonymized)
+        clear, anonymized = take_pairs(clear, anonymized)
     before = fit_preprocessing(clear.vectors, pca=settings.pca, center=settings.center)
     after = fit_preprocessing(anonymized.vectors, pca=settings.pca, center=settings.center)
     if before.components != after.components:
@@ -153,7 +153,7 @@ def _align(
         )
     if settings.supervised and pairs is not None:
         wanted = set(pairs)
-        clear, anonymized = paired(clear.take(np.array([u in wanted for u in clear.utterances])), anonymized)
+        clear, anonymized = take_pairs(clear.take(np.array([u in wanted for u in clear.utterances])), anonymized)
     x, y = before.apply(clear.vectors), after.apply(anonymized.vectors)
     facts: dict[str, Any] = {"clear": len(x), "anonymized": len(y), "dimension": before.components}
     if settings.supervised:
@@ -169,11 +169,11 @@ def _align(
             )
         return [(Alignment(before, after, rotation), facts)] * len(seeds)
     return [
-        (Alignment(before, after, rotation), facts | more) for rotation, more in _unsupervised(x, y, settings, seeds)
+        (Alignment(before, after, rotation), facts | more) for rotation, more in _learn_unpaired(x, y, settings, seeds)
     ]
 
 
-def _unsupervised(
+def _learn_unpaired(
     clear: Floats, anonymized: Floats, settings: InversionSettings, seeds: Sequence[int]
 ) -> list[tuple[Floats, dict[str, Any]]]:
     x, y = check_sets(clear, anonymized)
@@ -199,7 +199,7 @@ def _unsupervised(
     ]
 
 
-def paired(clear: Embeddings, anonymized: Embeddings) -> tuple[Embeddings, Embeddings]:
+def take_pairs(clear: Embeddings, anonymized: Embeddings) -> tuple[Embeddings, Embeddings]:
     """The utterances that are in both, in the order of the clear set."""
     both = match(clear, anonymized)
     return both.original, both.anonymized
@@ -214,5 +214,5 @@ def _some_difference(*sets: Floats) -> None:
             )
 
 
-def _listed(values: NDArray[np.object_]) -> str:
+def _list(values: NDArray[np.object_]) -> str:
     return ", ".join(sorted(set(values)))

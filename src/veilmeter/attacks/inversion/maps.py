@@ -229,8 +229,8 @@ def load_map(path: str | Path) -> InversionMap:
                 raise InputError("this is no inversion map, or one of another version", path=path)
             alignments = {
                 str(group): Alignment(
-                    _stored_side(stored, f"{number}/clear"),
-                    _stored_side(stored, f"{number}/anonymized"),
+                    _read_side(stored, f"{number}/clear"),
+                    _read_side(stored, f"{number}/anonymized"),
                     _array(stored, f"{number}/rotation", 2),
                 )
                 for number, group in enumerate(about["groups"])
@@ -251,7 +251,7 @@ def _array(stored: Any, name: str, dimensions: int) -> Floats:
     return array.astype(float)
 
 
-def _stored_side(stored: Any, prefix: str) -> Preprocessing:
+def _read_side(stored: Any, prefix: str) -> Preprocessing:
     dimension = int(stored[f"{prefix}/dimension"])
     mean, basis = _array(stored, f"{prefix}/mean", 1), _array(stored, f"{prefix}/basis", 2)
     if mean.size not in (0, dimension) or (basis.size and basis.shape[0] != dimension):

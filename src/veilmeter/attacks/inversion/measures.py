@@ -51,7 +51,7 @@ class Group:
     def whose(self) -> Identification:
         """Whose is this anonymized recording? Each restored trial among the clear trials."""
         clear = self._clear()
-        asked = self._asked(len(self.restored))
+        asked = self._choose_trials(len(self.restored))
         return identify(
             self.restored.vectors[asked],
             clear.vectors,
@@ -64,7 +64,7 @@ class Group:
     def where(self) -> Identification:
         """The direction of Table 2: each clear trial among the restored ones."""
         clear, products = self._clear(), self._products
-        asked = self._asked(len(clear))
+        asked = self._choose_trials(len(clear))
         turned = None if products is None else products.T
         return identify(
             clear.vectors[asked], self.restored.vectors, clear.speakers[asked], self.restored.speakers, products=turned
@@ -78,7 +78,7 @@ class Group:
             return None
         return np.asarray(np.asarray(self.restored.vectors, float) @ np.asarray(clear.vectors, float).T)
 
-    def _asked(self, count: int) -> NDArray[np.intp] | slice:
+    def _choose_trials(self, count: int) -> NDArray[np.intp] | slice:
         """The trials that are looked up: all, or `most` of them at even distances."""
         if count <= self.most:
             return slice(None)
@@ -93,7 +93,7 @@ class Group:
         """Cosine of each restored trial with the enrollment models; all pairs, or those of the key."""
         if self.enroll is None or not len(self.models):
             return None
-        tried = self.restored.take(np.arange(len(self.restored))[self._asked(len(self.restored))])
+        tried = self.restored.take(np.arange(len(self.restored))[self._choose_trials(len(self.restored))])
         matrix = self.models @ unit_rows(tried.vectors).T
         mask = None
         if trials is not None:
@@ -174,7 +174,7 @@ class Evaluation:
                     estimate = measured[name]
                     assert isinstance(estimate, Estimate)  # these are no curves
                     curves.setdefault(name, []).append(
-                        (_folded(estimate) if fold and name == "eer" else estimate).with_(at=at)
+                        (_fold(estimate) if fold and name == "eer" else estimate).with_(at=at)
                     )
             if group.clear is not None:
                 largest = len(group.clear)
@@ -251,7 +251,7 @@ def _part(embeddings: Embeddings | None, column: str, value: str) -> Embeddings 
     return embeddings.take(rows) if len(rows) else None
 
 
-def _folded(estimate: Estimate) -> Estimate:
+def _fold(estimate: Estimate) -> Estimate:
     """An EER above 50 % turned back, as paper 002 does."""
     if estimate.value <= 50:
         return estimate

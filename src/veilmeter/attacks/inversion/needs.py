@@ -14,7 +14,7 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.attacks.inversion.attack import InversionSettings, learn, paired
+from veilmeter.attacks.inversion.attack import InversionSettings, learn, take_pairs
 from veilmeter.attacks.inversion.measures import evaluate
 from veilmeter.core.engine import Engine, Here, map_ordered
 from veilmeter.core.errors import InputError
@@ -70,7 +70,7 @@ def learning_curve(
         for size in chosen
         for repeat in range(repeats if size < known else 1)
     ]
-    return _measured(points, [point.pairs for point in points], "pairs", engine)
+    return _measure(points, [point.pairs for point in points], "pairs", engine)
 
 
 def label_noise(
@@ -90,7 +90,7 @@ def label_noise(
         for share in shares
         for repeat in range(repeats if share else 1)
     ]
-    return _measured(points, [point.noise for point in points], "wrong_pairs", engine)
+    return _measure(points, [point.noise for point in points], "wrong_pairs", engine)
 
 
 def permutation_null(
@@ -122,13 +122,13 @@ def top1(point: Point) -> dict[str, tuple[float, float]]:
     if point.pairs < len(clear):
         pairs = list(clear.utterances[_spread(clear, point.pairs, data.settings.by, rng)])
     if point.noise:
-        anonymized = shuffled(anonymized, point.noise, data.settings.by, rng)
+        anonymized = shuffle(anonymized, point.noise, data.settings.by, rng)
     learnt = learn(clear, anonymized, data.settings, pairs=pairs)
     trials = data.anonymized_trials, data.clear_trials
     return evaluate(learnt, *trials, most=data.most).top1()
 
 
-def shuffled(embeddings: Embeddings, share: float, by: str, rng: np.random.Generator) -> Embeddings:
+def shuffle(embeddings: Embeddings, share: float, by: str, rng: np.random.Generator) -> Embeddings:
     """The vectors of a share of the utterances, exchanged among themselves (within each value of `by`)."""
     vectors = embeddings.vectors.copy()
     groups = embeddings.attributes[by] if by else np.full(len(embeddings), "", dtype=object)
@@ -154,11 +154,11 @@ def _spread(embeddings: Embeddings, count: int, by: str, rng: np.random.Generato
 
 
 def _pairs(data: InversionData) -> InversionData:
-    clear, anonymized = paired(data.clear_train, data.anonymized_train)
+    clear, anonymized = take_pairs(data.clear_train, data.anonymized_train)
     return replace(data, clear_train=clear, anonymized_train=anonymized)
 
 
-def _measured(
+def _measure(
     points: Sequence[Point], values: Sequence[float], name: str, engine: Engine | None
 ) -> dict[str, list[Estimate]]:
     results = map_ordered(engine or Here(), top1, points)

@@ -94,15 +94,15 @@ def study_inversion(
     known = (inputs.clear_train, inputs.anonymized_train)
     if settings.oracle:
         known = (inputs.clear_trials, inputs.anonymized_trials)
-    maps = [stored] if stored is not None else _learned(known, settings, engine)
+    maps = [stored] if stored is not None else _learn(known, settings, engine)
     best = maps[0] if stored is not None else min(maps, key=objective)
     evaluation = evaluate(best, inputs.anonymized_trials, inputs.clear_trials, inputs.enrolled)
     estimates: dict[str, list[Estimate]] = dict(evaluation.estimates(inputs.key, **settings.measured))
-    findings = _left_out(evaluation, inputs.anonymized_trials)
+    findings = _report_left_out(evaluation, inputs.anonymized_trials)
     if inputs.clear_trials is not None:
         estimates |= _without_a_map(inputs.anonymized_trials, inputs.clear_trials, settings.intervals)
     if inputs.again is not None:
-        carried, covered = _carried_over(best, inputs, settings)
+        carried, covered = _carry_over(best, inputs, settings)
         estimates |= carried
         findings += covered
     rows = _each_seed(maps, inputs, settings) if len(maps) > 1 else []
@@ -119,7 +119,7 @@ def study_inversion(
     )
 
 
-def _left_out(evaluation: Evaluation, attacked: Embeddings) -> list[Finding]:
+def _report_left_out(evaluation: Evaluation, attacked: Embeddings) -> list[Finding]:
     """Trials that could not be compared within a group."""
     lost = len(attacked) - sum(len(group.restored) for group in evaluation.groups)
     if not lost:
@@ -135,7 +135,7 @@ def _no_pairs() -> InputError:
     )
 
 
-def _learned(
+def _learn(
     known: tuple[Embeddings | None, Embeddings | None], settings: StudySettings, engine: Engine
 ) -> list[InversionMap]:
     clear, anonymized = known
@@ -175,7 +175,7 @@ def _without_a_map(attacked: Embeddings, clear: Embeddings, intervals: bool) -> 
     }
 
 
-def _carried_over(
+def _carry_over(
     learned: InversionMap, inputs: InversionInputs, settings: StudySettings
 ) -> tuple[dict[str, list[Estimate]], list[Finding]]:
     """The same map on another run of the anonymizer, and how much of the trials that run covers."""

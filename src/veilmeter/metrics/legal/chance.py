@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.ordering import levels_of
-from veilmeter.metrics.calibration import groups_of_draws, pooled_sets
+from veilmeter.metrics.calibration import groups_of_draws, pool_sets
 from veilmeter.metrics.legal.linkability import link_probability
 from veilmeter.metrics.scores.zebra import DEce
 
@@ -118,7 +118,7 @@ def _relabelings(names: tuple[str, ...], draws: int, seed: int, blocks: tuple[in
     return drawn
 
 
-def drawn_columns(people: int, conversations: int) -> NDArray[np.intp] | slice:
+def draw_columns(people: int, conversations: int) -> NDArray[np.intp] | slice:
     """The conversations whose scores are calibrated: all, or as many as there is room for."""
     most = max(2, MOST_CALIBRATED // max(1, people))
     if conversations <= most:
@@ -161,7 +161,7 @@ def first_places(scores: NDArray[np.floating]) -> Rows:
     return np.where(np.count_nonzero(scores == highest, axis=0) == 1, best, -1).astype(np.int64)
 
 
-def tried_alike(own: Rows, people: int) -> Rows | None:
+def name_blocks(own: Rows, people: int) -> Rows | None:
     """Blocks of people who may change names where the tried ones were not tried equally often: those who were tried at
     all, and the others. None where everybody may, or where most people were not tried.
 
@@ -185,7 +185,7 @@ def linkability_draws(better: NDArray[np.int32], own: Rows, sizes: Sequence[int]
     people, columns = better.shape
     impostors = people - 1
     which = np.arange(columns)
-    unequal = tried_alike(own, people) is not None
+    unequal = name_blocks(own, people) is not None
     counted = np.empty((1 + len(relabeled), people))
     counted[0] = np.bincount(better[own, which], minlength=people)
     for number, names in enumerate(relabeled, 1):
@@ -198,7 +198,7 @@ def linkability_draws(better: NDArray[np.int32], own: Rows, sizes: Sequence[int]
 def d_ece_draws(trials: Trials, *, draws: int = DRAWS, seed: int = 0) -> Floats | None:
     """D_ECE as it stands and turned round (rows), with the true names (first column) and under each relabeling; None
     where there are no target trials, or a key leaves nobody whose name could be changed."""
-    drawn = drawn_columns(*trials.scores.shape)
+    drawn = draw_columns(*trials.scores.shape)
     if not isinstance(drawn, slice):
         mask = None if trials.mask is None else trials.mask[:, drawn]
         trials = replace(trials, scores=trials.scores[:, drawn], own=trials.own[drawn], mask=mask)
@@ -212,7 +212,7 @@ def d_ece_draws(trials: Trials, *, draws: int = DRAWS, seed: int = 0) -> Floats 
     if not len(which):
         return None
     own = trials.own[which]
-    tried = tried_alike(own, len(trials.enrolled))
+    tried = name_blocks(own, len(trials.enrolled))
     if tried is not None:
         blocks = tried if blocks is None else 2 * blocks + tried
     relabeled = relabelings(trials.enrolled, draws=draws, seed=seed, blocks=blocks)
@@ -228,7 +228,7 @@ def d_ece_draws(trials: Trials, *, draws: int = DRAWS, seed: int = 0) -> Floats 
         chosen = level[names[:, own], which]
         weights = None if tried is None else name_weights(own, names).ravel()
         groups = groups_of_draws(chosen.ravel(), np.repeat(np.arange(len(chosen)), len(own)), levels.sizes, weights)
-        parts.append(np.stack([DEce().of_blocks(pooled_sets(*groups, flipped=flipped)) for flipped in (False, True)]))
+        parts.append(np.stack([DEce().of_blocks(pool_sets(*groups, flipped=flipped)) for flipped in (False, True)]))
     return np.concatenate(parts, axis=1)
 
 
@@ -258,7 +258,7 @@ def relabel(
     for (attribute, value), within in {("", ""): trials, **(groups or {})}.items():
         for number, one_length in enumerate(trial for trial in within if len(trial.own)):
             enrolled = len(one_length.enrolled)
-            blocks = tried_alike(one_length.own, enrolled)
+            blocks = name_blocks(one_length.own, enrolled)
             names = relabelings(one_length.enrolled, draws=draws, seed=seed, blocks=blocks)
             asked = sorted({*(size for size in sizes.get(one_length.length, ()) if size < enrolled), enrolled})
             better = better_counts(one_length.scores)
@@ -283,9 +283,9 @@ def joint_chance(attackers: Sequence[Relabeled], *, seed: int = 0) -> JointChanc
         return JointChance({}, 0)
     draws = known[0].values.shape[1] - 1
     figures = [figure for attacker in known for figure in attacker.figures]
-    exposed = exposed_draws(known, draws=draws, seed=seed)
+    exposed = exposure_draws(known, draws=draws, seed=seed)
     values = np.concatenate([*(attacker.values for attacker in known), exposed])
-    p = adjusted(values)
+    p = adjust(values)
     everybody: dict[tuple[str, int], int] = {}
     for row, figure in enumerate(figures):
         if figure.measure == "linkability" and not figure.attribute:
@@ -305,7 +305,7 @@ def joint_chance(attackers: Sequence[Relabeled], *, seed: int = 0) -> JointChanc
     )
 
 
-def exposed_draws(attackers: Sequence[Relabeled], *, draws: int = DRAWS, seed: int = 0) -> Floats:
+def exposure_draws(attackers: Sequence[Relabeled], *, draws: int = DRAWS, seed: int = 0) -> Floats:
     """With the true names (first column) and under each relabeling: how many people are linked more often than not by
     the attacker that finds them best, and how often the most exposed person is linked, over all attackers. The second
     finds a single unprotected person: luck seldom makes all attackers name the same one again and again."""
@@ -334,7 +334,7 @@ def exposed_draws(attackers: Sequence[Relabeled], *, draws: int = DRAWS, seed: i
     return np.stack([(most > MORE_OFTEN_THAN_NOT).sum(axis=1), (total / tried).max(axis=1)])
 
 
-def adjusted(values: Floats) -> Floats:
+def adjust(values: Floats) -> Floats:
     """Westfall and Young's step-down adjusted probabilities of the first column, larger values being more extreme.
 
     Each row is a figure, the first column what was found, the others what luck gives.

@@ -352,7 +352,7 @@ def linkability(
     own = np.array([code[name] for name in tested.names])[tested.speakers]
     beats = np.zeros((len(tested), len(people)), bool) if len(tested) * len(people) <= keep else None
     better = count_better(tested.vectors, own, people.vectors, beats=beats, progress=progress)
-    rows, columns = sampled(len(tested), len(people), seed)
+    rows, columns = draw_sample(len(tested), len(people), seed)
     right = row_dots(tested.vectors[rows], people.vectors[own[rows]])
     sample = _sample(tested.vectors[rows] @ people.vectors[columns].T, right, own[rows], rows, columns)
     return Linkability(better, len(people) - 1, tested.speakers, tested.names, length, own, beats, sample)
@@ -382,14 +382,14 @@ def linkability_of_scores(
     names = tuple(dict.fromkeys(spoken[known]))
     position = {name: number for number, name in enumerate(names)}
     speakers = np.array([position[name] for name in spoken[known]])
-    rows, columns = sampled(len(own), len(enrolled), seed)
+    rows, columns = draw_sample(len(own), len(enrolled), seed)
     sample = _sample(theirs[np.ix_(rows, columns)], right[rows], own[rows], rows, columns)
     better = np.count_nonzero(beats, axis=1)
     kept = beats if beats.size <= KEEP else None
     return Linkability(better, len(code) - 1, speakers, names, length, own, kept, sample)
 
 
-def sampled(conversations: int, people: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def draw_sample(conversations: int, people: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Which conversations and which enrolled people to keep scores of: all of them where they are not too many."""
     rng = np.random.default_rng([seed, 6])
     sides = [(conversations, SAMPLED_CONVERSATIONS), (people, SAMPLED_PEOPLE)]

@@ -68,12 +68,12 @@ def one_minus_eer(
     if len(own) == 0 or len(tests) == 0:
         raise InputError("verification needs a test speaker who is enrolled, and somebody else")
 
-    def compared(rows: NDArray[np.intp], models: NDArray[np.intp]) -> NDArray[np.float64]:
+    def compare(rows: NDArray[np.intp], models: NDArray[np.intp]) -> NDArray[np.float64]:
         parts = (slice(a, a + BLOCK) for a in range(0, len(rows), BLOCK))
         return np.concatenate([row_dots(tested.vectors[rows[part]], people.vectors[models[part]]) for part in parts])
 
     # both classes in the same way, so that equal vectors give equal scores: a tie is no recognition
-    targets, impostors = compared(own, right[own]), compared(tests, against)
+    targets, impostors = compare(own, right[own]), compare(tests, against)
     enrolled, spoken = np.array(people.names, object), np.array(tested.names, object)[tested.speakers]
     scores = Scores.from_arrays(
         targets,
@@ -89,7 +89,7 @@ def of_eer(eer: Estimate) -> Estimate:
     """An EER in percent as 1-EER, a fraction, with its interval."""
     entry = measure("one_minus_eer")
 
-    def turned(ends: tuple[float, float] | None) -> tuple[float, float] | None:
+    def turn(ends: tuple[float, float] | None) -> tuple[float, float] | None:
         return None if ends is None else (1 - ends[1] / 100, 1 - ends[0] / 100)
 
     return eer.with_(
@@ -98,8 +98,8 @@ def of_eer(eer: Estimate) -> Estimate:
         unit=entry.unit,
         better=entry.better,
         value=1 - eer.value / 100,
-        interval=turned(eer.interval),
+        interval=turn(eer.interval),
         null=0.5 if eer.null is None else 1 - eer.null / 100,
-        null_range=turned(eer.null_range),
+        null_range=turn(eer.null_range),
         method="ROCCH",
     )

@@ -208,7 +208,7 @@ class _Model:
         n, k = self.scores.shape
         return np.asarray(self.linkability(sizes, np.ones((1, n)), np.ones((1, k)))[0])
 
-    def resampled(self, sizes: Floats, own: NDArray[np.int64], resamples: int, seed: int) -> Floats:
+    def resample(self, sizes: Floats, own: NDArray[np.int64], resamples: int, seed: int) -> Floats:
         """For drawn people in both roles (resamples x sizes); a draw that leaves too few is drawn anew."""
         people, where = np.unique(np.concatenate([own, self.sample.people]), return_inverse=True)
         rng = np.random.default_rng([seed, 5])
@@ -293,7 +293,7 @@ def population_linkability(
     ends: list[tuple[float, float] | None] = [None] * len(sizes)
     if intervals:
         assert link.own is not None
-        drawn = _logit(model.resampled(sizes, link.own[sample.rows], resamples, seed))
+        drawn = _logit(model.resample(sizes, link.own[sample.rows], resamples, seed))
         # The back-test goes up by some factor; what it missed grows with the logarithm of the factor.
         reach = np.maximum(1.0, np.log(sizes / link.largest) / np.log(tested.factor))
         highest = link.interval(link.largest)[1]

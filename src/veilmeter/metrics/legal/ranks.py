@@ -306,13 +306,13 @@ def disclosure(
     n = link.largest
     rng = np.random.default_rng([seed, 6])
     model = fit(link.better, link.impostors, link.weights)
-    values = _disclosed(link, link.weights, model)
+    values = _values(link, link.weights, model)
     replicates: dict[str, NDArray[np.float64]] = {}
     rounds = RESAMPLES if len(link.better) < MANY else OF_MANY
     if intervals:
         engine = engine_for(engine, n >= WORTH_SENDING)
         work = [_RankWork(link, model, seed, part) for part in stretches(rounds, engine.workers)]
-        parts = map_ordered(engine, _resampled, work)
+        parts = map_ordered(engine, _resample, work)
         replicates = {name: np.concatenate([part[name] for part in parts]) for name in values}
     # What it gives when every rank is as likely as any other, at the same counts
     uniform = np.array([_of_histogram(rng.integers(n, size=len(link.better)), link.weights, n) for _ in range(rounds)])
@@ -354,7 +354,7 @@ class _RankWork:
     numbers: range
 
 
-def _resampled(work: _RankWork) -> dict[str, NDArray[np.float64]]:
+def _resample(work: _RankWork) -> dict[str, NDArray[np.float64]]:
     """The engine's task: mean and worst disclosure of each resample."""
     link = work.link
     ranks, where = np.unique(link.better, return_inverse=True)
@@ -364,11 +364,11 @@ def _resampled(work: _RankWork) -> dict[str, NDArray[np.float64]]:
         weights.append(link.weights * times[link.speakers])
     masses = np.array([np.bincount(where, drawn, len(ranks)) for drawn in (link.weights, *weights)], np.float64)
     models = refit(ranks, masses[0], masses[1:], link.impostors, work.model)
-    draws = [_disclosed(link, drawn, model) for drawn, model in zip(weights, models, strict=True)]
+    draws = [_values(link, drawn, model) for drawn, model in zip(weights, models, strict=True)]
     return {name: np.array([disclosed[name] for disclosed in draws]) for name in draws[0]}
 
 
-def _disclosed(link: Linkability, weights: NDArray[np.float64], model: BetaBinomial) -> dict[str, tuple[float, float]]:
+def _values(link: Linkability, weights: NDArray[np.float64], model: BetaBinomial) -> dict[str, tuple[float, float]]:
     return {MODEL: _of_model(link, model), HISTOGRAM: _of_histogram(link.better, weights, link.largest)}
 
 

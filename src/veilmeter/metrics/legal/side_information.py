@@ -88,7 +88,7 @@ def codes(*columns: NDArray[np.object_]) -> list[NDArray[np.int64]]:
     return [np.array([known.get(value, -1) for value in column], np.int64) for column in columns]
 
 
-def informed_linkability(
+def linkability_knowing(
     enroll: Embeddings,
     test: Embeddings,
     attribute: str,
@@ -103,7 +103,7 @@ def informed_linkability(
     people = models(enroll)
     [theirs] = codes(_attribute(enroll, test, attribute, people.names))
     own = _own(without)
-    tested = conversations(_enrolled(test, people.names), length, most=most, seed=seed)
+    tested = conversations(_take_enrolled(test, people.names), length, most=most, seed=seed)
     small = len(tested) * len(people) <= KEEP
     beats = np.zeros((len(tested), len(people)), bool) if small else None
     better = count_better(
@@ -112,7 +112,7 @@ def informed_linkability(
     return InformedLinkability(attribute, without, replace(without, better=better, beats=beats))
 
 
-def informed_singling_out(
+def singling_out_knowing(
     enroll: Embeddings,
     test: Embeddings,
     attribute: str,
@@ -162,7 +162,7 @@ def _own(link: Linkability) -> NDArray[np.int64]:
     return link.own
 
 
-def _enrolled(test: Embeddings, names: Sequence[str]) -> Embeddings:
+def _take_enrolled(test: Embeddings, names: Sequence[str]) -> Embeddings:
     known = set(names)
     kept = np.array([speaker in known for speaker in test.speakers])
     return test if kept.all() else test.take(kept)

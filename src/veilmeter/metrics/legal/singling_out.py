@@ -61,7 +61,7 @@ def kinds_of(enroll: Embeddings, names: Sequence[str], attribute: str = "gender"
     return tuple(str(known.get(name, "")) for name in names)
 
 
-def assigned(outsiders: Rows, targets: Rows, kinds: Sequence[str], seed: int) -> Rows | None:
+def assign_outsiders(outsiders: Rows, targets: Rows, kinds: Sequence[str], seed: int) -> Rows | None:
     """For each target an outsider of the same kind, all of them used alike; None where a kind has too few. Both are
     rows of the enrolled people, whose kinds are given."""
     rng = np.random.default_rng([seed, 7])
@@ -176,7 +176,7 @@ class SinglingOut:
     def chance(self, speakers: int) -> float:
         """What a rule without knowledge isolates when all scores are alike: see `chance`."""
         if self.rule == "balanced":
-            return balanced_chance(self.others)
+            return chance_of_balanced_rule(self.others)
         cuts, predicates = np.unique(self.cuts, return_counts=True)
         chances = [chance(int(n), float(self.others.mean())) for n in cuts]
         return float(np.average(chances, weights=predicates))
@@ -309,10 +309,10 @@ def chance(cut: int, others: float) -> float:
     return float(cut * p**cut * (1 - p) * q + p**cut * q * (1 - q))
 
 
-def balanced_chance(others: ArrayLike, *, samples: int = 100_000) -> float:
+def chance_of_balanced_rule(others: ArrayLike, *, samples: int = 100_000) -> float:
     """The same for the balanced rule, where speakers have `others` (K_s - 1) calibration scores each: simulated.
 
-    >>> round(balanced_chance([9, 9, 9]), 2)
+    >>> round(chance_of_balanced_rule([9, 9, 9]), 2)
     0.35
     """
     m = np.asarray(others, dtype=float)
@@ -353,7 +353,7 @@ def singling_out(
 
     Test speakers with fewer than 2 `length` utterances are left out (`dropped`); without `sizes` it is among all
     others. With `predicates`, that many enrolled people are chosen at random. The control is the rule of a person who
-    is not in the set: of enrolled outsiders who are people like those in it (`assigned`), else each predicate
+    is not in the set: of enrolled outsiders who are people like those in it (`assign_outsiders`), else each predicate
     with its calibration in the same sets without its target, so that nothing but the target's presence tells the two
     apart. A random direction or a mixture of the voices in the set would know the people and isolate too often.
     """
@@ -367,7 +367,7 @@ def singling_out(
     sizes = [len(tested.names)] if sizes is None else sizes
     check_sizes(sizes, tested)
     work = _Isolating(tested, tuple(sizes), draws, folds, rule, seed, progress)
-    return work.counted(people.vectors, rows, targets, kinds_of(enroll, people.names), people.names, control)
+    return work.count(people.vectors, rows, targets, kinds_of(enroll, people.names), people.names, control)
 
 
 def singling_out_of_scores(
@@ -400,7 +400,7 @@ def singling_out_of_scores(
     columns = replace(tested, vectors=np.ascontiguousarray(scores.T, np.float32))
     eye = np.eye(len(enrolled), dtype=np.float32)
     work = _Isolating(columns, tuple(sizes), draws, folds, rule, seed)
-    return work.counted(eye, rows, targets, [""] * len(enrolled), enrolled, True)
+    return work.count(eye, rows, targets, [""] * len(enrolled), enrolled, True)
 
 
 @dataclass(frozen=True)
@@ -415,7 +415,7 @@ class _Isolating:
     seed: int
     progress: Callable[[int, int], None] | None = None
 
-    def counted(
+    def count(
         self,
         vectors: NDArray[np.float32],
         rows: NDArray[np.int64],
@@ -431,7 +431,7 @@ class _Isolating:
         outsiders = np.flatnonzero([name not in inside for name in names])
         controlled = without_target(len(rows)) if control else None
         if control and len(outsiders):
-            chosen = assigned(outsiders, rows, kinds, self.seed)
+            chosen = assign_outsiders(outsiders, rows, kinds, self.seed)
             controlled = without_target(
                 len(rows), f"{len(outsiders)} enrolled outsiders are too few, or of other kinds"
             )

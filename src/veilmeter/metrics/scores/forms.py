@@ -28,7 +28,7 @@ from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Finding
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.calibration import BlockSets, Runs, check_scores, pool_starts, pooled_sets, runs, softplus
+from veilmeter.metrics.calibration import BlockSets, Runs, check_scores, pool_sets, pool_starts, runs, softplus
 
 Floats = NDArray[np.float64]
 TARGETS_PER_BIN = 10
@@ -220,7 +220,7 @@ class WeightedSets(ABC):
         of = np.repeat(np.arange(len(self.usable)), len(self.targets))
         t, n = (side[:, self.usable].T.ravel() for side in (self.targets, self.impostors))
         total_t, total_n = self.totals
-        return pooled_sets(t, n, of, totals=(total_t[self.usable], total_n[self.usable]))
+        return pool_sets(t, n, of, totals=(total_t[self.usable], total_n[self.usable]))
 
     @cached_property
     def accepted(self) -> tuple[Floats, Floats]:
@@ -377,7 +377,7 @@ class StreamedScores(ScoreSet):
 
 
 @contextmanager
-def streamed_scores(
+def stream_scores(
     pieces: Iterable[tuple[Floats, NDArray[np.bool_]]], *, folder: str | Path | None = None
 ) -> Iterator[StreamedScores]:
     """All scores of these pieces. `folder` is for the temporary files: eight bytes per score."""

@@ -217,13 +217,13 @@ class Replicates:
         )
 
 
-def shared_draws(spreads: Sequence[Replicates], name: str) -> list[Floats]:
+def common_draws(spreads: Sequence[Replicates], name: str) -> list[Floats]:
     """The replicates of one measure for which all sets drew the same people: larger sets have fewer resamples."""
     count = min(len(spread.samples[name]) for spread in spreads)
     return [spread.samples[name][:count] for spread in spreads]
 
 
-def numbered_people(
+def number_people(
     scores: Scores, rows: NDArray[np.intp] | slice = slice(None)
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """Both sides' people in these rows as 0..count-1, in the order of the names of all: sets of the same people draw
@@ -258,7 +258,7 @@ def replicates(
     """
     known = scores.enroll_speaker is not None
     kept, stands_for = _thin(scores, data.impostors, seed)
-    enroll, test, people = numbered_people(scores, kept)
+    enroll, test, people = number_people(scores, kept)
     trials = Scores(scores.values[kept], scores.is_target[kept], enroll, test)
     groups = group(data.targets, data.impostors)
     place = layout(trials, people, groups, data.edges, stands_for)
@@ -357,7 +357,7 @@ def trial_means(scores: Scores, costs: Mapping[str, tuple[Floats, Floats]], *, r
 
     Weighted sums within each pair of people are all that is needed, whatever the number of trials.
     """
-    enroll, test, people = numbered_people(scores)
+    enroll, test, people = number_people(scores)
     drawn = draw_people(seed, people, range(resamples))
     means = {name: np.zeros(resamples) for name in costs}
     for side, rows in enumerate((np.flatnonzero(scores.is_target), np.flatnonzero(~scores.is_target))):

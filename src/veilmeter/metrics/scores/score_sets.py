@@ -213,13 +213,13 @@ _EQUATIONS = {"d_ece_op_oo": "eq. 17", "min_cllr_op_oo": "eq. 18", "g_d_ece": "e
 
 def _normalize(sets: Mapping[str, Mapping[str, Floats | np.float64]]) -> zebra.NormalizedForms:
     arguments = [sets[name][what] for what in ("d_ece", "min_cllr") for name in ("oo", "op", "pp")]
-    return zebra.normalized_forms(*arguments)
+    return zebra.compute_normalized_forms(*arguments)
 
 
 def _chance(points: Mapping[str, Mapping[str, float]], nulls: Mapping[str, Mapping[str, Null]]) -> dict[str, float]:
     """What the four give when OP, or PP, carries no information and OO is as it is."""
     level = {what: {name: nulls[name][what].mean for name in ("op", "pp")} for what in ("d_ece", "min_cllr")}
-    normalized = zebra.normalized_forms(
+    normalized = zebra.compute_normalized_forms(
         points["oo"]["d_ece"], level["d_ece"]["op"], level["d_ece"]["pp"],
         points["oo"]["min_cllr"], level["min_cllr"]["op"], level["min_cllr"]["pp"],
     )  # fmt: skip

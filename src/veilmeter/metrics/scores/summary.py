@@ -17,7 +17,7 @@ from veilmeter.data.scores import Scores
 from veilmeter.metrics.measure import MEASURES, Measure, compute_estimates, estimate_of
 from veilmeter.metrics.scores import resampling
 from veilmeter.metrics.scores.eer import Eer
-from veilmeter.metrics.scores.forms import ScoreFunction, ScoreSet, SortedScores, streamed_scores
+from veilmeter.metrics.scores.forms import ScoreFunction, ScoreSet, SortedScores, stream_scores
 from veilmeter.metrics.scores.null import Null, null_levels
 from veilmeter.metrics.scores.resampling import Replicates, Shape
 
@@ -136,7 +136,7 @@ def measure_stream(
     pieces: Iterable[tuple[Floats, NDArray[np.bool_]]], *, folder: str | None = None
 ) -> dict[str, Estimate]:
     """Every measure that can be resampled, of scores that need not fit into memory: values without intervals."""
-    with np.errstate(over="ignore", invalid="ignore"), streamed_scores(pieces, folder=folder) as data:
+    with np.errstate(over="ignore", invalid="ignore"), stream_scores(pieces, folder=folder) as data:
         return {
             name: function_estimate(name, function, data, data.counts) for name, function in score_functions().items()
         }

@@ -31,7 +31,7 @@ class Tpr(ScoreFunction):
 
     def value(self, scores: ScoreSet) -> float:
         targets, impostors = scores.counts["targets"], scores.counts["impostors"]
-        allowed = self._allowed(impostors)
+        allowed = self._count_allowed(impostors)
         if allowed >= impostors:
             return 100.0
         # accepted: what lies strictly above
@@ -44,7 +44,7 @@ class Tpr(ScoreFunction):
 
     def method(self, counts: Mapping[str, int]) -> str:
         """How many false alarms were allowed: fewer impostors than 1/FPR can't show so low a rate."""
-        allowed = self._allowed(counts["impostors"])
+        allowed = self._count_allowed(counts["impostors"])
         return f"{allowed:,} false alarm{'s' * (allowed > 1)}" if allowed else "no false alarm"
 
     def warnings(self, estimate: Estimate) -> list[Finding]:
@@ -53,7 +53,7 @@ class Tpr(ScoreFunction):
             return []
         return [warning("few_impostor_trials", count=impostors)]
 
-    def _allowed(self, impostors: int) -> int:
+    def _count_allowed(self, impostors: int) -> int:
         return int(np.floor(self.fpr * impostors + 1e-9))
 
 

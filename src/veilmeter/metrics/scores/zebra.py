@@ -53,7 +53,7 @@ class DEce(BlockFunction):
 
     def extra(self, scores: ScoreSet) -> dict[str, Any]:
         """The disclosure with the sign flipped: PAV only sees leakage in the direction it is told to look."""
-        flipped = flipped_d_ece(scores)
+        flipped = d_ece_flipped(scores)
         return {"flipped": flipped, "inverted": flipped > scores.of(self)}
 
     def warnings(self, estimate: Estimate) -> list[Finding]:
@@ -141,18 +141,18 @@ MEASURES = (
 
 @dataclass(frozen=True, slots=True)
 class Zebra:
-    """`d_ece` in bit, `l_w` in powers of ten, with its tag; `flipped_d_ece` is what the scores
+    """`d_ece` in bit, `l_w` in powers of ten, with its tag; `d_ece_flipped` is what the scores
     with their sign changed disclose: PAV only sees leakage in the direction it is told to look."""
 
     d_ece: float
     l_w: float
     tag: str
-    flipped_d_ece: float
+    d_ece_flipped: float
 
     @property
     def inverted(self) -> bool:
         """Whether an attacker who flips the sign learns more."""
-        return self.flipped_d_ece > self.d_ece
+        return self.d_ece_flipped > self.d_ece
 
 
 def zebra(targets: ArrayLike, impostors: ArrayLike) -> Zebra:
@@ -164,7 +164,7 @@ def zebra(targets: ArrayLike, impostors: ArrayLike) -> Zebra:
     """
     scores = SortedScores.from_arrays(targets, impostors)
     l_w = scores.of(Strongest())
-    return Zebra(scores.of(DEce()), l_w, tag(l_w), flipped_d_ece(scores))
+    return Zebra(scores.of(DEce()), l_w, tag(l_w), d_ece_flipped(scores))
 
 
 def d_ece(target_llrs: ArrayLike, impostor_llrs: ArrayLike) -> float:
@@ -174,7 +174,7 @@ def d_ece(target_llrs: ArrayLike, impostor_llrs: ArrayLike) -> float:
     return (up + down) / (2 * float(np.log(2)))
 
 
-def flipped_d_ece(scores: ScoreSet) -> float:
+def d_ece_flipped(scores: ScoreSet) -> float:
     """D_ECE of the scores with their sign changed, in bit."""
     return float(DEce().of_blocks(scores.flipped_blocks)[0])
 
@@ -246,7 +246,7 @@ class NormalizedForms:
     g_min_cllr: Number
 
 
-def normalized_forms(
+def compute_normalized_forms(
     d_ece_oo: Number, d_ece_op: Number, d_ece_pp: Number, min_cllr_oo: Number, min_cllr_op: Number, min_cllr_pp: Number
 ) -> NormalizedForms:
     """Eq. 17-20 from D_ECE and min Cllr of original-original, original-protected and protected-protected scores.

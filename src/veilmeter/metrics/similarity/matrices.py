@@ -189,7 +189,7 @@ def similarity(
         raise InputError(f"there are no pairs {pairs!r}", fix="choose all or vpc")
     if o.shape[0] != p.shape[0] or o.shape[0] != len(speakers) or o.ndim != 2 or p.ndim != 2:
         raise InputError(f"{len(speakers)} utterances can't have vectors of shapes {o.shape} and {p.shape}")
-    names, code = _numbered(speakers)
+    names, code = _number_speakers(speakers)
     if scorer is None:
         o, p, scorer = _unit(o), _unit(p), _product
     layout = SpeakerRectangles.of(code)
@@ -199,7 +199,7 @@ def similarity(
     for done, (kind, first, second) in enumerate(triples):
         if progress is not None:
             progress(done, 3)
-        ordered = layout.arranged(_scores(scorer, first, second), mirrored=kind == "OP" and pairs == "vpc")
+        ordered = layout.arrange(_scores(scorer, first, second), mirrored=kind == "OP" and pairs == "vpc")
         matrices[kind] = _matrix(ordered, layout, kind, pairs)
         if spreads:
             around[kind] = spread(
@@ -211,7 +211,7 @@ def similarity(
     return Similarity(names, matrices["OO"], matrices["OP"], matrices["PP"], form, pairs, len(code), around)
 
 
-def _numbered(speakers: Sequence[str] | NDArray[np.object_]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+def _number_speakers(speakers: Sequence[str] | NDArray[np.object_]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """The names in the order of their first utterances, and the number of each utterance's name."""
     if len(speakers) > MOST_UTTERANCES:
         raise InputError(
@@ -307,7 +307,7 @@ class SpeakerRectangles:
         starts = np.append(0, ends[:-1])
         return SpeakerRectangles(order, starts, ends, speakers[order], bool((np.diff(speakers) >= 0).all()))
 
-    def arranged(self, scores: NDArray[np.floating], *, mirrored: bool) -> NDArray[np.floating]:
+    def arrange(self, scores: NDArray[np.floating], *, mirrored: bool) -> NDArray[np.floating]:
         """The scores in this order; with `mirrored`, that of (i, j), i < j in listing order, stands for (j, i) too."""
         if mirrored:
             own = scores.diagonal().copy()
@@ -484,13 +484,13 @@ def similarity_estimates(
     ]
     for kind, value in (("OO", oo), ("OP", op), ("PP", pp)):
         name = f"d_diag_{kind.lower()}"
-        estimates.append(_estimate(similarity, name, value, _picked(kind), vary=kind))  # type: ignore[arg-type]
+        estimates.append(_estimate(similarity, name, value, _pick(kind), vary=kind))  # type: ignore[arg-type]
     for kind, value in (("OO", oo), ("OP", op), ("PP", pp)):
         name = f"d_diag_{kind.lower()}_modulus"
-        estimates.append(_estimate(similarity, name, abs(value), _picked(kind, modulus=True), vary=kind))  # type: ignore[arg-type]
+        estimates.append(_estimate(similarity, name, abs(value), _pick(kind, modulus=True), vary=kind))  # type: ignore[arg-type]
     for kind in KINDS:
         name = f"d_diag_{kind.lower()}_log"
-        estimates.append(_estimate(similarity, name, similarity.d_diag_log[kind], _picked(kind), vary=kind, log=True))
+        estimates.append(_estimate(similarity, name, similarity.d_diag_log[kind], _pick(kind), vary=kind, log=True))
     method = f"{similarity.form}, {similarity.pairs} pairs, {backend}"
     at = {} if system is None else {"system": system}
     return {estimate.name: estimate.with_(method=method, at=at) for estimate in estimates}
@@ -499,7 +499,7 @@ def similarity_estimates(
 _Value = Callable[[dict[Kind, float]], float]
 
 
-def _picked(kind: str, *, modulus: bool = False) -> _Value:
+def _pick(kind: str, *, modulus: bool = False) -> _Value:
     return lambda d: abs(d[kind]) if modulus else d[kind]  # type: ignore[index]
 
 

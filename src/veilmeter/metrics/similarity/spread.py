@@ -56,7 +56,7 @@ def spread(
 ) -> Spread:
     """`scores` are sorted by speaker and, for OO, PP and the vpc rule, symmetric."""
     weight = 0.5 if pairs == "vpc" else 1.0  # an ordered pair of utterances, of which vpc counts each two once
-    codes = _binned(scores)
+    codes = _bin(scores)
     targets, impostors = _histograms(codes, layout, symmetric=matrix.kind != "OP" or pairs == "vpc")
     targets, impostors = targets * weight, impostors * weight
     total_t, total_n = targets.sum(0), impostors.sum(0) / 2  # an impostor pair is two people's
@@ -70,7 +70,7 @@ def spread(
         _SpreadWork(shared, targets[people.start : people.stop], impostors[people.start : people.stop], drawn)
         for people, drawn in zip(stretches(len(targets), parts), stretches(draws, parts), strict=True)
     ]
-    shifts, chance = (np.concatenate(part) for part in zip(*map_ordered(engine, _resampled, work), strict=True))
+    shifts, chance = (np.concatenate(part) for part in zip(*map_ordered(engine, _resample, work), strict=True))
     return Spread(
         d_diag_without(matrix.similarity(form)) + shifts[:, 0],
         d_diag_without(matrix.log_similarity(form)) + shifts[:, 1],
@@ -105,28 +105,28 @@ class _SpreadWork:
     draws: range
 
 
-def _resampled(work: _SpreadWork) -> tuple[Floats, Floats]:
+def _resample(work: _SpreadWork) -> tuple[Floats, Floats]:
     """The engine's task: by how much D_diag, plain and in the log domain, moves without each of these speakers, as far
     as the calibration goes; and what these permutations give."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     given = work.shared
     width = JOINED if len(given.layout.starts) >= MANY else 1  # one of many changes a calibration but little
-    total_t, total_n, *slopes = (_joined(bins, width) for bins in (given.total_t, given.total_n, *given.slopes))
-    everyone = _binned_llrs(total_t, total_n, None)
-    base = _valued(everyone, given.form)
+    total_t, total_n, *slopes = (_join_bins(bins, width) for bins in (given.total_t, given.total_n, *given.slopes))
+    everyone = _llrs_of_bins(total_t, total_n, None)
+    base = _similarities(everyone, given.form)
     shifts = np.empty((len(work.targets), 2))
     with threadpool_limits(1):  # sums in one order, whatever the machine
-        left_out = (_joined(bins, width) for bins in (work.targets, work.impostors))
+        left_out = (_join_bins(bins, width) for bins in (work.targets, work.impostors))
         for person, (t, n) in enumerate(zip(*left_out, strict=True)):
-            llrs = _binned_llrs(total_t - t, total_n - n, everyone)
-            change = _valued(llrs, given.form) - base
+            llrs = _llrs_of_bins(total_t - t, total_n - n, everyone)
+            change = _similarities(llrs, given.form) - base
             shifts[person] = [slope @ change for slope in slopes]
     chance = [_by_chance(given, np.random.default_rng([*given.seed, number])) for number in work.draws]
     return shifts, np.array(chance)
 
 
-def _joined(bins: Floats, width: int) -> Floats:
+def _join_bins(bins: Floats, width: int) -> Floats:
     """Neighboring bins, in the last dimension, as one."""
     return np.asarray(bins.reshape(*bins.shape[:-1], -1, width).sum(axis=-1)) if width > 1 else bins
 
@@ -143,7 +143,7 @@ def d_diag_without(matrix: Floats) -> Floats:
     return dominance
 
 
-def _binned(scores: NDArray[np.floating]) -> NDArray[np.uint16]:
+def _bin(scores: NDArray[np.floating]) -> NDArray[np.uint16]:
     low, high = float(scores.min()), float(scores.max())
     scale = (BINS - 1) / (high - low) if high > low else 0.0
     codes = np.empty(scores.shape, np.uint16)
@@ -156,31 +156,31 @@ def _histograms(codes: NDArray[np.uint16], layout: SpeakerRectangles, *, symmetr
     """For each speaker the bins of their target pairs, and of the impostor pairs with them on either side."""
     people, sizes = len(layout.starts), layout.ends - layout.starts
     squares = [codes[a:b, a:b].ravel() for a, b in zip(layout.starts, layout.ends, strict=True)]
-    own = _counted(np.concatenate(squares), np.repeat(np.arange(people), sizes**2), people)
-    targets = own - _counted(codes.diagonal(), layout.code, people)
-    rows = _counted_rows(codes, layout.code, people) - own
-    return targets, 2 * rows if symmetric else rows + _counted_rows(codes.T, layout.code, people) - own
+    own = _count(np.concatenate(squares), np.repeat(np.arange(people), sizes**2), people)
+    targets = own - _count(codes.diagonal(), layout.code, people)
+    rows = _count_rows(codes, layout.code, people) - own
+    return targets, 2 * rows if symmetric else rows + _count_rows(codes.T, layout.code, people) - own
 
 
-def _counted(codes: NDArray[np.uint16], speaker: NDArray[np.int64], people: int) -> Floats:
+def _count(codes: NDArray[np.uint16], speaker: NDArray[np.int64], people: int) -> Floats:
     """How many codes there are of each speaker in each bin."""
     places = speaker * BINS + codes
     return np.bincount(places, minlength=people * BINS).reshape(people, BINS).astype(np.float64)
 
 
-def _counted_rows(codes: NDArray[np.uint16], speaker: NDArray[np.int64], people: int) -> Floats:
-    """As `_counted`, of all codes in the rows of each speaker, a few speakers at a time."""
+def _count_rows(codes: NDArray[np.uint16], speaker: NDArray[np.int64], people: int) -> Floats:
+    """As `_count`, of all codes in the rows of each speaker, a few speakers at a time."""
     counts = np.zeros((people, BINS))
     borders = np.searchsorted(speaker, np.arange(0, people + AT_ONCE, AT_ONCE))
     for number, (start, stop) in enumerate(pairwise(borders.tolist())):
         if start < stop:
             first, last = number * AT_ONCE, min(people, (number + 1) * AT_ONCE)
             of = np.repeat(speaker[start:stop] - first, codes.shape[1])
-            counts[first:last] = _counted(codes[start:stop].ravel(), of, last - first)
+            counts[first:last] = _count(codes[start:stop].ravel(), of, last - first)
     return counts
 
 
-def _binned_llrs(targets: Floats, impostors: Floats, otherwise: Floats | None) -> Floats:
+def _llrs_of_bins(targets: Floats, impostors: Floats, otherwise: Floats | None) -> Floats:
     """PAV with Laplace's rule over bins; `otherwise` says what an empty bin gets. Not a number where one of both kinds
     of pairs is missing, as without one of two speakers: nothing can be calibrated there."""
     if not (targets.sum() > 0 and impostors.sum() > 0):
@@ -196,7 +196,7 @@ def _binned_llrs(targets: Floats, impostors: Floats, otherwise: Floats | None) -
     return llrs
 
 
-def _valued(llrs: Floats, form: Form) -> Floats:
+def _similarities(llrs: Floats, form: Form) -> Floats:
     return -softplus(-llrs) if form == "geometric" else llrs
 
 
@@ -248,8 +248,8 @@ def _by_chance(given: _Shared, rng: np.random.Generator) -> tuple[float, float]:
     targets: Floats = weight * np.bincount(np.concatenate(pairs), minlength=BINS).astype(np.float64)
     if kind != "OP":
         targets -= weight * np.bincount(codes.diagonal(), minlength=BINS)
-    values = _valued(_binned_llrs(targets, given.total_t + given.total_n - targets, None), form)
-    sums = _summed_by_speaker(codes, values, deal, layout)
+    values = _similarities(_llrs_of_bins(targets, given.total_t + given.total_n - targets, None), form)
+    sums = _sum_by_speaker(codes, values, deal, layout)
     means = sums / given.counts
     if form == "geometric":
         sim, log = np.exp(means), means / np.log(2)
@@ -260,7 +260,7 @@ def _by_chance(given: _Shared, rng: np.random.Generator) -> tuple[float, float]:
     return plain, logarithmic
 
 
-def _summed_by_speaker(
+def _sum_by_speaker(
     codes: NDArray[np.uint16], values: Floats, deal: NDArray[np.intp], layout: SpeakerRectangles
 ) -> Floats:
     """The sum over all pairs of different utterances of each two speakers, where the utterances `deal` are, in this

@@ -123,12 +123,12 @@ def recall_labels(
     learned, tested = (np.asarray(side.unit[rows], np.float64) for side in (train, test))
     for number in np.unique(fold):
         seen = fold[speaker] != number
-        right[~seen] = _told(learned[seen], tested[~seen], label[seen], speaker[seen], len(values)) == label[~seen]
+        right[~seen] = _classify(learned[seen], tested[~seen], label[seen], speaker[seen], len(values)) == label[~seen]
     left_out = len(train) - len(rows)
     return LabelRecall(name, values, label, speaker, right, trained_on, heard, left_out)
 
 
-def _told(
+def _classify(
     train: Array, test: Array, label: NDArray[np.int64], speaker: NDArray[np.int64], values: int
 ) -> NDArray[np.int64]:
     """The nearest mean of a value, every speaker who has it counting equally."""

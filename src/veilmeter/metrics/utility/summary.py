@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.metrics.measure import Measure, estimate_of, mean_over_recordings, measure
-from veilmeter.metrics.utility.words import TextErrors, pooled_difference, pooled_rate
+from veilmeter.metrics.utility.words import TextErrors, difference_with_interval, rate_with_interval
 
 LONGEST_LAG = 25  # frames of 16 ms, to either side
 FEWEST_FRAMES = 20  # voiced on both sides, for a correlation to mean anything
@@ -48,7 +48,7 @@ def pitch_correlation(original: ArrayLike, anonymized: ArrayLike) -> float:
     1.0
     """
     x = np.asarray(original, np.float64)
-    y = _stretched(np.asarray(anonymized, np.float64), len(x))
+    y = _stretch(np.asarray(anonymized, np.float64), len(x))
     together = int(np.count_nonzero((x > 0) & (y > 0)))
     fewest = max(FEWEST_FRAMES, LEAST_OVERLAP * together)
     best = np.nan
@@ -61,7 +61,7 @@ def pitch_correlation(original: ArrayLike, anonymized: ArrayLike) -> float:
     return float(best)
 
 
-def _stretched(track: NDArray[np.float64], length: int) -> NDArray[np.float64]:
+def _stretch(track: NDArray[np.float64], length: int) -> NDArray[np.float64]:
     """The track over as many frames as the other one has, by the nearest frame; a few frames are cut or added."""
     if abs(len(track) - length) <= LONGEST_LAG or not len(track):
         return np.pad(track, (0, max(0, length - len(track))))[:length]
@@ -246,15 +246,15 @@ class UtilityTable:
             wrong = _counts(self.errors, f"{unit}_errors")[rows]
             n = {"recordings": int(np.count_nonzero(totals)), f"{unit}s": int(totals.sum()), "speakers": len(set(who))}
             method = self.methods.get("words", "")
-            value, interval = pooled_rate(wrong, totals, who)
+            value, interval = rate_with_interval(wrong, totals, who)
             estimates.append(estimate_of(name, value, interval=interval, n=n, method=method))
             if self.errors_original is not None:
                 before = _counts(self.errors_original, f"{unit}_errors")[rows]
-                value, interval = pooled_rate(before, totals, who)
+                value, interval = rate_with_interval(before, totals, who)
                 estimates.append(estimate_of(name + ORIGINAL, value, interval=interval, n=n, method=method))
             else:
                 before = np.zeros_like(wrong)  # the reference is what was heard in the original
-            value, interval = pooled_difference(wrong, before, totals, who)
+            value, interval = difference_with_interval(wrong, before, totals, who)
             estimates.append(estimate_of(f"d_{name}", value, interval=interval, n=n, method=f"{method}, paired"))
         return estimates
 

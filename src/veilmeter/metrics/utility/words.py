@@ -177,7 +177,7 @@ def _align(reference: str, hypothesis: str, replaced: Counter[tuple[str, str]]) 
     )
 
 
-def pooled_rate(errors: ArrayLike, totals: ArrayLike, speakers: ArrayLike) -> tuple[float, Interval | None]:
+def rate_with_interval(errors: ArrayLike, totals: ArrayLike, speakers: ArrayLike) -> tuple[float, Interval | None]:
     """All errors over all words, in percent, with an interval clustered by speaker.
 
     A ratio of sums, so the errors' deviations from the rate are what varies between speakers (its linearization). No
@@ -197,7 +197,7 @@ def pooled_rate(errors: ArrayLike, totals: ArrayLike, speakers: ArrayLike) -> tu
     return 100 * rate, (100 * max(0.0, rate - half), 100 * (rate + half))
 
 
-def pooled_difference(
+def difference_with_interval(
     errors: ArrayLike, before: ArrayLike, totals: ArrayLike, speakers: ArrayLike
 ) -> tuple[float, Interval | None]:
     """How much the rate has risen, in percentage points, paired by utterance: both rates have the same words."""
