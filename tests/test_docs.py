@@ -265,10 +265,10 @@ def test_every_measure_is_documented() -> None:
 
 
 def test_every_check_of_trust_is_documented() -> None:
-    """The names that checks have in the source stand in the table of checks."""
+    """The names that checks have in the source are on the page of checks."""
     source = (ROOT / "src" / "veilmeter" / "results" / "trust.py").read_text(encoding="utf-8")
     names = re.findall(r'^[A-Z_]+ = "([a-z][^"]+ [^"]+)"$', source, re.MULTILINE)
-    text = (ROOT / "docs" / "reference" / "attackers.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "trust-checks.md").read_text(encoding="utf-8")
     assert len(names) == 13
     assert [name for name in names if f"`{name}`" not in text] == []
 
