@@ -215,7 +215,7 @@ def figure() -> None:
 
 def _write_table(rows: list[dict[str, Any]]) -> None:
     """Between the marks in docs/validation/scaling.md."""
-    page = DOCS / "how-to" / "cluster.md"
+    page = DOCS / "validation" / "scaling.md"
     head = ["| what | scores | CPU-seconds | seconds | GB |", "|---|---:|---:|---:|---:|"]
     lines = [
         f"| {one['what']} | {one['size']:,} | {one['cpu_seconds']:g} | {one['seconds']:g} | {one['gigabytes']:g} |"
