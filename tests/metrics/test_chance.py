@@ -16,6 +16,12 @@ from veilmeter.metrics.scores.summary import values
 from veilmeter.metrics.scores.zebra import d_ece_flipped
 
 
+def d_ece_draws(trials: Trials, *, draws: int, seed: int) -> np.ndarray:
+    named = chance.name_trials(trials, draws=draws, seed=seed)
+    assert named is not None
+    return chance.d_ece_draws(named)
+
+
 def trials_of(seed: int, people: int = 8, each: int = 3, *, decimals: int = 1, mask: bool = False) -> Trials:
     rng = np.random.default_rng(seed)
     own = np.repeat(np.arange(people), each)
@@ -66,7 +72,7 @@ def test_linkability_under_relabeling_is_linkability_of_relabeled_people(seed: i
 @pytest.mark.parametrize("decimals", [0, 1, 9])
 def test_d_ece_under_relabeling_is_d_ece_of_relabeled_people(mask: bool, decimals: int) -> None:
     trials = trials_of(3, decimals=decimals, mask=mask)
-    drawn = chance.d_ece_draws(trials, draws=5, seed=2)
+    drawn = d_ece_draws(trials, draws=5, seed=2)
     assert drawn is not None
     blocks = np.arange(len(trials.enrolled)) % 2 if mask else None
     names = chance.relabelings(trials.enrolled, draws=5, seed=2, blocks=blocks)
@@ -103,7 +109,7 @@ def test_a_name_keeps_its_weight_where_people_are_not_tried_equally_often(seed: 
     assert blocks is not None
     names = chance.relabelings(trials.enrolled, draws=4, seed=0, blocks=blocks)
     linked = chance.linkability_draws(chance.better_counts(trials.scores), trials.own, [3], names)
-    told = chance.d_ece_draws(trials, draws=4, seed=0)
+    told = d_ece_draws(trials, draws=4, seed=0)
     assert told is not None
     for column, called in enumerate([np.arange(10), *names]):
         right = called[trials.own]
@@ -128,7 +134,7 @@ def test_everybody_may_change_names_where_few_were_tried_or_all_alike() -> None:
 def test_a_key_that_leaves_nobody_to_exchange() -> None:
     trials = trials_of(0)
     only_own = np.arange(8)[:, None] == trials.own
-    assert chance.d_ece_draws(Trials(trials.scores, trials.own, trials.enrolled, 1, only_own)) is None
+    assert chance.name_trials(Trials(trials.scores, trials.own, trials.enrolled, 1, only_own)) is None
 
 
 def test_first_places_with_ties() -> None:

@@ -79,7 +79,9 @@ def _disagree(first: Finding, second: Finding) -> bool:
     if first.code == "verdict":
         return second.code in _RISKS and second.values["level"] not in levels_of_linking(first)
     if first.code == "not_protected":
-        return second.code == "recordings_unchanged" and not second.values["unchanged"]
+        return second.code == "recordings_unchanged" and not (
+            second.values["unchanged"] or second.values["let_through"]
+        )
     if first.code == "self_checks_passed":
         return second.values.get("passed") is False or second.code in ("distrusted", "not_protected")
     return False

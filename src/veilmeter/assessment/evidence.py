@@ -37,7 +37,7 @@ from veilmeter.metrics.target_voices import (
     share_of_shared_voices,
     target_voice_effect,
 )
-from veilmeter.metrics.vector_checks import copies, find_unchanged, length_correlation
+from veilmeter.metrics.vector_checks import copies, find_unchanged, length_correlation, let_through
 from veilmeter.results.trust import TrustFacts
 from veilmeter.speech.copies import find_unchanged_speech, same_recordings
 
@@ -209,11 +209,13 @@ def trust_facts(
     same = find_unchanged(experiment.original, experiment.anonymized)
     if same is not None:
         same |= np.isin(experiment.original.utterances.astype(str), sorted(known_copies.unchanged))
+    alike = let_through(experiment.original, experiment.anonymized, seed=seed)
     repeated = copies(known, tried) | np.isin(tried.utterances.astype(str), sorted(known_copies.repeated))
     assessed = set(experiment.original.names)
     return TrustFacts(
         compared=len(experiment.original),
         unchanged=None if same is None else int(same.sum()),
+        let_through=0 if alike is None or same is None else int((alike & ~same).sum()),
         trials=len(tried),
         copies=int(repeated.sum()),
         overlap={

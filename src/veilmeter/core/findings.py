@@ -2,7 +2,7 @@
 
 A finding is a code, the values that its sentences are made of, the people it is about, and how serious it is:
 
->>> finding = Finding.of("recordings_unchanged", unchanged=3, compared=40, severity="problem")
+>>> finding = Finding.of("recordings_unchanged", unchanged=3, compared=40, let_through=0, severity="problem")
 >>> finding.values["unchanged"]
 3
 

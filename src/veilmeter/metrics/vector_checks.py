@@ -22,6 +22,8 @@ CLOSER = 0.01  # of the usual distance (1 - cosine) of two recordings of one spe
 SMALLEST, LARGEST = 1e-6, 1e-2  # bounds of that distance: rounding, and voices that hardly resemble themselves
 MOST_PAIRS = 1_000_000_000  # a few seconds; beyond, only recordings of the same speaker are compared
 BLOCK = 2048
+FAR_OUT = 3.0  # times the distance between the quartiles, above the upper one (Tukey's far outliers)
+MOST_OTHERS = 1000  # originals of others that every recording is compared with
 
 
 def find_unchanged(original: Embeddings, anonymized: Embeddings) -> NDArray[np.bool_] | None:
@@ -31,6 +33,30 @@ def find_unchanged(original: Embeddings, anonymized: Embeddings) -> NDArray[np.b
         return None
     distance = 1 - np.einsum("ij,ij->i", original.unit, anonymized.unit, dtype=np.float64)
     return np.asarray(distance < usual_distance(original) * CLOSER)
+
+
+def let_through(original: Embeddings, anonymized: Embeddings, *, seed: int = 0) -> NDArray[np.bool_] | None:
+    """Which anonymized recordings are far more like their own original than the others are, and than any is like an
+    original of somebody else: outliers that the anonymizer seems to have let through. None where vectors are of
+    different extractors.
+
+    If nothing is kept of any voice, a recording of N comes out above all N x N comparisons with others once in N times.
+    """
+    if original.dimension != anonymized.dimension:
+        return None
+    own = np.einsum("ij,ij->i", original.unit, anonymized.unit, dtype=np.float64)
+    low, high = np.quantile(own, [0.25, 0.75])
+    found = own > high + FAR_OUT * (high - low)
+    if not found.any():
+        return np.asarray(found)
+    some = np.random.default_rng([seed, 26]).permutation(len(original))[:MOST_OTHERS]
+    others = np.full(len(anonymized), -np.inf)
+    for start in range(0, len(anonymized), BLOCK):
+        part = slice(start, start + BLOCK)
+        cosines = anonymized.unit[part] @ original.unit[some].T
+        cosines[anonymized.speakers[part][:, None] == original.speakers[some][None]] = -np.inf
+        others[part] = cosines.max(axis=1)
+    return np.asarray(found & (own > others.max()))
 
 
 def copies(enrollment: Embeddings, trials: Embeddings) -> NDArray[np.bool_]:

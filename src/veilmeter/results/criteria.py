@@ -18,7 +18,9 @@ from veilmeter.results.levels import (
     P_ADJUSTED,
     PRECISION,
     SEVERITY,
+    TOP_TARGETS,
     chance_of,
+    has_top_targets,
     is_significant,
     level_of,
     speakers_to_rule_out,
@@ -244,6 +246,7 @@ def disclosure(results: Results) -> Criterion | None:
         group=group_references(worst.group) or None,
         strongest=strongest.value if strongest is not None and is_known else None,
         tag=str(strongest.extra["tag"]) if strongest is not None and "tag" in strongest.extra else None,
+        top_targets=int(estimate.extra[TOP_TARGETS]) if has_top_targets(estimate) and level == "raised" else None,
     )
     return Criterion(
         name="disclosure",
@@ -257,11 +260,11 @@ def disclosure(results: Results) -> Criterion | None:
 
 def _disclosure_level(estimate: Estimate) -> Level:
     """D_ECE is never negative, so its interval seldom holds what noise gives: the range of noise decides where people
-    were not relabeled."""
+    were not relabeled. A few comparisons that tell for sure who speaks are lost in a mean, and tested apart."""
     if P_ADJUSTED not in estimate.extra and estimate.null_range is not None:
         estimate = estimate.with_(extra={**estimate.extra, P_ADJUSTED: float(bool(estimate.inside_null))})
-    null = replace(estimate, null=0.0)
-    return level_of(null, largest=D_ECE_MAX, high=HIGH_D_ECE)
+    level = level_of(replace(estimate, null=0.0), largest=D_ECE_MAX, high=HIGH_D_ECE)
+    return "raised" if level in ("low", "unknown") and has_top_targets(estimate) else level
 
 
 def inversion(results: Results) -> Criterion | None:
@@ -400,7 +403,8 @@ def kept_attribute(results: Results) -> str | None:
     of it they surely do not. None where there is none, or where single people are found."""
     tested = [case for name in ("linkability", "d_ece") for case in cases(results, name)]
     everybody = [case for case in tested if not case.group and is_significant(case.estimate)]
-    if results.chance is None or not everybody or results.people.unprotected:
+    singled = results.people.unprotected or any(has_top_targets(case.estimate) for case in tested)
+    if results.chance is None or not everybody or singled:
         return None
     attributes = dict.fromkeys(attribute for case in tested for attribute in case.group)
     return next((name for name in attributes if _at_chance_within(name, tested)), None)

@@ -30,6 +30,7 @@ ALPHA = 0.05  # how often something is called more than guessing where nothing i
 JOINT_SHARE = 0.8  # of that for what is tested together by relabeling people; the rest for figures with intervals only
 HIGH_SHARE = 1 / 3  # of the way from guessing to certainty
 P_ADJUSTED = "p_adjusted"
+TOP_TARGETS = "top_targets"  # extra of D_ECE: comparisons of one person that score above all of different people
 ORDER: tuple[Level, ...] = ("low", "unknown", "raised", "high")
 SEVERITY: dict[Level, Severity] = {"low": "information", "unknown": "warning", "raised": "warning", "high": "problem"}
 
@@ -116,6 +117,12 @@ def is_significant(estimate: Estimate) -> bool | None:
     if isinstance(p, int | float):
         return p < ALPHA
     return None if estimate.interval is None else estimate.interval[0] > chance_of(estimate)
+
+
+def has_top_targets(estimate: Estimate) -> bool:
+    """Whether more comparisons of one person than luck explains score above all comparisons of different people."""
+    p = estimate.extra.get(f"{TOP_TARGETS}_p")
+    return isinstance(p, int | float) and p < ALPHA
 
 
 def level_of(estimate: Estimate, *, largest: float = 1.0, high: float = HIGH_SHARE) -> Level:
@@ -215,4 +222,8 @@ def _test(point: Estimate, attacker: AttackerResult, group: Mapping[str, str], j
     tested = with_probability(
         point.with_(null=luck[0], null_range=luck[1:]), _share_of_error(joint.p_adjusted[upright])
     )
-    return tested.with_(extra={**tested.extra, f"flipped_{P_ADJUSTED}": _share_of_error(joint.p_adjusted[flipped])})
+    extra = {**tested.extra, f"flipped_{P_ADJUSTED}": _share_of_error(joint.p_adjusted[flipped])}
+    top = FigureKey(scored, "top_targets")
+    if not attribute and top in joint.p_adjusted:
+        extra |= {TOP_TARGETS: int(joint.found[top]), f"{TOP_TARGETS}_p": _share_of_error(joint.p_adjusted[top])}
+    return tested.with_(extra=extra)

@@ -64,7 +64,8 @@ Doubt = tuple[Finding, ...]  # what a check found, and what that means for the f
 class TrustFacts:
     """Facts that the checks need and no estimate carries.
 
-    `unchanged` of `compared` recordings are the original ones (None: they can't be compared); `copies` of `trials`
+    `unchanged` of `compared` recordings are the original ones (None: they can't be compared), `let_through` others are
+    outliers that resemble their original; `copies` of `trials`
     recordings also occur in the enrollment set, under another id (None: not looked for); `overlap` are the assessed
     people who are in each set of training speech; `own_runs` how often attackers ran the anonymizer themselves;
     `length_p` how often chance would relate the lengths of people's vectors as closely (None: all have one length);
@@ -75,6 +76,7 @@ class TrustFacts:
 
     compared: int = 0
     unchanged: int | None = None
+    let_through: int = 0
     trials: int = 0
     copies: int | None = None
     overlap: Mapping[str, int] = field(default_factory=dict)
@@ -208,7 +210,8 @@ def check_changes(facts: TrustFacts) -> Check:
         finding = Finding("recordings_not_compared")
         return Check(name=CHANGED, finding=finding, passed=None, misleads="overestimated")
     count, total = facts.unchanged, facts.compared
-    finding = Finding.of("recordings_unchanged", unchanged=count, compared=total)
+    finding = Finding.of("recordings_unchanged", unchanged=count, compared=total, let_through=facts.let_through)
+    count += facts.let_through
     return Check(name=CHANGED, finding=finding, passed=not count, figure=count / total, limit=0.0)
 
 

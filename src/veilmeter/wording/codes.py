@@ -272,6 +272,7 @@ declare(
     group=Group | None,
     strongest=float | None,
     tag=str | None,
+    top_targets=int | None,
 )
 declare("inversion", slot="inversion", level=Level, estimate=Estimate, attack=str, by_chance=float, group=Group | None)
 declare("distinctiveness", slot="distinctiveness", level=Level, estimate=Estimate)
@@ -295,7 +296,7 @@ declare(
     "adaptation", slot="adaptation", passed=bool, adapted=str, unadapted=str, adapted_eer=float, unadapted_eer=float
 )
 declare("recordings_not_compared", slot="unchanged")
-declare("recordings_unchanged", slot="unchanged", unchanged=int, compared=int)
+declare("recordings_unchanged", slot="unchanged", unchanged=int, compared=int, let_through=int)
 declare("copies_not_sought", slot="copies")
 declare("copies", slot="copies", passed=bool, copies=int, trials=int)
 declare("linking_without_interval", slot="enough")

@@ -32,6 +32,7 @@ DRAWS = 499
 MORE_OFTEN_THAN_NOT = 0.5
 BLOCK = 256  # conversations whose scores are put in order at a time
 MOST_CALIBRATED = 10_000_000  # scores: what people differ in dwarfs what more recordings of some would add
+MOST_TOP = 1000  # of the highest scores: whether more of them are of targets is nothing rare
 AT_ONCE = 300_000  # target trials of all draws whose groups are held at a time
 
 
@@ -82,7 +83,7 @@ class JointChance:
     the mean, the 5th and the 95th percentile.
 
     `exposed` is how many people luck alone exposes, `exposed_luck` how often it exposes at least as many as were found;
-    `exposed_p` is that of the people who were found, adjusted for all figures.
+    `exposed_p` is that of the people who were found, adjusted for all figures. `found` are the figures themselves.
     """
 
     p_adjusted: Mapping[FigureKey, float]
@@ -92,6 +93,7 @@ class JointChance:
     exposed: float | None = None
     exposed_p: float | None = None
     exposed_luck: float | None = None
+    found: Mapping[FigureKey, float] = field(default_factory=dict)
 
 
 def relabelings(names: Sequence[str], *, draws: int = DRAWS, seed: int = 0, blocks: Rows | None = None) -> Rows:
@@ -195,9 +197,20 @@ def linkability_draws(better: NDArray[np.int32], own: Rows, sizes: Sequence[int]
     return np.asarray(chances @ counted.T / columns)
 
 
-def d_ece_draws(trials: Trials, *, draws: int = DRAWS, seed: int = 0) -> Floats | None:
-    """D_ECE as it stands and turned round (rows), with the true names (first column) and under each relabeling; None
-    where there are no target trials, or a key leaves nobody whose name could be changed."""
+@dataclass(frozen=True, eq=False)
+class NamedTrials:
+    """Trials of verification with the true names (first row of `names`) and under each relabeling: `which` are the
+    conversations whose speaker is tried, `own` their speakers; `tried` who may change names with whom, if not all."""
+
+    trials: Trials
+    which: Rows
+    own: Rows
+    names: Rows
+    tried: Rows | None
+
+
+def name_trials(trials: Trials, *, draws: int = DRAWS, seed: int = 0) -> NamedTrials | None:
+    """None where there are no target trials, or a key leaves nobody whose name could be changed."""
     drawn = draw_columns(*trials.scores.shape)
     if not isinstance(drawn, slice):
         mask = None if trials.mask is None else trials.mask[:, drawn]
@@ -216,20 +229,45 @@ def d_ece_draws(trials: Trials, *, draws: int = DRAWS, seed: int = 0) -> Floats 
     if tried is not None:
         blocks = tried if blocks is None else 2 * blocks + tried
     relabeled = relabelings(trials.enrolled, draws=draws, seed=seed, blocks=blocks)
-    cells = slice(None) if mask is None else np.flatnonzero(mask)
+    names = np.concatenate([np.arange(len(trials.enrolled))[None], relabeled])
+    return NamedTrials(trials, which, own, names, tried)
+
+
+def d_ece_draws(named: NamedTrials) -> Floats:
+    """D_ECE as it stands and turned round (rows), under each naming (columns)."""
+    trials, own = named.trials, named.own
+    cells = slice(None) if trials.mask is None else np.flatnonzero(trials.mask)
     levels = levels_of(trials.scores.ravel()[cells])
     level = np.zeros(trials.scores.shape, np.int32)
     level.reshape(-1)[cells] = levels.of
-    everybody = np.concatenate([np.arange(len(trials.enrolled))[None], relabeled])
     at_once = max(1, AT_ONCE // len(own))
     parts = []
-    for start in range(0, len(everybody), at_once):
-        names = everybody[start : start + at_once]
-        chosen = level[names[:, own], which]
-        weights = None if tried is None else name_weights(own, names).ravel()
+    for start in range(0, len(named.names), at_once):
+        names = named.names[start : start + at_once]
+        chosen = level[names[:, own], named.which]
+        weights = None if named.tried is None else name_weights(own, names).ravel()
         groups = groups_of_draws(chosen.ravel(), np.repeat(np.arange(len(chosen)), len(own)), levels.sizes, weights)
         parts.append(np.stack([DEce().of_blocks(pool_sets(*groups, flipped=flipped)) for flipped in (False, True)]))
     return np.concatenate(parts, axis=1)
+
+
+def top_target_draws(named: NamedTrials) -> Floats:
+    """How many target trials score above all impostor trials, under each naming (one row): a few recordings that were
+    let through hardly change a mean, but luck seldom puts several targets first of all."""
+    trials = named.trials
+    scores = trials.scores if trials.mask is None else np.where(trials.mask, trials.scores, -np.inf)
+    flat = scores.ravel()
+    count = min(len(flat), MOST_TOP)
+    top = np.argpartition(-flat, count - 1)[:count]
+    top = top[np.argsort(-flat[top], kind="stable")]
+    people, columns = np.divmod(top, scores.shape[1])
+    values = flat[top]
+    speaker = trials.own[columns]
+    found = np.empty((1, len(named.names)))
+    for number, names in enumerate(named.names):
+        impostor = np.flatnonzero((names[speaker] != people) | ~np.isfinite(values))
+        found[0, number] = np.count_nonzero(values > values[impostor[0]]) if len(impostor) else count
+    return found
 
 
 def _blocks(mask: NDArray[np.bool_]) -> Rows:
@@ -265,9 +303,12 @@ def relabel(
             values.append(linkability_draws(better, one_length.own, asked, names))
             place = (attacker, "linkability", attribute, value, one_length.length)
             figures += [FigureKey(*place, size) for size in asked]
-            if number == 0 and d_ece and (drawn := d_ece_draws(one_length, draws=draws, seed=seed)) is not None:
-                values.append(drawn)
+            if number == 0 and d_ece and (named := name_trials(one_length, draws=draws, seed=seed)) is not None:
+                values.append(d_ece_draws(named))
                 figures += [FigureKey(attacker, name, attribute, value) for name in ("d_ece", "d_ece_flipped")]
+                if not attribute:
+                    values.append(top_target_draws(named))
+                    figures.append(FigureKey(attacker, "top_targets"))
     table = np.concatenate(values) if values else np.zeros((0, 1 + draws))
     shortest = min((trial for trial in trials if len(trial.own)), key=lambda trial: trial.length, default=None)
     if shortest is None:
@@ -302,6 +343,7 @@ def joint_chance(attackers: Sequence[Relabeled], *, seed: int = 0) -> JointChanc
         float(exposed[0, 1:].mean()),
         float(p[len(figures) :].min()),
         float((exposed[0] >= exposed[0, 0]).mean()),
+        dict(zip(figures, values[: len(figures), 0].tolist(), strict=True)),
     )
 
 

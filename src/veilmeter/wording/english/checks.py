@@ -60,11 +60,20 @@ WORDS.say("recordings_not_compared", "Original and anonymized recordings could n
 
 
 @WORDS.words("recordings_unchanged")
-def _recordings_unchanged(unchanged: int, compared: int) -> str:
-    if not unchanged:
+def _recordings_unchanged(unchanged: int, compared: int, let_through: int) -> str:
+    if not unchanged and not let_through:
         return f"None of {compared:,} anonymized recordings equals its original."
-    verb = "is the original one: it was" if unchanged == 1 else "are the original ones: they were"
-    return f"{unchanged:,} of {compared:,} anonymized recordings {verb} not anonymized."
+    sentences = []
+    if unchanged:
+        verb = "is the original one: it was" if unchanged == 1 else "are the original ones: they were"
+        sentences.append(f"{unchanged:,} of {compared:,} anonymized recordings {verb} not anonymized.")
+    if let_through:
+        verb = "is" if let_through == 1 else "are"
+        sentences.append(
+            f"{let_through:,} of {compared:,} anonymized recordings {verb} far more like the original than all others "
+            "are: hardly anything was changed in them."
+        )
+    return " ".join(sentences)
 
 
 WORDS.say("copies_not_sought", "Copies of recordings in enrollment and trials were not looked for.")

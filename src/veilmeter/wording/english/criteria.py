@@ -108,6 +108,7 @@ def _disclosure(
     group: tuple[Reference, ...] = (),
     strongest: float | None = None,
     tag: str = "?",
+    top_targets: int | None = None,
 ) -> str:
     interval = f" {estimate.format_interval()}" if estimate.interval else ""
     value = format_number(estimate.value, "bit")
@@ -120,19 +121,33 @@ def _disclosure(
             f" The most telling single comparison makes an identity {10 ** min(strongest, 99.0):,.0f} times more or "
             f"less likely (tag {tag})."
         )
-    if level in ("low", "unknown"):
+    if top_targets is not None:
+        sentence += f" {_top_targets(top_targets)}"
+    elif level in ("low", "unknown"):
         sentence += " That can't be distinguished from scores that carry no information."
     return sentence
 
 
+def _top_targets(count_of: int) -> str:
+    comparisons = "comparison of one person scores" if count_of == 1 else "comparisons of one person score"
+    return f"But {count_of:,} {comparisons} above all comparisons of different people, more than chance explains."
+
+
 @WORDS.words("disclosure", "lay")
-def _disclosure_lay(estimate: Estimate, whole: float, group: tuple[Reference, ...] = (), **further: object) -> str:
+def _disclosure_lay(
+    estimate: Estimate,
+    whole: float,
+    group: tuple[Reference, ...] = (),
+    top_targets: int | None = None,
+    **further: object,
+) -> str:
     parts = share_of(estimate, whole)
     noise = "" if parts.null is None else f"; scores that mean nothing would tell {span(parts.null, None)}"
     of_people = f" of people{within(group)}" if group else ""
     return (
         f"Comparing two recordings{of_people} tells on average {of_hundred(parts)} of 100 parts of what there is to "
         f"know about whether one person made both{noise}."
+        + ("" if top_targets is None else f" {_top_targets(top_targets)}")
     )
 
 
