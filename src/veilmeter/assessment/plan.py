@@ -52,6 +52,12 @@ from veilmeter.results.model import AttackerResult
 from veilmeter.speech.extractors.base import extractor_label
 from veilmeter.wording import sentence
 
+# Without these no trust check could be made: they are measured whatever else is asked for, the scores of original
+# speech only.
+NEEDED_BY_CHECKS = ("linkability",)
+NEEDED_OF_BASELINE = ("scores",)
+CONTROL_MEASURES = ("scores", "linkability", "ranks")
+
 
 def describe(attacker: Attacker) -> AttackerResult:
     """The description of an attacker, without results."""
@@ -66,19 +72,20 @@ def describe(attacker: Attacker) -> AttackerResult:
 
 
 @dataclass(frozen=True, eq=False)
-class AttackerPlanner:
-    """Makes the jobs of one assessment, and notes what they use; `further` make those of further extractors."""
+class JobBuilder:
+    """Makes the jobs of one extractor, and records what they use; `further` make those of further extractors."""
 
     experiment: Experiment
     settings: Settings
     measure_options: MeasureOptions
-    further: Mapping[str, AttackerPlanner] = field(default_factory=dict)
+    further: Mapping[str, JobBuilder] = field(default_factory=dict)
     used: Used = field(default_factory=Used)
 
     def job(self, attacker: Attacker, needed: Sequence[str] = ()) -> Job:
         """A NotPossibleError where this attacker lacks what it needs. `needed` are families of measures beside those
         that were asked for."""
-        desk = AttackerDesk(self, attacker)
+        further = {label: builder.experiment for label, builder in self.further.items()}
+        desk = AttackerDesk(self.experiment, self.settings, attacker, self.used, further)
         prepared = attacker.prepare(desk)
         measures = tuple(dict.fromkeys((*self.measure_options.measures, *needed)))
         test = desk.trials()
@@ -91,52 +98,17 @@ class AttackerPlanner:
             findings=prepared.findings,
         )
 
-    def material(self, name: str) -> Material:
-        """The material of an attacker, by this extractor alone: the released recordings come without names."""
-        sides = self.experiment.sides_of(name)
-        released = self.experiment.trials(sides.anonymized)
-        runs = self.experiment.runs_of(name)
-        if not runs:
-            copies = self.experiment.enrollment(sides.anonymized)
-            runs = (AttackerRun(vectors=copies, own=False, name="the released run"),)
-        return Material(
-            candidates=self.experiment.enrollment(sides.original),
-            trials=released.vectors,
-            conversations=(),
-            runs=runs,
-            others=None if name in self.experiment.own else self._others(),
-            trial_ids=strings(released.utterances),
-            pseudonyms=_pseudonyms(released),
-            seed=self.settings.seed,
-        )
-
-    def _others(self) -> OtherPeople | None:
-        """Other people's originals and their anonymized versions, pass by pass; None without pairs."""
-        original, anonymized = (
-            self.experiment.training.get(role) for role in (SpeechRole.TRAIN_ORIGINAL, SpeechRole.TRAIN_ANONYMIZED)
-        )
-        if original is None or anonymized is None:
-            return None
-        runs = []
-        for number, part in enumerate(anonymized.parts, 1):
-            try:
-                matched = match(original.embeddings, part)
-            except InputError:
-                continue
-            runs.append(AttackerRun(vectors=matched.anonymized, name=f"training speech, pass {number}"))
-        return OtherPeople(originals=original.embeddings, runs=tuple(runs)) if runs else None
-
 
 @dataclass(frozen=True, eq=False)
 class AttackerDesk:
-    """What this experiment offers to one attacker (see `Desk`)."""
+    """What an experiment offers to one attacker (see `Desk`); `used` records what the attacker takes, `further` are the
+    experiments of further extractors."""
 
-    planner: AttackerPlanner
+    experiment: Experiment
+    settings: Settings
     attacker: Attacker
-
-    @property
-    def _experiment(self) -> Experiment:
-        return self.planner.experiment
+    used: Used
+    further: Mapping[str, Experiment]
 
     @property
     def _name(self) -> str:
@@ -144,77 +116,111 @@ class AttackerDesk:
 
     @property
     def _options(self) -> AttackerSettings:
-        return self.planner.settings.of_attacker(self._name)
+        return self.settings.of_attacker(self._name)
 
     @property
     def seed(self) -> int:
-        return self.planner.settings.seed
+        return self.settings.seed
 
     @property
     def dimension(self) -> int | None:
         return self._options.dimension
 
     def trials(self) -> Embeddings:
-        return self._experiment.trials(getattr(self._experiment.sides_of(self._name), self.attacker.trials))
+        return self.experiment.trials(getattr(self.experiment.sides_of(self._name), self.attacker.trials))
 
     def originals(self) -> Embeddings:
-        return self._experiment.enrollment(self._experiment.sides_of(self._name).original)
+        return self.experiment.enrollment(self.experiment.sides_of(self._name).original)
 
     def copies(self) -> EnrollmentCopies:
-        copies = self._experiment.copies(self._name)
-        self.planner.used.copies.add(self._name)
+        copies = self.experiment.copies(self._name)
+        self.used.copies.add(self._name)
         return copies
 
     def own_extractor(self) -> Finding | None:
-        own = self._experiment.own.get(self._name)
+        own = self.experiment.own.get(self._name)
         if own is None:
             return None
         if own.tuned and self.attacker.training is not None:
-            self.planner.used.train(self.attacker.training, self._name)
+            self.used.train(self.attacker.training, self._name)
         return own.about
 
     def backend(self, *, adapted: bool) -> str:
-        settings, used = self.planner.settings, self.planner.used
-        kind = self._options.backend or (settings.adapted_backend if adapted else settings.backend)
-        (used.adapted_backends if adapted else used.backends).add(kind)
+        kind = self._options.backend or (self.settings.adapted_backend if adapted else self.settings.backend)
+        (self.used.adapted_backends if adapted else self.used.backends).add(kind)
         return kind
 
     def kaldi(self) -> KaldiFiles | None:
         return KaldiFiles.of(self._options.plda, self._options.mean, self._options.lda)
 
     def training(self, role: SpeechRole) -> TrainingSpeech | None:
-        speech = self._experiment.training.get(role)
+        speech = self.experiment.training.get(role)
         if speech is None:
             return None
-        self.planner.used.train(role, self._name)
-        assessed = set(speech.embeddings.names) & set(self._experiment.original.names)
+        self.used.train(role, self._name)
+        assessed = set(speech.embeddings.names) & set(self.experiment.original.names)
         return TrainingSpeech(speech.embeddings, len(assessed))
 
     def release(self) -> Embeddings:
-        protocol = self._experiment.protocol
-        return self._experiment.anonymized.of_utterances([*protocol.enrollment, *protocol.trials])
+        protocol = self.experiment.protocol
+        return self.experiment.anonymized.of_utterances([*protocol.enrollment, *protocol.trials])
 
     def folds(self, speakers: int) -> int:
-        folds = min(self.planner.settings.folds, speakers)
-        self.planner.used.folds = folds
+        folds = min(self.settings.folds, speakers)
+        self.used.folds = folds
         return folds
 
     def material(self, *, several: bool = False) -> Material:
         views = {
-            other: replace(self.planner.material(other), seen=own.tuned_on_copies)
-            for other, own in self._experiment.own.items()
-            if self._name not in self._experiment.own and own.tuned and len(own.runs) == len(self._experiment.runs)
+            other: replace(material_of(self.experiment, other, self.seed), seen=own.tuned_on_copies)
+            for other, own in self.experiment.own.items()
+            if self._name not in self.experiment.own and own.tuned and len(own.runs) == len(self.experiment.runs)
         }
         if several:
-            views |= {label: planner.material(self._name) for label, planner in self.planner.further.items()}
-        return replace(self.planner.material(self._name), views=views)
+            views |= {label: material_of(other, self._name, self.seed) for label, other in self.further.items()}
+        return replace(material_of(self.experiment, self._name, self.seed), views=views)
 
     def take(self, material: Material) -> None:
-        used = self.planner.used
-        used.copies.add(self._name)
+        self.used.copies.add(self._name)
         if material.others is not None:
-            used.train(SpeechRole.TRAIN_ORIGINAL, self._name)
-            used.train(SpeechRole.TRAIN_ANONYMIZED, self._name)
+            self.used.train(SpeechRole.TRAIN_ORIGINAL, self._name)
+            self.used.train(SpeechRole.TRAIN_ANONYMIZED, self._name)
+
+
+def material_of(experiment: Experiment, attacker: str, seed: int) -> Material:
+    """The material of an attacker, by one extractor alone: the released recordings come without names."""
+    sides = experiment.sides_of(attacker)
+    released = experiment.trials(sides.anonymized)
+    runs = experiment.runs_of(attacker)
+    if not runs:
+        copies = experiment.enrollment(sides.anonymized)
+        runs = (AttackerRun(vectors=copies, own=False, name="the released run"),)
+    return Material(
+        candidates=experiment.enrollment(sides.original),
+        trials=released.vectors,
+        conversations=(),
+        runs=runs,
+        others=None if attacker in experiment.own else _other_people(experiment),
+        trial_ids=strings(released.utterances),
+        pseudonyms=_pseudonyms(released),
+        seed=seed,
+    )
+
+
+def _other_people(experiment: Experiment) -> OtherPeople | None:
+    """Other people's originals and their anonymized versions, pass by pass; None without pairs."""
+    original = experiment.training.get(SpeechRole.TRAIN_ORIGINAL)
+    anonymized = experiment.training.get(SpeechRole.TRAIN_ANONYMIZED)
+    if original is None or anonymized is None:
+        return None
+    runs = []
+    for number, part in enumerate(anonymized.parts, 1):
+        try:
+            matched = match(original.embeddings, part)
+        except InputError:
+            continue
+        runs.append(AttackerRun(vectors=matched.anonymized, name=f"training speech, pass {number}"))
+    return OtherPeople(originals=original.embeddings, runs=tuple(runs)) if runs else None
 
 
 def _pseudonyms(released: Embeddings) -> np.ndarray | None:
@@ -224,13 +230,6 @@ def _pseudonyms(released: Embeddings) -> np.ndarray | None:
         if column is not None and all(column):
             return np.unique(column.astype(str), return_inverse=True)[1].astype(np.int64)
     return None
-
-
-# Without these no trust check could be made: they are measured whatever else is asked for, the scores of original
-# speech only.
-NEEDED_BY_CHECKS = ("linkability",)
-NEEDED_OF_BASELINE = ("scores",)
-CONTROL_MEASURES = ("scores", "linkability", "ranks")
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,14 +282,13 @@ class _Planner:
             seed=settings.seed,
             eer_rules=self.experiment.protocol.eer_rules,
         )
-        hearings = {
-            name: AttackerPlanner(experiment, settings, self.measure_options)
-            for name, experiment in self.further.items()
+        further = {
+            name: JobBuilder(experiment, settings, self.measure_options) for name, experiment in self.further.items()
         }
-        self.planner = AttackerPlanner(self.experiment, settings, self.measure_options, hearings)
+        self.builder = JobBuilder(self.experiment, settings, self.measure_options, further)
         self._attackers()
-        for name, planner in hearings.items():
-            self._attackers_by(name, planner)
+        for name, builder in further.items():
+            self._attackers_by(name, builder)
         self._channel_controls()
         clear, protected = map(self.experiment.trials, (self.experiment.original, self.experiment.anonymized))
         if settings.wants("similarity"):
@@ -318,7 +316,7 @@ class _Planner:
         self._runs()
         if measures := measure_versions("embeddings"):
             self._analyze("added", added_part, measures, clear, protected)
-        return AssessmentPlan(self.tasks, self.jobs, self.not_tested, self.planner.used, attributes)
+        return AssessmentPlan(self.tasks, self.jobs, self.not_tested, self.builder.used, attributes)
 
     def _add(self, kind: TaskKind, name: str, function: object, *arguments: object, needed: bool = False) -> None:
         self.tasks.append(Task(TaskId(kind, name), function, arguments, needed))  # type: ignore[arg-type]
@@ -339,7 +337,7 @@ class _Planner:
                 self.not_tested.append(about(reason, attacker=known.name))
                 continue
             try:
-                job = self.planner.job(known, NEEDED_OF_BASELINE if known.name == BASELINE else ())
+                job = self.builder.job(known, NEEDED_OF_BASELINE if known.name == BASELINE else ())
                 self.jobs[AttackerId(known.name)] = job
                 self._add(TaskKind.ATTACKER, known.name, measure_attack, job, needed=known.name == BASELINE)
             except NotPossibleError as error:
@@ -352,7 +350,7 @@ class _Planner:
         left_out = [name for name in default_attackers() if name not in names]
         self.not_tested += [about(Finding("not_asked_for"), attacker=name) for name in left_out]
 
-    def _attackers_by(self, extractor: str, planner: AttackerPlanner) -> None:
+    def _attackers_by(self, extractor: str, builder: JobBuilder) -> None:
         """Every attacker once more by a further extractor."""
         for name in attacker_names(self.settings):
             known = ATTACKERS[name]
@@ -360,7 +358,7 @@ class _Planner:
                 continue
             attacker = AttackerId(name, extractor)
             try:
-                job = planner.job(known)
+                job = builder.job(known)
             except NotPossibleError as error:
                 self.not_tested.append(about(error.finding, attacker=str(attacker)))
                 continue
@@ -373,10 +371,10 @@ class _Planner:
         for name, attacker in channels(self.settings).items():
             if attacker not in self.jobs:
                 continue
-            planner = self.planner.further.get(name, self.planner)
+            builder = self.builder.further.get(name, self.builder)
             known = ATTACKERS[attacker.kind]
-            self._add(TaskKind.CONTROL, name, measure_attack, on_original(planner, known))
-            self._add(TaskKind.SHUFFLED, name, measure_attack, with_shuffled_people(planner, known))
+            self._add(TaskKind.CONTROL, name, measure_attack, on_original(builder, known))
+            self._add(TaskKind.SHUFFLED, name, measure_attack, with_shuffled_people(builder, known))
 
     def _leave_out(self, known: Attacker, reason: Finding) -> None:
         if known.name == BASELINE:  # the baseline: without it nothing else says anything
@@ -497,49 +495,49 @@ class _Planner:
         return replace(job, scoring=replace(job.scoring, enroll=enroll), mask=mask)
 
 
-def on_original(planner: AttackerPlanner, known: Attacker) -> Job:
+def on_original(builder: JobBuilder, known: Attacker) -> Job:
     """Control of a channel on original speech, which shows what there was to hide: the attacker's copies and the trials
     are original recordings."""
-    job, material = _attack_job(planner, known)
+    job, material = _attack_job(builder, known)
     views = {
-        name: _on_originals(view, planner.further[name])
+        name: _on_originals(view, builder.further[name])
         for name, view in material.views.items()
-        if name in planner.further
+        if name in builder.further
     }
-    clear = replace(_on_originals(material, planner), views=views)
-    test = planner.experiment.trials(planner.experiment.original)
-    return _control(planner, job, clear, test, "on original speech")
+    clear = replace(_on_originals(material, builder), views=views)
+    test = builder.experiment.trials(builder.experiment.original)
+    return _control(builder, job, clear, test, "on original speech")
 
 
-def with_shuffled_people(planner: AttackerPlanner, known: Attacker) -> Job:
+def with_shuffled_people(builder: JobBuilder, known: Attacker) -> Job:
     """Control of a channel that must be at chance: the recordings that the attacker knows people by are assigned to
     people at random, as many to each as before."""
-    job, material = _attack_job(planner, known)
-    order = np.random.default_rng([planner.settings.seed, 21]).permutation(len(material.candidates))
+    job, material = _attack_job(builder, known)
+    order = np.random.default_rng([builder.settings.seed, 21]).permutation(len(material.candidates))
     views = {name: _shuffle_people(view, order) for name, view in material.views.items()}
     return _control(
-        planner, job, replace(_shuffle_people(material, order), views=views), job.test, "with shuffled people"
+        builder, job, replace(_shuffle_people(material, order), views=views), job.test, "with shuffled people"
     )
 
 
-def _attack_job(planner: AttackerPlanner, known: Attacker) -> tuple[Job, Material]:
-    job = planner.job(known)
+def _attack_job(builder: JobBuilder, known: Attacker) -> tuple[Job, Material]:
+    job = builder.job(known)
     if not isinstance(job.scoring, AttackScoring):
         raise InputError(f"the {known.name} attacker learns nothing from people's own recordings")
     return job, job.scoring.material
 
 
-def _control(planner: AttackerPlanner, job: Job, material: Material, test: Embeddings, where: str) -> Job:
+def _control(builder: JobBuilder, job: Job, material: Material, test: Embeddings, where: str) -> Job:
     assert isinstance(job.scoring, AttackScoring)
     scoring = replace(job.scoring, material=material)
-    measure_options = replace(planner.measure_options.with_own_measures(), measures=CONTROL_MEASURES, groups={})
+    measure_options = replace(builder.measure_options.with_own_measures(), measures=CONTROL_MEASURES, groups={})
     attacker = replace(job.attacker, name=f"{job.attacker.name} {where}", apart=True)
-    mask = planner.experiment.protocol.mask(scoring.names, list(test.utterances))
+    mask = builder.experiment.protocol.mask(scoring.names, list(test.utterances))
     return Job(attacker=attacker, test=test, scoring=scoring, options=measure_options, mask=mask)
 
 
-def _on_originals(material: Material, planner: AttackerPlanner) -> Material:
-    trials = planner.experiment.trials(planner.experiment.original)
+def _on_originals(material: Material, builder: JobBuilder) -> Material:
+    trials = builder.experiment.trials(builder.experiment.original)
     copies = AttackerRun(vectors=material.candidates, draw="utterance", name="original speech", certain=True)
     return replace(material, trials=trials.vectors, runs=(copies,), others=None, pseudonyms=None)
 
