@@ -122,7 +122,7 @@ def test_arrays_are_read_when_they_are_asked_for(tmp_path: Path) -> None:
     stages, arrays = Stages(tmp_path), {"b": np.arange(3.0), "a": np.zeros((2, 2))}
     task = TaskId(TaskKind.ANALYSIS, "task")
     stages.put(task, "key", TaskResult(), arrays)
-    stored = stages.stored(task, "key", arrays)
+    stored = stages.arrays_of(task, "key", arrays)
     assert isinstance(stored, StoredArrays)
     assert list(stored) == ["a", "b"]
     assert len(stored) == 2
@@ -133,7 +133,7 @@ def test_arrays_are_read_when_they_are_asked_for(tmp_path: Path) -> None:
     kept = stages.get(task, "key")
     assert kept is not None
     np.testing.assert_array_equal(kept[1]["a"], arrays["a"])
-    assert Stages(None).stored(task, "key", arrays) is arrays
+    assert Stages(None).arrays_of(task, "key", arrays) is arrays
 
 
 def test_conversations_are_drawn_for_calibration_only_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from veilmeter.assessment import make_settings, read_settings
-from veilmeter.assessment.settings import attacker_names, curve_sizes, drawn_sizes, who_attacks
+from veilmeter.assessment.settings import attacker_names, curve_sizes, sizes_to_draw, who_attacks
 from veilmeter.cli.assess import with_attackers
 from veilmeter.core.errors import InputError
 
@@ -138,7 +138,7 @@ def test_every_number_of_people() -> None:
     every = make_settings({"original": "a", "anonymized": "b", "speakers": "all"})
     assert every == make_settings({"original": "a", "anonymized": "b", "speakers": ["all"]})
     assert curve_sizes(every.speakers, 6) == [2, 3, 4, 5, 6]
-    assert curve_sizes(drawn_sizes(every.speakers), 6) == [2, 5, 6]  # what is drawn stays at round numbers
+    assert curve_sizes(sizes_to_draw(every.speakers), 6) == [2, 5, 6]  # what is drawn stays at round numbers
     with pytest.raises(InputError, match="speakers must be at least 2"):
         make_settings({"original": "a", "anonymized": "b", "speakers": [1]})
     with pytest.raises(InputError, match="whole numbers"):

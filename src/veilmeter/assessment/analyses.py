@@ -76,7 +76,7 @@ def similarity_part(
     original, anonymized = original.take(drawn), anonymized.take(drawn)
     whole = _similarity(original, anonymized, intervals, seed)
     if whole is None:
-        raise InputError("no two speakers have two utterances each: there are no similarity matrices")
+        raise InputError("similarity matrices need two speakers with two utterances each")
     findings: tuple[Finding, ...] = ()
     if len(drawn) < len(enough):
         speakers = {"speakers": len(whole.names), "all_speakers": everybody}
@@ -414,10 +414,11 @@ def curve_part(known: KnownPairs, seed: int, repeats: int = 3, shuffles: int = 1
     return TaskResult(part=Part(name="inversion", details=details), findings=_lookup_findings(known, ON_THE_CURVE)), {}
 
 
-def added_part(
+def measures_part(
     measures: Sequence[MeasureVersion], original: Embeddings, anonymized: Embeddings
 ) -> tuple[TaskResult, Arrays]:
-    """The measures of embeddings before and after, as one part of the results, and why some give nothing."""
+    """The measures of embeddings before and after, as one part of the results, and the reasons for those without
+    a value."""
     points: list[Estimate] = []
     reasons: list[Finding] = []
     for entry in measures:

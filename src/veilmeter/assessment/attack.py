@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.assessment.settings import CURVE, curve_sizes, drawn_sizes
+from veilmeter.assessment.settings import CURVE, curve_sizes, sizes_to_draw
 from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.attacks.attacker import AttackScoring, ScoreTables, Scoring
 from veilmeter.attacks.material import Floats, Rows
@@ -152,7 +152,7 @@ def single_trials(job: Job) -> Scores:
     """The scores of single recordings, for measures that compare several sets of scores."""
     spoken = trial_conversations(job.test, 1, len(job.scoring.names), job.options.seed)
     if spoken is None:
-        raise InputError("there are no single trials")
+        raise InputError("no recordings can be tried one by one")
     tables = job.scoring.score(job.test, [spoken.utterances]).tables
     return _matrix(job, spoken, tables[0]).to_scores()
 
@@ -217,9 +217,9 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
     arrays: dict[str, NDArray[Any]] = {"scores": scores_kept, "ahead": success.ahead, "ahead_of": success.codes}
     if not result.is_attack or result.apart:
         return measured, arrays
-    luck = relabel_people(result.name, matrices, grouped, options)
-    arrays |= {"values": luck.values, "first": luck.first, "own": luck.own}
-    return replace(measured, figures=luck.figures, enrolled=luck.enrolled), arrays
+    relabeled = relabel_people(result.name, matrices, grouped, options)
+    arrays |= {"values": relabeled.values, "first": relabeled.first, "own": relabeled.own}
+    return replace(measured, figures=relabeled.figures, enrolled=relabeled.enrolled), arrays
 
 
 def _learning(job: Job, tried: Mapping[int, Conversations]) -> Estimates:
@@ -243,7 +243,7 @@ def _isolation(job: Job, scored: ScoreTables, isolated: Mapping[int, Conversatio
     curves: dict[str, list[Estimate]] = {}
     tables = scored.isolation or (None,) * len(isolated)
     for spoken, scores in zip(isolated.values(), tables, strict=True):
-        sizes = [n for n in curve_sizes(drawn_sizes(job.options.sizes), len(spoken.names)) if n >= 2]
+        sizes = [n for n in curve_sizes(sizes_to_draw(job.options.sizes), len(spoken.names)) if n >= 2]
         points = isolation_curves(
             scored, job.scoring.names, spoken, scores, sizes, intervals=job.options.intervals, seed=job.options.seed
         )
@@ -293,7 +293,7 @@ def relabel_people(
         lengths = sorted(parts, key=lambda length: (length != 1, list(parts).index(length)))
         return [part_trials for length in lengths if (part_trials := parts[length].trials()) is not None]
 
-    sizes = dict.fromkeys(options.lengths, drawn_sizes(options.sizes) or CURVE)
+    sizes = dict.fromkeys(options.lengths, sizes_to_draw(options.sizes) or CURVE)
     groups = {group: trials(parts) for group, parts in grouped.items()}
     return relabel(attacker, trials(matrices), sizes, groups=groups, seed=options.seed)
 

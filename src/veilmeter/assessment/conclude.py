@@ -41,7 +41,7 @@ from veilmeter.results.verdict import conclude
 
 @dataclass(frozen=True)
 class OptionUse:
-    """The settings that were used, as results.json has them, a remark on each that was given in vain, and the names of
+    """The settings that were used, as results.json has them, a remark on each that had no effect, and the names of
     those in which runs may differ and still be compared."""
 
     used: Mapping[str, Any]
@@ -65,7 +65,7 @@ def option_use(settings: Settings, facts: Facts) -> OptionUse:
         used["speakers"] = [n for n in settings.speakers if n not in beyond]
         reason = f"only {facts.enrolled} people are enrolled"
         remarks.append(option_without_effect("--speakers", ", ".join(map(str, beyond)), reason=reason))
-    remarks += _unused_system_options(settings)
+    remarks += _system_options_without_effect(settings)
     return OptionUse(used, tuple(remarks), _incidental_options())
 
 
@@ -76,7 +76,7 @@ def _incidental_options() -> tuple[str, ...]:
     return (*own, *of_tables)
 
 
-def _unused_system_options(settings: Settings) -> list[Finding]:
+def _system_options_without_effect(settings: Settings) -> list[Finding]:
     """Options passed to the anonymizer by --option that can't act in it."""
     options = parse_options(settings.option)
     if not options:
@@ -116,14 +116,14 @@ class FinishedRun:
     def speech_of(self, role: SpeechRole) -> Speech:
         return next(speech for speech in self.speech if speech.role is role)
 
-    def measured(self) -> Measured:
+    def possible(self) -> Measured:
         """The tasks that were possible."""
         return {task: measured for task, (measured, _) in self.done.items() if not measured.not_possible}
 
 
 def build_results(outcome: FinishedRun, settings: Settings, command: Sequence[str]) -> Results:
     """The results with everything that follows from them."""
-    experiment, measured = outcome.experiment, outcome.measured()
+    experiment, measured = outcome.experiment, outcome.possible()
     attackers, taken_over = _no_worse_for_knowing_more(attackers_of(measured), outcome)
     results = Results(
         version=__version__,
@@ -139,7 +139,7 @@ def build_results(outcome: FinishedRun, settings: Settings, command: Sequence[st
         extractor=outcome.speech_of(SpeechRole.ORIGINAL).extractor,
         parts=parts_of(measured),
         channels=_channels(attackers, measured, settings),
-        remarks=distinct([*outcome.options.remarks, *_unrequested_measures(settings)]),
+        remarks=distinct([*outcome.options.remarks, *_measures_for_checks(settings)]),
         warnings=distinct([*warnings_of(outcome.findings, measured), *taken_over]),
     )
     similarity = results.parts.get("similarity", Part(name="similarity")).details
@@ -149,9 +149,9 @@ def build_results(outcome: FinishedRun, settings: Settings, command: Sequence[st
         deid=similarity.get("deid", {}),
     )
     released = [corpus.root for corpus in outcome.speech_of(SpeechRole.ANONYMIZED).corpora]
-    luck = joint_chance(_relabelings(outcome), seed=settings.seed)
+    chance = joint_chance(_relabelings(outcome), seed=settings.seed)
     return conclude(
-        with_chance(results, luck),
+        with_chance(results, chance),
         trust_facts(
             experiment, outcome.plan, outcome.done, folders=released, duplicates=outcome.duplicates, seed=settings.seed
         ),
@@ -272,7 +272,7 @@ def warnings_of(common: Sequence[Finding], measured: Measured) -> tuple[Finding,
     return distinct(findings)
 
 
-def _unrequested_measures(settings: Settings) -> list[Finding]:
+def _measures_for_checks(settings: Settings) -> list[Finding]:
     """A remark on measures that were not asked for."""
     added = [family for family in NEEDED_BY_CHECKS if family not in settings.measures]
     return [Finding.of("measured_for_checks", families=tuple(added))] if added else []

@@ -126,16 +126,16 @@ def target_voices(
         setting = (tuple(job.test.utterances), job.scoring.names, job.options.seed)
         if setting not in tried_in:
             tried_in[setting] = _single_trials(job)
-        heard, kept = tried_in[setting]
+        spoken, kept = tried_in[setting]
         table = arrays["scores"]
-        if table.shape[1] == len(heard):
+        if table.shape[1] == len(spoken):
             table = table[:, kept]
         elif table.shape[1] != len(kept):
             continue
         code = {speaker: row for row, speaker in enumerate(job.scoring.names)}
         if rows is None:
-            rows = heard[kept]
-        elif not np.array_equal(rows, heard[kept]):
+            rows = spoken[kept]
+        elif not np.array_equal(rows, spoken[kept]):
             continue  # other people are enrolled: what it finds can't be compared
         scores[name] = np.asarray(table, np.float64)
         own[name] = np.array([code[job.test.speakers[row]] for row in rows], np.int64)
@@ -240,7 +240,7 @@ def _run_p(experiment: Experiment, seed: int) -> float | None:
 
 
 def _without_run(experiment: Experiment) -> list[str]:
-    """The enrolled people whom no run of the attackers covers; nobody where attackers have no run of their own."""
+    """The enrolled people whom no run of the attackers covers; nobody where the attackers have no own run."""
     runs = [run.vectors for run in experiment.runs if run.own]
     covered = {speaker for run in runs for speaker in run.names}
     enrolled = experiment.enrollment(experiment.original).names

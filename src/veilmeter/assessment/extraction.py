@@ -55,7 +55,7 @@ def embed_texts(
     progress: Progress | None = None,
 ) -> tuple[Embeddings, dict[str, Any]]:
     """A vector of the text of every recording. Texts that the corpus itself does not carry are looked for in those
-    `beside` it: an anonymized copy says what its original says."""
+    `beside` it: an anonymized copy has the words of its original."""
     kind, _, given = spec.partition(":")
     features = FEATURES[kind]
     if given:
@@ -64,13 +64,13 @@ def embed_texts(
     else:
         language = resolve_language(None, corpus.languages)
         load = transcripts(recognizer or DEFAULT, language.code, offline=offline)
-        heard = annotate_corpus(
+        annotated = annotate_corpus(
             corpus, annotation_folder(corpus), load, engine=engine, strict=strict, progress=progress
         )
-        texts = {name: str(annotation.values.get("text", "")) for name, annotation in heard.by_id.items()}
-        version, problems = heard.version, list(heard.problems)
+        texts = {name: str(annotation.values.get("text", "")) for name, annotation in annotated.by_id.items()}
+        version, problems = annotated.version, list(annotated.problems)
         spoken = [u for u in corpus if u.id in texts]
-        durations = [heard.by_id[u.id].record.seconds for u in spoken]
+        durations = [annotated.by_id[u.id].record.seconds for u in spoken]
     vectors = np.stack([features(texts[u.id]) for u in spoken])
     embeddings = _embeddings(vectors, spoken, durations, str(corpus.root))
     facts = {"name": spec, "version": f"{version}-{CODE}", "dimension": embeddings.dimension, "problems": problems}
@@ -131,7 +131,7 @@ CHUNK = 16  # recordings that are kept together
 
 
 def cache_for(corpus: Corpus, extractor: str, kind: str = "") -> Path:
-    """The folder in the cache for a corpus: its name, and a hash of where it is and how it is heard."""
+    """The folder in the cache for a corpus: its name, and a hash of where it is and how it is extracted."""
     root = str(corpus.root.resolve())
     parts = [root, corpus.layout, corpus.variant, extractor, kind]
     mark = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape"))
@@ -140,7 +140,7 @@ def cache_for(corpus: Corpus, extractor: str, kind: str = "") -> Path:
 
 
 def in_turn(folder: Path, corpus: Corpus, say: Say | None) -> AbstractContextManager[None]:
-    """One run at a time listens to a corpus: another one waits, then uses what the first has kept."""
+    """One run at a time extracts a corpus: another one waits, then uses what the first has kept."""
 
     def wait() -> None:
         if say is not None:
@@ -305,7 +305,7 @@ def _embed_segments(
 
 
 def _chunk_key(chunk: Sequence[Utterance], name: str, version: str, seconds: float) -> str:
-    """A recording is heard again when its file, the extractor or the length of the pieces changed."""
+    """A recording is extracted again when its file, the extractor or the length of the pieces changed."""
     digest = hashlib.sha256(f"{name}\0{version}\0{seconds:g}".encode())
     for utterance in chunk:
         try:

@@ -14,10 +14,10 @@ import numpy as np
 from veilmeter.assessment.analyses import (
     ZEBRA_SETS,
     KnownPairs,
-    added_part,
     curve_part,
     inference_part,
     inversion_part,
+    measures_part,
     runs_part,
     score_sets_part,
     sessions_part,
@@ -315,7 +315,7 @@ class _Planner:
             )
         self._runs()
         if measures := measure_versions("embeddings"):
-            self._analyze("added", added_part, measures, clear, protected)
+            self._analyze("added", measures_part, measures, clear, protected)
         return AssessmentPlan(self.tasks, self.jobs, self.not_tested, self.builder.used, attributes)
 
     def _add(self, kind: TaskKind, name: str, function: object, *arguments: object, needed: bool = False) -> None:

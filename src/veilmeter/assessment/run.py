@@ -94,9 +94,9 @@ def assess(
     Every source (`original`, `anonymized`, and as options `attacker_run`, `train_original`, `train_anonymized`,
     `train_similar`) is a path (a corpus of audio, or embeddings), a `Corpus`, an `Embeddings`, arrays as `(vectors,
     speakers)` or `(vectors, utterances, speakers)`, or a list of these. The other options are those of the command, by
-    the same names. With `out`, everything is written there, and a run that was interrupted goes on where it was.
-    A source that is given beside `settings` takes the place of the one they name. `protocol` says who is enrolled and
-    tried where no list does. Without any speech, the scores that `attackers` are given are assessed by themselves.
+    the same names. With `out`, everything is written there, and an interrupted run is continued.
+    A source that is given beside `settings` replaces the one they name. `protocol` says who is enrolled and tried
+    where no list does. Without any speech, the scores that `attackers` are given are assessed by themselves.
     """
     given = {role: options.pop(role, None) for role in SOURCES}
     given |= {SpeechRole.ORIGINAL: original, SpeechRole.ANONYMIZED: anonymized}
@@ -213,7 +213,7 @@ class Run(ABC):
         for number, (measured, arrays) in self.engine.run(perform, left):
             task = left[number]
             as_kept = self.stages.put(task.id, task.key, measured, arrays)
-            done[task.id] = as_kept, self.stages.stored(task.id, task.key, arrays)
+            done[task.id] = as_kept, self.stages.arrays_of(task.id, task.key, arrays)
             del arrays
             self.log.say(f"measured: {task.id} ({len(done)} of {len(tasks)})")
         return {task.id: done[task.id] for task in tasks}  # in one order, wherever they ran

@@ -57,8 +57,8 @@ INPUT, ANONYMIZER, ATTACKERS, MEASURED, PAGE = "Speech", "Anonymizer", "Attacker
 CURVE = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
 
 
-def drawn_sizes(wanted: Sequence[int]) -> tuple[int, ...]:
-    """Those at which people are drawn, which takes its time: round numbers where all were asked for."""
+def sizes_to_draw(wanted: Sequence[int]) -> tuple[int, ...]:
+    """The numbers of people at which people are drawn, which takes time: round numbers where all were asked for."""
     return () if tuple(wanted) == EVERY_SIZE else tuple(wanted)
 
 

@@ -208,7 +208,7 @@ class Stages:
             write_text(text_path, f'{head[:-1]}, "measured": {text}}}')
         return _decode(json.loads(text))
 
-    def stored(self, task: TaskId, key: str, arrays: Arrays) -> Arrays:
+    def arrays_of(self, task: TaskId, key: str, arrays: Arrays) -> Arrays:
         """The arrays that `put` kept, read where they are needed; the arrays themselves where nothing is kept."""
         if self.folder is None or not arrays:
             return arrays

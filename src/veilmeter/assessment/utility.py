@@ -1,4 +1,4 @@
-"""What anonymized speech is still good for, beside what it gives away: listen to both sides, compare, sum up."""
+"""Utility of anonymized speech: both sides are annotated by models, compared in pairs, and summed up."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UtilitySettings:
-    """How utility is measured. Of a large corpus, `recordings` are listened to, and `rated` of them for their quality,
-    which takes longest: as many of each person as can be."""
+    """How utility is measured. At most `recordings` are annotated, and the quality of at most `rated` of them is
+    estimated, which takes longest; they are spread evenly over people."""
 
     recognizer: str = DEFAULT
     language: str | None = None
@@ -80,15 +80,15 @@ def measure_utility(
     from_corpus = 2 * len(with_text) >= len(pairs) and bool(with_text)
     pairs = spread_over_people(with_text if from_corpus else pairs, chosen.recordings)
     rated = spread_over_people(pairs, chosen.rated)
-    tell(f"listening to {len(pairs)} recordings before and after: {chosen.recognizer}, language {language}")
+    tell(f"annotating {len(pairs)} recordings of each side: {chosen.recognizer}, language {language}")
     passes = 2 * (2 * len(pairs) + len(rated))  # both sides: words, voice, and quality of some
-    run = _Listening(chosen, language, where, lambda done: show(done, passes))
-    before = run.hear(original, [pair[0] for pair in pairs], [pair[0] for pair in rated])
-    after = run.hear(anonymized, [pair[1] for pair in pairs], [pair[1] for pair in rated])
-    usable = [p for p in pairs if _heard(before, p[0].id) and _heard(after, p[1].id)]
+    models = _Models(chosen, language, where, lambda done: show(done, passes))
+    before = models.annotate(original, [pair[0] for pair in pairs], [pair[0] for pair in rated])
+    after = models.annotate(anonymized, [pair[1] for pair in pairs], [pair[1] for pair in rated])
+    usable = [p for p in pairs if _is_annotated(before, p[0].id) and _is_annotated(after, p[1].id)]
     if not usable:
-        raise InputError("no pair of recordings could be listened to", path=anonymized.root)
-    table, heard = _table(usable, before, after, texts if from_corpus else None, language.code, chosen.groups)
+        raise InputError("no pair of recordings could be annotated", path=anonymized.root)
+    table, counts = _table(usable, before, after, texts if from_corpus else None, language.code, chosen.groups)
     table = _with_added_measures(table, usable, where)
     estimates = table.estimates()
     if real_time_factor is not None:
@@ -104,11 +104,11 @@ def measure_utility(
         "unmatched": {reason: len(ids) for reason, ids in unmatched.items()},
         "without_text": len(texts) - len(with_text) if from_corpus else 0,
         "people": table.people(),
-        **heard,
+        **counts,
     }
     without_text = details["without_text"]
     findings = [warning("recordings_without_text", count=without_text)] if without_text else []
-    findings += _findings(usable, before, after, unmatched, heard)
+    findings += _findings(usable, before, after, unmatched, counts)
     by = {name: table.by_group(name) for name in chosen.groups if any(table.groups.get(name, ()))}
     return Part(name="utility", estimates=estimates, by=by, details=details, findings=tuple(findings))
 
@@ -133,7 +133,7 @@ def _pairs(original: Corpus, anonymized: Corpus) -> tuple[list[tuple[Utterance, 
 
 
 def spread_over_people(pairs: Sequence[tuple[Utterance, Utterance]], most: int) -> list[tuple[Utterance, Utterance]]:
-    """At most so many, as many of each person as can be, in the order of their ids: the same ones in every run."""
+    """At most `most` pairs, spread evenly over people, in the order of their ids; the same ones in every run."""
     if len(pairs) <= most:
         return list(pairs)
     rounds: dict[str, int] = {}
@@ -147,11 +147,11 @@ def spread_over_people(pairs: Sequence[tuple[Utterance, Utterance]], most: int) 
 
 
 def _draw(name: str) -> str:
-    """An order that has nothing to do with the names' own, as the first utterances may be of one chapter."""
+    """A key for an order unrelated to that of the names, as the first utterances may all be of one chapter."""
     return hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-class _Listening:
+class _Models:
     """The models, one after the other over both sides."""
 
     def __init__(
@@ -160,7 +160,7 @@ class _Listening:
         self._settings, self._language, self._engine, self._progress = settings, language, engine, progress
         self._done = 0  # recordings of the passes before
 
-    def hear(self, corpus: Corpus, utterances: Sequence[Utterance], to_rate: Sequence[Utterance]) -> _Side:
+    def annotate(self, corpus: Corpus, utterances: Sequence[Utterance], to_rate: Sequence[Utterance]) -> _Side:
         offline = self._settings.offline
         part = corpus.take(u.id for u in utterances)
         words = self._annotate(part, transcripts(self._settings.recognizer, self._language.code, offline=offline))
@@ -182,7 +182,7 @@ class _Listening:
         return annotated
 
 
-def _heard(side: _Side, name: str) -> bool:
+def _is_annotated(side: _Side, name: str) -> bool:
     return name in side.words.by_id and name in side.voice.by_id
 
 
@@ -195,12 +195,12 @@ def _table(
     groups: Iterable[str],
 ) -> tuple[UtilityTable, dict[str, Any]]:
     """One row per pair, and details: counts of recordings without speech, and substituted words."""
-    heard_before = [normalize_text(_text(before, u.id), language) for u, _ in pairs]
-    heard_after = [normalize_text(_text(after, u.id), language) for _, u in pairs]
-    references = heard_before if texts is None else [normalize_text(texts[u.id], language) for u, _ in pairs]
+    words_before = [normalize_text(_text(before, u.id), language) for u, _ in pairs]
+    words_after = [normalize_text(_text(after, u.id), language) for _, u in pairs]
+    references = words_before if texts is None else [normalize_text(texts[u.id], language) for u, _ in pairs]
     silent = [after.words.by_id[u.id].silent for _, u in pairs]
-    errors = _without_wordless(count_errors(references, heard_after), references)
-    errors_original = None if texts is None else _without_wordless(count_errors(references, heard_before), references)
+    errors = _without_wordless(count_errors(references, words_after), references)
+    errors_original = None if texts is None else _without_wordless(count_errors(references, words_before), references)
     numbers, by_chance = _numbers(pairs, before, after)
     names = [u.speaker for u, _ in pairs]
     values = {name: tuple(_attribute(u, name) for u, _ in pairs) for name in groups}
@@ -214,7 +214,7 @@ def _table(
     }
     table = UtilityTable(tuple(names), errors, errors_original, numbers, by_chance, values, methods)
     facts = {
-        "speech": count_speech(references, heard_after, heard_before, silent).to_json(),
+        "speech": count_speech(references, words_after, words_before, silent).to_json(),
         "substitutions": most_frequent(errors.substitutions),
         "deleted_words": int(errors.deletions.sum()),
         "inserted_words": int(errors.insertions.sum()),
@@ -328,13 +328,13 @@ def _findings(
     before: _Side,
     after: _Side,
     unmatched: Mapping[str, Sequence[str]],
-    heard: Mapping[str, Any],
+    counts: Mapping[str, Any],
 ) -> list[Finding]:
     """Caveats about the figures."""
     findings = []
     if count := len(unmatched["only_original"]):
         findings.append(warning("originals_without_partner", count=count))
-    if silent := heard["speech"]["silent"]:
+    if silent := counts["speech"]["silent"]:
         findings.append(warning("recordings_silent", count=silent))
     problems: list[Problem] = [*before.words.skipped, *after.words.skipped]
     if problems:

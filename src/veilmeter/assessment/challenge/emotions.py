@@ -105,7 +105,7 @@ def _set_unwanted(pair: TwoSides, settings: Settings) -> str:
 
 def _emotions_of(pair: TwoSides, settings: Settings, engine: Engine, say: Say, progress: ShowProgress) -> Emotions:
     corpora = pair.corpora(tuple(map(Path, settings.root)))
-    heard, left_out = [], 0
+    sides, left_out = [], 0
     for corpus in corpora:
         with progress(f"extracting {corpus.variant}") as shown:
             embeddings, facts = embed_whole(
@@ -117,8 +117,8 @@ def _emotions_of(pair: TwoSides, settings: Settings, engine: Engine, say: Say, p
                 progress=shown,
                 say=say,
             )
-        heard.append(embeddings)
+        sides.append(embeddings)
         left_out += sum(problem.fatal for problem in facts["problems"])
-    matched = match(*heard)
+    matched = match(*sides)
     estimates = label_estimates(matched.original, matched.anonymized, LABEL, seed=settings.seed)
     return Emotions(pair.name, tuple(estimates), left_out + len(matched.left_out))
