@@ -72,9 +72,9 @@ def fork_instead_of_starting() -> None:
                 finally:
                     os._exit(0)
             os.waitpid(process, 0)
-            facts = json.loads(answer.read_text()) if answer.is_file() else {"error": "its library broke off"}
+            facts = json.loads(answer.read_text()) if answer.is_file() else {"error": "its library failed"}
         if "error" in facts:
-            raise InputError(f"this is no sound {what}: {facts['error']}", path=path)
+            raise InputError(f"corrupt {what}: {facts['error']}", path=path)
         return dict(facts)
 
     for module in (dataset, h5):

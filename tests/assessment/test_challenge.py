@@ -209,7 +209,7 @@ def test_vectors_that_the_tools_left_are_attackers(place: Path) -> None:
         (["--vpc=data", "--original=data"], "--original and --vpc exclude each other"),
         (["--vpc=data", "--trials=data/de_test_trials_mixed/trials"], "--trials and --vpc exclude each other"),
         (["--sets=libri_test"], "--sets chooses among the sets of VoicePrivacy data"),
-        (["--vpc=data", "--sets=libri_test"], "there is no set 'libri_test'"),
+        (["--vpc=data", "--sets=libri_test"], "no set 'libri_test'"),
         (["--vpc=data", "--suffix=_mc"], "no folder of anonymized speech has the suffix '_mc'"),
         (["--vpc=data", "--scores=ignorant=own.py"], "scores and vectors belong to one set"),
         (["--vpc=nowhere"], "no folder of anonymized speech"),

@@ -43,9 +43,9 @@ def test_columns_hold_for_the_first_table_and_others_may_have_own_names(tmp_path
     settings = make_settings({"columns": {"path": "clip", "speaker": "caller"}})
     corpora = read_sources(sides, settings)
     assert [[u.speaker for u in corpus] for corpus in corpora.values()] == [["s1"], ["s1"]]
-    with pytest.raises(InputError, match="there is no column 'clap' for 'path'"):
+    with pytest.raises(InputError, match="no column 'clap' for 'path'"):
         read_sources(sides, make_settings({"columns": "path=clap,speaker=caller"}))
-    with pytest.raises(InputError, match="there is no column 'clip' for 'path'"):
+    with pytest.raises(InputError, match="no column 'clip' for 'path'"):
         read_sources(both(tmp_path / "other", "clip,caller", "sound,who"), settings)
 
 

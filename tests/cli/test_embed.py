@@ -71,8 +71,8 @@ def test_it_says_what_it_did(corpus: Path, tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["none"], "no such file or folder"),
-        (["corpus", "--extractor", "nothing"], "there is no extractor called 'nothing'"),
-        (["corpus", "--layout", "nothing"], "there is no layout called 'nothing'"),
+        (["corpus", "--extractor", "nothing"], "no extractor called 'nothing'"),
+        (["corpus", "--layout", "nothing"], "no layout called 'nothing'"),
         (["corpus", "--layout", "vctk"], "no usable utterance"),
     ],
 )

@@ -257,9 +257,9 @@ def test_options_become_engines(tmp_path: Path) -> None:
     assert isinstance(open_engine(1), Here)
     assert open_engine(3).workers == 3
     assert open_engine().workers == cores()
-    with pytest.raises(InputError, match="--jobs 0"):
+    with pytest.raises(InputError, match="jobs must be at least 1"):
         open_engine(0)
-    with pytest.raises(InputError, match="is no cluster"):
+    with pytest.raises(InputError, match="not a cluster"):
         open_engine(cluster="nonsense")
 
 

@@ -160,5 +160,5 @@ def test_a_read_only_folder(done: Path, assessment: Arguments, command: Command,
     for arguments in (assessment(out, "--jobs", 1), ["report", str(out)]):
         code, _, err = command(*arguments)
         assert code == 2
-        assert "this can't be written (choose another output folder or mend its rights)" in err
+        assert "can't write (choose another output folder or change its permissions)" in err
         assert "Traceback" not in err

@@ -161,5 +161,5 @@ def test_words_of_a_table_that_are_no_text(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"row": ["anna", "bert"], "score": [0.5, 0.25]}), path, compression="none")
     path.write_bytes(path.read_bytes().replace(b"anna", b"\xff\xffna"))
-    with pytest.raises(InputError, match="no sound Parquet file"):
+    with pytest.raises(InputError, match="corrupt Parquet file"):
         list(read_table(path, ["row"], ["score"]))

@@ -139,7 +139,7 @@ MOST_SAME_FAILURES = 10
 
 @dataclass(frozen=True, slots=True)
 class Anonymized:
-    """What a run did. `problems` are the corpus's and the utterances'; fatal ones say what is missing in the output.
+    """The outcome of a run. `problems` are the corpus's and the utterances'; fatal ones name what the output lacks.
 
     `redone` of those written had been written before by another version of the system.
     """
@@ -159,7 +159,7 @@ class Anonymized:
 
     @property
     def draw(self) -> Draw:
-        """What had a draw of its own, where all utterances agree on it."""
+        """The units with separate draws, where all utterances agree on them."""
         levels = {entry.draw for entry in self.entries}
         return Draw(levels.pop()) if len(levels) == 1 else Draw.UNKNOWN
 
@@ -213,7 +213,7 @@ def anonymize_corpus(
 ) -> Anonymized:
     """Anonymize every utterance into `out`, in the corpus's layout and with its ids, as 16-bit FLAC or WAV.
 
-    Each has the sampling rate and the channels of its source, or `rate`; a part of a file becomes a file of its own,
+    Each has the sampling rate and the channels of its source, or `rate`; a part of a file becomes a separate file,
     and a channel that was chosen one with one channel. Systems hear and give 16 kHz: nothing above 8 kHz is kept.
     What an earlier run with the same settings and the same version of the system did is kept if source and output are
     unchanged; what another version did is done again. Other settings than the earlier run's are an error, or with
@@ -301,7 +301,7 @@ def _check_request(corpus: Corpus, audio: str, rate: int | None, strict: bool) -
 def _check_empty(folder: Path, manifest: Path) -> None:
     if folder.is_dir() and any(folder.iterdir()):
         raise InputError(
-            f"the folder is not empty, and there is no manifest {manifest.name} of an earlier run beside it",
+            f"the folder is not empty, and the manifest {manifest.name} of an earlier run is missing",
             path=folder,
             fix="choose another folder, or --overwrite",
         )
@@ -454,7 +454,7 @@ def run_again(
 
 
 def own_seeds(released: int, count: int) -> tuple[int, ...]:
-    """Seeds for runs of one's own, none of them the released run's.
+    """Seeds for further runs, none of them the released run's.
 
     >>> len({7, *own_seeds(7, 20)})
     21

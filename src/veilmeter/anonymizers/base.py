@@ -1,4 +1,4 @@
-"""What an anonymizer is, and how one is found by its name.
+"""The interface of anonymizers, and how one is found by its name.
 
 An anonymizer first says what it will do to an utterance (`parameters`, kept in the manifest), then does exactly that
 (`anonymize`). All chance is in the first step, drawn from the seed and the id alone: neither the order of the work nor
@@ -51,7 +51,7 @@ def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
 
 Samples = NDArray[np.float32]
 
-# What is registered is a class or function that makes an anonymizer from its options, or a function of samples.
+# A registered thing is a class or function that makes an anonymizer from its options, or a function of samples.
 # Imported only when asked for: some need torch.
 ANONYMIZERS: Registry[Callable[..., Any]] = Registry(
     "anonymizer",
@@ -71,7 +71,7 @@ COMMON_OPTIONS = ("seed", "offline")
 
 
 class Draw(StrEnum):
-    """What gets a draw of its own: nothing (there is no chance in it), each speaker, each utterance; or nobody knows.
+    """Units with separate draws: none (a deterministic system), each speaker, each utterance; or unknown.
 
     An attacker who trains on own runs must know it: copies of a speaker that share one draw look alike for a reason
     that is not the speaker.
@@ -133,7 +133,7 @@ class NeedsCorpus(Protocol):
 
 @runtime_checkable
 class NeedsFolder(Protocol):
-    """Also an anonymizer, but one that needs a folder for files of its own; it lies in the output folder and is removed
+    """Also an anonymizer, but one that needs a folder for its own files; it lies in the output folder and is removed
     at the end. What a killed run left there must be cleared away."""
 
     def working_in(self, folder: Path) -> Anonymizer: ...
@@ -161,7 +161,7 @@ class ByBlocks(Protocol):
 
 
 def draw_of(anonymizer: Anonymizer) -> Draw:
-    """What an anonymizer says of itself in `draws`; one that says nothing may do anything."""
+    """The `draws` that an anonymizer declares; unknown where it declares none."""
     return Draw(getattr(anonymizer, "draws", Draw.UNKNOWN))
 
 
@@ -224,7 +224,7 @@ def load_anonymizer(system: str, options: Mapping[str, Any] | None = None) -> An
     anonymizer = make(**given)
     if not isinstance(anonymizer, Anonymizer):
         raise InputError(
-            f"{system} gives a {type(anonymizer).__name__}, which is no anonymizer",
+            f"{system} gives a {type(anonymizer).__name__}, not an anonymizer",
             fix="it needs name, version, parameters(utterance) and anonymize(samples, parameters)",
         )
     note_origin(anonymizer, sys.modules.get(place.partition(":")[0]))
@@ -273,5 +273,5 @@ def _factory(system: str) -> tuple[Callable[..., Any], str]:
         return make, f"{make.__module__}:{getattr(make, '__qualname__', system)}"
     make, module = load_object(system, "anonymizer")
     if not callable(make):
-        raise InputError(f"{system} is no class or function")
+        raise InputError(f"{system} is neither a class nor a function")
     return make, f"{module.__name__}:{system.rpartition(':')[2]}"

@@ -55,7 +55,7 @@ class Command:
 
     def __post_init__(self) -> None:
         if self.batch < 1:
-            raise InputError(f"batches of {self.batch} recordings make no sense", fix="give 1 or more")
+            raise InputError(f"--batch must be at least 1 (got {self.batch})")
         check_draw(self.per)
         places = _places(self.command)
         known = (*places, *VALUES) if places == PLACES[0] else (*places, *(f"{name}_list" for name in VALUES))
@@ -74,7 +74,7 @@ class Command:
 
     @property
     def draws(self) -> Draw:
-        """What the program draws by itself is its own affair; known is only what the seed does."""
+        """Only the effect of the seed is known, not what the program draws by itself."""
         return Draw(self.per) if {"seed", "seed_list"} & placeholders(self.arguments) else Draw.UNKNOWN
 
     @property
@@ -193,6 +193,6 @@ def _list_file(folder: Path, name: str, lines: Sequence[Any]) -> Path:
     path = folder / f"{name}.txt"
     texts = [str(line) for line in lines]
     if broken := [text for text in texts if "\n" in text or "\r" in text]:
-        raise InputError(f"the id {broken[0]!r} holds a line break and can't stand in a list", fix="rename it")
+        raise InputError(f"the id {broken[0]!r} holds a line break and can't be in a list", fix="rename it")
     path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8", errors="surrogateescape")
     return path

@@ -34,7 +34,7 @@ class Entry:
     """One utterance: paths are relative to the corpus and to the output folder.
 
     `output` and its hash are None if it could not be done; then `problems` says why. `gain` is below 1 where the
-    anonymized samples were beyond full scale and were scaled to fit. `draw` says what had a draw of its own (`Draw`),
+    anonymized samples were beyond full scale and were scaled to fit. `draw` says what was drawn separately (`Draw`),
     `part` which part of its file the utterance is, if not all of it; `rate` the sampling rate that was asked for, if it
     is not to be the source's.
     """

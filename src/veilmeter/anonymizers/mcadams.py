@@ -91,7 +91,7 @@ class RandomMcAdams:
             low, high = (float(value) for value in self.alpha_range)
         except (TypeError, ValueError):
             raise InputError(
-                f"{self.alpha_range!r} is no range of coefficients", fix="give two numbers, such as 0.5 0.9"
+                f"not a range of coefficients: {self.alpha_range!r}", fix="give two numbers, such as 0.5 0.9"
             ) from None
         for value in (low, high):
             _check_alpha(value)
@@ -173,7 +173,7 @@ def _frames(signal: Real) -> Real:
 
 
 def _add_up(frames: Real, weights: Real, alpha: float, overlap: Real) -> tuple[Real, Real]:
-    """What the frames add up to, one hop per frame, and the second half of the last one, which the next adds to."""
+    """The sum of the frames, one hop per frame, and the second half of the last one, to which the next adds."""
     predictors = np.empty((ORDER + 1, len(frames)))
     for first in range(0, len(frames), BURG_FRAMES):
         some = slice(first, first + BURG_FRAMES)
@@ -199,7 +199,7 @@ def window() -> Real:
 
 
 def burg(frames: Real) -> Real:
-    """Burg's predictors (ORDER + 1 rows, a column a frame) of frames that stand in the rows.
+    """Burg's predictors (ORDER + 1 rows, one column per frame) of frames given as rows.
 
     Burg's method minimises the forward and backward prediction errors, but needs only sums over their products, and
     those follow from the autocorrelation and the samples at both ends (Vos, "A fast implementation of Burg's method",

@@ -74,8 +74,8 @@ def product(b: Real, c: Real) -> Real:
 
 
 def _approach(p: Real, both: Floats, pairs: Flags | None, short: float, steps: int) -> Flags:
-    """Bring `both` (b and c) to the factors of p in steps of its own precision, until a step is short or few frames are
-    left: which frames got there. `pairs` are kept pairs."""
+    """Bring `both` (b and c) to the factors of p in steps of the same precision, until a step is short or few
+    frames are left: which frames got there. `pairs` are kept pairs."""
     count, width = both.shape[1:]
     arrived = np.zeros(width, dtype=bool)
     step = _Steps(count, width, both.dtype)
@@ -117,7 +117,7 @@ def _largest(values: Floats) -> Floats:
 
 @lru_cache(maxsize=8)
 def _tables(degree: int) -> tuple[Real, Floats]:
-    """What a polynomial is multiplied with to get its values on the grid, and its two line spectra at LINES + 1 angles.
+    """The matrices that give a polynomial's values on the grid, and its two line spectra at LINES + 1 angles.
 
     p(e^jω)·e^(-jω(n+1)/2) is real at the roots of the one, imaginary at those of the other; the roots that both always
     have at 0 or π are taken out."""

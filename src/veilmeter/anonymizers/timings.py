@@ -117,7 +117,7 @@ class Timings:
         return self.preparing.rate + self.anonymizing.rate if self.anonymizing.speech_seconds > 0 else None
 
     def after(self, earlier: Timings | None) -> Timings:
-        """With what the earlier runs took that this one went on from. Each run prepares anew: the longest counts."""
+        """Including the earlier runs that this one continued. Each run prepares again: the longest counts."""
         if earlier is None or (earlier.system, earlier.version) != (self.system, self.version):
             return self
         preparing = max(self.preparing, earlier.preparing, key=lambda effort: effort.rate)
@@ -146,7 +146,7 @@ def read_timings(out: str | Path) -> Timings | None:
 
 
 def real_time_factor(folders: Iterable[str | Path]) -> float | None:
-    """Of all the folders that veilmeter made, each by how much speech it holds; None if it made none of them."""
+    """The mean over the folders that veilmeter made, weighted by their speech; None if it made none of them."""
     known = [timings for timings in map(read_timings, folders) if timings is not None]
     timed = [(timings.real_time_factor, timings.anonymizing.speech_seconds) for timings in known]
     total = sum(seconds for factor, seconds in timed if factor is not None)

@@ -82,7 +82,7 @@ class LevelMeter:
 
 
 class OutputAudio:
-    """What a system gave for one recording, at 16 kHz, brought to the rate of its file; to be closed."""
+    """A system's output for one recording, at 16 kHz, brought to the rate of its file; to be closed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.rate = folder, RATE
@@ -130,7 +130,7 @@ class OutputAudio:
         return self.meter.length / self.rate
 
     def gain(self, level_before: float) -> float:
-        """What the whole is multiplied with, so that it fits or is no softer than it was before."""
+        """The factor with which the whole fits, or is not softer than it was before."""
         peak = float(self.meter.peaks.max(initial=0.0))
         if peak <= FULL_SCALE:
             return 1.0
@@ -212,7 +212,7 @@ class SourceAudio:
                 self.meter.add(recording.samples[start : start + _BLOCK])
 
     def take(self) -> Samples:
-        """What was read; it is not kept any longer."""
+        """The samples read; they are not kept any longer."""
         assert self._samples is not None
         samples, self._samples = self._samples, None
         return samples
@@ -223,7 +223,7 @@ class SourceAudio:
 
     @property
     def rate(self) -> int:
-        """Of the file; known as soon as the first block was read."""
+        """The file's rate; known as soon as the first block was read."""
         return self._stream.rate
 
     @property
@@ -276,7 +276,7 @@ class Treatment:
         return [outcomes[number] for number in range(len(items))]
 
     def _kept(self, item: Item) -> Treated | None:
-        """What an earlier run did, if nothing has changed since."""
+        """The outcome of an earlier run, if nothing has changed since."""
         entry, earlier = item.planned, item.earlier
         assert entry.output is not None
         if earlier is None or not entry.same_treatment(earlier):
@@ -317,7 +317,7 @@ class Treatment:
                         entry = replace(entry, source_sha256=file_hash(item.utterance.path))
                         source = SourceAudio(item.utterance, self.max_seconds, clock)
                     if item.refusal:
-                        source.open_once()  # why a file can't be used is said first
+                        source.open_once()  # reports first why a file can't be used
                         raise InputError(item.refusal)
                     if not isinstance(self._unpack(), ByBlocks):
                         source.read()
@@ -378,7 +378,7 @@ class Treatment:
                 yield InputError(f"{anonymizer.name} failed: {type(error).__name__}: {error}")
 
     def _output(self, name: str, source: SourceAudio, result: Samples | Output) -> OutputAudio:
-        """What a system gave back at once."""
+        """A system's output, returned at once."""
         output = result if isinstance(result, Output) else Output(np.asarray(result))
         samples = np.asarray(output.samples)
         if samples.ndim != 1 or not len(samples) or samples.dtype.kind != "f":

@@ -65,13 +65,13 @@ def read_config(path: Path) -> dict[str, Any]:
         # Aliases let a few lines grow to gigabytes, and deep nesting takes minutes; a configuration needs neither.
         if len(text) > LARGEST_CONFIG or not _is_flat(text):
             raise InputError(
-                "this is no plain configuration file", path=path, fix="write it without YAML aliases or deep nesting"
+                "not a plain configuration file", path=path, fix="write it without YAML aliases or deep nesting"
             )
         config = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as error:
         raise InputError(f"this is not YAML: {error}", path=path) from None
     if not isinstance(config, dict) or "jobqueue" not in config:
-        raise InputError("there is no `jobqueue` section in it", path=path)
+        raise InputError("no `jobqueue` section in it", path=path)
     return config
 
 
@@ -93,7 +93,7 @@ Say = Callable[[str], None]  # shows a line to the user
 Progress = Callable[[int, int], None]  # gets how many items are done, and of how many
 ShowProgress = Callable[[str], AbstractContextManager[Progress | None]]  # shows the progress of work with this title
 
-DEATHS = 3  # a pool is started anew so often without a result in between; then something is wrong with the work itself
+DEATHS = 3  # a pool is restarted so often without a result in between; then something is wrong with the work itself
 LAST_WORDS_SECONDS = 3.0  # for a worker that is told to stop, before it is made to
 _LOOK_SECONDS = 1.0  # between two looks at which workers a cluster has
 QUEUE = 4  # items handed out ahead for each worker: results must not pile up, and a stop must not wait for thousands
@@ -321,7 +321,7 @@ class Cluster:
             with dask.config.set(SELDOM):
                 self._cluster = LocalCluster(n_workers=workers or cores(), threads_per_worker=1, dashboard_address=None)
         elif "://" not in address:
-            raise InputError(f"{address!r} is no cluster", fix=CLUSTER_HELP)
+            raise InputError(f"not a cluster: {address!r}", fix=CLUSTER_HELP)
         try:
             self._begin(Client(self._cluster or address, timeout="10s", set_as_default=False))
         except OSError as error:
@@ -421,7 +421,7 @@ def _other_code(error: Exception) -> VeilmeterError:
 @cache
 def _keep_memory() -> None:
     """Let a worker use freed memory again, as any other process does: Dask has it given back to the system at once, and
-    arrays that come and go would be fetched anew each time, page by page, which takes a quarter of the time."""
+    arrays that come and go would be fetched again each time, page by page, which takes a quarter of the time."""
     with suppress(OSError, AttributeError, TypeError):  # only the C library of most Linux systems has this
         mallopt = ctypes.CDLL(None).mallopt
         for setting, size in _GLIBC:

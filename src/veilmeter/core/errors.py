@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class VeilmeterError(Exception):
-    """Something the user can mend. The command prints it and exits with 2; it never shows a traceback.
+    """Something the user can fix. The command prints it and exits with 2; it never shows a traceback.
 
     >>> print(InputError("the score is not a number", path="scores.txt", line=7, fix="remove the line"))
     scores.txt:7: the score is not a number (remove the line)
@@ -132,7 +132,7 @@ def need(*modules: str) -> None:
 
 
 def explain_import_error(error: ModuleNotFoundError) -> MissingExtra | None:
-    """What to tell the user where an import failed for want of an extra; None where it failed for another reason.
+    """The error for an import that failed because an extra is missing; None where it failed for another reason.
 
     >>> print(explain_import_error(ModuleNotFoundError("No module named 'docx'", name="docx")))
     python-docx is needed for this and is not installed (run: pip install 'veilmeter[report]')

@@ -91,7 +91,7 @@ class Estimate:
     def to_json(self) -> dict[str, Any]:
         """The documented form: parameters, value, unit, interval, null, null_range, method, n, better, extras.
 
-        Parameters and extras stand beside the value under their own names, whatever the order of the keys; `at` lists
+        Parameters and extras are beside the value under their own names, whatever the order of the keys; `at` lists
         which of them are the parameters.
         """
         return {
@@ -119,7 +119,7 @@ class Estimate:
         """
         parameters = form.get("at", [])
         if not isinstance(parameters, list) or any(key not in form for key in parameters):
-            raise ValueError(f"{name}: `at` must list the parameters that stand beside the value")
+            raise ValueError(f"{name}: `at` must list the parameters given beside the value")
         return cls(
             name=name,
             label=label,
@@ -204,7 +204,7 @@ class Estimates(Sequence[Estimate]):
 
     @classmethod
     def of(cls, measured: Mapping[str, Estimate | Sequence[Estimate]]) -> Estimates:
-        """What a measure gives by name: an estimate, or the points of a curve."""
+        """A measure's result by name: an estimate, or the points of a curve."""
         return cls(
             point for curve in measured.values() for point in ([curve] if isinstance(curve, Estimate) else curve)
         )
@@ -241,7 +241,7 @@ class Estimates(Sequence[Estimate]):
         return hash(tuple(point.name for point in self._items))
 
     def key(self) -> tuple[Estimate, ...]:
-        """What a result that was made from these depends on."""
+        """The estimates, as the key of a result that was made from them."""
         return self._items
 
     def __add__(self, other: Iterable[Estimate]) -> Estimates:

@@ -53,7 +53,7 @@ def cache_folder() -> Path:
     try:
         return Path.home() / ".cache" / "veilmeter"
     except RuntimeError:  # no HOME, and a user whom the system does not know, as in some containers
-        raise VeilmeterError("there is no home folder for the cache", fix="set VEILMETER_CACHE to a folder") from None
+        raise VeilmeterError("no home folder for the cache", fix="set VEILMETER_CACHE to a folder") from None
 
 
 @contextmanager
@@ -195,7 +195,7 @@ def to_json(value: Any, *, indent: int | None = 1) -> str:
 
 
 def _laid_out(value: Any, line: str, indent: int, levels: int) -> str:
-    """The outer levels on lines of their own, what lies deeper on one line: the encoder in C indents nothing."""
+    """The outer levels on separate lines, deeper ones on one line: the encoder in C indents nothing."""
     if type(value) not in (dict, list):
         value = plain(value)
     if not levels or not value or not isinstance(value, dict | list):
@@ -255,7 +255,7 @@ def plain(value: Any) -> Any:
 
 
 def sha256(path: str | Path) -> str:
-    """Of a file, or of all files under a folder with their relative names."""
+    """The SHA-256 of a file, or of all files under a folder with their relative names."""
     root = Path(path)
     if root.is_file():
         with open(root, "rb") as handle:
@@ -268,7 +268,7 @@ def sha256(path: str | Path) -> str:
 
 
 def as_veilmeter_error(error: OSError, path: str | Path) -> VeilmeterError:
-    """What the system answered, as a person would say it."""
+    """The system's error in plain words."""
     if error.errno == errno.ENOSPC:
         return VeilmeterError(
             "the disk is full", path=path, fix="free some space and run the same command again; what was done is kept"
@@ -277,7 +277,7 @@ def as_veilmeter_error(error: OSError, path: str | Path) -> VeilmeterError:
         what = "this link leads nowhere" if os.path.islink(path) else "this is a file, not a folder"
         return VeilmeterError(what, path=path, fix="choose another output folder")
     if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
-        return VeilmeterError("this can't be written", path=path, fix="choose another output folder or mend its rights")
+        return VeilmeterError("can't write", path=path, fix="choose another output folder or change its permissions")
     return VeilmeterError(error.strerror or str(error), path=path)
 
 

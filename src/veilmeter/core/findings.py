@@ -91,7 +91,7 @@ def text_finding(text: str, severity: Severity = "warning") -> Finding:
 
 
 def as_findings(found: Iterable[Finding | str]) -> tuple[Finding, ...]:
-    """What a plug-in reports, findings or plain sentences, as findings; each once."""
+    """The report of a plug-in (findings or plain sentences) as findings; each once."""
     return distinct(text_finding(item) if isinstance(item, str) else item for item in found)
 
 

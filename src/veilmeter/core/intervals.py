@@ -50,13 +50,13 @@ def cluster_interval(values: ArrayLike, clusters: ArrayLike, *, level: float = L
 
 
 def rate_interval(values: ArrayLike, clusters: ArrayLike, *, level: float = LEVEL) -> tuple[float, float]:
-    """Of a rate (values in 0..1) over clusters: t on the logit scale, or Wilson's near 0 and 1."""
+    """Interval of a rate (values in 0..1) over clusters: t on the logit scale, or Wilson's near 0 and 1."""
     x = np.asarray(values, float)
     return logit_t(float(x.mean()), *cluster_error(x, clusters), level=level)
 
 
 def logit_t(value: float, error: float, clusters: int, *, level: float = LEVEL) -> tuple[float, float]:
-    """Of a rate with this standard error over that many clusters: t on the logit scale, so that it stays in 0..1.
+    """Interval of a rate with this standard error over so many clusters: t on the logit scale, to stay in 0..1.
 
     Rates that the clusters can't tell from 0 or 1 get Wilson's interval.
 
@@ -96,7 +96,7 @@ def draw_people(seed: int, people: int, numbers: range) -> NDArray[np.float64]:
 
 @cache
 def normal_quantile(p: float) -> float:
-    """Of the standard normal distribution. (scipy.special takes a third of a second to import.)"""
+    """Quantile of the standard normal distribution. (scipy.special takes a third of a second to import.)"""
     from statistics import NormalDist
 
     return NormalDist().inv_cdf(p)

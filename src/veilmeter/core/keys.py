@@ -1,4 +1,4 @@
-"""The key of a piece of work, derived from everything it is given: there is no second list that could fall behind.
+"""The key of a piece of work, derived from everything it is given, so that no second list can fall behind.
 
 Arrays and files count by their content, dataclasses by their fields, functions by their name; what is not veilmeter's
 own counts by its source too. Where something can't be told apart by its content, that is an error: a wrong key is a
@@ -43,7 +43,7 @@ def key_of(function: Callable[..., Any], *arguments: Any) -> str:
 
 
 def _feed(digest: Any, value: Any) -> None:
-    """Every kind has a mark of its own and a length, so that no two values run into each other."""
+    """Every kind has its own mark and a length, so that no two values run into each other."""
 
     def put(mark: bytes, content: bytes = b"") -> None:
         digest.update(mark + struct.pack("<q", len(content)) + content)
@@ -108,7 +108,7 @@ def _code(thing: Any) -> bytes:
 
 
 def file_digest(path: Path) -> str:
-    """The content of a file, or of all files of a folder with their names; what is not there is said as such."""
+    """The content of a file, or of all files of a folder with their names; a missing one is marked as such."""
     if path.is_dir():
         digest = hashlib.sha256()
         for file in sorted(path.rglob("*")):

@@ -70,7 +70,7 @@ def _reading(path: Path) -> Iterator[None]:
     try:
         yield
     except (struct.error, IndexError, KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError):
-        what = "this is no sound Parquet file: its footer is damaged"
+        what = "corrupt Parquet file: its footer is damaged"
         raise InputError(what, path=path, fix="write it again") from None
     except OSError as error:
         raise InputError(f"the file can't be read: {error.strerror}", path=path) from None
@@ -176,7 +176,7 @@ class _Compact:
         elif kind == 11:
             self.pairs()
         else:
-            raise ValueError(f"there is no type {kind}")
+            raise ValueError(f"unknown type {kind}")
         return None
 
     def items(self) -> list[Any]:
@@ -232,7 +232,7 @@ def read_table(path: Path, words: Sequence[str], numbers: Sequence[str]) -> Iter
         schema = opened.schema_arrow
         for name in (*words, *numbers):
             if schema.names.count(name) != 1:
-                raise InputError(f"there is no single column {name!r}", path=path)
+                raise InputError(f"no single column {name!r}", path=path)
         refuse_nested(schema, words, path)
         for name in words:
             kind = schema.field(name).type
@@ -244,7 +244,7 @@ def read_table(path: Path, words: Sequence[str], numbers: Sequence[str]) -> Iter
                 raise InputError(f"column {name!r} holds {str(kind)[:80]}, not numbers", path=path)
         for number in range(opened.num_row_groups):
             table = opened.read_row_group(number, columns=[*words, *numbers])
-            table.validate(full=True)  # words that are no UTF-8, places of a dictionary that it does not have
+            table.validate(full=True)  # invalid UTF-8, indices outside a dictionary
             if any(table.column(name).null_count for name in (*words, *numbers)):
                 raise InputError("some of its cells are empty", path=path)
             yield table
@@ -252,14 +252,14 @@ def read_table(path: Path, words: Sequence[str], numbers: Sequence[str]) -> Iter
 
 @contextmanager
 def arrow_errors(path: Path) -> Iterator[None]:
-    """Whatever Arrow says about a broken file, said as an error of the file."""
+    """Arrow's errors about a corrupt file, as errors of the file."""
     import pyarrow as pa
 
     try:
         yield
     except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"this is no sound Parquet file: {first}", path=path) from None
+        raise InputError(f"corrupt Parquet file: {first}", path=path) from None
 
 
 def texts(column: Any, path: Path) -> list[str]:

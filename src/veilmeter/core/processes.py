@@ -173,7 +173,7 @@ def _end_with_parent() -> Callable[[], None] | None:
 
 
 class _Tail:
-    """Reads a pipe to its end in a thread of its own, so that the program never waits, and keeps the last of it."""
+    """Reads a pipe to its end in a separate thread, so that the program never waits, and keeps the last of it."""
 
     def __init__(self, pipe: IO[bytes], most: int) -> None:
         self._pipe, self._most = pipe, most
@@ -193,7 +193,7 @@ class _Tail:
 
 @dataclass(frozen=True, slots=True)
 class WatchedFiles:
-    """What was found in a command, and one hash of all of it. `modules` are named with -m and were not looked for."""
+    """The files that a command names, and one hash of all. `modules` are named with -m and were not looked for."""
 
     paths: tuple[str, ...]
     digest: str
@@ -216,7 +216,7 @@ def watch_files(program: str, fixed: Sequence[str], *, look_inside: bool = True)
     a `=`; `fixed` are the arguments without placeholders. Without `look_inside` their content is not read."""
     executable = shutil.which(program)
     if executable is None:
-        raise InputError(f"there is no program {program}", fix="install it, or give its full path")
+        raise InputError(f"no program {program}", fix="install it, or give its full path")
     paths = [Path(os.path.abspath(executable))]
     for argument in fixed:
         for candidate in dict.fromkeys((argument, argument.partition("=")[2])):
@@ -297,7 +297,7 @@ class Program:
         try:
             arguments = tuple(shlex.split(command))
         except ValueError as error:
-            raise InputError(f"the command can't be split into arguments: {error}", fix="mend its quotes") from None
+            raise InputError(f"the command can't be split into arguments: {error}", fix="fix its quotes") from None
         example = "program " + " ".join("{" + name + "}" for name in needed)
         if not arguments:
             raise InputError("the command is empty", fix=f"give '{example}'")
@@ -312,7 +312,7 @@ class Program:
         if _FIELD.search(arguments[0]):
             raise InputError("the program itself can't be a placeholder", fix="name it")
         if not (isinstance(timeout, int | float) and timeout > 0):
-            raise InputError(f"a time limit of {timeout!r} s makes no sense", fix="give a positive number")
+            raise InputError(f"the time limit must be a positive number of seconds (got {timeout!r})")
         fixed = [argument for argument in arguments[1:] if not _FIELD.search(argument)]
         watched = watch_files(arguments[0], fixed, look_inside=not version)
         if os.sep in arguments[0]:
@@ -364,10 +364,10 @@ def run_confined(function: str, path: Path, arguments: Sequence[str], what: str)
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         if not answer.is_file():
             how = f"signal {-done.returncode}" if done.returncode < 0 else f"code {done.returncode}"
-            raise InputError(f"this is no sound {what}: its library broke off ({how})", path=path)
+            raise InputError(f"corrupt {what}: its library failed ({how})", path=path)
         facts: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
     if "error" in facts:
-        raise InputError(f"this is no sound {what}: {facts['error']}", path=path)
+        raise InputError(f"corrupt {what}: {facts['error']}", path=path)
     return facts
 
 

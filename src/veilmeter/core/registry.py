@@ -117,7 +117,7 @@ class Registry(Generic[Thing]):
         choices = ", ".join([*self.names, *self._forms])
         near = difflib.get_close_matches(name, self.names, 1)
         raise InputError(
-            f"there is no {self.kind} called {name!r}",
+            f"no {self.kind} called {name!r}",
             fix=(f"did you mean {near[0]!r}? " if near else "") + f"choose from {choices}",
         )
 

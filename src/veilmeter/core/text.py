@@ -29,7 +29,7 @@ def csv_cell(value: Any) -> Any:
 
 
 _MARKDOWN = str.maketrans({"\\": "\\\\", "|": "\\|", "*": "\\*", "`": "\\`", "<": "&lt;"})
-_EDGE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")  # inside a word, as in D_sys, it is no emphasis
+_EDGE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")  # inside a word, as in D_sys, it does not mean emphasis
 
 
 def markdown_text(text: Any) -> str:

@@ -22,7 +22,7 @@ _NUMBERS = {"inf": math.inf, "-inf": -math.inf}
 
 
 class MalformedError(ValueError):
-    """What is wrong with a value that was read, and where it stands."""
+    """An invalid value that was read, and its place."""
 
     def __init__(self, where: str, what: str) -> None:
         super().__init__(f"{where or 'the file'}: {what}")
@@ -168,9 +168,7 @@ class _Decoder:
         strange = next((key for key in form if key not in fields), None)
         if strange is not None:
             near = difflib.get_close_matches(strange, fields, 1)
-            raise MalformedError(
-                where, f"there is no field {strange!r}" + (f"; did you mean {near[0]!r}?" if near else "")
-            )
+            raise MalformedError(where, f"unknown field {strange!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
         values = {}
         for name, field in fields.items():
             if name in form:

@@ -1,4 +1,4 @@
-"""Code of the user's, named as `module:name` or `file.py:name`: extractors, recognizers, anonymizers and the like."""
+"""User-supplied code, named as `module:name` or `file.py:name`: extractors, recognizers, anonymizers and the like."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _with_packages(name: str) -> Iterator[str]:
 
 
 def _place(name: str, own: str) -> Path | None:
-    """The source file of a module of the user's, or of the package `own`; None where there is none. Nothing is imported
+    """The source file of a user-supplied module, or of the package `own`; None where there is none. Nothing is imported
     for it."""
     top, *parts = name.split(".")
     if top in sys.stdlib_module_names or top in ("veilmeter", "__main__"):
@@ -136,8 +136,8 @@ def _has_signature(function: Callable[..., Any]) -> bool:
 
 
 def source_version(*things: Any) -> str:
-    """A hash of the source of modules, or of those that define functions or classes, and of the user's own modules that
-    they import: what was computed with another version is computed again."""
+    """A hash of the source of modules, or of those that define functions or classes, and of the user-supplied modules
+    that they import: what was computed with another version is computed again."""
     modules = dict.fromkeys(map(_home, things))
     versions = [_module_version(module) for module in modules if module is not None]
     return versions[0] if len(versions) == 1 else _digest("\n".join(versions).encode()) if versions else UNKNOWN
@@ -228,10 +228,10 @@ def _as_imported(name: str, file: Path) -> str:
     """The digest of what a module was made from, as far as we can know it: of its file when we first saw it."""
     digest, spec = _digest(file.read_bytes()), getattr(sys.modules.get(name), "__spec__", None)
     noted = _imported.setdefault(name, (spec, digest))
-    if noted[0] is not spec:  # imported since, or anew
+    if noted[0] is not spec:  # imported since, or again
         _imported[name] = spec, digest
     elif spec is not None and noted[1] != digest:
-        raise InputError("this module has changed since Python imported it", path=file, fix="start Python anew")
+        raise InputError("this module has changed since Python imported it", path=file, fix="restart Python")
     return digest
 
 
@@ -257,7 +257,7 @@ def _module(name: str, spec: str, kind: str) -> ModuleType:
         return _as_its_file_is(importlib.import_module(name))
     except ModuleNotFoundError as error:
         raise InputError(
-            f"{kind} {spec} can't be imported: there is no module {error.name!r}",
+            f"{kind} {spec} can't be imported: no module {error.name!r}",
             fix="install what is missing, or put its folder on PYTHONPATH",
         ) from None
     except VeilmeterError:
@@ -281,7 +281,7 @@ def _module_of_file(path: Path, kind: str) -> ModuleType:
 
 
 def _as_its_file_is(module: ModuleType) -> ModuleType:
-    """The module, made anew where its file has changed since it was first seen here, as it does under a notebook."""
+    """The module, loaded again where its file has changed since it was first seen here, as it does under a notebook."""
     source = getattr(module, "__file__", None)
     if source and source.endswith(".py") and Path(source).is_file():
         digest = _digest(Path(source).read_bytes())

@@ -1,1 +1,1 @@
-"""What is measured: corpora, embeddings, scores, and their file formats."""
+"""Data to measure: corpora, embeddings, scores, and their file formats."""

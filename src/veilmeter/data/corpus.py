@@ -48,8 +48,8 @@ WHOLE = Stretch()
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One recording, or a part of one (see `Stretch`). `gender` is "f", "m" or "" (unknown); `session` and `text` (what
-    is said) are "" where the corpus has none."""
+    """One recording, or a part of one (see `Stretch`). `gender` is "f", "m" or "" (unknown); `session` and `text` (its
+    words) are "" where the corpus has none."""
 
     id: str
     speaker: str
@@ -68,7 +68,7 @@ class Utterance:
         return Stretch(self.start, self.end, self.channel, self.of_several)
 
     def copy_to(self, path: Path) -> Utterance:
-        """The same utterance as a file of its own, which holds nothing else."""
+        """The same utterance as a separate file, which holds nothing else."""
         return replace(self, path=path, start=0.0, end=None, channel=None, of_several=False)
 
 
@@ -76,7 +76,7 @@ class Utterance:
 class Corpus:
     """Utterances sorted by id, each id once, with what was wrong with the corpus's lists.
 
-    `variant` tells apart what was read from one root: the list's name, or the part and suffix that were chosen.
+    `variant` distinguishes corpora read from one root: the list's name, or the part and suffix that were chosen.
 
     >>> Corpus(Path("x"), "folder", (Utterance("b/1", "b", Path("x/b/1.wav")), Utterance("a/1", "a", Path("x/1.wav"))))
     Corpus(2 utterances of 2 speakers, folder layout, x)

@@ -19,7 +19,7 @@ Strings = NDArray[np.object_]
 class Embeddings:
     """Vectors (n x d, float32) of n utterances.
 
-    `attributes` are further columns, one string an utterance (`gender`, `session`, `accent`...); an empty string means
+    `attributes` are further columns, one string per utterance (`gender`, `session`, `accent`...); an empty string means
     unknown. `durations` are seconds. `source` says where they came from, for messages.
 
     >>> e = Embeddings(vectors=[[3, 4], [0, 2]], utterances=["a-1", "b-1"], speakers=["a", "b"])
@@ -69,7 +69,7 @@ class Embeddings:
             if len(column) != n:
                 raise InputError(f"there are {n} vectors but {len(column)} {name}", path=where)
         if n == 0:
-            raise InputError("there are no vectors", path=where)
+            raise InputError("no vectors", path=where)
         if len(self.utterance_rows) != n:
             seen: set[str] = set()
             twice = next(u for u in self.utterances if u in seen or seen.add(u))  # type: ignore[func-returns-value]

@@ -16,12 +16,12 @@ from veilmeter.core.registry import Registry
 from veilmeter.data.corpus import MIX, Corpus, Utterance, clean_id
 
 OPTIONS = {"part": "--part", "suffix": "--suffix", "roots": "--root", "columns": "--columns"}
-"""What a layout may understand, and how the command calls it."""
+"""The options that a layout may understand, by their names in the command."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What the user chose. An option the layout does not understand has been refused before its reader is called."""
+    """The user's choices. An option the layout does not understand has been refused before its reader is called."""
 
     part: str | None = None
     suffix: str | None = None
@@ -38,7 +38,7 @@ class ReadOptions:
 
 @dataclass(slots=True)
 class Reading:
-    """What a reader found: utterances with ids and speakers as they are written there, and what was wrong."""
+    """The outcome of reading: utterances with ids and speakers as they are written there, and what was wrong."""
 
     utterances: list[Utterance] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -116,7 +116,7 @@ def read(path: Path, name: str | None, options: ReadOptions) -> Corpus:
         problems = reading.problems
         first = f"; the first of {len(problems)} problems: {problems[0]}" if problems else ""
         raise InputError(
-            f"there is no usable utterance in the {chosen} layout{first}",
+            f"no usable utterance in the {chosen} layout{first}",
             path=path,
             fix=f"check the path, or name the layout with --layout {'|'.join(LAYOUTS)}",
         )
@@ -195,7 +195,7 @@ def _choose_channel(utterances: Iterable[Utterance], channel: str | None) -> Ite
     if channel is None:
         return utterances
     if channel != "mix" and not channel.isdecimal():
-        raise InputError(f"there is no channel {channel!r}", fix="give a number from 0, or mix")
+        raise InputError(f"no channel {channel!r}", fix="give a number from 0, or mix")
     number = MIX if channel == "mix" else int(channel)
     return (u if u.channel is not None else replace(u, channel=number, of_several=True) for u in utterances)
 

@@ -45,7 +45,7 @@ class IdMatch:
     ambiguous: tuple[str, ...] = ()
 
     def findings(self, first: str, second: str, *, examples: bool = True) -> list[Finding]:
-        """What was decided about ids that differ; `first` and `second` say what the two sides are."""
+        """Decisions about ids that differ; `first` and `second` say what the two sides are."""
         differing = [(mine, other) for mine, other in self.partner.items() if mine != other and examples][:1]
         mine, other = [Reference("recording", name) for name in differing[0]] if differing else (None, None)
         matched = [
@@ -141,7 +141,7 @@ class Matched:
         return len(self.original)
 
     def findings(self) -> list[Finding]:
-        """What was left out, and which ids were matched although they differ."""
+        """The utterances left out, and which ids were matched although they differ."""
         if not any(self.unmatched.values()):
             return list(self.ids)
         return [*self.ids, warning("utterances_unmatched", **self.unmatched)]
@@ -237,7 +237,7 @@ def match(original: Embeddings, anonymized: Embeddings) -> Matched:
 
 
 def _attributes(person: Embeddings, own: Mapping[str, Strings]) -> dict[str, Strings]:
-    """What is known of the people, and under another name what the anonymized side says differently of its voices."""
+    """The attributes of the people, and under another name those that the anonymized side gives its voices."""
     known = dict(person.attributes)
     for name, column in own.items():
         if name.startswith(PSEUDO):

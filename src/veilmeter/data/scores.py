@@ -165,7 +165,7 @@ class Scores:
 
     @property
     def counts(self) -> dict[str, int]:
-        """What an estimate rests on."""
+        """The counts that an estimate rests on."""
         trials = {"targets": len(self.targets), "impostors": len(self) - len(self.targets)}
         return trials | ({"speakers": self.speaker_count} if self.speaker_count else {})
 

@@ -44,7 +44,7 @@ SYSTEMS = (
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the demo left: a run for each system, and the report to open first."""
+    """The output of the demo: a run for each system, and the report to open first."""
 
     runs: Mapping[str, Path]
     report: Path
@@ -110,7 +110,7 @@ def tell(out: str | Path, *, fast: bool = False, jobs: int = 2, seed: int = 0, o
 
 
 def attack_cost(assessment: Assessment) -> str:
-    """The time of the attackers' own runs of the anonymizer, in a sentence."""
+    """The time that the attackers' runs of the anonymizer took, in a sentence."""
     from veilmeter.assessment.tasks import Stage
 
     anonymizing, reading, attacking = (

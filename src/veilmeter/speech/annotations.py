@@ -63,7 +63,7 @@ class Annotator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """One recording: what it is like, and what was said of it (nothing of silence)."""
+    """One recording: facts about it, and its annotation (none where it is silent)."""
 
     record: Record
     values: Values = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """What a run gave: an annotation for every recording that could be read, and what was wrong with the others."""
+    """The outcome of a run: an annotation for every recording that could be read, and the problems of the others."""
 
     annotator: str
     version: str
@@ -123,7 +123,7 @@ def annotate_corpus(
     max_seconds: float = LONGEST_SECONDS,
     progress: Progress | None = None,
 ) -> Annotated:
-    """What the model that `load` gives says of each recording; kept in `folder`, and used again from there.
+    """Annotations of each recording by the model that `load` returns; kept in `folder` and used again from there.
 
     `load` is called in every process that works, so it must be a top-level function or a `functools.partial` of one.
     """
@@ -314,7 +314,7 @@ class TranscribedUtterance:
 
 @dataclass(frozen=True, slots=True)
 class Transcribed:
-    """What a run gave, and where it is."""
+    """The outcome of a run, and where it is."""
 
     folder: Path
     recognizer: str

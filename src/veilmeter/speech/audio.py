@@ -59,7 +59,7 @@ def read_recording(
     allow: Collection[str] = (),
     keep_seconds: float = math.inf,
 ) -> Recording:
-    """As `read_audio`, with what the file was like. Of a recording longer than `keep_seconds` there are no samples:
+    """As `read_audio`, with what the file was like. A recording longer than `keep_seconds` has no samples:
     whoever wants those takes them from a `RecordingStream`, block by block."""
     stream = RecordingStream(path, stretch=stretch, max_seconds=max_seconds, allow=allow)
     samples, length, most = np.empty(0, np.float32), 0, keep_seconds * RATE
@@ -82,7 +82,7 @@ class RecordingStream:
 
     Several channels are never mixed unasked: two people on the phone would become one voice. Channels that hold the
     same are one. `facts` are those of a recording without its samples; they are there when all blocks were read, and
-    only then is it known that the recording is usable. Each iteration reads the file anew.
+    only then is it known that the recording is usable. Each iteration reads the file again.
     """
 
     facts: Recording

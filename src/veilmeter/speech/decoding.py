@@ -32,7 +32,7 @@ _FORMATS = {"u8": 128.0, "s16": 32768.0, "s32": 2147483648.0, "flt": 1.0, "dbl":
 
 
 def _lenient(version: str) -> dict[str, Any]:
-    """What makes PyAV put up with titles that are no text: up to version 18 an option, since then they are no error.
+    """Options with which PyAV accepts titles that are not text: needed up to version 18.
 
     >>> _lenient("18.1.0"), _lenient("19.0.2")
     ({'metadata_errors': 'ignore'}, {})
@@ -58,7 +58,7 @@ class MediaFile:
             self._container = av.open(handle, "r", options=_CONFINED, **_lenient(av.__version__))
             streams = self._container.streams.audio
             if not streams:
-                raise ValueError("there is no audio in it")
+                raise ValueError("no audio in it")
             self.samplerate, self.channels = int(streams[0].rate), int(streams[0].channels)
             if self.samplerate < 1 or self.channels < 1:
                 raise ValueError("it claims a sound of no rate or no channel")
@@ -133,7 +133,7 @@ REMEDIES = {
     "out-of-range": "scale it to [-1, 1]",
     "too-long": "cut it, or raise --max-seconds",
     "channels": "say which channel is whose in the column channel of a list, or choose with --channel 0, 1 or mix",
-    "outside": "mend the list",
+    "outside": "fix the list",
     "short": "leave it out",
     "silent": "leave it out",
 }

@@ -51,7 +51,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What was found about one recording: either it is usable (`kind` is "" or "clipped"), or `kind` says why not."""
+    """Facts about one recording: either it is usable (`kind` is "" or "clipped"), or `kind` says why not."""
 
     utterance: str
     size: int
@@ -199,13 +199,13 @@ def to_do(corpus: Corpus, known: Mapping[str, Record], max_seconds: float) -> li
 def refuse_unusable(corpus: Corpus, *, strict: bool) -> None:
     """An empty corpus can't be mapped over; in strict mode, neither can one with broken entries."""
     if not len(corpus):
-        raise InputError("there are no utterances in this corpus", path=corpus.root)
+        raise InputError("no utterances in this corpus", path=corpus.root)
     if strict:
         refuse(corpus.problems)
 
 
 def problem_of(corpus: Corpus, record: Record, *, fatal: bool) -> Problem:
-    """What is wrong with a recording, as it is listed."""
+    """A recording's problem, as it is listed."""
     path = str(corpus.by_id[record.utterance].path)
     return Problem(record.kind, record.what, path, fix=record.remedy, fatal=fatal)
 

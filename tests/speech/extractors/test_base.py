@@ -78,7 +78,7 @@ def test_a_class_or_an_object_of_ones_own(own: Path, name: str) -> None:
     ("spec", "said"),
     [
         ("campus", "did you mean 'campplus'.*campplus, ge2e, .*onnx:FILE"),
-        ("no_such_module:f", "there is no module 'no_such_module'"),
+        ("no_such_module:f", "no module 'no_such_module'"),
         ("my_own_extractors:nothing", "has no 'nothing'"),
         ("my_own_extractors:make_nothing", "neither a function nor an extractor"),
         ("my_own_extractors:number", "neither a function nor an extractor"),

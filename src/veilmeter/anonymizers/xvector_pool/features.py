@@ -1,4 +1,4 @@
-"""What the converter hears of a recording (level, energy, content), and the training examples made of it."""
+"""The converter's input from a recording (level, energy, content), and the training examples made of it."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ class Whitening:
 
 
 def prosody_of(f0: ArrayLike, energy: ArrayLike, scales: Mapping[str, Array]) -> NDArray[np.float32]:
-    """What the decoder is told about each frame (3 x frames): standardized log-F0, voicing, standardized energy."""
+    """The decoder's input for each frame (3 x frames): standardized log-F0, voicing, standardized energy."""
     hertz = np.asarray(f0, float)
     level, spread = scales["pitch"]
     quiet, range_ = scales["energy"]
@@ -267,7 +267,7 @@ def load(path: str | Path) -> VoiceModel:
         with safe_open(path, framework="numpy") as handle:
             about = json.loads((handle.metadata() or {}).get(_ABOUT, "{}"))
             if about.get("format") != FORMAT:
-                raise InputError("this is no xvector-pool model", path=path, fix="train one with: veilmeter train")
+                raise InputError("not an xvector-pool model", path=path, fix="train one with: veilmeter train")
             tensors = {name: handle.get_tensor(name) for name in handle.keys()}  # noqa: SIM118
         return _assemble(tensors, about, sha256(path)[:16])
     except (SafetensorError, OSError) as error:

@@ -41,7 +41,7 @@ class Rule:
             (self.per, LEVELS, "unit to draw for"),
         ):
             if value not in known:
-                raise InputError(f"{value!r} is no {what}", fix=f"choose {', '.join(known)}")
+                raise InputError(f"unknown {what} {value!r}", fix=f"choose {', '.join(known)}")
         if not 1 <= self.drawn <= self.furthest:
             raise InputError(
                 f"{self.drawn} of the {self.furthest} furthest can't be drawn", fix="give 1 <= drawn <= furthest"

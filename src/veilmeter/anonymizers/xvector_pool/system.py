@@ -211,7 +211,7 @@ def _speaker(synthesizer: str, model: str, offline: bool) -> Synthesizer:
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise InputError(f"the synthesizer {synthesizer!r} can't be loaded: {error}", fix="give module:name") from None
     if not hasattr(instance, "speak") or not hasattr(instance, "version"):
-        raise InputError(f"{synthesizer!r} is no synthesizer", fix="it needs version and speak(samples, xvector)")
+        raise InputError(f"not a synthesizer: {synthesizer!r}", fix="it needs version and speak(samples, xvector)")
     return instance
 
 

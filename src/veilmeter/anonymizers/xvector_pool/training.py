@@ -476,7 +476,7 @@ def _cut(item: Inputs, frames: int, rng: np.random.Generator) -> Inputs:
 
 
 def _digest(examples: list[Example]) -> str:
-    """Of the speech that was heard: a checkpoint of other speech must not be gone on with."""
+    """A hash of the training speech: a checkpoint of other speech must not be continued."""
     digest = hashlib.sha256()
     for example in examples:
         digest.update(example.speaker.encode("utf-8", "surrogateescape") + b"\0")

@@ -25,9 +25,9 @@ def read(path: Path, options: ReadOptions) -> Reading:
     if options.part is not None:
         lists = [file for file in lists if file.parent.name == options.part and file.parent != path]
         if not lists:
-            raise InputError(f"there is no split {options.part!r} with metadata", path=path)
+            raise InputError(f"no split {options.part!r} with metadata", path=path)
     if not lists:
-        raise InputError("there is no metadata.csv or metadata.jsonl here", path=path)
+        raise InputError("no metadata.csv or metadata.jsonl in this folder", path=path)
     reading = Reading()
     own = replace(options, part=None)
     for file in lists:

@@ -142,7 +142,7 @@ def text(token: bytes) -> str:
 
 
 def pieces(path: str | Path, *, size: int = PIECE) -> Iterator[Piece]:
-    """The file's lines in pieces; `InputError` if it can't be read or is no text."""
+    """The file's lines in pieces; `InputError` if it can't be read or is not text."""
     for data, line, _ in raw_pieces(path, size=size):
         yield _piece(data, path, line)
 
@@ -170,7 +170,7 @@ def raw_pieces(path: str | Path, *, size: int = PIECE) -> Iterator[tuple[bytes, 
                             "the line is longer than 65,536 bytes",
                             path=path,
                             line=line,
-                            fix="this is no list of trials",
+                            fix="give a list of trials",
                         )
                     rest = whole
                     continue
@@ -226,7 +226,7 @@ def _piece(data: bytes, path: str | Path, first_line: int) -> Piece:
     before = np.concatenate([[-1], ends[:-1]])
     if len(ends) and int((ends - before).max()) > LONGEST_LINE:
         where = first_line + int((ends - before).argmax())
-        raise InputError("the line is longer than 65,536 bytes", path=path, line=where, fix="this is no list of trials")
+        raise InputError("the line is longer than 65,536 bytes", path=path, line=where, fix="give a list of trials")
     begins = np.flatnonzero(starts)
     width, over = divmod(len(begins), len(ends))
     if width and not over:  # the usual case is quick to confirm: the same number of columns in every line
@@ -249,7 +249,7 @@ class _Kind:
 
 @dataclass(slots=True)
 class Faults:
-    """What is wrong with files, by kind: how often, and the first few places. Memory does not grow with the faults."""
+    """Problems of files by kind: how often, and the first few places. Memory does not grow with the faults."""
 
     kinds: dict[tuple[str, str], _Kind] = field(default_factory=dict)
     shown: int = 5
@@ -298,7 +298,7 @@ class Faults:
                 raise InputError(problem.what, path=problem.path, line=problem.line, fix=problem.fix or None)
 
     def findings(self) -> list[Finding]:
-        """What was put right on the way."""
+        """Corrections made while reading."""
         return [_finding(kind, fault) for (kind, _), fault in self.kinds.items() if not fault.fatal]
 
 
@@ -421,7 +421,7 @@ def _fast(data: bytes, widths: Sequence[int], number: int | None, coded: bool) -
 def _of_width(
     piece: Piece, filled: NDArray[np.int64], width: int, what: str, path: str | Path, findings: Faults
 ) -> LineColumns:
-    """The lines of a piece that have this width; the others are said."""
+    """The lines of a piece that have this width; the others are reported."""
     tokens, lines = piece.tokens, piece.line_numbers()
     good = filled == width
     if not good.all():
@@ -436,7 +436,7 @@ def _of_width(
             details=[f"this one has {int(n)}" for n in filled[bad[: findings.shown]]],
             fix="columns are separated by white space, not by commas"
             if commas
-            else "mend or remove the line"
+            else "fix or remove the line"
             if good.any()
             else "is this the right file?",
         )

@@ -24,7 +24,7 @@ def read(root: Path, options: ReadOptions) -> Reading:
     """`part` is the list to read (`test`); by default `validated`, or train, dev and test where that is missing."""
     languages = _languages(root)
     if not languages:
-        raise InputError("there is no folder clips beside lists *.tsv", path=root)
+        raise InputError("no folder clips beside lists *.tsv", path=root)
     if len(languages) > 1:
         names = ", ".join(folder.name for folder in languages)
         raise InputError(f"there are several languages: {names}", path=root, fix="give the folder of one of them")
@@ -32,7 +32,7 @@ def read(root: Path, options: ReadOptions) -> Reading:
     if options.part is not None:
         lists = [folder / f"{Path(options.part).name}.tsv"]
         if not lists[0].is_file():
-            raise InputError(f"there is no list of the part {options.part!r}", path=lists[0])
+            raise InputError(f"no list of the part {options.part!r}", path=lists[0])
     else:
         whole = folder / f"{_WHOLE}.tsv"
         lists = [whole] if whole.is_file() else [p for n in _PARTS if (p := folder / f"{n}.tsv").is_file()]

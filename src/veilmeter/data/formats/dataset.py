@@ -35,7 +35,7 @@ def read(path: Path, options: ReadOptions) -> Reading:
     """All files, or those of the split that `part` names."""
     files = [file for split, file in _files(path) if options.part in (None, split)]
     if not files:
-        raise InputError(f"there is no split {options.part!r}", path=path)
+        raise InputError(f"no split {options.part!r}", path=path)
     reading = Reading()
     for file in files:
         folder = _unpack_audio(file)
@@ -122,7 +122,7 @@ def _unpack_audio(file: Path) -> Path:
 
 
 def unpack(path: str, folder: str) -> dict[str, Any]:
-    """Write every row's audio as a file, and the other columns as lines of JSON; run in a process of its own."""
+    """Write every row's audio as a file, and the other columns as lines of JSON; run in a child process."""
     target = Path(folder)
     count = 0
     with open(target / (INDEX + ".part"), "w", encoding="utf-8") as index:
@@ -154,14 +154,14 @@ def _batches(path: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
         with pq.ParquetFile(path, pre_buffer=False) as opened:
             name = _audio_column(opened.schema_arrow)
             if name is None:
-                raise ValueError("there is no column of audio")
+                raise ValueError("no column of audio")
             for batch in opened.iter_batches(batch_size=_ROWS, use_threads=False):
                 yield name, batch.to_pylist()
         return
     with pa.memory_map(str(path)) as mapped, pa.ipc.open_stream(mapped) as stream:
         name = _audio_column(stream.schema)
         if name is None:
-            raise ValueError("there is no column of audio")
+            raise ValueError("no column of audio")
         for batch in stream:
             for start in range(0, batch.num_rows, _ROWS):
                 yield name, batch.slice(start, _ROWS).to_pylist()
@@ -180,7 +180,7 @@ def _read_index(folder: Path, file: Path, options: ReadOptions) -> Reading:
     stems = [Path(row["inner"]).stem for _, row in read_objects(folder / INDEX)]
     if "utterance" not in columns.of and (len(set(stems)) < len(stems) or "" in stems):
         raise InputError(
-            "nothing names its rows: there is no column id, and the files inside have no names of their own",
+            "its rows have no ids: neither a column id nor names of the files inside",
             path=file,
             fix="say which column holds the ids, as in --columns utterance=NAME",
         )

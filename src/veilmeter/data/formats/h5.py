@@ -33,7 +33,7 @@ def read_h5(path: Path) -> RawVectors:
         facts = run_confined("veilmeter.data.formats.h5:unpack", path, [folder], "HDF5 file")
         flat = np.load(Path(folder, "vectors.npy"), allow_pickle=False)
     vectors = np.split(flat, np.cumsum(facts["lengths"])[:-1]) if facts["lengths"] else []
-    problems = [Problem("bad-vector", what, str(path), fix="write it anew") for what in facts["problems"]]
+    problems = [Problem("bad-vector", what, str(path), fix="write it again") for what in facts["problems"]]
     raw = RawVectors(path, facts["ids"], vectors, problems=problems)
     about: list[dict[str, str]] = facts["about"]
     names = {key for attributes in about for key in attributes}
@@ -48,7 +48,7 @@ def read_h5(path: Path) -> RawVectors:
 
 
 def unpack(path: str, folder: str) -> dict[str, Any]:
-    """What is in an HDF5 file: the numbers as vectors.npy in the folder; run in a process of its own."""
+    """The content of an HDF5 file, its numbers as vectors.npy in the folder; run in a child process."""
     import h5py
 
     ids: list[str] = []

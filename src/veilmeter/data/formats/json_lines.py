@@ -52,9 +52,9 @@ def _object(line: bytes, path: Path, number: int) -> dict[str, Any]:
     try:
         parsed = json.loads(line)
     except (ValueError, RecursionError):
-        raise InputError("this is no JSON", path=path, line=number) from None
+        raise InputError("invalid JSON", path=path, line=number) from None
     if not isinstance(parsed, dict):
-        raise InputError("the line is no JSON object", path=path, line=number)
+        raise InputError("not a JSON object", path=path, line=number)
     return parsed
 
 

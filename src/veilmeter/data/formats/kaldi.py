@@ -21,7 +21,7 @@ from veilmeter.data.formats.vector_file import RawVectors
 _FLOATS = {b"FV ": ("<f4", 1), b"DV ": ("<f8", 1), b"FM ": ("<f4", 2), b"DM ": ("<f8", 2)}
 _SCP_VALUE = re.compile(r"^(?P<path>.*?)(?::(?P<offset>\d+))?$")
 _LONGEST_ID = 4096
-# What stands in meta/ beside utt2spk and is no attribute of a speaker or an utterance.
+# Files in meta/ beside utt2spk that do not hold an attribute of speakers or utterances.
 _NO_ATTRIBUTES = {"utt2spk", "utt2dur", "utt2num_frames", "spk2utt", "utt2uniq"}
 
 
@@ -33,7 +33,7 @@ def read_xvector_folder(folder: Path) -> RawVectors:
     """Vectors from xvector.scp (or xvector.*.scp), who speaks from meta/."""
     files = _scp_files(folder)
     if not files:
-        raise InputError("there is no xvector.scp in this folder", path=folder)
+        raise InputError("no xvector.scp in this folder", path=folder)
     raw = RawVectors(folder, [], [], places=[])
     for file in files:
         _read_scp_into(raw, file)
@@ -100,7 +100,7 @@ def _read_scp_into(raw: RawVectors, scp: Path) -> None:
             vectors.append(ark.at(int(offset or 0)))
         except InputError as error:
             what = f"the vector of {utterance!r} can't be read: {error.what}"
-            raw.problems.append(Problem("bad-vector", what, *place, fix=f"write {ark.path.name} anew"))
+            raw.problems.append(Problem("bad-vector", what, *place, fix=f"write {ark.path.name} again"))
             continue
         raw.utterances.append(utterance)
         raw.places.append(place)
@@ -154,7 +154,7 @@ class Ark:
             position += len(head) - len(stripped)
             end = stripped.find(b" ")
             if end <= 0:
-                raise InputError(f"at byte {position} there is no id", path=self.path, fix="is it a Kaldi ark file?")
+                raise InputError(f"no id at byte {position}", path=self.path, fix="is it a Kaldi ark file?")
             try:
                 key = stripped[:end].decode("utf-8")
             except UnicodeDecodeError:
@@ -172,7 +172,7 @@ class Ark:
     def _binary(self, start: int) -> tuple[NDArray[np.float32], int]:
         token = self.data[start : start + 3].tobytes()
         if token not in _FLOATS:
-            raise InputError(f"{token!r} at byte {start} is no vector of floats", path=self.path)
+            raise InputError(f"not a vector of floats: {token!r} at byte {start}", path=self.path)
         dtype, dimensions = _FLOATS[token]
         position, shape = start + 3, []
         for _ in range(dimensions):
@@ -200,20 +200,20 @@ class Ark:
             size *= 2
         opened, body = piece.find(b"["), piece[:end]
         if opened < 0 or body[:opened].strip():
-            raise InputError(f"at byte {start} there is no vector", path=self.path)
+            raise InputError(f"no vector at byte {start}", path=self.path)
         try:
             with np.errstate(over="ignore"):
                 numbers = np.array([float(number) for number in body[opened + 1 :].split()], np.float64)
                 vector = numbers.astype(np.float32)
         except ValueError:
-            raise InputError(f"the vector at byte {start} holds something that is no number", path=self.path) from None
+            raise InputError(f"the vector at byte {start} holds a value that is not a number", path=self.path) from None
         if not len(vector):
             raise InputError(f"the vector at byte {start} is empty", path=self.path)
         return vector, start + end + 1
 
 
 def with_meta(raw: RawVectors, folder: Path) -> RawVectors:
-    """Who speaks, and what else is known, from Kaldi's text files in `folder/meta` or `folder`."""
+    """Speakers, and what else is known, from Kaldi's text files in `folder/meta` or `folder`."""
     places = [m / name for name in ("utt2spk", "spk2utt") for m in (folder / "meta", folder)]
     speaker_list = next((file for file in places if file.is_file()), None)
     if speaker_list is None:

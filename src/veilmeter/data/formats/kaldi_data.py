@@ -222,7 +222,7 @@ def _segment(fields: Sequence[str], recordings: Mapping[str, Utterance]) -> Utte
         raise ValueError(f"the recording {fields[1]!r} is not in wav.scp")
     start, end = float(fields[2]), float(fields[3])
     if not 0 <= start < float("inf") or not (end == -1 or start < end < float("inf")):
-        raise ValueError(f"from {fields[2]} to {fields[3]} s is no stretch of a recording")
+        raise ValueError(f"not a stretch of a recording: {fields[2]} to {fields[3]} s")
     channel = channel_number(fields[4]) if len(fields) == 5 else whole.channel
     return replace(whole, id=fields[0], start=start, end=None if end == -1 else end, channel=channel)
 

@@ -43,7 +43,7 @@ def read(path: Path, options: ReadOptions) -> Reading:
             if not recordings.is_file():
                 raise InputError("the recordings of these supervisions are missing", path=recordings)
             return _Manifest(files[0], options).supervisions(recordings)
-    raise InputError(f"there is no manifest {options.part!r}", path=path)
+    raise InputError(f"no manifest {options.part!r}", path=path)
 
 
 class _Manifest:
@@ -83,7 +83,7 @@ class _Manifest:
         except _Unusable as error:
             self._refuse(number, error.kind, str(error))
         except (ValueError, TypeError, OverflowError) as error:
-            self._refuse(number, "bad-line", f"this is no supervision: {error}")
+            self._refuse(number, "bad-line", f"not a supervision: {error}")
 
     def _utterance(self, entry: Mapping[str, Any], recording: Mapping[str, Any], offset: Any) -> Utterance:
         name, speaker = as_text(entry.get("id")), as_text(entry.get("speaker"))
@@ -100,7 +100,7 @@ class _Manifest:
         start = _number(offset) + _number(entry.get("start", 0))
         end = start + _number(entry.get("duration"))
         if start < 0 or end <= start:
-            raise _Unusable("bad-line", f"from {start:g} to {end:g} s is no stretch of a recording")
+            raise _Unusable("bad-line", f"not a stretch of a recording: {start:g} to {end:g} s")
         total = _number(recording.get("duration", 0))
         whole = start == 0 and total > 0 and abs(end - total) < 0.01
         custom = entry.get("custom")
@@ -118,7 +118,7 @@ class _Manifest:
         for source in _objects(recording.get("sources")):
             channels = source.get("channels") or [0]
             if not isinstance(channels, list):
-                raise _Unusable("bad-line", f"{channels!r} is no list of channels")
+                raise _Unusable("bad-line", f"not a list of channels: {channels!r}")
             if channel not in channels:
                 continue
             if source.get("type") != "file":
@@ -147,7 +147,7 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 def _number(value: Any) -> float:
     number = float(value)
     if not abs(number) < 1e9:
-        raise ValueError(f"{value!r} is no time")
+        raise ValueError(f"not a time: {value!r}")
     return number
 
 
@@ -160,7 +160,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _kind(path: Path) -> str:
-    """What the first line of a manifest is, as lhotse guesses it."""
+    """The kind of a manifest by its first line, as lhotse guesses it."""
     first = first_object(path)
     if str(first.get("type", "")).endswith("Cut"):
         return "cuts"

@@ -25,7 +25,7 @@ def recognizes(root: Path) -> bool:
 def read(root: Path, options: ReadOptions) -> Reading:
     base = root if options.part is None else root / options.part
     if not base.is_dir():
-        raise InputError(f"there is no part {options.part!r}", path=root)
+        raise InputError(f"no part {options.part!r}", path=root)
     walk = Walk(base, [root, *options.roots])
     genders = read_genders(root)
     texts: dict[Path, dict[str, str]] = {}
@@ -49,7 +49,7 @@ def read(root: Path, options: ReadOptions) -> Reading:
 
 
 def read_genders(root: Path) -> dict[str, str]:
-    """Speaker to gender from SPEAKERS.TXT in the folder, in one of its own (`LibriSpeech/`), or above it where the
+    """Speaker to gender from SPEAKERS.TXT in the folder, in its `LibriSpeech/`, or above it where the
     corpus keeps it."""
     top = root.resolve()
     below = sorted(folder for folder in top.iterdir() if folder.is_dir()) if top.is_dir() else []

@@ -32,7 +32,7 @@ def read_npz(path: Path) -> RawVectors:
                 if name not in members:
                     there = ", ".join(sorted(members)[:8]) + (", ..." if len(members) > 8 else "")
                     raise InputError(
-                        f"there is no array {name!r}, only {there or 'nothing'}",
+                        f"no array {name!r}, only {there or 'nothing'}",
                         path=path,
                         fix="save arrays called ids, vectors and speakers: np.savez(file, ids=.., vectors=.., ...)",
                     )
@@ -40,7 +40,7 @@ def read_npz(path: Path) -> RawVectors:
     except InputError:
         raise
     except BROKEN_ARCHIVE as error:
-        raise InputError(f"this is no sound npz file: {error}", path=path) from None
+        raise InputError(f"corrupt npz file: {error}", path=path) from None
     vectors = arrays.pop("vectors")
     if vectors.ndim != 2 or vectors.dtype.kind not in "fiu" or vectors.shape[1] == 0:
         raise InputError(f"'vectors' must be a table of numbers, not {vectors.dtype} {vectors.shape}", path=path)

@@ -119,7 +119,7 @@ def _open_shard(file: Path) -> Shard:
         for name in ("utterance", "speaker", "vector"):
             if names.count(name) != 1:
                 raise InputError(
-                    f"there is no single column {name!r}",
+                    f"no single column {name!r}",
                     path=file,
                     fix="vectors are in columns utterance, speaker, vector",
                 )
@@ -168,7 +168,7 @@ def read_columns(shard: Shard, names: Sequence[str]) -> dict[str, list[str]]:
 
     missing = [name for name in names if name not in shard.columns]
     if missing:
-        raise InputError(f"there is no column {missing[0]!r}", path=shard.path)
+        raise InputError(f"no column {missing[0]!r}", path=shard.path)
     with arrow_errors(shard.path):
         table = pq.read_table(
             shard.path, columns=list(names), read_dictionary=list(names), page_checksum_verification=True
@@ -239,7 +239,7 @@ def read_store(path: str | Path, *, memory_map: bool | None = None) -> RawVector
             if end - filled != shard.rows or len(part["utterance"]) != shard.rows:
                 raise InputError("its columns differ in length", path=shard.path)
         except InputError as error:
-            problems.append(Problem("corrupt-shard", error.what, str(shard.path), fix="make this shard anew"))
+            problems.append(Problem("corrupt-shard", error.what, str(shard.path), fix="make this shard again"))
             continue
         for name in part:  # in the file's order, the same in every process
             columns.setdefault(name, [""] * filled)

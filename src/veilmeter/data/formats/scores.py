@@ -98,7 +98,7 @@ def read_score_table(path: str | Path, *, codes: Codes | None = None, findings: 
                     [int(part.lines[i]) for i in bad[: notes.shown]],
                     count=len(bad),
                     details=[f"{text(part.columns[3][i])[:60]!r}" for i in bad[: notes.shown]],
-                    fix="mend the label or remove the line",
+                    fix="fix the label or remove the line",
                 )
             good &= known
         kept = slice(None) if good.all() else np.flatnonzero(good)
@@ -124,7 +124,7 @@ def read_score_table(path: str | Path, *, codes: Codes | None = None, findings: 
 
 
 def numbers_of(path: str | Path, part: LineColumns, notes: Faults) -> NDArray[np.float64]:
-    """The scores; what is no finite number becomes NaN and goes to the findings."""
+    """The scores; values that are not finite numbers become NaN and are reported."""
     column = part.columns[2]
     read = column.numbers()
     if read is not None:
@@ -156,7 +156,7 @@ def numbers_of(path: str | Path, part: LineColumns, notes: Faults) -> NDArray[np
             details=[f"{text(tokens[i])[:60]!r}" for i in first],
             fix="this looks like a trial key: the score file comes first, the key after --trials"
             if looks_like_key
-            else "mend or remove the line",
+            else "fix or remove the line",
         )
     finite = np.isfinite(numbers)
     if odd:

@@ -14,7 +14,7 @@ from veilmeter.data.corpus import Utterance, gender_code
 from veilmeter.data.formats.walk import inside, locate
 from veilmeter.data.layouts import Reading, ReadOptions
 
-# What a column means, and the names it goes by, the most telling first. Other columns are attributes.
+# The meanings of columns and their names, the most specific first. Other columns are attributes.
 MEANINGS: Mapping[str, tuple[str, ...]] = {
     "path": ("path", "file_name", "filename", "file", "audio_path", "audio_filepath", "audio_file", "wav_path",
              "filepath", "wav", "audio"),
@@ -58,7 +58,7 @@ class Columns:
 
 
 def parse_columns(words: Iterable[str] | None) -> dict[str, str]:
-    """What the user says columns are called.
+    """The names of columns, as given by the user.
 
     >>> parse_columns(["path=audio_path,speaker=speaker_id", "text=words"])
     {'path': 'audio_path', 'speaker': 'speaker_id', 'text': 'words'}
@@ -98,13 +98,11 @@ def find_columns(
     meanings: dict[str, str] = {}
     for meaning, column in chosen.items():
         if meaning not in MEANINGS:
-            raise InputError(
-                f"--columns: {meaning!r} is no column that veilmeter knows", fix=f"choose from {', '.join(MEANINGS)}"
-            )
+            raise InputError(f"--columns: unknown column {meaning!r}", fix=f"choose from {', '.join(MEANINGS)}")
         if column.strip().lower() not in by_name:
             near = difflib.get_close_matches(column, header, 1)
             raise InputError(
-                f"there is no column {column!r} for {meaning!r}",
+                f"no column {column!r} for {meaning!r}",
                 path=file,
                 line=line,
                 fix=f"did you mean {near[0]!r}?" if near else f"there are {', '.join(header)}",
@@ -202,7 +200,7 @@ def _seconds(text: str, what: str) -> float | None:
     except ValueError:
         value = math.nan
     if not math.isfinite(value) or (value < 0 and what != "end"):
-        raise ValueError(f"the {what} {text[:40]!r} is no number of seconds")
+        raise ValueError(f"the {what} {text[:40]!r} is not a number of seconds")
     return value
 
 
@@ -219,7 +217,7 @@ def channel_number(text: str) -> int | None:
         return _SIDES[word]
     if word.removesuffix(".0").isdecimal() and len(word) < 5:
         return int(word.removesuffix(".0"))
-    raise ValueError(f"the channel {text[:40]!r} is no number from 0 up")
+    raise ValueError(f"the channel {text[:40]!r} is not a number from 0 up")
 
 
 def _with_ids(utterances: Sequence[Utterance], base: Path) -> list[Utterance]:

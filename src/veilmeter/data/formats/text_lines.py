@@ -28,10 +28,10 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def read_texts(path: Path) -> dict[str, str]:
-    """Utterance to what is said, from lines of an id and words (Kaldi's `text`, LibriSpeech's `.trans.txt`).
+    """Utterance to its words, from lines of an id and words (Kaldi's `text`, LibriSpeech's `.trans.txt`).
 
-    Nothing where there is no such file. An id without words is one of whom nothing is known; of an id that is there
-    twice, the first counts.
+    Empty where the file is missing. An id without words has no known text; if an id occurs twice, the first
+    counts.
     """
     texts: dict[str, str] = {}
     if path.is_file():

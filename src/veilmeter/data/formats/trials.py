@@ -48,13 +48,13 @@ class TrialTable:
 
 
 def is_label_first(layout: str | None) -> bool | None:
-    """Where the label stands in a layout; None where that is to be recognized.
+    """The label's column in a layout; None where that is to be recognized.
 
     >>> is_label_first("voxceleb"), is_label_first("vpc"), is_label_first(None)
     (True, False, None)
     """
     if layout is not None and layout not in LAYOUTS:
-        raise InputError(f"there is no layout called {layout!r}", fix=f"choose among {', '.join(LAYOUTS)}")
+        raise InputError(f"unknown layout {layout!r}", fix=f"choose among {', '.join(LAYOUTS)}")
     return None if layout is None else layout == "voxceleb"
 
 
@@ -106,7 +106,7 @@ def _concatenate(parts: list[NDArray[Any]], dtype: type[np.generic]) -> NDArray[
 
 
 def labels_of(column: WordColumn) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """What the labels say, and which of them are labels."""
+    """The labels' values, and which of them are valid."""
     words, index = column.distinct()
     meant = [LABELS.get(word.lower()) for word in words]
     truth = np.array([bool(label) for label in meant], bool)[index]
@@ -145,5 +145,5 @@ def _add_bad_labels(notes: Faults, path: str | Path, part: LineColumns, column: 
         [int(part.lines[i]) for i in first],
         count=len(bad),
         details=[f"{text(part.columns[column][i])[:60]!r}" for i in first],
-        fix="mend the label or remove the line",
+        fix="fix the label or remove the line",
     )

@@ -1,4 +1,4 @@
-"""What a reader found in a file of vectors, before it is judged: the one place that decides about bad vectors."""
+"""Vectors as read from a file, before they are checked: the one place that decides about invalid vectors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Vectors = NDArray[np.float32] | Sequence[NDArray[np.float32]]
 
 @dataclass(slots=True)
 class RawVectors:
-    """Ids and vectors as they stand in the file. An empty string among `speakers` or `attributes` means unknown.
+    """Ids and vectors as in the file. An empty string among `speakers` or `attributes` means unknown.
 
     `vectors` is a table, or a list where the lengths may differ. `problems` are what the reader itself left out.
     """
@@ -64,7 +64,7 @@ def usable(raw: RawVectors) -> Loaded:
     vector that is zero or not finite, or whose speaker is unknown, goes.
     """
     if len(raw.utterances) == 0:
-        raise _nothing_left("there are no vectors in it", raw, raw.problems)
+        raise _nothing_left("no vectors in it", raw, raw.problems)
     if raw.speakers is None:
         raise InputError(
             "nothing says who speaks in these utterances",
@@ -107,7 +107,7 @@ class _Sieve:
         for row, utterance in enumerate(utterances):
             if not utterance or not _sound([column[row] for column in texts]):
                 what = f"the id or another text of utterance {row + 1} is empty or no Unicode text"
-                self.leave_out(row, "bad-id", what, "write the file anew with ids in UTF-8")
+                self.leave_out(row, "bad-id", what, "write the file again with ids in UTF-8")
 
     def leave_out_other_lengths(self, dimension: int) -> None:
         if not isinstance(self.raw.vectors, list | tuple):

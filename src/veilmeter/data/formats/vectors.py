@@ -54,9 +54,9 @@ def _tensor(path: Path) -> NDArray[np.float32]:
         loaded = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a stranger's file: torch raises whatever its parts do
         first = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"this is no tensor that can be loaded safely: {first}", path=path) from None
+        raise InputError(f"not a tensor that can be loaded safely: {first}", path=path) from None
     if not isinstance(loaded, torch.Tensor) or loaded.ndim != 2 or not loaded.is_floating_point():
-        raise InputError("this is no table of vectors", path=path)
+        raise InputError("not a table of vectors", path=path)
     expanded = loaded.shape[0] * loaded.shape[1] * loaded.element_size()
     if expanded > path.stat().st_size:  # strides of 0 make a table of any size from one number
         raise InputError("it claims more vectors than the file holds", path=path)
@@ -69,7 +69,7 @@ def _numbers(table: dict[str, str], path: Path, count: int) -> dict[str, int]:
 
 def _number(text: str, path: Path, count: int) -> int:
     if not text.isdecimal() or int(text) >= count:
-        raise InputError(f"{text[:40]!r} is no index of the {count} vectors", path=path)
+        raise InputError(f"not an index of the {count} vectors: {text[:40]!r}", path=path)
     return int(text)
 
 
@@ -112,7 +112,7 @@ def is_embeddings(path: str | Path) -> bool:
 
 
 def find(path: str | Path) -> RawVectors:
-    """What is in the file or folder, not yet judged."""
+    """The content of the file or folder, not yet checked."""
     root = Path(path)
     if not root.exists():
         raise InputError("there is no such file or folder", path=root)
@@ -165,7 +165,7 @@ def _reader(path: Path) -> Callable[[Path], RawVectors] | None:
 
 def _never(form: str) -> Callable[[Path], RawVectors]:
     def refuse(path: Path) -> RawVectors:
-        raise InputError(f"this is no {form} file, though its name says so", path=path)
+        raise InputError(f"not {form}, although its name says so", path=path)
 
     return refuse
 

@@ -73,7 +73,7 @@ class DataFolder:
 
 
 def parse(path: Path) -> DataFolder | None:
-    """What a folder's name says; None if it is no name of a VoicePrivacy data folder.
+    """The parts of a folder's name; None if a VoicePrivacy data folder is not named so.
 
     >>> folder = parse(Path("data/libri_test_trials_f_common_mcadams"))
     >>> folder.set, folder.role, folder.suffix
@@ -94,14 +94,14 @@ def recognizes(root: Path) -> bool:
 
 def read(root: Path, options: ReadOptions) -> Reading:
     """Enrollment and trials of all sets, or of the set that `part` names (libri_test, IEMOCAP_dev, train_english), in
-    one variant. Folders beside them that are no part of it are listed."""
+    one variant. Folders beside them that do not belong to it are listed."""
     there_are = data_folders(root)
     folders = [folder for folder in there_are if _chosen(folder, options.part)]
     # A set as a whole holds its enrollment and trials again, without saying which is which.
     folders = folders or [folder for folder in there_are if folder.base == options.part]
     if not folders:
         there = ", ".join(sorted({folder.set for folder in there_are}))
-        raise InputError(f"there is no data set {options.part!r}", path=root, fix=f"there are {there}")
+        raise InputError(f"no data set {options.part!r}", path=root, fix=f"there are {there}")
     wanted = _suffix(root, folders, options.suffix)
     reading = Reading()
     seen: dict[tuple[str, str], Utterance] = {}  # by set: one id in two sets is a duplicate, and said
@@ -140,7 +140,7 @@ def _suffix(root: Path, folders: Sequence[DataFolder], chosen: str | None) -> st
 
 
 def _not_read(root: Path, suffix: str) -> Iterator[Problem]:
-    """What lies beside the sets and is no part of the corpus: said, so that nobody takes it for measured."""
+    """Folders beside the sets that do not belong to the corpus: reported, so that nobody assumes they were measured."""
     reasons = {
         "train": "training speech",
         "emotion": "speech with emotions",
@@ -167,13 +167,13 @@ def unknown_folders(root: Path) -> Iterator[Problem]:
                 what = "this data folder has no name that the VoicePrivacy challenges use: it was not read"
                 yield Problem("not-used", what, str(path), fix="give it as a corpus of its own", fatal=False)
             elif not _has_audio(folder):
-                what = "by its name this is no anonymized copy, and audio or lists (wav.scp, utt2spk) are missing"
-                fix = "complete it, or if it is a copy rename it: a suffix is no word of the challenge's own"
+                what = "not an anonymized copy by its name, and audio or lists (wav.scp, utt2spk) are missing"
+                fix = "complete it, or if it is a copy rename it: a suffix must not be one of the challenge's words"
                 yield Problem("not-used", what, str(path), fix=fix, fatal=False)
 
 
 def read_data_folder(folder: DataFolder, roots: Sequence[Path] = ()) -> Reading:
-    """One data folder with the lists of its original where it has none of its own."""
+    """One data folder, with the lists of its original where it has none."""
     if not folder.suffix:
         return kaldi_data.read_folder(folder.path, roots)
     original = original_of(folder, roots)
@@ -369,7 +369,7 @@ class ChallengeSet:
         return read_trial_list(path)
 
     def protocol(self, corpus: Corpus) -> ChallengeProtocol:
-        """Enrollment, trials and key in the ids of the original corpus; what has no recording is said."""
+        """Enrollment, trials and key in the ids of the original corpus; missing recordings are reported."""
         enrolled = {u.id for u in corpus if u.attributes["role"].startswith("enrolls")}
         tried = [u.id for u in corpus if u.attributes["role"].startswith("trials")]
         trials = self.trial_list()
@@ -434,7 +434,7 @@ def find_sets(root: str | Path, suffix: str, sets: Iterable[str] = ()) -> Challe
         )
     known = {name for folder in originals.values() for name in (folder.set, folder.base)}
     if unknown := [name for name in wanted if name not in known]:
-        raise InputError(f"there is no set {unknown[0]!r}", path=place, fix=f"there are {', '.join(sorted(known))}")
+        raise InputError(f"no set {unknown[0]!r}", path=place, fix=f"there are {', '.join(sorted(known))}")
     chosen = [f for f in originals.values() if f.is_trial and (not wanted or {f.set, f.base} & set(wanted))]
     problems: list[Problem] = []
     challenge_sets = [
@@ -467,7 +467,7 @@ def _challenge_set(
     enrollment = f"{trials.set}_enrolls{microphone}"
     for base, side, mark in ((enrollment, originals, ""), (enrollment, copies, suffix), (trials.base, copies, suffix)):
         if base not in side:
-            what = f"{trials.base} can't be assessed: there is no folder {base}{mark}"
+            what = f"{trials.base} can't be assessed: no folder {base}{mark}"
             begun = enrollment in copies or trials.base in copies  # else nobody meant to release it
             problems.append(Problem("missing-folder", what, str(trials.path), fatal=begun))
             return None
@@ -500,7 +500,7 @@ def _not_used(folder: DataFolder, suffix: str) -> Problem:
     elif folder.role == "":
         what = "its enrollment and trials are folders of their own"
     else:
-        what = "it is no part of the sets that were assessed"
+        what = "it does not belong to the sets that were assessed"
     return Problem("not-used", what, str(folder.path), fatal=False)
 
 
@@ -517,7 +517,7 @@ def read_folders(folders: Sequence[DataFolder], roots: Sequence[Path] = ()) -> C
     corpus = Corpus(folders[0].path.parent, "vpc", tuple(clean_names(utterances)), tuple(problems), variant)
     if not len(corpus):
         first = f"; {problems[0]}" if problems else ""
-        raise InputError(f"there is no usable recording{first}", path=folders[0].path)
+        raise InputError(f"no usable recording{first}", path=folders[0].path)
     return corpus
 
 

@@ -21,7 +21,7 @@ def locate(
     """
     confined = [os.path.realpath(root) for root in (folder, *roots)] if roots else None
     if "\0" in value or not value:
-        return "bad-line", "this is no path"
+        return "bad-line", "not a path"
     if os.path.isabs(value):
         if confined is None and not absolute and not inside(os.path.realpath(value), [os.path.realpath(folder)]):
             return "outside-root", "it leads out of its folder; give the folder with --root if you trust it"
@@ -113,7 +113,7 @@ class Walk:
                 yield path
 
     def _takes(self, path: Path, is_link: bool) -> bool:
-        """Whether a file is a recording that may be read; if it is one that may not, that is said."""
+        """Whether a file is a recording that may be read; if it may not, that is reported."""
         suffix = path.suffix.lower()
         if suffix in _RAW or (suffix in MEDIA_SUFFIXES and not self._media):
             media = "" if suffix in _RAW else ", or run: pip install 'veilmeter[media]'"
@@ -130,7 +130,7 @@ class Walk:
         return True
 
     def _outside(self, folder: Path) -> Iterator[Path]:
-        """What a link to a folder elsewhere gives: the names of the recordings in it, nothing deeper, or a problem."""
+        """The content of a linked folder elsewhere: the names of the recordings in it, nothing deeper, or a problem."""
         if not self.names_only:
             self._say_outside(folder)
             return

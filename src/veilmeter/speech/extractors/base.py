@@ -1,4 +1,4 @@
-"""What a speaker-embedding extractor is, and how one is found by name."""
+"""The interface of speaker-embedding extractors, and how one is found by name."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ EXTRACTORS: Registry[Any] = Registry(
         "ecapa": "veilmeter.speech.extractors.published:load_ecapa",
         "eres2net": "veilmeter.speech.extractors.published:load_eres2net",
         "resnet34": "veilmeter.speech.extractors.published:load_resnet34",
-        # These hear no voice, but what is said and how.
+        # These measure words and manner, not the voice.
         "words": "veilmeter.speech.extractors.words:load_words",
         "word-style": "veilmeter.speech.extractors.words:load_word_style",
         "rhythm": "veilmeter.speech.extractors.rhythm:load_rhythm",
@@ -81,7 +81,7 @@ def hears(name: str) -> str:
 
 
 def extractor_label(spec: str) -> str:
-    """The short name of an extractor, for attackers that hear by it.
+    """The short name of an extractor, for attackers that use it.
 
     >>> [extractor_label(spec) for spec in ("ecapa", "onnx:models/mine.onnx", "own.py:embed", "words:texts/text")]
     ['ecapa', 'mine', 'own-embed', 'words-given']
@@ -128,7 +128,7 @@ class FunctionExtractor:
 
 
 def as_vector(value: Any, name: str) -> Vector:
-    """What an extractor returned as one float32 vector, or an error that names the extractor."""
+    """An extractor's result as one float32 vector, or an error that names the extractor."""
     try:
         vector = np.asarray(value, dtype=np.float32).squeeze()
     except (TypeError, ValueError):

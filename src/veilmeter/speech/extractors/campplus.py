@@ -241,7 +241,7 @@ def load_model(path: str | Path | None = None, *, offline: bool = False) -> CamP
     try:
         state = torch.load(file, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError, ValueError) as error:
-        raise InputError(f"these are no weights: {str(error).splitlines()[0]}", path=file) from None
+        raise InputError(f"not weights: {str(error).splitlines()[0]}", path=file) from None
     return build_model(state)
 
 
@@ -274,7 +274,7 @@ Features = Callable[[ArrayLike], NDArray[np.float32]]
 def trainable(spec: str = "campplus", *, offline: bool = False) -> tuple[nn.Module, Features, int]:
     """A network, the features it takes (time x bands, from samples) and its dimension.
 
-    `campplus`, or `module:function` where the function returns these three: any torch extractor of one's own.
+    `campplus`, or `module:function` where the function returns these three: any other torch extractor.
     """
     if spec == "campplus":
         from veilmeter.speech.extractors.onnx import fbank

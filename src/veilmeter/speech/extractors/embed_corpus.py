@@ -134,7 +134,7 @@ def use(task: Extract, extractor: Extractor) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """What a run did. `problems` are all: of the corpus's lists, of unusable recordings, and remarks (not fatal)."""
+    """The outcome of a run. `problems` are all: of the corpus's lists, unusable recordings, and remarks (not fatal)."""
 
     folder: Path
     extractor: str
@@ -149,7 +149,7 @@ class Embedded:
 
     @property
     def skipped(self) -> tuple[Problem, ...]:
-        """What is not in the result and why."""
+        """The recordings that are not in the result, and why."""
         return tuple(problem for problem in self.problems if problem.fatal)
 
 

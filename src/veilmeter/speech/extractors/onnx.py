@@ -77,7 +77,7 @@ def _window(name: str) -> NDArray[np.float32]:
     turn = 2 * np.pi * np.arange(FRAME) / (FRAME - 1)
     windows = {"povey": (0.5 - 0.5 * np.cos(turn)) ** 0.85, "hamming": 0.54 - 0.46 * np.cos(turn)}
     if name not in windows:
-        raise InputError(f"there is no window {name!r}", fix=f"choose {' or '.join(windows)}")
+        raise InputError(f"unknown window {name!r}", fix=f"choose {' or '.join(windows)}")
     return windows[name].astype(np.float32)
 
 
@@ -262,7 +262,7 @@ class OnnxExtractor:
         return f"OnnxExtractor({self.name}, {self.dimension}-d, {self.version})"
 
     def features(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
-        """What the model gets: (1, frames, bins)."""
+        """The model's input: (1, frames, bins)."""
         return fbank(samples, bins=self.bins, window=self.window, scale=self.scale)[None]
 
     def embed(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -287,7 +287,7 @@ class OnnxExtractor:
             )  # fmt: skip
         bins = shape[2] if isinstance(shape[2], int) else 80
         if not 8 <= bins <= 256:
-            raise InputError(f"the model takes {bins} mel bins, which is no speech feature", path=self.path)
+            raise InputError(f"the model takes {bins} mel bins, which is not a speech feature", path=self.path)
         return str(inputs[0].name), bins
 
 
@@ -314,7 +314,7 @@ def load_campplus(*, offline: bool = False) -> Extractor:
     path = campplus_graph_file(offline=offline)
     try:
         return OnnxExtractor(path, name="campplus", version=version)
-    except InputError:  # a damaged file in the cache: made anew from the weights, which are verified
+    except InputError:  # a damaged file in the cache: made again from the weights, which are verified
         path.unlink(missing_ok=True)
         return OnnxExtractor(campplus_graph_file(offline=offline), name="campplus", version=version)
 

@@ -75,7 +75,7 @@ class Store:
         self._lock.close()
 
     def kept(self) -> dict[str, Kept]:
-        """What is already there from the same extractor, by utterance; of several, the newest."""
+        """Vectors that the same extractor left, by utterance; of several, the newest."""
         by_utterance: dict[str, Kept] = {}
         for shard, records in self._complete_parts():
             for row, record in enumerate(records):
@@ -165,7 +165,7 @@ class Store:
         return self.work / f"part-{number:05d}.parquet"
 
     def _shards(self, folder: Path, prefix: str) -> list[parquet.Shard]:
-        """Sound files of the same extractor; the others are no loss, they are made anew."""
+        """Intact files of the same extractor; the others are made again."""
         shards, _ = parquet.open_shards(folder)
         here = [shard for shard in shards if shard.path.name.startswith(prefix)]
         ours = [s for s in here if all(s.metadata.get(key) == value for key, value in self.fingerprint.items())]
@@ -209,7 +209,7 @@ class Plan:
         return plain | {key: [u.attributes.get(key, "") for u in utterances] for key in self._attributes}
 
     def digest(self, number: int, records: Mapping[str, Record]) -> str:
-        """Of all that decides a part's bytes beside the extractor."""
+        """A hash of all that decides a part's bytes beside the extractor."""
         digest = hashlib.sha256(json.dumps([self._plain, self._attributes]).encode())
         for u in self.part(number):
             record = records[u.id]
@@ -293,7 +293,7 @@ def _gather(kept: Sequence[Kept]) -> NDArray[np.float32]:
 
 
 def _metadata(path: Path) -> dict[str, Any]:
-    """Of a Parquet file; nothing if it is not there or not sound."""
+    """The metadata of a Parquet file; empty if it is missing or corrupt."""
     shards, _ = parquet.open_shards(path) if path.is_file() else ([], [])
     return dict(shards[0].metadata) if shards else {}
 

@@ -1,4 +1,4 @@
-"""What a recognizer is, how one is found by name, and which language it listens for."""
+"""The interface of recognizers, how one is found by name, and the choice of its language."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Transcript:
 class Recognizer(Protocol):
     """Turns 16 kHz mono samples of any length into text.
 
-    `version` changes whenever the same samples may give another text; `language` is what it listens for.
+    `version` changes whenever the same samples may give another text; `language` is the one it transcribes.
     """
 
     @property
@@ -132,7 +132,7 @@ def _cache() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """The language to listen for, and how it is known."""
+    """The language to transcribe, and how it is known."""
 
     code: str
     source: Literal["given", "corpus", "assumed"]
@@ -143,7 +143,7 @@ class Language:
 
 
 def resolve_language(given: str | None, languages: Sequence[str]) -> Language:
-    """The language to listen for: the one given, else the one that the corpus names, else English.
+    """The language to transcribe: the one given, else the one that the corpus names, else English.
 
     >>> str(resolve_language(None, ["de"])), str(resolve_language(None, []))
     ('de (as the corpus says)', 'en (assumed: the corpus does not say)')
@@ -152,7 +152,7 @@ def resolve_language(given: str | None, languages: Sequence[str]) -> Language:
         return Language(given.strip().lower(), "given")
     if len(languages) > 1:
         raise InputError(
-            f"the corpus holds speech in {', '.join(languages)}, and a recognizer listens for one language",
+            f"the corpus holds speech in {', '.join(languages)}, and a recognizer transcribes one language",
             fix="name it with --language, and give a corpus of that language alone",
         )
     return Language(languages[0], "corpus") if languages else Language(ASSUMED, "assumed")
@@ -186,7 +186,7 @@ def _own(spec: str, language: str) -> Recognizer:
             raise InputError(f"recognizer {spec} can't be made: {type(error).__name__}: {error}") from None
     if isinstance(recognizer, Recognizer):
         if recognizer.language not in (language, ANY):
-            raise InputError(f"recognizer {spec} listens for {recognizer.language!r}, not for {language!r}")
+            raise InputError(f"recognizer {spec} transcribes {recognizer.language!r}, not {language!r}")
         note_origin(recognizer, module)
         return recognizer
     if not callable(recognizer):

@@ -63,7 +63,7 @@ class Moonshine:
         return Transcript(" ".join(text.decode("utf-8", "ignore").split()), confidence), len(logs)
 
     def encode(self, samples: Samples) -> Any:
-        """What the decoder attends to, a frame every 24 ms."""
+        """The encoder's output, a frame every 24 ms."""
         states = self._encoder.run(None, {"input_values": np.ascontiguousarray(samples)[None]})[0]
         return import_runtime().OrtValue.ortvalue_from_numpy(states)
 
@@ -135,7 +135,7 @@ def _open_decoder(published: Path) -> Any:
 def open_graph(published: Path, graph: Path, output: str = "") -> Any:
     """A published model as an ONNX graph, up to `output` if that is given; written where it is not there yet."""
     if graph.is_file():
-        with suppress(InputError):  # damaged in the cache: made anew
+        with suppress(InputError):  # damaged in the cache: made again
             return open_session(graph)
     with whole_file(graph) as temporary:
         write_graph(published, temporary, output)
