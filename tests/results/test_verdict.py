@@ -250,6 +250,17 @@ def test_inversion_and_distinctiveness() -> None:
     assert not results.criteria["distinctiveness"].risk
 
 
+def test_every_map_of_an_inversion_can_be_high() -> None:
+    """They are attacks on the same people, not points of a curve whose largest set decides."""
+    weak = Estimate(name="top1", value=20.0, unit="percent", interval=(9.0, 38.0), null=5.0, at={"pca": "0"})
+    strong = weak.with_(value=47.0, interval=(39.0, 56.0), at={"pca": "0", "centered": "yes"})
+    parts = {"inversion": Part(name="inversion", estimates=Estimates([weak, strong]))}
+    criterion = conclude(replace(measured(ignorant=[eer(48)]), parts=parts), FINE).criteria["inversion"]
+    assert criterion.level == "high"
+    assert criterion.estimate is not None
+    assert criterion.estimate.value == 47.0
+
+
 def test_an_attribute_lost_in_noise_hides_none_that_is_not() -> None:
     noise = Estimate(
         name="inference",

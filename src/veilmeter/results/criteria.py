@@ -63,10 +63,14 @@ def at_largest(candidates: Sequence[Case]) -> list[Case]:
     """Of every curve the point with the most people: smaller sets are easier, and only this one is about everybody."""
     best: dict[tuple[object, ...], Case] = {}
     for case in candidates:
-        curve = (case.attacker, case.estimate.at.get("length"), tuple(case.group.items()))
+        curve = _curve(case)
         if curve not in best or _people(case) > _people(best[curve]):
             best[curve] = case
     return list(best.values())
+
+
+def _curve(case: Case) -> tuple[object, ...]:
+    return (case.attacker, case.estimate.at.get("length"), tuple(case.group.items()))
 
 
 def _people(case: Case) -> float:
@@ -83,10 +87,11 @@ def _worst(
     two may be found by their gender.
     """
     largest = {id(case) for case in at_largest(candidates)}
+    most = {_curve(case): _people(case) for case in at_largest(candidates)}
 
     def height(case: Case) -> Level:
         found = level(case)
-        return "raised" if found == "high" and id(case) not in largest else found
+        return "raised" if found == "high" and _people(case) < most[_curve(case)] else found
 
     def place(case: Case) -> tuple[int, bool, bool, float]:
         found = height(case)
