@@ -53,6 +53,7 @@ def command(given: Given) -> None:
     from veilmeter.core.engine import open_engine
     from veilmeter.core.text import clean
     from veilmeter.wording import sentence
+    from veilmeter.wording.numbers import count
 
     options = given.build(TrainOptions)
     settings = TrainingSettings(
@@ -82,7 +83,7 @@ def command(given: Given) -> None:
     write_card(model, options.out / CARD)
     print(clean(f"{options.out / MODEL}: {model.card['parameters']:,} parameters, loss {model.card['loss']}"))
     if left_out := model.card.get("utterances_left_out"):
-        print(clean(f"{left_out} recordings were left out; list them with veilmeter check {options.corpus}"))
+        print(clean(f"{count(left_out, 'recording')} left out; list with: veilmeter check {options.corpus}"))
     for remark in remarks_on_reading(given, options, recordings):
         print(f"! {sentence(remark)}")
     print(clean(f"use it with: veilmeter anonymize CORPUS OUT --system xvector-pool --model {options.out / MODEL}"))

@@ -98,6 +98,9 @@ class LimitCheck:
             severity="information" if self.holds else "problem",
         )
 
+    def __str__(self) -> str:
+        return f"{'holds' if self.holds else 'broken'}: {text((self.title, self.finding))}"
+
     def to_json(self) -> dict[str, Any]:
         return {
             "limit": str(self.limit),
