@@ -39,13 +39,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class PairedTrials:
-    """What can be paired of one attacker: replicates of its scores, and how often each speaker is linked, per run."""
+    """The trials of one attacker that can be paired, per run: replicates of its scores, and how often each speaker is
+    linked."""
 
     replicates: Sequence[Replicates] = ()
     people: Sequence[Mapping[tuple[int, int], Sequence[LinkedPerson]]] = field(default_factory=tuple)
 
     def interval(self, first: Estimate, second: Estimate, number: int) -> Interval | None:
-        """Of the difference of run `number` to the first; None where these figures can't be paired."""
+        """The interval of the difference of run `number` to the first; None where these figures can't be paired."""
         if first.at != second.at:
             return None
         value = second.value - first.value
@@ -94,7 +95,7 @@ def _of_replicates(first: Replicates, second: Replicates, name: str, value: floa
 
 
 def pair_trials(runs: Sequence[tuple[Path, Results, str]], resamples: int, seed: int) -> PairedTrials | None:
-    """What runs (folder, results, attacker) left of the trials of one attacker each; None for what is no attacker."""
+    """The trials of one attacker of each run (folder, results, attacker); None where one of them is not an attacker."""
     holders = [results.attackers.get(attacker) for _, results, attacker in runs]
     known = [holder for holder in holders if holder is not None]
     if len(known) < len(runs):

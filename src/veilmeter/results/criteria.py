@@ -35,7 +35,7 @@ D_ECE_MAX = 1 / math.log(4)  # bits: section 2 of the methods
 HIGH_D_ECE = 0.25  # of that
 NEEDED = "needed"  # detail of a criterion: people to settle what is unknown; None where they do not help
 LEAST_GROUP = 5  # people: fewer say nothing about a group
-HIGH_INFERENCE = 0.5  # of the way from guessing to certainty
+HIGH_INFERENCE = 0.5  # of the way from chance to certainty
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def _worst(
 ) -> tuple[Case, Level]:
     """The case with the highest level, and of these the highest figure.
 
-    Points of smaller sets count where they are significantly more than guessing: they may show what everybody
+    Points of smaller sets count where they are significantly more than chance: they may show what everybody
     together hides. Otherwise a curve is represented by its largest set. Only that makes a risk high: who is found among
     two may be found by their gender.
     """
@@ -265,7 +265,7 @@ def disclosure(results: Results) -> Criterion | None:
 
 def _disclosure_level(estimate: Estimate) -> Level:
     """D_ECE is never negative, so its interval seldom holds what noise gives: the range of noise decides where people
-    were not relabeled. A few comparisons that tell for sure who speaks are lost in a mean, and tested apart."""
+    were not relabeled. Few comparisons that identify a speaker with certainty are lost in a mean: tested apart."""
     if P_ADJUSTED not in estimate.extra and estimate.null_range is not None:
         estimate = estimate.with_(extra={**estimate.extra, P_ADJUSTED: float(bool(estimate.inside_null))})
     level = level_of(replace(estimate, null=0.0), largest=D_ECE_MAX, high=HIGH_D_ECE)
@@ -353,7 +353,7 @@ def inference_criterion(results: Results, point: Estimate, level: Level) -> Crit
 
 
 def _within_noise(point: Estimate) -> Estimate:
-    """A value that shuffled labels reach too is not significantly more than guessing, whatever its interval."""
+    """A value that shuffled labels reach too is not significantly more than chance, whatever its interval."""
     return point.with_(extra={**point.extra, P_ADJUSTED: 1.0}) if point.inside_null else point
 
 
@@ -405,7 +405,7 @@ def _at_most_raised(criterion: Criterion) -> Criterion:
 
 def kept_attribute(results: Results) -> str | None:
     """The attribute that explains what attackers find: among everybody they do better than chance, within every group
-    of it they surely do not. None where there is none, or where single people are found."""
+    of it they are at chance. None where there is none, or where single people are found."""
     tested = [case for name in ("linkability", "d_ece") for case in cases(results, name)]
     everybody = [case for case in tested if not case.group and is_significant(case.estimate)]
     singled = results.people.unprotected or any(has_top_targets(case.estimate) for case in tested)

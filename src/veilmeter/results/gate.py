@@ -296,7 +296,7 @@ def _nothing(results: Results, limit: Limit, places: Sequence[Place], group: Gro
     known = sorted({name for place in places for name in place.estimates.names})
     points = [point for place in places for point in place.estimates.points(limit.measure)]
     if points:
-        return InputError(f"{limit}: the run has no such point{within}", fix=_known_points(results, limit, points))
+        return InputError(f"{limit}: the run has no such point{within}", fix=_list_points(results, limit, points))
     near = difflib.get_close_matches(limit.measure, known, 1)
     return InputError(
         f"{limit}: the run has no measure {limit.measure!r}{within}",
@@ -304,7 +304,7 @@ def _nothing(results: Results, limit: Limit, places: Sequence[Place], group: Gro
     )
 
 
-def _known_points(results: Results, limit: Limit, points: Iterable[Estimate]) -> str:
+def _list_points(results: Results, limit: Limit, points: Iterable[Estimate]) -> str:
     """At which points there are figures, and how to get the one that was asked for."""
     at = [point.at for point in points]
     sizes = sorted({int(where["speakers"]) for where in at if "speakers" in where})

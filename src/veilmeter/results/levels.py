@@ -1,9 +1,9 @@
 """How high a risk is: low, raised, high or unknown, from an estimate and what chance gives.
 
-- low: nothing speaks against guessing, and the interval would have shown a high risk;
-- raised: significantly more than guessing;
-- high: significantly more than guessing, and a third or more of the way from there to certainty;
-- unknown: the interval is too wide to tell guessing from a high risk.
+- low: chance is not ruled out, and the interval would have shown a high risk;
+- raised: significantly more than chance;
+- high: significantly more than chance, and a third or more of the way from there to certainty;
+- unknown: the interval is too wide to tell chance from a high risk.
 
 Significance holds for all the figures that were looked at together: the more attackers, lengths and groups, the
 higher the highest of them by chance. Where people were relabeled at random (`metrics.legal.chance`), an estimate
@@ -24,11 +24,11 @@ from veilmeter.core.intervals import wilson
 from veilmeter.metrics.legal.chance import FigureKey, JointChance
 from veilmeter.results.model import AttackerResult, Chance, Results
 
-PRECISION = 0.10  # how far above guessing a rate of linking may still lie where it is called no better than guessing
+PRECISION = 0.10  # how far above chance a rate of linking may still lie where it is called no better than chance
 MANY = 1_000_000  # speakers: more are not asked for
-ALPHA = 0.05  # how often something is called more than guessing where nothing is
+ALPHA = 0.05  # how often something is called more than chance where nothing is
 JOINT_SHARE = 0.8  # of that for what is tested together by relabeling people; the rest for figures with intervals only
-HIGH_SHARE = 1 / 3  # of the way from guessing to certainty
+HIGH_SHARE = 1 / 3  # of the way from chance to certainty
 P_ADJUSTED = "p_adjusted"
 TOP_TARGETS = "top_targets"  # extra of D_ECE: comparisons of one person that score above all of different people
 ORDER: tuple[Level, ...] = ("low", "unknown", "raised", "high")
@@ -44,14 +44,14 @@ def worst_level(levels: Iterable[Level]) -> Level:
 
 
 def chance_of(estimate: Estimate) -> float:
-    """What guessing gives: the estimate's null, 1/N' for linking."""
+    """The value that chance gives: the estimate's null, 1/N' for linking."""
     if estimate.null is not None:
         return estimate.null
     return 1 / int(estimate.at["speakers"]) if estimate.name == "linkability" and "speakers" in estimate.at else 0.0
 
 
 def surplus(estimate: Estimate, largest: float = 1.0) -> float:
-    """How far from guessing (0) to certainty (1).
+    """How far from chance (0) to certainty (1).
 
     >>> surplus(Estimate(name="top1", value=55.0, null=10.0), 100.0)
     0.5
@@ -61,7 +61,7 @@ def surplus(estimate: Estimate, largest: float = 1.0) -> float:
 
 
 def tail_probability(estimate: Estimate) -> float | None:
-    """How often guessing alone would give as much, judged by the lower half of the estimate's 95 % interval; None
+    """How often chance alone would give as much, judged by the lower half of the estimate's 95 % interval; None
     without an interval."""
     if estimate.interval is None or not math.isfinite(estimate.value):
         return None
@@ -102,7 +102,7 @@ def holm(probabilities: Sequence[float]) -> list[float]:
 
 
 def with_probability(estimate: Estimate, p_adjusted: float) -> Estimate:
-    """The estimate with its probability. Where guessing is not ruled out, its interval reaches to what guessing gives:
+    """The estimate with its probability. Where chance is not ruled out, its interval reaches to what chance gives:
     what a test does not reject belongs to the interval."""
     interval = estimate.interval
     if interval is not None and p_adjusted >= ALPHA:
@@ -112,7 +112,7 @@ def with_probability(estimate: Estimate, p_adjusted: float) -> Estimate:
 
 
 def is_significant(estimate: Estimate) -> bool | None:
-    """Whether it is significantly more than guessing; None where that is not known."""
+    """Whether it is significantly more than chance; None where that is not known."""
     p = estimate.extra.get(P_ADJUSTED)
     if isinstance(p, int | float):
         return p < ALPHA
@@ -120,20 +120,20 @@ def is_significant(estimate: Estimate) -> bool | None:
 
 
 def has_top_targets(estimate: Estimate) -> bool:
-    """Whether more comparisons of one person than luck explains score above all comparisons of different people."""
+    """Whether more comparisons of one person than chance explains score above all comparisons of different people."""
     p = estimate.extra.get(f"{TOP_TARGETS}_p")
     return isinstance(p, int | float) and p < ALPHA
 
 
 def level_of(estimate: Estimate, *, largest: float = 1.0, high: float = HIGH_SHARE) -> Level:
-    """The level of a figure between what guessing gives and `largest`."""
+    """The level of a figure between what chance gives and `largest`."""
     if not math.isfinite(estimate.value):
         return "unknown"
-    sure = is_significant(estimate)
+    significant = is_significant(estimate)
     much = surplus(estimate, largest) >= high
-    if sure is None:
+    if significant is None:
         return "high" if much else "unknown"
-    if sure:
+    if significant:
         return "high" if much else "raised"
     if estimate.interval is None:
         return "unknown" if much else "low"
@@ -142,9 +142,9 @@ def level_of(estimate: Estimate, *, largest: float = 1.0, high: float = HIGH_SHA
 
 
 def speakers_to_rule_out(estimate: Estimate, precision: float = PRECISION) -> int:
-    """How many speakers would show that a rate of linking lies within `precision` of guessing, if it does.
+    """How many speakers would show that a rate of linking lies within `precision` of chance, if it does.
 
-    More people make a guess harder, so the rate falls with their number, by luck as far above guessing as now; the
+    More people make a guess harder, so the rate falls with their number, by chance as far above its null as now; the
     interval is Wilson's with as many trials per speaker as the present one is worth.
 
     >>> few = Estimate(name="linkability", value=0.05, interval=(0.0, 0.38), n={"speakers": 20}, at={"speakers": 20})
@@ -218,9 +218,9 @@ def _test(point: Estimate, attacker: AttackerResult, group: Mapping[str, str], j
     upright, flipped = (FigureKey(scored, name, attribute, value) for name in ("d_ece", "d_ece_flipped"))
     if upright not in joint.p_adjusted:
         return point
-    luck = joint.luck[upright]
+    null = joint.luck[upright]
     tested = with_probability(
-        point.with_(null=luck[0], null_range=luck[1:]), _share_of_error(joint.p_adjusted[upright])
+        point.with_(null=null[0], null_range=null[1:]), _share_of_error(joint.p_adjusted[upright])
     )
     extra = {**tested.extra, f"flipped_{P_ADJUSTED}": _share_of_error(joint.p_adjusted[flipped])}
     top = FigureKey(scored, "top_targets")

@@ -47,12 +47,12 @@ def people(results: Results, traits: Traits | None = None) -> People:
     if chance is None or chance.exposed_p is None:
         # Nobody was relabeled: a person counts whose own interval excludes chance for all that were looked at.
         looks = sum(len(person.by_attacker) for person in persons)
-        surely = {person.speaker for person in persons if _surely_linked(person, looks)}
+        unprotected = {person.speaker for person in persons if _is_significantly_linked(person, looks)}
     elif chance.exposed_p < ALPHA:
-        surely = {person.speaker for person in persons if is_often_linked(person)}
+        unprotected = {person.speaker for person in persons if is_often_linked(person)}
     else:
-        surely = set()
-    listed = tuple(replace(person, unprotected=person.speaker in surely) for person in persons)
+        unprotected = set()
+    listed = tuple(replace(person, unprotected=person.speaker in unprotected) for person in persons)
     expected = None if chance is None else chance.exposed
     return People(
         persons=listed,
@@ -95,8 +95,8 @@ def is_often_linked(person: Person) -> bool:
     return person.risk.value > MORE_OFTEN_THAN_NOT
 
 
-def _surely_linked(person: Person, looks: int) -> bool:
-    """Linked more often than not, and more often than guessing gives at a level shared by all people and attackers."""
+def _is_significantly_linked(person: Person, looks: int) -> bool:
+    """Linked more often than not, and more often than chance gives at a level shared by all people and attackers."""
     trials, chance = person.risk.n["conversations"], person.risk.null or 0.0
     linked = math.ceil(person.risk.value * trials - 1e-9)
     tail = sum(

@@ -34,7 +34,7 @@ MOST_COPIES = 0.005  # of the trial recordings
 SURE_LENGTHS = 0.01  # probability that chance alone relates the lengths of vectors
 SURE_RUN = 0.01  # probability that two runs of one anonymizer differ as much
 SURE_RELEASE = 0.01  # probability that chance alone links released recordings to each other
-LEAST_LINKED = 0.5  # of the way from guessing to certainty, on original speech
+LEAST_LINKED = 0.5  # of the way from chance to certainty, on original speech
 MOST_DUE = 0.2  # of the strongest attacker's error, to where target voices lie
 MOST_LOST = 0.5  # of the recordings, in which not a single word is understood
 LEAST_QUALITY = 1.5  # predicted MOS: the bottom of the scale is 1
@@ -181,8 +181,8 @@ def check_adaptation(results: Results) -> Check:
         finding = Finding.of("adaptation_not_run", missing="unadapted" if adapted else "adapted")
         return Check(name=ADAPTED, finding=finding, passed=None, misleads="overestimated", applies=False)
     best = min(simple, key=lambda name: eers[name].value)
-    worst = max(adapted, key=lambda name: (_surely_above(eers[name], eers[best]), eers[name].value))
-    failed = _surely_above(eers[worst], eers[best])
+    worst = max(adapted, key=lambda name: (_is_significantly_above(eers[name], eers[best]), eers[name].value))
+    failed = _is_significantly_above(eers[worst], eers[best])
     finding = Finding.of(
         "adaptation",
         passed=not failed,
@@ -197,7 +197,7 @@ def check_adaptation(results: Results) -> Check:
     )
 
 
-def _surely_above(first: Estimate, second: Estimate, tolerance: float = 0.5) -> bool:
+def _is_significantly_above(first: Estimate, second: Estimate, tolerance: float = 0.5) -> bool:
     """Whether `first` exceeds `second` by more than both intervals together allow."""
     down = first.value - (first.interval or (first.value,))[0]
     up = (second.interval or (second.value,))[-1] - second.value
@@ -240,7 +240,7 @@ def speakers_needed(speakers: int, reach: float, margin: float) -> int:
 def check_speakers(linking: Criterion | None, precision: float) -> Check:
     """The claim that is made about linking must still hold at the end of the interval that speaks against it.
 
-    A high risk must be high at the lower end too, a low one must stay within `precision` of guessing at the upper end,
+    A high risk must be high at the lower end too, a low one must stay within `precision` of chance at the upper end,
     and one in between must be known within `precision`.
     """
     if linking is None or linking.estimate.interval is None:
@@ -332,8 +332,8 @@ def check_sign(results: Results) -> Check:
     p = worst.estimate.extra.get(f"flipped_{P_ADJUSTED}")
     noise = worst.estimate.null_range
     # Without relabeled people: trials share speakers and several attackers are looked at, so twice the 95th percentile.
-    surely = p < ALPHA if isinstance(p, float) else flipped > (2 * noise[1] if noise else 0.0)
-    passed = not (flipped > reported and surely)
+    significant = p < ALPHA if isinstance(p, float) else flipped > (2 * noise[1] if noise else 0.0)
+    passed = not (flipped > reported and significant)
     return Check(
         name=UPRIGHT,
         finding=Finding.of(
