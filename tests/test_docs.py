@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import doctest
 import io
+import json
 import os
 import re
 import runpy
 import shlex
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -148,6 +150,13 @@ def call(line: str) -> tuple[int, str]:
     return 0, said.getvalue()
 
 
+def call_exactly(line: str) -> tuple[int, str]:
+    """The same without anything that makes it quicker."""
+    program = [sys.executable, "-c", "from veilmeter.cli.main import main; main()"]
+    ran = subprocess.run([*program, *shlex.split(line)[1:]], capture_output=True, text=True, check=False)
+    return ran.returncode, ran.stdout or ran.stderr
+
+
 def runnable(line: str) -> bool:
     """Whether everything it names can be there: no DATA, CORPUS, RUN, '...', and not too long."""
     words = shlex.split(line)
@@ -177,8 +186,6 @@ def test_the_code_of(name: str, workspace: Path) -> None:
 
             tomllib.loads(block.text)
         elif block.language == "json":
-            import json
-
             json.loads(block.text)
         else:
             for line in commands(block):
@@ -287,8 +294,6 @@ def test_the_public_names_are_documented_and_there() -> None:
 
 def test_the_package_is_light() -> None:
     """`import veilmeter` brings no numpy: a command that fails early fails quickly."""
-    import subprocess
-
     code = "import sys, veilmeter; print('numpy' in sys.modules, 'scipy' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.split() == ["False", "False"]
@@ -330,6 +335,36 @@ def test_the_tables_of_the_papers_are_as_run(vpc2020: Path, capsys: pytest.Captu
     printed = [line for line in capsys.readouterr().out.splitlines() if line]
     assert len(printed) == 14 + 6 + 10
     assert [line for line in printed if line not in text] == []
+
+
+def _printed(command: str, folder: Path) -> dict[tuple[str, float, float], str]:
+    """The command's estimates as the page shows them: value and interval, by measure, people and length."""
+    code, said = call_exactly(command.replace("DATA", str(folder)) + " --json")
+    assert code == 0, said
+    found = json.loads(said[said.index("{") :])["estimates"]
+    return {
+        (name, point["speakers"], point["length"]): "{:.3f} [{:.3f}, {:.3f}]".format(point["value"], *point["interval"])
+        for name, curve in found.items()
+        for point in curve
+    }
+
+
+def test_the_tables_of_the_legal_criteria_are_as_run(vpc2020: Path) -> None:
+    page = PAGES["docs/validation/papers.md"]
+    text = page.read_text(encoding="utf-8")
+    lines = [line for block in blocks(page) for line in commands(block)]
+    (linking,) = (line for line in lines if line.startswith("veilmeter linkability"))
+    (singling,) = (line for line in lines if line.startswith("veilmeter singling-out"))
+    printed = _printed(linking, vpc2020)
+    rows = re.findall(r"^\| (\d+) \| (\d) \| (\S+ \[.+?\]) \| \S+ \|$", text, re.MULTILINE)
+    assert len(rows) == 6
+    assert [printed["linkability", int(people), int(length)] for people, length, _ in rows] == [row[2] for row in rows]
+    printed = _printed(singling, vpc2020)
+    rows = re.findall(r"^\| (\d+) \| (0\..+\]) \| (0\..+\]) \| (0\..+\]) \| (0\..+\]) \|$", text, re.MULTILINE)
+    assert len(rows) == 2
+    for people, *cells in rows:
+        names = ("singling_out", "control", "residual_risk", "hit_share")
+        assert cells == [printed[name, int(people), 1] for name in names]
 
 
 def test_the_public_tools_values_are_the_reference(reference: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FILES = sorted(
     path
-    for pattern in ("src/veilmeter/**/*.py", "src/veilmeter/report/page/*", "docs/*.md", "README.md", "CONTRIBUTING.md")
+    for pattern in ("src/veilmeter/**/*.py", "src/veilmeter/report/page/*", "docs/**/*.md", "*.md")
     for path in ROOT.glob(pattern)
     if path.is_file()
 )
@@ -39,3 +39,55 @@ def sentences(path: Path) -> list[str]:
 def test_no_word_of_the_black_list(path: Path) -> None:
     lines = [re.sub(r"`[^`]*`", "", line) for line in sentences(path)]
     assert [line.strip() for line in lines if BLACK_LIST.search(line)] == []
+
+
+# Phrases that read translated, with what to write instead.
+TRANSLATED = {
+    r"\b(is|are|was|were) said\b(?! to)": "is reported, a warning says",
+    r"\bstands? (in|at|beside|there|here|once|for good|under|among|below|above|on)\b": "is in, is listed in",
+    r"\banew\b": "again",
+    r"\bmend(s|ed|ing)?\b": "fix",
+    r"(?<!there )(?<!There )\b(is|are) no (?!longer|more|less|later|earlier|better|worse|such|doubt|need|wider|higher"
+    r"|lower|one\b|way\b)[a-z]+": "is not a, invalid",
+    r"\b(Whoever|Whose|Who) (has|wants|knows|is|are|speaks)\b(?![^.?]*\?)": "an attacker who, anyone who",
+    r"\b(score|string|row|column|line|person|recording|utterance|file|page|value|number|figure|sentence)s? an? "
+    r"(line|person|speaker|utterance|recording|score|column|row|page|file|worker|second|package)\b": "per",
+    r"\bof (the|its|their|his|your|one's|a) (own|attackers' own|user's|tests)\b(?=[ ,.;:)])": "own",
+    r"\bfor want of\b|\bbe it\b|\bfor good\b|\bnought\b": "plain words",
+    r"\bmakes? no sense\b": "name the constraint: must be at least 3",
+    r"\bas (it|they) must be\b": "invalid",
+    r"\b(is|are|was|were) dealt\b|\bdealt (anew|again)\b": "permuted",
+    r"\bhears? by\b|\blistens? for\b": "uses the extractor, measures",
+    r"\bsurely\b": "significantly, reliably",
+    r"\btells? (nothing|little|apart|people)\b": "carries no information, distinguishes",
+    r"\bholds? the truth\b": "covers the true value",
+}
+# Right uses: names of checks, the content of speech, and idioms.
+ALLOWED = re.compile(
+    r"vector lengths tell nothing|[Ww]hat is said|no run of its own|of its own extractor|of its own \{made"
+    r"|section of their own|book of their own|threshold of their own|fewer or more of its own runs"
+)
+VISIBLE = [
+    path
+    for pattern in (
+        "docs/**/*.md",
+        "*.md",
+        "examples/**/*.md",
+        "src/veilmeter/wording/**/*.py",
+        "src/veilmeter/cli/*.py",
+        "src/veilmeter/core/option*.py",
+        "src/veilmeter/assessment/settings.py",
+    )
+    for path in sorted(ROOT.glob(pattern))
+]
+
+
+@pytest.mark.parametrize("path", VISIBLE, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_no_phrase_reads_translated(path: Path) -> None:
+    found = [
+        (hit[0], f"write: {better}", line.strip())
+        for line in sentences(path)
+        for pattern, better in TRANSLATED.items()
+        for hit in re.finditer(pattern, ALLOWED.sub("", line))
+    ]
+    assert found == []
