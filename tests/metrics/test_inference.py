@@ -67,7 +67,7 @@ def test_seeded() -> None:
 
 
 def test_too_little_to_learn_from() -> None:
-    with pytest.raises(InputError, match="there is no attribute 'age'"):
+    with pytest.raises(InputError, match="unknown attribute 'age'"):
         infer(voices(1.0), "age")
     with pytest.raises(InputError, match="needs two values"):
         infer(voices(1.0, speakers=6), "accent")

@@ -287,7 +287,7 @@ class AttackScoring:
 
     def learning(self, trials: Rows, spoken: Sequence[str], *, intervals: bool, seed: int) -> Estimates:
         """What the attacker would find with less of each kind of effort; none for attackers that are run on request,
-        for threat models of their own, and where it would cost too much."""
+        for separate threat models, and where it would cost too much."""
         from veilmeter.attacks.adaptive.learning import MOST_CANDIDATES, learning_curves
         from veilmeter.core.estimate import Estimates
 

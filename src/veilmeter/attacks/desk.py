@@ -93,7 +93,7 @@ class Desk(Protocol):
         ...
 
     def own_extractor(self) -> Finding | None:
-        """What the attacker's own extractor was trained on; None if it uses the extractor of all others."""
+        """The training data of the attacker's own extractor; None if it uses the same extractor as the others."""
         ...
 
     def backend(self, *, adapted: bool) -> str:

@@ -272,7 +272,7 @@ class _TuningRun:
 
 
 def _key(utterances: Sequence[Utterance], given: Training, spec: str) -> str:
-    """What the weights depend on: recordings (by size and times), parameters and the network."""
+    """Everything the weights depend on: recordings (by size and times), parameters and the network."""
     digest = hashlib.sha256(json.dumps([FORM, spec, asdict(given)], sort_keys=True).encode())
     for utterance in utterances:
         status = utterance.path.stat()

@@ -97,7 +97,7 @@ class Pav:
 
         One target and one impostor are put below all scores and one of each above, the regression is run, and the four
         are dropped again; the prior stays T / (T + N). Blocks are the state of the regression, so it goes on from here
-        instead of starting anew.
+        instead of starting again.
         """
         dummy = np.ones(1)
         targets = np.concatenate([dummy, self.targets, dummy])

@@ -64,7 +64,7 @@ MEASURES = (
 
 @dataclass(frozen=True, eq=False)
 class Identification:
-    """For each query, how many vectors of other speakers are at least as near as the nearest of its own speaker.
+    """For each query, how many vectors of other speakers are at least as near as its speaker's nearest one.
 
     `own` is how many gallery vectors are of the query's speaker, `gallery` how many there are. A tie is a failure.
     """

@@ -113,14 +113,14 @@ class Inference:
 def infer(
     embeddings: Embeddings, attribute: str, *, folds: int = 5, permutations: int = 200, seed: int = 0
 ) -> Inference:
-    """Guess `attribute` of every recording by a classifier that never heard its speaker.
+    """Guess `attribute` of every recording by a classifier that was not trained on its speaker.
 
     Recordings without a value, and values that fewer than 4 speakers have, are left out; `left_out` counts their
     speakers.
     """
     if attribute not in embeddings.attributes:
         known = ", ".join(embeddings.attributes) or "none"
-        raise InputError(f"there is no attribute {attribute!r}; there are: {known}", path=embeddings.source or None)
+        raise InputError(f"unknown attribute {attribute!r}; there are: {known}", path=embeddings.source or None)
     column = embeddings.attributes[attribute]
     having = Counter(value for _, value in set(zip(embeddings.codes.tolist(), column, strict=True)))
     values = tuple(sorted(value for value, n in having.items() if value and n >= LEAST_SPEAKERS))
@@ -168,7 +168,7 @@ def shuffle(label: Codes, who: Codes, rng: np.random.Generator) -> Codes:
 
 
 class _Guesses:
-    """Recordings whose attribute is guessed, for many ways to deal its values."""
+    """Recordings whose attribute is guessed, for many permutations of its values."""
 
     def __init__(self, vectors: Array, who: Codes, values: int) -> None:
         self.vectors, self.who, self.values = vectors, who, values
@@ -196,7 +196,7 @@ class _Guesses:
         return hits
 
     def _weights(self, label: Codes, who: Codes) -> Array:
-        """Of each recording in the mean of each value, every speaker counting equally; NaN for a value of nobody."""
+        """The weight of each recording in the mean of each value, speakers counting equally; NaN for unused values."""
         cell = who * self.values + label
         sizes = np.bincount(cell, minlength=self.values)
         speakers = np.bincount(np.flatnonzero(sizes) % self.values, minlength=self.values)
@@ -216,7 +216,7 @@ class _Guesses:
 
 
 def _means(vectors: Array, of: Codes) -> Array:
-    """Of the rows of each speaker."""
+    """The mean over the rows of each speaker."""
     order = np.argsort(of, kind="stable")
     counts = np.bincount(of)
     return np.asarray(np.add.reduceat(vectors[order], np.cumsum(counts) - counts) / counts[:, None])

@@ -133,7 +133,7 @@ class Measure:
 
 
 def rate_suffix(rate: float) -> str:
-    """What the variant of a measure for this rate has behind the measure's name.
+    """The ending of the name of a measure's variant for this rate.
 
     >>> rate_suffix(0.01), rate_suffix(0.0001)
     ('=0.01', '=0.0001')
@@ -167,11 +167,11 @@ class MeasureRegistry(Registry[Measure]):
 
     @cached_property
     def _of_scores(self) -> dict[str, Measure]:
-        """Veilmeter's own measures of scores: who needs no others need not wait until all modules are imported."""
+        """Veilmeter's own measures of scores, so that a user of these alone need not import all modules."""
         return _measures_in("veilmeter.metrics.scores")
 
     def __getitem__(self, name: str) -> Measure:
-        """The measure, or the variant of one: the same words with a name and a label of its own."""
+        """The measure, or the variant of one: the same words under another name and label."""
         family = self.family(name)
         return super().__getitem__(family).variant(name)
 
@@ -245,7 +245,7 @@ def label_of(name: str) -> str:
 
 
 def measure_of(estimate: Estimate) -> Measure | None:
-    """What is known of an estimate's measure; None where a plug-in that measured it is not installed here."""
+    """The measure of an estimate; None where the plug-in that measured it is not installed here."""
     try:
         return MEASURES[estimate.name]
     except VeilmeterError:
@@ -287,7 +287,7 @@ def estimate_of(name: str, value: float, **facts: Any) -> Estimate:
 
 
 def compute_estimates(measure: Measure, *material: Any) -> Estimates:
-    """What a measure of scores or embeddings gives, checked: its own estimates, and nothing else."""
+    """The estimates of a measure of scores or embeddings, checked: its own ones, and nothing else."""
     given = _call(measure, *material)
     if isinstance(given, int | float) and not isinstance(given, bool):
         given = measure.estimate(float(given))
@@ -304,7 +304,7 @@ def compute_estimates(measure: Measure, *material: Any) -> Estimates:
 
 
 def compute_on_recording(measure: Measure, original: ArrayLike, anonymized: ArrayLike, rate: int) -> float:
-    """What a measure of recordings gives for one recording before and after."""
+    """The value of a measure of recordings for one recording before and after."""
     given = _call(measure, original, anonymized, rate)
     try:
         return float(given)

@@ -116,11 +116,11 @@ def without_target_voices(scores: Floats, own: Codes, groups: Codes) -> Floats:
     order = np.argsort(cell, kind="stable")
     sums = np.add.reduceat(scores[:, order], np.searchsorted(cell[order], np.arange(len(places))), axis=1)
     counts = np.bincount(cell).astype(float)
-    sums[person, np.arange(len(places))] = 0.0  # a candidate's own recordings are no impostors
+    sums[person, np.arange(len(places))] = 0.0  # a candidate's own recordings are not impostors
     of_voice = (voice[:, None] == np.arange(voices)).astype(float)
     of_candidate = np.zeros((n, voices))
     of_candidate[person, voice] = counts
-    # What the candidate scores with the same target voice, without whoever speaks, and in how many recordings.
+    # The candidate's scores with the same target voice, without the speaker's, and in how many recordings.
     usual_here = (sums @ of_voice)[:, groups]
     usual_here -= sums[:, cell]
     heard = (counts @ of_voice - of_candidate)[:, groups]

@@ -60,7 +60,7 @@ def let_through(original: Embeddings, anonymized: Embeddings, *, seed: int = 0) 
 
 
 def copies(enrollment: Embeddings, trials: Embeddings) -> NDArray[np.bool_]:
-    """Which trial recordings also stand in the enrollment, whoever they are said to be of."""
+    """Which trial recordings also occur in the enrollment, under any speaker's name."""
     limit = usual_distance(trials, enrollment) * CLOSER
     if len(enrollment) * len(trials) <= MOST_PAIRS:
         return _near(enrollment.unit, trials.unit, limit)

@@ -92,7 +92,7 @@ def _between_runs(originals: Embeddings, run: Embeddings, other: Embeddings) -> 
 def resolve_draws(material: Material) -> tuple[tuple[DrawLevel, ...], list[Finding]]:
     """Each usable run's level: as it says, else as the data say; and what contradicts.
 
-    A run that is said to draw for every utterance and does not would ruin the attacker's choice, so its data are
+    A run that is declared to draw for every utterance and does not would ruin the attacker's choice, so its data are
     believed instead, unless its draws are on record.
     """
     runs = usable_runs(material)

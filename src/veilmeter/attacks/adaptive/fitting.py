@@ -25,7 +25,7 @@ MOST_SCORES = 6_000_000  # held-out scores per method: beyond, recordings are dr
 MOST_KEPT = 40_000_000  # held-out scores of all methods and parameters; beyond, parameters are chosen on a part
 SCREENED = 500_000  # scores per method and parameters on that part
 LEAST_WEIGHT = 1e-3
-UNTESTED = 0.5  # the weight of methods that could not be tested, where those that could be tell nothing
+UNTESTED = 0.5  # the weight of methods that could not be tested, where those that could be carry no information
 BLOCK = 4_000_000  # scores at a time
 
 
@@ -54,7 +54,7 @@ class Member:
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """What cross-validation said: share linked and cross-entropy (nats) of the fusion and of each method's best.
+    """The outcome of cross-validation: share linked and cross-entropy (nats) of the fusion and of each method's best.
 
     `held` is what was held out: recordings, or people with all their copies, which only methods that need no copy of
     the person looked for can be tested on.
@@ -95,7 +95,7 @@ class Adaptive:
         return log_softmax(self.logits(*trials))
 
     def to_json(self) -> dict[str, Any]:
-        """What was chosen, for results.json."""
+        """The choice, for results.json."""
         about: dict[str, Any] = {"weights": {str(member.choice): round(member.weight, 4) for member in self.members}}
         if self.validation is None:
             about["chosen_by"] = "default: nothing could be held out honestly"
@@ -224,7 +224,7 @@ def _choose(
     own = fused[np.arange(len(labels)), labels]
     linked = float(np.mean((fused >= own[:, None]).sum(axis=1) == 1))
     kept = {choice: float(w) for choice, w in zip(choices, weights, strict=True) if w > LEAST_WEIGHT}
-    if not kept:  # nothing told people apart: whatever is used, it will be near chance
+    if not kept:  # nothing distinguished people: whatever is used, it will be near chance
         kept = {min(losses, key=lambda choice: losses[choice]): LEAST_WEIGHT}
     return kept, Validation(linked, loss, len(labels), {str(choice): losses[choice] for choice in choices})
 

@@ -23,7 +23,7 @@ from veilmeter.metrics.scores.summary import measure_scores
 RESAMPLES = 200
 SHARES = (0.25, 0.5)  # of the other people
 RECORDINGS = (1, 2, 4, 8, 16, 32, 64)
-MOST_CANDIDATES = 300  # every point is an attack of its own: beyond, the curves would cost more than all the rest
+MOST_CANDIDATES = 300  # every point is a whole attack: beyond, the curves would cost more than all the rest
 ScoresOf = Callable[[Material], Floats]
 
 

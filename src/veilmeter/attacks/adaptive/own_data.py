@@ -30,13 +30,13 @@ class OtherCopies:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What one extractor hears: originals, one array of copies per run (in the order of the originals), others."""
+    """The vectors of one extractor: originals, one array of copies per run (in the order of the originals), others."""
 
     originals: Floats
     copies: tuple[Floats, ...]
     others: OtherCopies | None = None
     comparable: bool = True  # whether originals and copies are of one dimension, so that they can be compared as such
-    seen: bool = False  # whether the extractor was trained on the copies: then they are no test of anything
+    seen: bool = False  # whether the extractor was trained on the copies: then nothing can be tested on them
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class OwnData:
 
     @property
     def has_others(self) -> bool:
-        """Whether every extractor heard other people's originals and copies."""
+        """Whether there are other people's originals and copies by every extractor."""
         return bool(self.views) and all(view.others is not None for view in self.views)
 
     def with_runs(self, kept: Sequence[int]) -> OwnData:
@@ -244,7 +244,7 @@ def speaker_splits(data: OwnData, folds: int = FOLDS) -> Iterator[Split]:
         theirs = people[data.labels] == group
         for number in sorted(set(fold[fold >= 0].tolist())) or [-1]:
             held = fold == number
-            # A person's only recording stays among the originals: there is no other to know them by.
+            # A person's only recording stays among the originals: nothing else identifies them.
             train = ~(held & theirs) if number >= 0 else np.ones(len(held), bool)
             split = Split(train, train & ~theirs, runs, _tests(data, list(runs), held & theirs))
             taught = data.has_others or any((split.copied & data.present[run]).any() for run in runs)

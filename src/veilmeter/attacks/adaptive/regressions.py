@@ -65,7 +65,7 @@ def recovery(training: TrainingSet, weight: float, strength: float) -> Floats:
 
 
 class PooledRidge:
-    # What no test can tell apart is decided by the order: where no candidate's copy is trained on, their weight.
+    # The order decides between parameters that no test distinguishes: the weight, where no candidate's copy is used.
     name = "pooled-ridge"
     about = "learns the way back to the original voice from candidates and other people together"
     grid: tuple[Parameters, ...] = tuple((weight, strength) for weight in (1.0, 3.0) for strength in (0.3, 1.0, 3.0))

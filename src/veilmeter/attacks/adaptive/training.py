@@ -1,4 +1,4 @@
-"""What the methods are fitted on: centered vectors of unit length, speaker means, and what other people's speech adds.
+"""The data that methods are fitted on: centered unit vectors, speaker means, and what other people's speech adds.
 
 x <- unit(x - mean of the copies), y <- unit(y - mean of the originals); a trial is treated as a copy. Coordinates are
 then brought to one variance: what tells people apart may lie where vectors hardly vary. The length of a vector, which

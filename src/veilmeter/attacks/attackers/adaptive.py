@@ -47,7 +47,7 @@ class AdaptiveAttacker(ScoringAttacker):
     name = "adaptive"
     order = 70
     about = (
-        "has the anonymizer and runs it over the speech of known people with draws of its own, tries many methods on "
+        "has the anonymizer and runs it with its own draws over the speech of known people, tries many methods on "
         "these copies, and keeps what works best there"
     )
     enrollment = ("original", "anonymized")
@@ -171,7 +171,7 @@ ATTACKER = AdaptiveAttacker()
 class Fused(AdaptiveAttacker):
     name = "fused"
     order = 100
-    about = "does what the adaptive attacker does with several extractors at once, and weighs what each of them hears"
+    about = "does what the adaptive attacker does with several extractors at once, and weighs what each of them finds"
     has = replace(AdaptiveAttacker.has, extractor="several, trained on original speech")
     words = PlainWords(
         "the same, with several recognizers at once, of the voice or of words and rhythm",

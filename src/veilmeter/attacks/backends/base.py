@@ -107,7 +107,7 @@ class Cosine:
 class CenteredCosine:
     """The same once a mean was taken off, which undoes an offset that every recording shares.
 
-    The two sides may have means of their own: clear and protected speech lie in different places.
+    Each side may have its own mean: clear and protected speech lie in different places.
     """
 
     mean: Array
@@ -170,7 +170,7 @@ class _CenteredCosineKind:
     needs_training = False
 
     def build(self, enroll: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
-        # Each side has a mean of its own: clear and protected speech lie in different places.
+        # Each side has its own mean: clear and protected speech lie in different places.
         return CenteredCosine.fit(enroll.vectors), CenteredCosine.fit(test.vectors)
 
     def train(self, training: Embeddings, dimension: int | None) -> Backend:

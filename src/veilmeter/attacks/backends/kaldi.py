@@ -86,7 +86,7 @@ def _text(data: bytes, path: str | Path) -> tuple[Array, Array, Array]:
     except ValueError as error:
         raise InputError(f"the numbers can't be read: {error}", path=path) from None
     if transform.ndim != 2:
-        raise InputError("the transform is no matrix", path=path)
+        raise InputError("the transform is not a matrix", path=path)
     return _finite(mean, path), _finite(transform, path), _finite(psi, path)
 
 

@@ -74,7 +74,7 @@ class LDA:
 
 
 class _LDAKind:
-    about = "within-class whitening, then the directions that tell training speakers apart; cosine"
+    about = "within-class whitening, then the directions that distinguish training speakers; cosine"
     needs_training = True
 
     def build(self, enroll: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:

@@ -48,7 +48,7 @@ class InversionSettings:
     def __post_init__(self) -> None:
         if self.method not in get_args(Method):
             raise InputError(
-                f"there is no inversion method called {self.method!r}",
+                f"unknown inversion method {self.method!r}",
                 fix=f"choose among {', '.join(get_args(Method))}",
             )
 

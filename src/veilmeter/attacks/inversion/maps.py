@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Preprocessing:
-    """x -> (x - mean) basis, then length 1. An empty `mean` is no centering, an empty `basis` no PCA.
+    """x -> (x - mean) basis, then length 1. Without centering `mean` is empty, without PCA `basis` is.
 
     >>> p = fit_preprocessing([[3.0, 4.0], [1.0, 0.0]])
     >>> p.apply([[3.0, 4.0]]).tolist()
@@ -151,7 +151,7 @@ class InversionMap:
 
     @cached_property
     def dimension(self) -> int:
-        """Of the vectors that `restore` gives."""
+        """The dimension of the vectors that `restore` gives."""
         return max(alignment.clear.components for alignment in self.alignments.values())
 
     def groups(self, embeddings: Embeddings) -> dict[str, NDArray[np.int64]]:
@@ -213,7 +213,7 @@ class InversionMap:
 
 
 def identity_map(dimension: int) -> InversionMap:
-    """No inversion at all: vectors of length 1 as they are, to say what an attacker gets without a map."""
+    """No inversion at all: vectors of length 1 as they are, to show what an attacker gets without a map."""
     nothing = Preprocessing(np.zeros(0), np.zeros((0, 0)), dimension)
     return InversionMap({EVERYBODY: Alignment(nothing, nothing, np.eye(dimension))}, "", {"method": "none"})
 
@@ -226,7 +226,7 @@ def load_map(path: str | Path) -> InversionMap:
         with np.load(path, allow_pickle=False) as stored:
             about = json.loads(bytes(stored["about"].astype(np.uint8)))
             if not isinstance(about, dict) or about.get("format") != FORMAT:
-                raise InputError("this is no inversion map, or one of another version", path=path)
+                raise InputError("not an inversion map, or one of another version", path=path)
             alignments = {
                 str(group): Alignment(
                     _read_side(stored, f"{number}/clear"),
@@ -241,7 +241,7 @@ def load_map(path: str | Path) -> InversionMap:
     except InputError as error:
         raise InputError(error.what, path=path, fix=error.fix) from None
     except BROKEN_ARCHIVE as error:
-        raise InputError(f"this is no inversion map: {error}", path=path) from None
+        raise InputError(f"not an inversion map: {error}", path=path) from None
 
 
 def _array(stored: Any, name: str, dimensions: int) -> Floats:

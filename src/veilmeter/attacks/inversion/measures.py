@@ -72,7 +72,7 @@ class Group:
 
     @cached_property
     def _products(self) -> Floats | None:
-        """Of everything with everything, where it is few enough and both directions ask for all of it."""
+        """Similarities of all pairs, where these are few enough and both directions need all of them."""
         clear = self._clear()
         if len(self.restored) * len(clear) > MOST_PRODUCTS or max(len(self.restored), len(clear)) > self.most:
             return None
@@ -113,7 +113,7 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What a map achieves on trials, by group."""
+    """The results of a map on trials, by group."""
 
     groups: tuple[Group, ...]
     column: str
@@ -172,7 +172,7 @@ class Evaluation:
                 )
                 for name in ("eer", "d_ece", "l_w"):
                     estimate = measured[name]
-                    assert isinstance(estimate, Estimate)  # these are no curves
+                    assert isinstance(estimate, Estimate)  # not a curve
                     curves.setdefault(name, []).append(
                         (_fold(estimate) if fold and name == "eer" else estimate).with_(at=at)
                     )

@@ -1,4 +1,4 @@
-"""What an inversion attack needs: how many pairs, how clean, and what it gives when the pairs are wrong.
+"""The needs of an inversion attack: how many pairs, how clean, and what it gives when the pairs are wrong.
 
 Each point is an attack learned anew on part of the pairs, or on pairs of which some are shuffled. Points run through an
 engine and depend on nothing but the seed and their own numbers.

@@ -329,9 +329,7 @@ def final_match(
 ) -> NDArray[np.int64]:
     """Which target each source goes with; -1 where the smaller set has none left (one to one only)."""
     if matching not in get_args(Matching):
-        raise InputError(
-            f"there is no matching called {matching!r}", fix=f"choose among {', '.join(get_args(Matching))}"
-        )
+        raise InputError(f"unknown matching {matching!r}", fix=f"choose among {', '.join(get_args(Matching))}")
     moved = x @ rotation
     similarity = moved @ y.T
     if matching == "assignment":

@@ -1,4 +1,4 @@
-"""A whole inversion attack: learn a map or take a stored one, turn the trials back, and say what that gives away."""
+"""A whole inversion attack: learn a map or take a stored one, turn the trials back, measure what that reveals."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What luck alone would give: all attackers, lengths and groups together, with people who are shared by all of them.
+"""The joint chance level of all figures of an assessment: all attackers, lengths and groups, over the same people.
 
-An assessment reports the worst of many figures, and the largest of many is large by luck. If nobody can be recognized,
-it makes no difference who is called what: give everybody enrolled the name of somebody drawn at random, the same one
-for every attacker, length and measure, and compute all figures anew. Repeated, this gives their joint distribution
-under "nobody is recognized", with all that they share. The step-down maximum test of Westfall and Young (1993) then
-says for each figure how often the luckiest would be as extreme: exactly, as the true names are one relabeling more.
+An assessment reports the worst of many figures, and the largest of many is large by chance. If nobody can be
+recognized, names do not matter: give everybody enrolled the name of somebody drawn at random, the same one for every
+attacker, length and measure, and compute all figures again. Repeated, this gives their joint distribution under "nobody
+is recognized", with all that they share. The step-down maximum test of Westfall and Young (1993) then says for each
+figure how often the largest by chance would be as extreme: exactly, as the true names are one relabeling more.
 
 Figures of different spread and skewness are compared on one scale, that of a normal variable (a Pearson III
 distribution with the same first three moments); the scale decides on power only, not on validity.
@@ -79,11 +79,12 @@ class Relabeled:
 
 @dataclass(frozen=True, eq=False)
 class JointChance:
-    """The probability of each figure that the luckiest of all would be as extreme by chance, and what luck gives:
+    """The probability of each figure that the largest of all by chance would be as extreme, and what chance gives:
     the mean, the 5th and the 95th percentile.
 
-    `exposed` is how many people luck alone exposes, `exposed_luck` how often it exposes at least as many as were found;
-    `exposed_p` is that of the people who were found, adjusted for all figures. `found` are the figures themselves.
+    `exposed` is how many people chance alone exposes, `exposed_luck` how often it exposes at least as many as were
+    found; `exposed_p` is that of the people who were found, adjusted for all figures. `found` are the
+    figures themselves.
     """
 
     p_adjusted: Mapping[FigureKey, float]
@@ -99,7 +100,7 @@ class JointChance:
 def relabelings(names: Sequence[str], *, draws: int = DRAWS, seed: int = 0, blocks: Rows | None = None) -> Rows:
     """For each draw who is called by whose name (draws x people).
 
-    Everybody has random numbers of their own, from the seed and their name alone, so that attackers who know the same
+    Everybody has separate random numbers, from the seed and their name alone, so that attackers who know the same
     people relabel them alike. With `blocks`, people change names within their block only.
     """
     return _relabelings(tuple(names), draws, seed, None if blocks is None else tuple(blocks.tolist()))
@@ -167,8 +168,8 @@ def name_blocks(own: Rows, people: int) -> Rows | None:
     """Blocks of people who may change names where the tried ones were not tried equally often: those who were tried at
     all, and the others. None where everybody may, or where most people were not tried.
 
-    An attacker may find those the more likely who are known by many recordings, whatever it hears, and they are often
-    those with many trials. Luck has that too only if a name keeps its weight, that is the number of its trials.
+    An attacker may find those the more likely who are known by many recordings, whatever is said, and they are often
+    those with many trials. Chance has that too only if a name keeps its weight, that is the number of its trials.
     """
     counts = np.bincount(own, minlength=people)
     tried = counts > 0
@@ -210,7 +211,7 @@ class NamedTrials:
 
 
 def name_trials(trials: Trials, *, draws: int = DRAWS, seed: int = 0) -> NamedTrials | None:
-    """None where there are no target trials, or a key leaves nobody whose name could be changed."""
+    """None without target trials, and where a key leaves nobody whose name could be changed."""
     drawn = draw_columns(*trials.scores.shape)
     if not isinstance(drawn, slice):
         mask = None if trials.mask is None else trials.mask[:, drawn]
@@ -253,7 +254,7 @@ def d_ece_draws(named: NamedTrials) -> Floats:
 
 def top_target_draws(named: NamedTrials) -> Floats:
     """How many target trials score above all impostor trials, under each naming (one row): a few recordings that were
-    let through hardly change a mean, but luck seldom puts several targets first of all."""
+    let through hardly change a mean, but chance seldom puts several targets first of all."""
     trials = named.trials
     scores = trials.scores if trials.mask is None else np.where(trials.mask, trials.scores, -np.inf)
     flat = scores.ravel()
@@ -318,7 +319,7 @@ def relabel(
 
 
 def joint_chance(attackers: Sequence[Relabeled], *, seed: int = 0) -> JointChance:
-    """All attackers together: the adjusted probability of every figure, and what the luckiest would reach."""
+    """All attackers together: the adjusted probability of every figure, and what chance would reach."""
     known = [attacker for attacker in attackers if len(attacker.values)]
     if not known:
         return JointChance({}, 0)
@@ -350,7 +351,7 @@ def joint_chance(attackers: Sequence[Relabeled], *, seed: int = 0) -> JointChanc
 def exposure_draws(attackers: Sequence[Relabeled], *, draws: int = DRAWS, seed: int = 0) -> Floats:
     """With the true names (first column) and under each relabeling: how many people are linked more often than not by
     the attacker that finds them best, and how often the most exposed person is linked, over all attackers. The second
-    finds a single unprotected person: luck seldom makes all attackers name the same one again and again."""
+    finds a single unprotected person: chance seldom makes all attackers name the same one again and again."""
     people = sorted({attacker.enrolled[row] for attacker in attackers for row in np.unique(attacker.own)})
     place = {name: number for number, name in enumerate(people)}
     most, total = np.zeros((1 + draws, len(people))), np.zeros((1 + draws, len(people)))
@@ -379,7 +380,7 @@ def exposure_draws(attackers: Sequence[Relabeled], *, draws: int = DRAWS, seed: 
 def adjust(values: Floats) -> Floats:
     """Westfall and Young's step-down adjusted probabilities of the first column, larger values being more extreme.
 
-    Each row is a figure, the first column what was found, the others what luck gives.
+    Each row is a figure, the first column what was found, the others what chance gives.
     """
     scores = normal_scores(values)
     order = np.argsort(-scores[:, 0], kind="stable")
@@ -394,7 +395,7 @@ def adjust(values: Floats) -> Floats:
 def normal_scores(values: Floats) -> Floats:
     """Every row on the scale of a normal variable, by its mean, spread and skewness (Kite 1977).
 
-    What was found counts among the draws, so that its place among them is that of any other if it is mere luck.
+    The finding counts among the draws, so that its place among them is that of any other if it is mere chance.
     """
     centered = values - values.mean(axis=1, keepdims=True)
     spread = np.sqrt((centered**2).mean(axis=1, keepdims=True))

@@ -59,10 +59,10 @@ class Conversations:
 
     @cached_property
     def twins(self) -> NDArray[np.int64]:
-        """For each conversation the first one with the very same vector, or -1 where there is no other.
+        """For each conversation the first one with the very same vector; -1 for a vector that occurs once.
 
         A matrix product may give equal vectors scores that differ in the last digit, by where they stand; those of
-        twins must be made equal, or rounding tells apart people who can't be told apart.
+        twins must be made equal, or rounding distinguishes people whom nothing else distinguishes.
         """
         first_twin = np.full(len(self), -1, np.int64)
         rows = np.ascontiguousarray(self.vectors)
@@ -103,7 +103,7 @@ def conversations(
     [[[0, 1], [3, 4]], ('b',)]
     """
     if length < 1:
-        raise InputError(f"a conversation of {length} utterances makes no sense", fix="give a length of 1 or more")
+        raise InputError(f"a conversation must have at least 1 utterance (got {length})")
     order = np.argsort(embeddings.codes, kind="stable")
     counts = np.bincount(embeddings.codes)
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
@@ -140,7 +140,7 @@ def speaker_attribute(embeddings: Embeddings, column: str, names: Sequence[str])
     """
     if column not in embeddings.attributes:
         there = ", ".join(sorted(embeddings.attributes)) or "none"
-        raise InputError(f"there is no column {column!r}; there are: {there}", path=embeddings.source or None)
+        raise InputError(f"no column {column!r}; there are: {there}", path=embeddings.source or None)
     value_of: dict[str, str] = {}
     for speaker, value in zip(embeddings.speakers, embeddings.attributes[column], strict=True):
         if not value:
@@ -149,7 +149,7 @@ def speaker_attribute(embeddings: Embeddings, column: str, names: Sequence[str])
             raise InputError(
                 f"speaker {speaker!r} has two values of {column}: {value_of[speaker]!r} and {value!r}",
                 path=embeddings.source or None,
-                fix="side information must be an attribute of the person; mend the column or choose another",
+                fix="side information must be an attribute of the person; fix the column or choose another",
             )
     values = np.empty(len(names), dtype=object)
     values[:] = [value_of.get(name, "") for name in names]
@@ -186,7 +186,7 @@ def _means(
 
 
 def doubts_of(enroll: Embeddings, test: Embeddings) -> list[Finding]:
-    """What makes these two sets a poor test; different dimensions are an error."""
+    """Warnings about two sets that make a poor test; different dimensions are an error."""
     if enroll.dimension != test.dimension:
         raise InputError(
             f"the enrollment has {enroll.dimension} dimensions and the test {test.dimension}",

@@ -41,7 +41,7 @@ class PredicateGroup:
     absent: bool  # the target is in no subset, and everybody moves up
 
     def places(self, speakers: NDArray[np.int64], candidates: Candidates) -> NDArray[np.int32]:
-        """Where the speaker of each candidate stands in the order of each draw."""
+        """The place of each candidate's speaker in the order of each draw."""
         of = speakers[candidates.rows]
         shape = (*self.drawn.shape[:2], of.shape[2])
         place = np.take_along_axis(self.drawn, np.broadcast_to(of, shape), axis=2)
@@ -386,7 +386,7 @@ class _IsolationWork:
     def _evaluate(self, group: PredicateGroup, candidates: Candidates, sizes: list[int], totals: Counts) -> None:
         people = len(self.tested.names)
         depth = DEPTH
-        if self.rule == "paper":  # K_t calibration scores decide; tests stand among them
+        if self.rule == "paper":  # K_t calibration scores decide, with test scores between them
             depth = min(DEPTH, 2 * int(self.counts[group.targets].max()) + 10)
         place = group.places(self.tested.speakers, candidates)
         targets = np.repeat(group.targets, self.draws)

@@ -112,7 +112,7 @@ class Linkability:
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
-        """Of the conversations, for a mean over all test data (eq. 4): every one the same; they sum to 1."""
+        """Weights of the conversations for a mean over all test data (eq. 4): all equal; they sum to 1."""
         return np.full(len(self.better), 1 / len(self.better))
 
     def per_conversation(self, speakers: int) -> NDArray[np.float64]:
@@ -268,7 +268,7 @@ def count_better(
     """r_i by cosine similarity, in blocks: memory is bounded by the block, not by the score matrix.
 
     Scores that float32 can't tell from the right person's are compared again in float64, so the counts do not depend
-    on the size of the blocks, the number of threads or the BLAS. `groups` (of the tests, of the enrolled; -1: unknown)
+    on the size of the blocks, the number of threads or the BLAS. `groups` (of tests and enrolled people; -1: unknown)
     lets only impostors of the same or an unknown group count. `beats`, if given, is filled with who beats whom.
     """
     x = unit(test)
@@ -293,7 +293,7 @@ def count_better(
             s, sure, maybe = scores[:h, :w], above[:h, :w], near[:h, :w]
             np.matmul(x[part], y.T, out=s)
             mine = np.flatnonzero((own[part] >= first) & (own[part] < first + w))
-            s[mine, own[part][mine] - first] = -2.0  # the right person is no impostor
+            s[mine, own[part][mine] - first] = -2.0  # the right person is not an impostor
             if groups is not None:
                 theirs = groups[1][first : first + w]
                 known = groups[0][part] >= 0

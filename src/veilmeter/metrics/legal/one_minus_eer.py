@@ -72,7 +72,7 @@ def one_minus_eer(
         parts = (slice(a, a + BLOCK) for a in range(0, len(rows), BLOCK))
         return np.concatenate([row_dots(tested.vectors[rows[part]], people.vectors[models[part]]) for part in parts])
 
-    # both classes in the same way, so that equal vectors give equal scores: a tie is no recognition
+    # both classes in the same way, so that equal vectors give equal scores: a tie does not count as recognition
     targets, impostors = compare(own, right[own]), compare(tests, against)
     enrolled, spoken = np.array(people.names, object), np.array(tested.names, object)[tested.speakers]
     scores = Scores.from_arrays(

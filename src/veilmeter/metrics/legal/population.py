@@ -209,7 +209,7 @@ class _Model:
         return np.asarray(self.linkability(sizes, np.ones((1, n)), np.ones((1, k)))[0])
 
     def resample(self, sizes: Floats, own: NDArray[np.int64], resamples: int, seed: int) -> Floats:
-        """For drawn people in both roles (resamples x sizes); a draw that leaves too few is drawn anew."""
+        """For drawn people in both roles (resamples x sizes); a draw that leaves too few is repeated."""
         people, where = np.unique(np.concatenate([own, self.sample.people]), return_inverse=True)
         rng = np.random.default_rng([seed, 5])
         kept: list[Floats] = []
@@ -228,7 +228,7 @@ def _extremal_index(logs: Floats, row: Floats, impostors: Floats, first: NDArray
     measured = float(np.clip(share @ first, half, 1 - half))
     alone = logs * impostors
     theta = LEAST_THETA
-    # What is unbeaten falls with theta, ever more slowly: Newton's steps from below never go too far.
+    # The unbeaten share falls with theta, ever more slowly: Newton's steps from below never go too far.
     while theta < 1:
         unbeaten = share * np.exp(theta * alone)
         above, slope = float(unbeaten.sum()) - measured, float(unbeaten @ alone)
@@ -263,7 +263,7 @@ def _sample(link: Linkability) -> ScoreSample:
         raise InputError("Linkability was counted without keeping scores: there is nothing to extrapolate from")
     if link.impostors < 2 * FEWEST:
         raise InputError(
-            f"only {link.largest} people are enrolled: nothing can be said about a larger population",
+            f"only {link.largest} people are enrolled: a larger population can't be modeled",
             fix=f"at least {2 * FEWEST + 1} are needed, some hundreds are better",
         )
     return link.sample
@@ -327,8 +327,8 @@ def unseen_share(people: int) -> float:
 
 
 def _interval(value: float, drawn: Floats, missed: float, people: int, highest: float) -> tuple[float, float]:
-    """Of the resamples, widened by what the back-test missed, and upwards by what so few people can't show: unprotected
-    people are perhaps not among them."""
+    """The interval of resamples, widened by what the back-test missed, and upwards by what so few people can't show:
+    unprotected people are perhaps not among them."""
     low, high = percentile(drawn)
     few = wilson(value * people, people)[1]
     low, high = float(_expit(low - missed)), max(float(_expit(high + missed)), few)

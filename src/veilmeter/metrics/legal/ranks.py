@@ -243,7 +243,7 @@ MEASURES = (
         label="TPR, own threshold each",
         unit="probability",
         better="lower",
-        meaning="The share of a person's recordings recognized with a threshold of their own that almost nobody else "
+        meaning="The share of a person's recordings recognized with a personal threshold that almost nobody else "
         "passes.",
         source="VoxGuard 2025",
         section="verification",
@@ -299,7 +299,7 @@ def _among(link: Linkability, k: int, speakers: int) -> NDArray[np.float64]:
 def disclosure(
     link: Linkability, *, intervals: bool = True, seed: int = 0, engine: Engine | None = None
 ) -> dict[str, list[Estimate]]:
-    """Mean and worst disclosure, each by the model and by the histogram; chance from ranks that say nothing.
+    """Mean and worst disclosure, each by the model and by the histogram; chance from ranks without information.
 
     Where many are enrolled, resamples run on `engine`, if there is one.
     """
@@ -400,7 +400,7 @@ def speaker_disclosure(link: Linkability) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class IdentityTpr:
-    """How many recordings of other people score at least as high against a person's model as each of their own.
+    """How many of other people's recordings score at least as high against a person's model as each of that person's.
 
     `false` are those counts, one a test conversation, of `others` recordings of other people; `speakers` index `names`.
     """
@@ -439,7 +439,7 @@ class IdentityTpr:
 def identity_tpr(
     enroll: Embeddings, test: Embeddings, *, length: int = 1, most: int | None = None, seed: int = 0
 ) -> IdentityTpr:
-    """Verification against each enrolled person's model, with a threshold of their own (VoxGuard 2025)."""
+    """Verification against each enrolled person's model, with a personal threshold (VoxGuard 2025)."""
     people = models(enroll)
     tested = conversations(test, length, most=most, seed=seed)
     code = {name: number for number, name in enumerate(people.names)}
@@ -459,7 +459,7 @@ def identity_tpr(
             scores = model @ tested.vectors[begin : begin + ENROLL_BLOCK].T
             for i, columns in enumerate(own):
                 inside = columns[(columns >= begin) & (columns < begin + scores.shape[1])] - begin
-                scores[i, inside] = -np.inf  # one's own recordings are no false alarms
+                scores[i, inside] = -np.inf  # a person's own recordings can't be false alarms
                 counts[i] += [_as_good(scores[i], score, tested.vectors[begin:], model[i]) for score in right[i]]
         false += counts
     kept = [s for s, _ in rows]

@@ -201,7 +201,7 @@ def _present(
     embeddings: Embeddings,
     seed: int,
 ) -> int:
-    """Which of a speaker's parts stands in the gallery of a session."""
+    """Which of a speaker's parts is in the gallery of a session."""
     if (speaker, session) in where:
         return where[speaker, session]
     choices = of_speaker[speaker]
@@ -212,11 +212,11 @@ def _present(
 
 def _parts(embeddings: Embeddings, column: str, length: int) -> tuple[list[_Part], tuple[str, ...]]:
     if length < 1:
-        raise InputError(f"a conversation of {length} utterances makes no sense", fix="give a length of 1 or more")
+        raise InputError(f"a conversation must have at least 1 utterance (got {length})")
     if column not in embeddings.attributes:
         there = ", ".join(sorted(embeddings.attributes)) or "none"
         raise InputError(
-            f"nothing says which session an utterance belongs to: there is no column {column!r}; there are: {there}",
+            f"the session of an utterance is not known: no column {column!r}; there are: {there}",
             path=embeddings.source or None,
             fix="in a Kaldi folder, add meta/utt2session",
         )

@@ -33,13 +33,13 @@ from veilmeter.metrics.measure import Measure, estimate_of
 Rows = NDArray[np.int64]
 WITHOUT_TARGET = "rules of people who are not in the set"
 OF_OUTSIDERS = f"{WITHOUT_TARGET} (enrolled outsiders)"
-FEWEST = 10  # outsiders: fewer can't be told to be people like those in the set
+FEWEST = 10  # outsiders: fewer can't be shown to be people like those in the set
 MOST_APART = 0.20  # how far off their share of isolations may be at either end of its interval
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What the control is, and which of its counts depend on one person's rule."""
+    """The method of the control, and which of its counts depend on one person's rule."""
 
     method: str
     clusters: Rows
@@ -77,8 +77,8 @@ def assign_outsiders(outsiders: Rows, targets: Rows, kinds: Sequence[str], seed:
 
 
 def choose_control(without: NDArray[np.float64], theirs: NDArray[np.float64], chosen: Rows) -> Control:
-    """Outsiders, if their rules surely isolate about as often: by share of isolations of each predicate in the set
-    without its target, and of the outsider that was chosen in its place."""
+    """Outsiders, if with 95 % confidence their rules isolate about as often: by share of isolations of each predicate
+    in the set without its target, and of the outsider that was chosen in its place."""
     low, high = cluster_interval(theirs - without, chosen)
     if low <= 0 <= high and max(-low, high) <= MOST_APART:
         return Control(OF_OUTSIDERS, np.unique(chosen, return_inverse=True)[1].reshape(-1).astype(np.int64))
@@ -174,7 +174,7 @@ class SinglingOut:
         return np.asarray(counts.isolated[:, self._column(speakers)].sum(axis=1) / (self.draws * self.folds))
 
     def chance(self, speakers: int) -> float:
-        """What a rule without knowledge isolates when all scores are alike: see `chance`."""
+        """The share that a rule without knowledge isolates when all scores are alike: see `chance`."""
         if self.rule == "balanced":
             return chance_of_balanced_rule(self.others)
         cuts, predicates = np.unique(self.cuts, return_counts=True)
@@ -222,7 +222,7 @@ class SinglingOut:
         )
 
     def hit_share(self, speakers: int, *, intervals: bool = True) -> Estimate:
-        """Of the isolations, the share that picked the enrolled person (a ratio, clustered by predicate)."""
+        """The share of isolations that picked the enrolled person (a ratio, clustered by predicate)."""
         column = self._column(speakers)
         hits = self.attack.hits[:, column].sum(axis=1).astype(float)
         isolated = self.attack.isolated[:, column].sum(axis=1).astype(float)
@@ -358,7 +358,7 @@ def singling_out(
     apart. A random direction or a mixture of the voices in the set would know the people and isolate too often.
     """
     if rule not in RULES:
-        raise InputError(f"there is no rule {rule!r}", fix=f"choose among {', '.join(RULES)}")
+        raise InputError(f"unknown rule {rule!r}", fix=f"choose among {', '.join(RULES)}")
     if draws < 1 or folds < 2:
         raise InputError("there must be at least 1 draw and 2 folds")
     tested = conversations(test, length, least=2, most=most, seed=seed)
@@ -385,7 +385,7 @@ def singling_out_of_scores(
     """The same where only scores exist: `scores` has one row per enrolled speaker, one column per conversation.
 
     The measure works on dot products of predicates and conversations. A column of the matrix, taken as a vector, and
-    the row numbers as unit vectors give exactly these scores. Whoever is not among the test speakers is an outsider.
+    the row numbers as unit vectors give exactly these scores. Enrolled people who are not test speakers are outsiders.
     With `predicates`, no more enrolled people, and no more outsiders, are looked at.
     """
     check_sizes(sizes, tested)
@@ -489,7 +489,7 @@ def aims(
         )
     if predicates is not None and predicates < len(rows):
         if predicates < 1:
-            raise InputError(f"{predicates} predicates make no sense", fix="give 1 or more")
+            raise InputError(f"predicates must be at least 1 (got {predicates})")
         rows = np.sort(np.random.default_rng([seed, 1]).choice(rows, predicates, replace=False))
     targets = np.array([code[enrolled[row]] for row in rows.tolist()])
     return rows, targets

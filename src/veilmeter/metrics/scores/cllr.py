@@ -18,7 +18,7 @@ _SOURCE = "Brümmer & du Preez 2006"
 
 @dataclass(frozen=True)
 class Cllr(ScoreFunction):
-    """Of the scores as they are, taken for log-likelihood ratios (paper 004, eq. 4)."""
+    """Cllr of the scores as they are, taken for log-likelihood ratios (paper 004, eq. 4)."""
 
     def value(self, scores: ScoreSet) -> float:
         up, down = scores.mean_costs
@@ -35,7 +35,7 @@ class Cllr(ScoreFunction):
 
 @dataclass(frozen=True)
 class MinCllr(BlockFunction):
-    """After oracle calibration."""
+    """Cllr after oracle calibration."""
 
     sure = (0.0,)
     overfits = True

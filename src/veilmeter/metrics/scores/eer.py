@@ -96,8 +96,7 @@ LEARNING = Measure(
     label="EER with more effort",
     unit="percent",
     better="higher",
-    meaning="The attacker's EER when it has fewer or more of its own runs, enrollment recordings or other people's "
-    "speech.",
+    meaning="The attacker's EER when it has fewer or more runs, enrollment recordings or other people's speech.",
     source="veilmeter",
     section="verification",
     equation="the EER of the same attack with part of what there is",

@@ -75,7 +75,7 @@ class ScoreFunction:
         return {}
 
     def warnings(self, estimate: Estimate) -> list[Finding]:
-        """What a reader of the estimate must not miss."""
+        """Warnings for the reader of the estimate."""
         return []
 
     def __call__(self, scores: Scores) -> float:

@@ -24,12 +24,12 @@ from veilmeter.metrics.calibration import groups_of_draws, run_starts, softplus
 from veilmeter.metrics.scores.forms import ScoreFunction, WeightedSets, bin_of, histogram_edges
 
 Codes = NDArray[np.int64]
-LEAST_SPEAKERS = 5  # tested; fewer can't be dealt in enough ways
+LEAST_SPEAKERS = 5  # tested; fewer can't be exchanged in enough ways
 LEAST_SHARE = 0.8  # of the target trials that a relabeling must have: impostor trials may have been thinned out
 
 
 class Relabeling(Protocol):
-    """Can say which trials were target trials if everybody enrolled were another, randomly chosen test speaker."""
+    """Draws which trials would be target trials if everybody enrolled were another, randomly chosen test speaker."""
 
     def draw(self, rng: np.random.Generator) -> NDArray[np.intp]: ...
 
@@ -127,7 +127,7 @@ def deal_partners(people: Codes, partners: Codes, rng: np.random.Generator) -> C
 
 
 def relabeling(scores: Scores) -> Relabeling | None:
-    """How the trials can be dealt anew; None where speakers aren't known, are too few, or hardly meet any other."""
+    """How people can be exchanged; None where speakers aren't known, are too few, or hardly meet any other."""
     if scores.grid is not None and (of_matrix := _of_matrix(*scores.grid)) is not None:
         return of_matrix
     enroll, test = scores.enroll_speaker, scores.test_speaker

@@ -124,7 +124,7 @@ def cross_calibration(
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SetFigures:
-    """What a comparison of sets needs of one of them: its values, chance, resamples, and what they rest on."""
+    """One of the sets that are compared: its values, chance, resamples, and what they rest on."""
 
     values: Mapping[str, float]
     nulls: Mapping[str, Null]
@@ -217,7 +217,7 @@ def _normalize(sets: Mapping[str, Mapping[str, Floats | np.float64]]) -> zebra.N
 
 
 def _chance(points: Mapping[str, Mapping[str, float]], nulls: Mapping[str, Mapping[str, Null]]) -> dict[str, float]:
-    """What the four give when OP, or PP, carries no information and OO is as it is."""
+    """The null level of the four: OP, or PP, carries no information, and OO stays as it is."""
     level = {what: {name: nulls[name][what].mean for name in ("op", "pp")} for what in ("d_ece", "min_cllr")}
     normalized = zebra.compute_normalized_forms(
         points["oo"]["d_ece"], level["d_ece"]["op"], level["d_ece"]["pp"],

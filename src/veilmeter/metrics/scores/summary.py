@@ -153,7 +153,7 @@ def one_target_person(scores: Scores) -> bool:
 def _spread(
     scores: Scores, data: SortedScores, functions: Functions, resamples: int, seed: int, engine: Engine | None
 ) -> Replicates | None:
-    """What intervals are made of; nothing where none are wanted, or where nothing can be said."""
+    """The replicates behind the intervals; None where no interval is wanted or possible."""
     if not resamples or one_target_person(scores):
         return None
     return resampling.replicates(scores, data, functions, resamples=resamples, seed=seed, engine=engine)
@@ -212,14 +212,14 @@ def score_estimate(
 
 
 def warnings_of(estimates: Mapping[str, Estimate]) -> list[Finding]:
-    """What a reader of these estimates must not miss, by the measures' own rules."""
+    """Warnings for the reader of these estimates, by the rules of the measures."""
     functions = score_functions()
     known = [(functions[name], point) for name, point in estimates.items() if name in functions]
     return [finding for function, point in known for finding in function.warnings(point)]
 
 
 def eers_by(scores: Scores, rules: Iterable[str]) -> dict[str, Estimate]:
-    """The EER by other rules than veilmeter's own, each under a name of its own: `eer_speechbrain`."""
+    """The EER by other rules than veilmeter's own, each under a separate name: `eer_speechbrain`."""
     data = SortedScores(*scores.ordered)
     return {
         f"eer_{rule}": estimate_of(f"eer_{rule}", data.of(Eer(rule)), method=f"the rule {rule}", n=data.counts)

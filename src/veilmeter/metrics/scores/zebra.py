@@ -218,7 +218,7 @@ def tag(l_w: float) -> str:
 
 
 def c_ece(targets: ArrayLike, impostors: ArrayLike, calibration: Calibration) -> float:
-    """What an attacker gets from these scores with a calibration trained on another run (eq. 15 and 16), in bit.
+    """Leakage of these scores when the attacker calibrates on another run (eq. 15 and 16), in bit.
 
     Negative: the attacker would do better to ignore the scores. Minus infinity: the calibration was certain and wrong.
     """
@@ -233,7 +233,7 @@ def train(kind: str, targets: ArrayLike, impostors: ArrayLike, *, laplace: bool 
         return logistic(targets, impostors)
     if kind == "isotonic":
         return pav(targets, impostors, laplace=laplace)
-    raise InputError(f"there is no calibration called {kind!r}", fix="choose linear or isotonic")
+    raise InputError(f"unknown calibration {kind!r}", fix="choose linear or isotonic")
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,9 +184,9 @@ def similarity(
     """
     o, p, speakers = _rows(original, protected, speakers)
     if form not in get_args(Form):
-        raise InputError(f"there is no form {form!r}", fix="choose geometric or arithmetic")
+        raise InputError(f"unknown form {form!r}", fix="choose geometric or arithmetic")
     if pairs not in get_args(Pairs):
-        raise InputError(f"there are no pairs {pairs!r}", fix="choose all or vpc")
+        raise InputError(f"unknown pairs {pairs!r}", fix="choose all or vpc")
     if o.shape[0] != p.shape[0] or o.shape[0] != len(speakers) or o.ndim != 2 or p.ndim != 2:
         raise InputError(f"{len(speakers)} utterances can't have vectors of shapes {o.shape} and {p.shape}")
     names, code = _number_speakers(speakers)

@@ -232,8 +232,8 @@ def _slopes(
 def _by_chance(given: _Shared, rng: np.random.Generator) -> tuple[float, float]:
     """D_diag, plain and in the log domain, if nothing linked utterances to speakers.
 
-    Within a set the utterances are dealt out to the speakers anew. Between the sets each speaker gets another one's
-    protected voice, whole: that voice is still one voice, it only says nothing about whose it is.
+    Within a set the utterances are permuted among the speakers. Between the sets each speaker gets another one's
+    protected voice, whole: that voice is still one voice, but it carries no information about whose it is.
     """
     codes, layout, kind, form, weight = given.codes, given.layout, given.kind, given.form, given.weight
     people = len(layout.starts)

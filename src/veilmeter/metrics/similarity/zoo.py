@@ -138,9 +138,9 @@ def menagerie(
 
 
 def _quartiles(values: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Who is in the lowest and in the highest quartile; nobody where the two can't be told apart."""
+    """The speakers in the lowest and in the highest quartile; none where the two can't be distinguished."""
     low, high = np.quantile(values, [0.25, 0.75])
-    # Means of equal scores differ in the last bits by the order of summation; that is no difference.
+    # Means of equal scores differ in the last bits by the order of summation; such differences do not count.
     if high - low <= 1e-9 * max(1.0, float(np.abs(values).max())):
         spread = float(values.max() - values.min())
         if spread <= 1e-9 * max(1.0, float(np.abs(values).max())):
@@ -151,7 +151,7 @@ def _quartiles(values: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
 
 
 def doubts_of(similarity: Similarity, name: str = "") -> list[Finding]:
-    """What makes these matrices say little; `name` is the system's, where there are several."""
+    """Warnings about matrices that carry little information; `name` is the system's, where there are several."""
     doubts = []
     if similarity.d_diag["OO"] < 0.5:
         doubts.append(warning("originals_alike", d_diag=float(similarity.d_diag["OO"])))

@@ -1,7 +1,7 @@
-"""What an utterance expresses, such as an emotion: can it still be told from anonymized speech?
+"""What an utterance expresses, such as an emotion: can it still be recognized in anonymized speech?
 
 Attribute inference turned round: here what survives is welcome. The label varies within a speaker, so folds are of
-speakers and every guess is of one utterance, by a classifier that has heard none of its speaker. The challenges train
+speakers and every guess is of one utterance, by a classifier that was not trained on its speaker. The challenges train
 it on original speech; one trained on anonymized speech tells what a user could reach who adapts to the system.
 """
 
@@ -20,7 +20,7 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.discriminant import discriminant_views, nearest_class
 from veilmeter.metrics.measure import Measure, estimate_of, measure
 
-LEAST_SPEAKERS = 3  # with a value, for it to be learned from some and told for others
+LEAST_SPEAKERS = 3  # with a value, for it to be learned from some and recognized for others
 FOLDS = 5
 
 Array = NDArray[np.float64]
@@ -66,7 +66,7 @@ class LabelRecall:
 
     @property
     def recalls(self) -> dict[str, float]:
-        """By value, the share of its utterances that were told, in percent."""
+        """By value, the share of its utterances that were recognized, in percent."""
         return {name: 100 * float(self.right[self.label == code].mean()) for code, name in enumerate(self.values)}
 
     def estimate(self, *, intervals: bool = True, resamples: int = 1000, seed: int = 0) -> Estimate:
@@ -105,14 +105,14 @@ def recall_labels(
         raise InputError("both sides must hold the same utterances in the same order")
     if name not in train.attributes:
         known = ", ".join(train.attributes) or "none"
-        raise InputError(f"there is no label {name!r}; there are: {known}", path=train.source or None)
+        raise InputError(f"unknown label {name!r}; there are: {known}", path=train.source or None)
     column = np.asarray(train.attributes[name])
     speakers_of = Counter(value for value, _ in {(v, c) for v, c in zip(column, train.codes, strict=True) if v})
     values = tuple(sorted(value for value, count in speakers_of.items() if count >= LEAST_SPEAKERS))
     if len(values) < 2:
         listed = ", ".join(f"{value} ({count})" for value, count in sorted(speakers_of.items())) or "no values at all"
         raise InputError(
-            f"{name} can't be told: it needs two values with {LEAST_SPEAKERS} speakers or more, there are {listed}",
+            f"{name} can't be measured: it needs two values with {LEAST_SPEAKERS} speakers or more, there are {listed}",
             path=train.source or None,
         )
     rows = np.flatnonzero(np.isin(column, values))

@@ -253,7 +253,7 @@ class UtilityTable:
                 value, interval = rate_with_interval(before, totals, who)
                 estimates.append(estimate_of(name + ORIGINAL, value, interval=interval, n=n, method=method))
             else:
-                before = np.zeros_like(wrong)  # the reference is what was heard in the original
+                before = np.zeros_like(wrong)  # the reference is what was recognized in the original
             value, interval = difference_with_interval(wrong, before, totals, who)
             estimates.append(estimate_of(f"d_{name}", value, interval=interval, n=n, method=f"{method}, paired"))
         return estimates
@@ -289,8 +289,8 @@ class SpeechCounts:
 
     recordings: int
     silent: int  # nothing but silence
-    wordless: int  # the recognizer heard no word at all
-    lost: int  # it heard none of the words that were said; silent and wordless ones are among them
+    wordless: int  # the recognizer found no word at all
+    lost: int  # it recognized none of the spoken words; silent and wordless ones are among them
     wordless_original: int  # of the same recordings before
 
     def to_json(self) -> dict[str, int]:
@@ -300,7 +300,7 @@ class SpeechCounts:
 def count_speech(
     references: Sequence[str], heard: Sequence[str], heard_original: Sequence[str], silent: Sequence[bool]
 ) -> SpeechCounts:
-    """Of normalized texts, row by row; rows without a reference count where something should be heard.
+    """Counts over normalized texts, row by row; only rows with a reference count.
 
     >>> count_speech(["a b", "c", "d"], ["a", "", "x"], ["a b", "c", "d"], [False, True, False]).lost
     2

@@ -126,7 +126,7 @@ class TextErrors:
 
 
 def count_errors(references: Sequence[str], hypotheses: Sequence[str]) -> TextErrors:
-    """Of normalized texts, utterance by utterance.
+    """The errors of normalized texts, utterance by utterance.
 
     >>> found = count_errors(["the cat sat", ""], ["the hat", "oh no"])
     >>> found.word_errors.tolist(), found.words.tolist(), found.insertions.tolist(), dict(found.substitutions)
@@ -181,11 +181,11 @@ def rate_with_interval(errors: ArrayLike, totals: ArrayLike, speakers: ArrayLike
     """All errors over all words, in percent, with an interval clustered by speaker.
 
     A ratio of sums, so the errors' deviations from the rate are what varies between speakers (its linearization). No
-    interval with one speaker; where there is no error at all, Wilson's for as many trials as there are speakers.
+    interval with one speaker; without any error, Wilson's for as many trials as there are speakers.
     """
     e, n = np.asarray(errors, np.float64), np.asarray(totals, np.float64)
     if n.sum() == 0:
-        raise InputError("there are no words in the references")
+        raise InputError("the references contain no words")
     rate = float(e.sum() / n.sum())
     deviation, clusters = _spread(e - rate * n, speakers)
     if clusters < 2:
@@ -204,7 +204,7 @@ def difference_with_interval(
     change = np.asarray(errors, np.float64) - np.asarray(before, np.float64)
     n = np.asarray(totals, np.float64)
     if n.sum() == 0:
-        raise InputError("there are no words in the references")
+        raise InputError("the references contain no words")
     rate = float(change.sum() / n.sum())
     deviation, clusters = _spread(change - rate * n, speakers)
     if clusters < 2:
@@ -224,6 +224,6 @@ def _spread(deviations: NDArray[np.float64], speakers: ArrayLike) -> tuple[float
 
 
 def most_frequent(substitutions: Mapping[tuple[str, str], int], most: int = 20) -> list[dict[str, str | int]]:
-    """What was most often taken for what."""
+    """The most frequent substitutions."""
     ordered = sorted(substitutions.items(), key=lambda item: (-item[1], item[0]))
     return [{"said": spoken, "heard": heard, "times": times} for (spoken, heard), times in ordered[:most]]
