@@ -17,8 +17,8 @@ PAPERS = ("ignorant", "lazy-informed", "semi-informed", "informed", "procrustes"
 def test_the_table_of_the_methods() -> None:
     """Enrollment, training speech, and the names of the challenges and of Vauquier et al."""
     table = {
-        "ignorant": ("original", "", "ignorant", "ignorant"),
-        "lazy-informed": ("anonymized", "", "lazy-informed", ""),
+        "ignorant": ("original", None, "ignorant", "ignorant"),
+        "lazy-informed": ("anonymized", None, "lazy-informed", ""),
         "semi-informed": ("anonymized", "train_similar", "", "semi-informed"),
         "informed": ("anonymized", "train_anonymized", "semi-informed", "informed"),
     }

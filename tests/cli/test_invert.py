@@ -134,7 +134,7 @@ def test_oracle_and_table(sets: dict[str, str]) -> None:
           "{hidden_train}", "--learning-curve"], "known pairs and clear trials"),
         (["invert", "--anonymized-trials", "{hidden_trials}", "--clear-train", "{clear_train}", "--anonymized-train",
           "{hidden_train}", "--method", "magic"], "no inversion method"),
-        (["invert", "--anonymized-trials", "{hidden_trials}", "--load-map", "{key}"], "no inversion map"),
+        (["invert", "--anonymized-trials", "{hidden_trials}", "--load-map", "{key}"], "not an inversion map"),
     ],
 )  # fmt: skip
 def test_errors_are_said(sets: dict[str, str], arguments: list[str], said: str) -> None:

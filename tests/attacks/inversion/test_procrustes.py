@@ -236,5 +236,5 @@ def test_identical_vectors_can_not_be_matched(side: int) -> None:
 
 def test_unknown_matching() -> None:
     x, y, _ = clouds(0, n=20)
-    with pytest.raises(InputError, match="no matching called"):
+    with pytest.raises(InputError, match="unknown matching"):
         final_match(x, y, np.eye(4), "best")  # type: ignore[arg-type]

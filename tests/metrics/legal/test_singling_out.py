@@ -308,7 +308,7 @@ def test_speakers_with_too_little_speech_are_left_out_and_named():
         singling_out(enroll, test.of_utterances(keep), [12], length=3)
     with pytest.raises(InputError, match="no speaker has 22"):
         singling_out(enroll, test, [5], length=11)
-    with pytest.raises(InputError, match="no rule"):
+    with pytest.raises(InputError, match="unknown rule"):
         singling_out(enroll, test, [5], rule="fair")
 
 

@@ -204,8 +204,8 @@ def cosines(a: Array, b: Array) -> Array:
 def test_what_can_not_be_measured() -> None:
     o, p, speakers = voices(0, [3, 3])
     for bad, match in [
-        ({"form": "harmonic"}, "no form"),
-        ({"pairs": "some"}, "no pairs"),
+        ({"form": "harmonic"}, "unknown form"),
+        ({"pairs": "some"}, "unknown pairs"),
     ]:
         with pytest.raises(InputError, match=match):
             similarity(o, p, speakers, **bad)  # type: ignore[arg-type]

@@ -70,7 +70,7 @@ def test_it_never_learns_from_the_speaker_it_hears() -> None:
 
 def test_what_cant_be_told() -> None:
     original, anonymized = voices(4, 1.0)
-    with pytest.raises(InputError, match="no label 'mood'"):
+    with pytest.raises(InputError, match="unknown label 'mood'"):
         recall_labels(original, anonymized, "mood", trained_on="original", heard="anonymized")
     few = Embeddings(original.vectors, original.utterances, original.speakers, {"emotion": ["sad"] * len(original)})
     with pytest.raises(InputError, match="two values"):
