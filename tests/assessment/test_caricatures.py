@@ -81,7 +81,9 @@ def test_permuted_speakers_are_pseudonyms(verdicts: dict[str, Assessment]) -> No
     assert found["distinctiveness"] == "low"
     assert one.results.criteria["linking"].attacker == "lazy-informed"
     assert one.headline.startswith("People can be recognized. Of 100 recordings, a lazy-informed attacker")
-    assert any("one new voice permanently" in sentence for sentence in sentences(one.results.verdict.remarks))
+    assert any(
+        "the same new voice in all recordings" in sentence for sentence in sentences(one.results.verdict.remarks)
+    )
     # The ignorant attacker alone would have been reassuring: that is why the worst case counts.
     assert eers(one)["ignorant"] > 40
     assert one.trustworthy

@@ -207,7 +207,7 @@ def test_the_command(tmp_path: Path, settings: UtilitySettings) -> None:
     assert found["estimates"]["real_time_factor"]["value"] == 0.75
     shown = CliRunner().invoke(app, arguments)
     assert "dog → cat (1)" in shown.output
-    assert "Whose words suffer most: anna" in shown.output
+    assert "Speakers with the most wrong words: anna" in shown.output
 
 
 def test_labels_of_utterances_join_the_part() -> None:

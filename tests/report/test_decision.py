@@ -54,7 +54,7 @@ def test_a_failed_check_is_counted_and_says_which_way_it_misleads() -> None:
         Check(name="b", finding=text_finding(""), passed=None),
         Check(name="c", finding=text_finding(""), passed=True),
     )
-    assert sentence(reliance(results)) == "Do not rely on this result yet: 1 of its own 2 checks failed."
+    assert sentence(reliance(results)) == "Do not rely on this result yet: 1 of 2 self-checks failed."
     decision = decide(results)
     assert [row.state for row in decision.checks] == ["failed", "open", "passed"]
     assert decision.checks[0].meaning == "The real risk may be lower or higher than these figures."
@@ -260,7 +260,7 @@ def test_what_nobody_listened_for_depends_on_the_extractors(first: str, further:
     }
     results = replace(results, extractor={"name": first}, attackers={**results.attackers, **heard})
     *_, contents, _ = decide(results).not_tested
-    assert contents == f"What is said (names, places){', ' if unheard else ''}{unheard} and background sounds."
+    assert contents == f"The spoken words (names, places){', ' if unheard else ''}{unheard} and background sounds."
 
 
 def test_a_reassurance_says_what_it_does_not_rest_on() -> None:
@@ -299,7 +299,8 @@ def test_the_first_page_tells_what_the_findings_of_the_run_tell(results: Results
     decision = decide(results)
     assert decision.headline == sentence(results.verdict.headline[0], "lay")
     failures = [row for row in decision.checks if row.state == "failed"]
-    assert f"{len(failures)} of its own" in decision.reliance
+    made = sum(check.passed is not None for check in checks)
+    assert f"{len(failures)} of {made} self-checks failed" in decision.reliance
     assert [f"{row.sentence} {row.meaning}" for row in failures] == list(decision.doubts)
     assert {row.sentence for row in decision.checks} <= {sentence(check.finding, "lay") for check in results.checks}
     assert decision.advice[0].reason == failures[0].sentence

@@ -129,7 +129,7 @@ def test_equal_ids_of_other_recordings_are_not_compared(place: Path, tmp_path: P
     path = write_comparison([place / "made", place / "others"], tmp_path / "c.html", resamples=10, with_audio=True)
     text = path.read_text(encoding="utf-8")
     assert "were not run on the same recordings" in text
-    assert "holds recordings" not in text
+    assert "contains recordings" not in text
     assert "data:audio" not in text
 
 
@@ -165,7 +165,7 @@ def test_sound_is_put_into_a_comparison_only_where_asked_for(place: Path, run: P
     text = page.read_text(encoding="utf-8")
     # Original and two systems, once each: the runs' own pages inside stay without sound.
     assert text.count("data:audio/mpeg") == 3 * 2 * len(PEOPLE)
-    assert "holds recordings of people, original and anonymized" in text
+    assert "contains recordings of people, original and anonymized" in text
     assert [name for name in (*PEOPLE, str(place)) if name in text] == []
 
 
@@ -195,8 +195,8 @@ def test_the_comparison_plays(browser: Any, place: Path, tmp_path: Path) -> None
         assert serious_violations(axe, opened.page) == {}
     with Opened(browser, path, unfold=False) as opened:
         page = opened.page
-        assert "holds recordings of people" in page.locator("#decision .banner").first.inner_text()
-        assert "holds recordings of people" in page.locator("footer").inner_text()
+        assert "contains recordings of people" in page.locator("#decision .banner").first.inner_text()
+        assert "contains recordings of people" in page.locator("footer").inner_text()
         assert page.locator("#listen audio").count() == 3
         first = page.locator("#listen audio").evaluate_all("all => all.map(a => a.src)")
         page.get_by_label("Recording", exact=True).select_option(index=3)

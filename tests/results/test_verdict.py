@@ -152,9 +152,8 @@ def test_somebody_who_is_always_linked_is_not_luck_for_sure(p: float, luck: floa
     linking = results.criteria["linking"]
     assert linking.level == level
     if level == "unknown":
-        assert "1 of 40 is linked more often than not, which so few can't tell from chance: about 160" in sentence(
-            linking.finding
-        )
+        reason = "and with so few people this can't be distinguished from chance: about 160"
+        assert f"1 of 40 is linked more often than not, {reason}" in sentence(linking.finding)
         assert "can't be distinguished from chance" in sentence(results.people.finding)
         assert "About 160 people would be needed" in distrust(results)
         assert not results.verdict.trustworthy
@@ -168,7 +167,7 @@ def test_who_is_tried_once_is_told_from_luck_by_more_recordings_only() -> None:
     by_chance = Chance(draws=499, tests=2, best_link=0.02, exposed=1.0, exposed_p=0.8, exposed_luck=0.26)
     results = conclude(replace(measured(ignorant=holder), chance=by_chance), FINE)
     assert results.verdict.level == "unknown"
-    assert "which one trial each can't tell from chance: more recordings of each person" in text(
+    assert "and with one trial each this can't be distinguished from chance: more recordings of each person" in text(
         results.verdict.headline
     )
     assert "More recordings of each person would be needed" in distrust(results)
@@ -179,7 +178,9 @@ def test_what_is_unknown_says_how_many_people_would_settle_it() -> None:
     results = concluded(ignorant=[point])
     assert results.verdict.level == "unknown"
     needed = levels.speakers_to_rule_out(point)
-    assert f"20 people are too few to tell chance from a high risk: about {needed}" in text(results.verdict.headline)
+    assert f"20 people are too few to distinguish chance from a high risk: about {needed}" in text(
+        results.verdict.headline
+    )
 
 
 def test_a_reassurance_says_what_it_does_not_rest_on() -> None:
@@ -281,7 +282,7 @@ def test_an_attribute_lost_in_noise_hides_none_that_is_not() -> None:
     part = Part(name="inference", estimates=Estimates([noise, told]), reference=Estimates([told.with_(value=80.0)]))
     criterion = criteria(replace(measured(ignorant=[]), parts={"inference": part}))["inference"]
     assert criterion.level == "raised"
-    assert sentence(criterion.finding).startswith("The attribute accent is guessed right for 29 [22, 37] of 100")
+    assert sentence(criterion.finding).startswith("The attribute accent is inferred correctly for 29 [22, 37] of 100")
     assert sentence(criterion.finding).endswith("chance gives 12.5, original speech 80).")
 
 
@@ -292,7 +293,7 @@ def test_what_guessing_achieves_among_many_does_not_vanish() -> None:
 
 def test_pseudonyms_are_named() -> None:
     results = concluded(original=[eer(2)], ignorant=[eer(45)], **{"lazy-informed": [eer(3)]})
-    assert any("one new voice permanently" in sentence for sentence in sentences(results.verdict.remarks))
+    assert any("the same new voice in all recordings" in sentence for sentence in sentences(results.verdict.remarks))
 
 
 def test_the_texts_for_lawyers_stand_once_and_promise_nothing() -> None:

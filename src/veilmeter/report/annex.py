@@ -96,7 +96,7 @@ def _by_attacker(results: Results) -> Chapter:
             likelihood = full(in_percent(point))
         effort = "; ".join(text for text in (about.data, about.skill, about.time) if text) or "–"
         rows.append((f"{capitalize(about.who)} ({name})", effort, likelihood, FILL_IN))
-    note = words.linked_note(linking.estimate) if linking else ""
+    note = words.linking_note(linking.estimate) if linking else ""
     return Chapter(
         "Likelihood and severity per attacker",
         (note,) if note else (),

@@ -273,7 +273,7 @@ def _rows(results: Results) -> list[CriterionRow]:
 def _not_tested(systems: Sequence[ComparedSystem]) -> list[str]:
     """Everything that was not tested of all systems or of some, which are named; limits of every run come last."""
     own = {
-        system.name: [words.closed(reason) for reason in sentences(system.results.verdict.not_tested, "lay")]
+        system.name: [words.as_sentence(reason) for reason in sentences(system.results.verdict.not_tested, "lay")]
         for system in systems
     }
     never = {system.name: sentences(never_tested(system.results), "lay") for system in systems}

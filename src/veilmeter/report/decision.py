@@ -158,7 +158,7 @@ def masthead(results: Results, created: str = "") -> tuple[str, ...]:
     """One line: the release, the anonymizer, the assessment, the version."""
     entry = results.inputs.get("anonymized")
     people = results.protocol.trial_speakers
-    assessed = words.assessed(
+    assessed = words.assessment_line(
         people,
         everybody=entry is not None and entry.speakers == people,
         created=created,
@@ -363,7 +363,7 @@ def _check_row(check: Check) -> CheckRow:
 
 def not_tested(results: Results, *, most: int | None = MOST_UNTESTED) -> tuple[str, ...]:
     """What was not tested: attackers in plain words with their names beside, at most so many of this run's."""
-    listed = [words.closed(reason) for reason in sentences(results.verdict.not_tested, "lay")]
+    listed = [words.as_sentence(reason) for reason in sentences(results.verdict.not_tested, "lay")]
     if most is not None and len(listed) > most:
         listed = [*listed[:most], sentence(Finding("more_in_annex", {"number": len(listed) - most}), "lay")]
     return (*listed, *sentences(never_tested(results), "lay"))

@@ -271,7 +271,7 @@ def facts(results: Results) -> list[tuple[str, str]]:
     rows.append(("Recordings in both forms", f"{results.matching.matched:,}"))
     left_out = {reason: count for reason, count in results.matching.unmatched.items() if count}
     if left_out:
-        rows.append(("Recordings left out", words.left_out(left_out)))
+        rows.append(("Recordings left out", words.reasons_text(left_out)))
     extractor = results.extractor
     name = f"{extractor.get('name', '')} {extractor.get('version', '')}".strip() if extractor else "given vectors"
     rows.append(("Attackers' recognizer", name))
@@ -321,7 +321,7 @@ def _words(details: Mapping[str, Any]) -> str:
         return words.substitutions(pairs)
     if "deleted_words" not in details:
         return ""
-    return words.lost_words(int(details["deleted_words"]), int(details["inserted_words"]))
+    return words.word_losses(int(details["deleted_words"]), int(details["inserted_words"]))
 
 
 def _suffering(details: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""People: the table by falling risk, and the figures in which a speaker can be chosen (likeness, the zoo)."""
+"""People: the table by falling risk, and the figures in which a speaker can be chosen (similarity, the zoo)."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _matrix(results: Results, matrices: Matrices | None) -> Figure | None:
     many = len(matrices.speakers) > MOST_CELLS
     return Figure(
         "matrix",
-        "Likeness before and after",
+        "Similarity before and after",
         "Upper left: original voices with each other. Lower right: anonymized voices with each other. The other two: original with "
         "anonymized. A bright diagonal there means that people can be recognized, no diagonal is good; those least protected come "
         "first." + (" Speakers are shown in groups of equal size, as there are many." if many else "") + in_words,

@@ -50,7 +50,7 @@ def projection(evaluation: Evaluation, anonymized: Embeddings, *, most: int = MO
                  "x": round(float(x), 4), "y": round(float(y), 4)}
                 for speaker, (x, y) in zip(embeddings.speakers[keep], points, strict=True)
             ]  # fmt: skip
-    titles = {"before": "anonymized, as they are", "after": "anonymized, turned back"}
+    titles = {"before": "anonymized", "after": "after undoing it"}
     panels = []
     for name in dict.fromkeys(row["group"] for row in rows):
         row_panels = []

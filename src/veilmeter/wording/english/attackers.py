@@ -1,4 +1,4 @@
-"""What attackers had to work with, and whose method was replaced."""
+"""The material of attackers, and attackers whose method was replaced."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ WORDS = Catalog()
 def _runs_lack_enrollment(recordings: int, speakers: int) -> str:
     lost = f"The attacker's runs lack {count(recordings, 'enrollment recording')}"
     if not speakers:
-        return f"{lost}; everybody has others there."
-    return f"{lost}: {count(speakers, 'speaker')} without any there not enrolled."
+        return f"{lost}; everybody has other recordings in these runs."
+    return f"{lost}, and {count(speakers, 'speaker')} without any could not be enrolled."
 
 
 WORDS.say(
@@ -24,7 +24,7 @@ WORDS.say(
 WORDS.say("anonymizer_not_run", "The attacker could not run the anonymizer: the real risk may be higher.")
 WORDS.say(
     "enrolled_from_released_run",
-    "The attacker had no run of its own and enrolled from the released one, whose draws its trials share.",
+    "The attacker had no own run and enrolled from the released one, whose draws its trials share.",
 )
 WORDS.say(
     "candidates_without_copy",
@@ -60,7 +60,7 @@ WORDS.say("trained_on_nothing", "nothing of this assessment")
 WORDS.say("trained_by_kaldi", "speech that Kaldi's back end was trained on")
 WORDS.say("trained_on_pairs", "{recordings:enrollment recording}, original and anonymized")
 WORDS.say("trained_elsewhere", "speech of another system, whose scores were given")
-WORDS.say("own_extractor_given", "speech of its own extractor, whose vectors were given")
+WORDS.say("own_extractor_given", "vectors of its own extractor, which were given")
 WORDS.say(
     "trained_in_folds",
     "the anonymized recordings of the assessed speakers themselves, in {folds:fold}: a pair of people is compared by an "

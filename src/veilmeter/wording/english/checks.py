@@ -161,12 +161,13 @@ def _ties(passed: bool, share: float, attacker: str) -> str:
 def _inverted_scores(passed: bool, attacker: str, flipped: float, reported: float) -> str:
     if passed:
         return (
-            f"No attacker's scores tell more with their sign reversed ({flipped:.3f} bit at most) than the worst case "
+            f"No attacker's scores disclose more with their sign reversed ({flipped:.3f} bit at most) than the worst case "
             f"({reported:.3f} bit)."
         )
     return (
-        f"The {attacker} attacker's scores tell more with their sign reversed ({flipped:.3f} bit) than the worst case "
-        f"as reported ({reported:.3f} bit): the same person scores lower than others do. An attacker would use that."
+        f"The {attacker} attacker's scores disclose more with their sign reversed ({flipped:.3f} bit) than the worst "
+        f"case as reported ({reported:.3f} bit): a person scores lower with themselves than with others. An attacker "
+        "would use that."
     )
 
 
@@ -186,7 +187,7 @@ def _own_runs(runs: int, shares_draws: bool, unlike: bool, not_covered: int) -> 
         people = count(not_covered, "enrolled person", "enrolled people")
         sentence += f" Their runs do not cover {people}, of whom nothing is known by them."
     if shares_draws:
-        sentence += " They know people by recordings of the released run: where it draws voices, they share its draws."
+        sentence += " They enrolled people from the released run: if it draws voices at random, they share its draws."
     return sentence
 
 
@@ -211,11 +212,13 @@ WORDS.say("lengths_not_compared", "All vectors have the same length, or too few 
 @WORDS.words("vector_lengths")
 def _vector_lengths(passed: bool) -> str:
     if passed:
-        return "The lengths of vectors give nobody away whom attackers do not find."
-    return "The lengths of vectors distinguish people, and no attacker that was run uses them."
+        return "Nobody can be recognized by vector lengths alone whom attackers do not find anyway."
+    return "Vector lengths distinguish people, and no attacker that was run uses them."
 
 
-WORDS.say("no_target_voices", "People share no target voices, or none are drawn: errors can't be attributed to them.")
+WORDS.say(
+    "no_target_voices", "People share no target voices, or none are drawn: errors can't be attributed to target voices."
+)
 
 
 @WORDS.words("target_voices")
@@ -254,8 +257,8 @@ WORDS.say(
 def _words_lost(lost: int, recordings: int, silent: int) -> str:
     quiet = f" ({silent:,} {'is' if silent == 1 else 'are'} silent)" if silent else ""
     return (
-        f"In {lost:,} of {recordings:,} anonymized recordings{quiet} a recognizer understands not a single word: "
-        "silence and noise hide anybody."
+        f"In {lost:,} of {recordings:,} anonymized recordings{quiet}, a recognizer understands not a single word: "
+        "silence and noise protect anybody."
     )
 
 

@@ -42,10 +42,11 @@ def _linking(
 
 def _why_unknown(suspects: int, total: int, tried_once: bool) -> str:
     if suspects:
-        few = "one trial each" if tried_once else "so few"
+        few = "with one trial each" if tried_once else "with so few people"
         verb = "is" if suspects == 1 else "are"
-        return f"But {suspects} of {total:,} {verb} linked more often than not, which {few} can't tell from chance"
-    return f"{count(total, 'person', 'people')} are too few to tell chance from a high risk"
+        linked = f"But {suspects} of {total:,} {verb} linked more often than not"
+        return f"{linked}, and {few} this can't be distinguished from chance"
+    return f"{count(total, 'person', 'people')} are too few to distinguish chance from a high risk"
 
 
 def needs(people: int | None) -> str:
@@ -72,14 +73,14 @@ def _singling_out(
     sentence = f"{capitalize(a(attacker))} with {utterances(estimate)} "
     if attempts is not None and control is not None:
         sentence += (
-            f"picks out exactly one person among {among(estimate)} in {of_hundred(attempts)} of 100 attempts; a rule "
-            f"that knows nobody does so in {span(100 * control, None)}. The risk beyond that is {of_hundred(estimate)} "
-            "in 100."
+            f"isolates exactly one person among {among(estimate)} in {of_hundred(attempts)} of 100 attempts; a rule "
+            f"made without knowing anybody does so in {span(100 * control, None)}. The risk beyond that is "
+            f"{of_hundred(estimate)} in 100."
         )
     else:
         sentence += f"singles people out beyond chance in {of_hundred(estimate)} of 100 attempts."
     if level == "unknown":
-        sentence += " That is known too poorly to tell chance from a high risk."
+        sentence += " This is too uncertain to distinguish chance from a high risk."
     return sentence
 
 
@@ -113,12 +114,12 @@ def _disclosure(
     interval = f" {estimate.format_interval()}" if estimate.interval else ""
     value = format_number(estimate.value, "bit")
     sentence = (
-        f"One comparison{within(group)} tells {a(attacker)} {value}{interval} bit about who is speaking, on average "
-        f"over what they believed before; {whole:.3f} would be everything."
+        f"One comparison{within(group)} gives {a(attacker)} {value}{interval} bit of information about who is speaking, "
+        f"on average over all prior beliefs; {whole:.3f} bit would be certainty."
     )
     if strongest is not None and math.isfinite(strongest):
         sentence += (
-            f" The most telling single comparison makes an identity {10 ** min(strongest, 99.0):,.0f} times more or "
+            f" The strongest single comparison makes an identity {10 ** min(strongest, 99.0):,.0f} times more or "
             f"less likely (tag {tag})."
         )
     if top_targets is not None:
@@ -142,17 +143,16 @@ def _disclosure_lay(
     **further: object,
 ) -> str:
     parts = share_of(estimate, whole)
-    noise = "" if parts.null is None else f"; scores that mean nothing would tell {span(parts.null, None)}"
+    noise = "" if parts.null is None else f"; meaningless scores would reveal {span(parts.null, None)} %"
     of_people = f" of people{within(group)}" if group else ""
     return (
-        f"Comparing two recordings{of_people} tells on average {of_hundred(parts)} of 100 parts of what there is to "
-        f"know about whether one person made both{noise}."
-        + ("" if top_targets is None else f" {_top_targets(top_targets)}")
+        f"Comparing two recordings{of_people} reveals, on average, {of_hundred(parts)} % of what could be known about "
+        f"whether the same person made both{noise}." + ("" if top_targets is None else f" {_top_targets(top_targets)}")
     )
 
 
 def share_of(estimate: Estimate, whole: float) -> Estimate:
-    """Bits as percent of all that a comparison could tell."""
+    """Bits as percent of all that a comparison could reveal."""
 
     def share(bits: float) -> float:
         return min(100.0, max(0.0, 100 * bits / whole)) if whole else 0.0
@@ -168,9 +168,9 @@ def _inversion(
 ) -> str:
     among_group = f" ({shown(group)})" if group else ""
     return (
-        f"An attacker who learns to undo the anonymizer ({attack}) turns {of_hundred(estimate)} of 100 anonymized "
-        f"recordings{among_group} back so far that the most similar original recording is of the same speaker; by "
-        f"chance it would be {chance(by_chance)}."
+        f"An attacker who learns to undo the anonymizer ({attack}) recovers the speaker of {of_hundred(estimate)} of 100 "
+        f"anonymized recordings{among_group}: after undoing it, the most similar original recording is by the same "
+        f"speaker. Chance recovers {chance(by_chance)}."
     )
 
 
@@ -178,8 +178,8 @@ def _inversion(
 def _inversion_lay(estimate: Estimate, by_chance: float, group: tuple[Reference, ...] = (), **further: object) -> str:
     of_people = f" of people{within(group)}" if group else ""
     return (
-        f"Of 100 anonymized recordings{of_people}, {of_hundred(estimate)} are turned back so far that the most similar "
-        f"original recording is of the same person; by guessing it would be {chance(by_chance)}."
+        f"An attacker who learns to undo the anonymizer finds the right person for {of_hundred(estimate)} of 100 "
+        f"recordings{of_people}; guessing finds {chance(by_chance)}."
     )
 
 
@@ -209,7 +209,7 @@ def _inference(
 ) -> str:
     before = "" if original is None else f", original speech {span(original, None)}"
     return (
-        f"The attribute {shown(attribute)} is guessed right for {of_hundred(estimate)} of 100 anonymized recordings "
+        f"The attribute {shown(attribute)} is inferred correctly for {of_hundred(estimate)} of 100 anonymized recordings "
         f"(balanced over its values; chance gives {chance(by_chance)}{before})."
     )
 

@@ -33,24 +33,25 @@ def _guessing_finds(size: float) -> str:
 
 @WORDS.words("original_speech_linked")
 def _original_speech_linked(estimate: Estimate) -> str:
-    return f"Without anonymization {of_hundred(estimate)} of 100 recordings are linked."
+    return f"Without anonymization, {of_hundred(estimate)} of 100 recordings are linked."
 
 
 WORDS.say("share_measured", "Measured among {size:person/people}.")
 WORDS.say(
     "share_modeled",
-    "Beyond the {size:person/people} who were measured this is a model, and less certain than its interval says.",
+    "Beyond the {size:person/people} who were measured, this is the estimate of a model, and less certain than its "
+    "interval says.",
 )
 WORDS.say(
     "share_beyond_model",
-    "Beyond {size:person/people} neither measured nor extrapolated: this is the figure for {size:,}, and the true one "
-    "is lower.",
+    "More than {size:person/people} were neither measured nor extrapolated to. This is the figure for {size:,}; the true "
+    "one is lower.",
 )
 
 # --- whether to rely on it
 
-WORDS.say("self_checks_failed", "Do not rely on this result yet: {failed} of its own {made:check} failed.")
-WORDS.say("untrustworthy", "Do not rely on this result yet: its own checks failed.")
+WORDS.say("self_checks_failed", "Do not rely on this result yet: {failed} of {made:self-check} failed.")
+WORDS.say("untrustworthy", "Do not rely on this result yet: its self-checks failed.")
 
 
 @WORDS.words("self_checks_passed")
@@ -71,17 +72,17 @@ WORDS.say("more_in_annex", "{number:,} more, listed in the annex.")
 def _contents_not_tested(habits: tuple[str, ...], every_habit: bool) -> str:
     """`habits` are those of speech that no attacker of this run measured."""
     named = "" if every_habit or not habits else f" ({', '.join(habits)})"
-    return f"What is said (names, places){', habits of speech' if habits else ''}{named} and background sounds."
+    return f"The spoken words (names, places){', habits of speech' if habits else ''}{named} and background sounds."
 
 
-WORDS.say("future_not_tested", "Other attackers, and the recognizers of the future.")
+WORDS.say("future_not_tested", "Other attackers, and future speaker recognition.")
 
 # --- use
 
 _USE = {
     "wer": ("Of 100 words, a speech recognizer gets {figure} wrong", 0),
     "mos": ("Predicted sound quality, from 1 to 5: {figure}", 1),
-    "pitch_correlation": ("Melody kept, where 1 is all of it: {figure}", 2),
+    "pitch_correlation": ("Melody that is kept, from 0 (none) to 1 (all): {figure}", 2),
 }
 PLAIN_USE = frozenset(_USE)  # measures that the first page explains in plain words
 
@@ -93,7 +94,7 @@ def _use_measured(estimate: Estimate, original: Estimate | None = None) -> str:
     return f"{words.format(figure=span(estimate.value, estimate.interval, digits))}{was}."
 
 
-WORDS.say("use_not_measured", "Not measured: whether words, quality and melody are still fit for their purpose.")
+WORDS.say("use_not_measured", "Not measured: whether words, quality and melody are still good enough for the purpose.")
 
 # --- a limit that somebody chose
 
@@ -115,15 +116,15 @@ def _limit_compared(percent: float, chosen_before: bool, estimate: Estimate, pla
 REMEDIES = {
     "strong on original speech": "Assess with a stronger recognizer: this one hardly recognizes people even without "
     "anonymization.",
-    "adaptation helps": "Give the attackers more training speech: their adaptation failed, and a real one may do better.",
-    "anonymized differs from original": "Check the files: some anonymized recordings are the original ones.",
-    "no copies in enrollment and trials": "Remove copies: some recordings are both in the enrollment and in the trials.",
+    "adaptation helps": "Give the attackers more training speech: their adaptation failed, and a real attacker may do better.",
+    "anonymized differs from original": "Check the files: some anonymized recordings are identical to the originals.",
+    "no copies in enrollment and trials": "Remove duplicates: some recordings are in both the enrollment and the trials.",
     "enough speakers": "Assess more people: the figures are too uncertain for a decision.",
-    "training speakers are others": "Train the attackers on other people than those who are assessed.",
-    "enrollment and trials of different sessions": "Assess recordings of several sessions, so that rooms and microphones "
-    "are not taken for voices.",
+    "training speakers are others": "Train the attackers on people who are not assessed.",
+    "enrollment and trials of different sessions": "Assess recordings of several sessions, so that attackers recognize "
+    "voices and not rooms or microphones.",
     "scores without ties": "Check the scores: many are equal, which points to rounding or to copies.",
-    "scores are not inverted": "Look at the attack: its scores tell more when their sign is changed.",
+    "scores are not inverted": "Check the attack: its scores disclose more with their sign reversed.",
     "attackers ran the anonymizer": "Run the anonymizer a second time and give that run to the attackers.",
 }  # fmt: skip
 
@@ -139,7 +140,7 @@ WORDS.say("advice_stronger_anonymizer", "Use a stronger anonymizer or stronger s
 @WORDS.words("unaware_attacker_finds")
 def _unaware_attacker_finds(estimate: Estimate) -> str:
     return (
-        f"Even someone who does not know that the speech was anonymized finds {of_hundred(estimate)} of 100 recordings."
+        f"Even someone who does not know that the speech was anonymized links {of_hundred(estimate)} of 100 recordings."
     )
 
 
@@ -151,8 +152,8 @@ WORDS.say(
 @WORDS.words("anonymizer_helps_attacker")
 def _anonymizer_helps_attacker(having: Estimate, lacking: Estimate) -> str:
     return (
-        f"Somebody who has your anonymizer finds {of_hundred(having)} of 100 recordings, "
-        f"somebody who does not {of_hundred(lacking)}."
+        f"Someone who has your anonymizer links {of_hundred(having)} of 100 recordings, "
+        f"someone who does not links {of_hundred(lacking)}."
     )
 
 
@@ -163,34 +164,35 @@ def _advice_fewer_recordings(length: int) -> str:
 
 @WORDS.words("fewer_recordings_help")
 def _fewer_recordings_help(before: Estimate, after: Estimate) -> str:
-    return f"That lowers {of_hundred(before)} of 100 to {of_hundred(after)}."
+    return f"This lowers the linked recordings from {of_hundred(before)} to {of_hundred(after)} of 100."
 
 
 WORDS.say(
     "advice_vary_parameters",
-    "Vary the anonymizer's parameters from recording to recording: it moves all voices alike.",
+    "Vary the anonymizer's parameters from recording to recording: now it changes all voices in the same way.",
 )
 
 
 @WORDS.words("recordings_inverted")
 def _recordings_inverted(estimate: Estimate) -> str:
-    return f"{of_hundred(estimate)} of 100 recordings were turned back far enough."
+    return f"For {of_hundred(estimate)} of 100 recordings, undoing the anonymization reveals the speaker."
 
 
 @WORDS.words("advice_treat_people")
 def _advice_treat_people(number: int) -> str:
     if number == 1:
-        return "The one person who is linked more often than not needs another treatment, or should be left out."
-    return f"The {number:,} people who are linked more often than not need another treatment, or should be left out."
+        return "Treat the one person who is linked more often than not differently, or leave them out."
+    return f"Treat the {number:,} people who are linked more often than not differently, or leave them out."
 
 
 WORDS.say("people_are_listed", "The list of people in the technical part shows who they are.")
 WORDS.say(
     "advice_less_similar_voices",
-    "Release fewer recordings per person, or use new voices that are less like the original ones.",
+    "Release fewer recordings per person, or use new voices that are less similar to the original ones.",
 )
 WORDS.say(
-    "advice_decide_attribute", "Decide whether {attribute} may be known; if not, choose new voices regardless of it."
+    "advice_decide_attribute",
+    "Decide whether {attribute} may be known; if not, choose the new voices independently of it.",
 )
 
 
@@ -205,8 +207,8 @@ WORDS.say("advice_more_people", "Assess more people.")
 @WORDS.words("interval_is_wide")
 def _interval_is_wide(low: float, high: float) -> str:
     return (
-        f"The true figure lies between {100 * low:.0f} and {100 * high:.0f} of 100; four times as many people halve that "
-        "range."
+        f"The true figure probably lies between {100 * low:.0f} and {100 * high:.0f} of 100; with four times as many "
+        "people, this range would be half as wide."
     )
 
 
@@ -217,7 +219,7 @@ def _advice_run_attackers(attackers: tuple[str, ...]) -> str:
     return f"Add {number} not run: {'; '.join(named)}{'; and others' if len(attackers) > 2 else ''}."
 
 
-WORDS.say("advice_listen", "Listen to the output before trusting it: little of a voice may be left at all.")
+WORDS.say("advice_listen", "Listen to the output before you rely on the result: hardly any voice may be left.")
 WORDS.say(
     "advice_assess_again", "Assess again when the anonymizer, its settings, the recordings or the recipients change."
 )
@@ -248,7 +250,10 @@ WORDS.say(
     "None of these assessments can be relied on yet, so none of the systems is recommended.",
 )
 WORDS.say("one_system_reliable", "Only the assessment of {system} can be relied on; its risk is {level}.")
-WORDS.say("system_protects_best", "Of those whose figures can be relied on, {system} leaves the lowest risk ({level}).")
+WORDS.say(
+    "system_protects_best",
+    "Among the systems whose figures can be relied on, {system} leaves the lowest risk ({level}).",
+)
 WORDS.say(
     "no_system_better",
     "None of them protects significantly better than the others: differences may be chance.",
@@ -270,7 +275,7 @@ WORDS.say("no_system_fit", "None of these is fit for release: people can still b
 
 @WORDS.words("systems_not_judged")
 def _systems_not_judged(systems: tuple[Reference, ...]) -> str:
-    return f"Nothing is claimed of {few([shown(s) for s in systems])}, whose figures can't be relied on yet."
+    return f"No conclusion about {few([shown(s) for s in systems])}: these figures can't be relied on yet."
 
 
 WORDS.say("use_not_compared", "Whether the speech is still usable was not measured for all of them.")

@@ -1,4 +1,4 @@
-"""What was read: files, ids and lists, and what of them could not be used."""
+"""Inputs: files, ids and lists, and the parts of them that could not be used."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _TAGS = {
     "D": "an attacker who is sure is wrong once in 10,000 to 100,000",
     "C": "an attacker who is sure is wrong once in 100 to 10,000",
     "B": "an attacker who is sure is wrong once in 10 to 100",
-    "A": "more is disclosed than by a coin, but an attacker is wrong at least once in 10",
+    "A": "there is some evidence, but an attacker who is sure is wrong at least once in 10",
 }
 
 
@@ -45,7 +45,7 @@ def _intervals_of_scores(speakers_from: Reference | None = None) -> str:
         over = f"speakers (known from {shown(speakers_from)}{alone})"
     return (
         f"95 % intervals by bootstrap over {over}, corrected for bias; safer: ↑ higher, ↓ lower; dim: within the 5-95 % "
-        "range of what scores without information give."
+        "range of scores without information."
     )
 
 
@@ -97,7 +97,11 @@ WORDS.say("map_saved", "The map is in {file}; apply it with --load-map.")
 def _diagonal_stays(
     every_speaker: bool, speakers: tuple[Reference, ...], diagonals: tuple[float, ...], animals: tuple[str, ...]
 ) -> str:
-    title = "Diagonal that stays in OP, speaker by speaker" if every_speaker else "Whose diagonal stays most in OP"
+    title = (
+        "Similarity to the original (diagonal of OP) by speaker"
+        if every_speaker
+        else "Speakers most similar to their original (diagonal of OP)"
+    )
     rows = zip(speakers, diagonals, animals, strict=False)
     return f"{title}: {', '.join(f'{shown(who)} ({own:.3f}, {animal})' for who, own, animal in rows)}"
 
@@ -128,7 +132,7 @@ WORDS.say(
 def _utility_basis(
     recordings: int, available: int, rated: int, language: str, language_from: str, reference: str
 ) -> str:
-    text = "the corpus's text" if reference == "corpus" else "what the recognizer hears in the original"
+    text = "the corpus's text" if reference == "corpus" else "the transcript of the original"
     return (
         f"{recordings:,} of {available:,} pairs of recordings, {rated:,} of them rated; language {language} "
         f"({language_from}); words are compared with {text}."
@@ -139,12 +143,12 @@ def _utility_basis(
 def _words_confused(said: tuple[Reference, ...], heard: tuple[Reference, ...], times: tuple[int, ...]) -> str:
     rows = zip(said, heard, times, strict=False)
     listed = [f"{shown(word)} → {shown(other)} ({count})" for word, other, count in rows]
-    return f"Most often taken for another: {', '.join(listed)}"
+    return f"Words most often mistaken for others: {', '.join(listed)}"
 
 
 @WORDS.words("words_suffer")
 def _words_suffer(speakers: tuple[Reference, ...], percents: tuple[float, ...]) -> str:
-    return f"Whose words suffer most: {_percents(speakers, percents)}"
+    return f"Speakers with the most wrong words: {_percents(speakers, percents)}"
 
 
 WORDS.say("differences_by_holm", "Differences are to the first run; significant by Holm's rule over all of them.")

@@ -55,36 +55,36 @@ SECTIONS = {
     "channels": SectionWords(
         "Which channel gives people away",
         "Channels",
-        "The same attacker hears one channel of speech at a time: the voice, the words, the rhythm; then all of them together. Beside it "
-        "stands what this attacker finds in original speech, which is what there was to hide, and what it finds where known recordings "
-        "were assigned to people at random, which is chance. Of N people, log2 N bits name one of them, 0 bits are guessing; below 0 people "
-        "hide behind others.",
+        "The same attacker uses one channel of speech at a time (the voice, the words, the rhythm), then all of them together. For "
+        "comparison, the table shows what this attacker finds in original speech, and what it finds when known recordings are assigned "
+        "to people at random, which is chance. Naming one of N people takes log2 N bits; 0 bits are guessing; below 0, the attacker does "
+        "worse than guessing.",
     ),
     "linking": SectionWords(
         "Linking recordings to a person",
         "Linking",
-        "Opinion 05/2014 asks whether records of one person can be linked. Here the attacker holds recordings of N people, "
-        "one of whom made the anonymized recording, and names the most similar one. The more people there are, the harder it "
-        "is; the more speech there is of each, the easier.",
+        "Opinion 05/2014 asks whether records of one person can be linked. Here the attacker has recordings of N people, "
+        "one of whom made the anonymized recording, and names the most similar one. More people make this harder; more "
+        "speech of each makes it easier.",
     ),
     "singling_out": SectionWords(
         "Singling somebody out",
         "Singling out",
         "Opinion 05/2014 asks whether one person can be isolated in the data, even without a name. Here the attacker "
-        "writes a rule from one person's voice that should fit one person in N, and succeeds if it fits exactly one. A rule "
-        "that knows nothing about anybody succeeds too, more often than one would think: that is the control, and the risk "
-        "that counts is what lies above it.",
+        "makes a rule from one person's voice that should fit one person in N, and succeeds if it fits exactly one. A rule "
+        "made without knowing anybody also succeeds surprisingly often: this is the control, and the risk is what lies "
+        "above it.",
     ),
     "disclosure": SectionWords(
         "Information disclosed",
         "Disclosure",
-        "ZEBRA measures evidence. An attacker believes something before hearing two recordings, and something else "
-        "after. The area between the two curves is the information that an average comparison gives away, over all prior "
-        "beliefs; the tag is the strongest evidence that any single comparison gave.",
+        "ZEBRA measures evidence: how much a comparison of two recordings changes what an attacker believes. The area "
+        "between the two curves is the information that an average comparison discloses, over all prior beliefs; the tag "
+        "is the strongest evidence of any single comparison.",
     ),
     "similarity": SectionWords(
-        "Likeness before and after",
-        "Likeness",
+        "Similarity before and after",
+        "Similarity",
         "Every speaker is compared with every speaker, before and after. A bright diagonal between original and "
         "anonymized voices means that people remain linked to themselves. A bright diagonal among anonymized voices means "
         "that they stay distinct from each other, which some uses need and which also helps an attacker who hears several "
@@ -93,69 +93,69 @@ SECTIONS = {
     "inversion": SectionWords(
         "Undoing the anonymization",
         "Inversion",
-        "Some anonymizers move every voice in much the same way, and what is moved can be moved back. The attacker learns "
-        "a rotation from recordings that exist in both forms (or, unsupervised, from two unpaired sets), undoes it, and looks "
-        "for the nearest original recording.",
+        "Some anonymizers change every voice in much the same way, so that the change can be undone. The attacker learns "
+        "a rotation from recordings known in both forms (or, unsupervised, from two unpaired sets), reverses it, and looks "
+        "for the most similar original recording.",
     ),
     "inference": SectionWords(
         "Guessing attributes",
         "Inference",
         "Opinion 05/2014 asks whether attributes of a person can be inferred. A classifier learns the attribute from "
-        "anonymized recordings of other people and guesses it here. All values of an attribute count alike, however rare they are.",
+        "anonymized recordings of other people and guesses it here. All values of an attribute have the same weight, however rare they are.",
     ),
     "sessions": SectionWords(
         "Within and across sessions",
         "Sessions",
-        "A new voice may be kept within one conversation, so that speakers can be told apart, and should change with the next. "
-        "High figures within a session are then wanted; high figures across sessions, or to the original, are not.",
+        "A new voice may stay the same within one conversation, so that speakers can be distinguished, and should change with "
+        "the next. High figures are then wanted within a session, but not across sessions or with respect to the original.",
     ),
     "utility": SectionWords(
         "Is it still usable?",
         "Use",
-        "Protection that destroys the speech is easy. These figures say what is left of words, quality and melody.",
+        "It is easy to protect people by destroying the speech. These figures show what is left of words, quality and melody.",
     ),
     "verification": SectionWords(
         "Verification (EER)",
         "EER",
-        "The equal error rate is the figure most anonymizers are published with. It averages over everybody, looks at "
-        "one threshold, does not know how many people the attacker must choose from, and hardly moves when the risk for "
-        "individuals does. It stands last for that reason.",
+        "Most anonymizers are published with their equal error rate. It averages over everybody, uses one threshold, does "
+        "not depend on the number of people to choose from, and hardly changes with the risk for individuals. This is why "
+        "it comes last.",
     ),
     "further": SectionWords(
         "Further measures",
         "Further",
-        "Measures that other packages have added, or that have no section of their own.",
+        "Measures that other packages have added, or that belong to no other section.",
     ),
 }  # fmt: skip
 
-BELOW_ZERO = "An interval that reaches below 0 says that the rule may have done no better, or even worse, than one that knows nobody."
+BELOW_ZERO = "If an interval reaches below 0, the rule may have done no better than one made without knowing anybody, or even worse."
 
 GLOSSARY = (
     ("Anonymizer", "A program that changes a recording so that the voice no longer sounds like the speaker. The words stay."),
-    ("Attacker", "Somebody who wants to know who speaks. Attackers differ in what they have: recordings of the people in question, the "
-     "anonymizer itself, and the means to train a recognizer on its output."),
+    ("Attacker", "Somebody who wants to know who is speaking. Attackers differ in what they have: recordings of the people in question, "
+     "the anonymizer itself, and the means to train a recognizer on its output."),
     ("Candidates", "The people whose recordings an attacker has and compares with. The more there are, the harder it is to name the right one."),
     ("Enrollment", "The recordings of known people that an attacker compares with."),
-    ("Utterance", "One recording of somebody speaking, often a sentence. With more utterances of a person an attacker is surer."),
+    ("Utterance", "One recording of somebody speaking, often a sentence. With more utterances of a person, an attacker is more certain."),
     ("Embedding", "A list of a few hundred numbers that describes a voice. Recordings of one speaker lie close together. Embeddings are "
      "biometric data."),
     ("Linkability", "Of all anonymized recordings, the share that the attacker assigns to the right one of N people. Guessing gives 1/N."),
-    ("Singling Out", "How often a rule made from one voice fits exactly one person in the data, whoever that is."),
+    ("Singling Out", "How often a rule made from one voice fits exactly one person in the data, no matter who."),
     ("Control", "The same attack by somebody who knows nothing about anybody in the data. What the attack achieves beyond that is due to the "
      "voices."),
     ("EER (equal error rate)", "The error rate when an attacker's threshold is set so that they reject as many true pairs as they accept "
      "false ones. 0 % is perfect recognition, 50 % is guessing."),
-    ("Bit", "A unit of information. One bit settles one yes-or-no question. A disclosure of 0.72 bit here is everything there is to know "
-     "about whether two recordings are by one person; 0.3 bit is a good part of it; 0.01 bit next to nothing."),
-    ("Tag (0, A to F)", "How many times more or less likely the most telling comparison makes it that two recordings are of one person. 0: no "
-     "more than before; A: up to 10 times; B: up to 100; C: up to 10,000; D: up to 100,000; E: up to a million; F: more than that."),
+    ("Bit", "A unit of information. One bit settles one yes-or-no question. Here, a disclosure of 0.72 bit is certainty about whether two "
+     "recordings are by one person; 0.3 bit is a good part of it; 0.01 bit is next to nothing."),
+    ("Tag (0, A to F)", "How many times more or less likely the strongest comparison makes it that two recordings are by one person. 0: no "
+     "change; A: up to 10 times; B: up to 100; C: up to 10,000; D: up to 100,000; E: up to a million; F: more than that."),
     ("Likelihood ratio, LLR", "How many times more probable a comparison's outcome is if both recordings are of one person than if they are of "
      "two; the LLR is its logarithm. Above 0 speaks for one person, below 0 against it."),
-    ("DeID", "How much of the likeness between a speaker's original and anonymized voice is gone. 100 % is all of it."),
+    ("DeID", "How much of the similarity between a speaker's original and anonymized voice is gone. 100 % is all of it."),
     ("G_VD", "How far the anonymized voices can still be distinguished, in decibels against the originals. 0 dB: as well as "
      "before; minus 10 dB: a tenth."),
-    ("95 % interval", "Had other speakers been recorded, the figure would have come out differently. Intervals made this way contain the true "
-     "value in about 95 of 100 assessments."),
+    ("95 % interval", "With other speakers, the figure would have been different. Intervals made this way contain the true value in about "
+     "95 of 100 assessments."),
     ("Chance, guessing", "What the measure gives when the attacker knows nothing. A figure near chance is not a proof of safety: a stronger "
      "attacker may exist."),
     ("The zoo", "Names from the biometric menagerie for speakers who behave unlike most, the sheep. Goats are hard to recognize, lambs easy to be "
@@ -198,22 +198,22 @@ TITLES = {
     "listen": "Listen to the systems",
 }
 NOTES = {
-    "annex": "What an anonymization report or a data protection impact assessment asks for, filled in from the results. It states measurements; it gives no legal opinion.",
-    "opinion": "Dot: measured value. Band: 95 % interval. Dashed line: what guessing gives. The levels say how far the value lies above guessing; they are not a legal judgment.",
+    "annex": "The entries of an anonymization report or a data protection impact assessment, filled in from the results. These are measurements, not a legal opinion.",
+    "opinion": "Dot: measured value. Band: 95 % interval. Dashed line: guessing. The levels say how far the value lies above guessing; they are not a legal judgment.",
     "overview": "The strongest attacker that was run, for every criterion that was measured.",
-    "bars": "The bar runs from 0 to the most that is possible; the dot is the measured value, the band its 95 % interval, the dashed line what guessing achieves.",
+    "bars": "The bar runs from 0 to the highest possible value; the dot is the measured value, the band its 95 % interval, the dashed line guessing.",
     "method": "Attackers, measures, what was assessed, how to repeat it, glossary.",
-    "pseudonyms": "Names are pseudonyms made for this report. results.json, which stays with you, tells who they are.",
+    "pseudonyms": "Names are pseudonyms made for this report. See results.json, which stays with you, for who they are.",
     "choose": "Choose a person in the table to see them in every figure.",
-    "by_person": "What each channel discloses of a person's anonymized recordings, in bits, and how many of 100 are linked to them by it.",
+    "by_person": "What each channel discloses about each person, in bits, and how many of 100 recordings it links to them.",
     "not_measured": "This was not measured.",
-    "settings": "What was not the same in all runs.",
+    "settings": "Settings that were not the same in all runs.",
     "cells": "Each cell is the strongest attacker that was run against that system: how often it succeeds in 100 attempts, the 95 % interval in brackets, and what guessing gives.",
-    "significant": "Paired by speaker where the measure allows it. A difference is called significant where it would hardly come about by chance although many are looked at (Holm's rule).",
-    "holds_recordings": "This page holds recordings of people, original and anonymized.",
+    "significant": "Paired by speaker where the measure allows it. A difference is called significant if chance hardly explains it, considering how many differences are compared (Holm's rule).",
+    "holds_recordings": "This page contains recordings of people, original and anonymized.",
     "treat_recordings": "Treat it as you treat the recordings themselves.",
     "complete": "This page is complete in itself: it loads nothing and sends nothing.",
-    "footer_recordings": "It holds recordings of people.",
+    "footer_recordings": "It contains recordings of people.",
     "footer_nobody": "It names nobody.",
 }
 RELEASE_COUNT = "In a release of {people}, about {found} would be found."  # the page's script fills it in, too
@@ -263,9 +263,9 @@ def anonymizer_line(words: str) -> str:
     return f"Anonymizer: {words or 'not named'}"
 
 
-def assessed(people: int, *, everybody: bool, created: str, assessor: str) -> str:
+def assessment_line(people: int, *, everybody: bool, created: str, assessor: str) -> str:
     """
-    >>> assessed(20, everybody=False, created="2026-11-16", assessor="the privacy team")
+    >>> assessment_line(20, everybody=False, created="2026-11-16", assessor="the privacy team")
     'Assessed on 20 of them on 2026-11-16 by the privacy team'
     """
     part = "" if everybody else f" on {people:,} of them"
@@ -335,9 +335,9 @@ def _attempt(point: Estimate, group: Mapping[str, str]) -> str:
     return f": {recordings_each(int(point.at.get('length', 1)))}{candidates}{in_group(group)}"
 
 
-def closed(phrase: str) -> str:
+def as_sentence(phrase: str) -> str:
     """
-    >>> closed("not asked for")
+    >>> as_sentence("not asked for")
     'Not asked for.'
     """
     return capitalize(phrase.removesuffix(".")) + "."
@@ -376,7 +376,7 @@ def criterion_title(name: str, attribute: str) -> str:
 def people_columns(attackers: Sequence[str]) -> dict[str, str]:
     return {
         "speaker": "speaker", "risk": "highest risk", "interval": "95 % interval",
-        **{name: name for name in attackers}, "gender": "gender", "deid": "likeness gone (%)",
+        **{name: name for name in attackers}, "gender": "gender", "deid": "similarity gone (%)",
     }  # fmt: skip
 
 
@@ -387,7 +387,7 @@ def people_introduction(expected_by_chance: float | None) -> str:
     )
     if expected_by_chance is None:
         return text
-    return f"{text} By chance alone about {expected_by_chance:.2g} of them would be linked more often than not."
+    return f"{text} By chance alone, about {expected_by_chance:.2g} of them would be linked more often than not."
 
 
 def people_left_out(number: int) -> str:
@@ -411,8 +411,8 @@ def channel_person(bits: float, linked: float) -> str:
 
 
 TOPIC = (
-    "Words tell the topic as well as the person: where everybody reads a book of their own, the book gives them away, "
-    "not their way of speaking."
+    "Words reveal the topic as well as the person: if everybody reads a different book, the book identifies them, not "
+    "their way of speaking."
 )
 
 
@@ -448,7 +448,7 @@ def speech(speakers: int, recordings: int, hours: float | None) -> str:
     return f"{count(speakers, 'speaker')}, {count(recordings, 'recording')}" + (f", {duration(hours)}" if hours else "")
 
 
-def left_out(reasons: Mapping[str, int]) -> str:
+def reasons_text(reasons: Mapping[str, int]) -> str:
     return ", ".join(f"{reason.replace('_', ' ')}: {number:,}" for reason, number in reasons.items())
 
 
@@ -462,14 +462,14 @@ def use_recordings(measured: int, available: int, rated: int) -> str:
 
 def substitutions(pairs: Sequence[Mapping[str, object]]) -> str:
     listed = ", ".join(f"“{p['said']}” as “{p['heard']}” ({p['times']} times)" for p in pairs[:MOST_WORDS])
-    return f"Words most often taken for others: {listed}."
+    return f"Words most often mistaken for others: {listed}."
 
 
-def lost_words(deleted: int, inserted: int) -> str:
+def word_losses(deleted: int, inserted: int) -> str:
     return (
         f"{count(deleted, 'word')} {'was' if deleted == 1 else 'were'} not recognized at all, and "
         f"{inserted:,} {'was' if inserted == 1 else 'were'} recognized that nobody said. "
-        "Which words are taken for others is in results.json, as words may name people."
+        "Which words are mistaken for others is in results.json only, because words may name people."
     )
 
 
@@ -479,7 +479,7 @@ def suffering(people: Sequence[tuple[str, float, float, int]]) -> str:
         f"{speaker} {wer:.0f} (original {before:.0f}; {count(recordings, 'recording')})"
         for speaker, wer, before, recordings in people[:MOST_SUFFERING]
     )
-    return f"Whose speech suffers most, in wrong words per 100: {listed}."
+    return f"Speakers with the most wrong words per 100: {listed}."
 
 
 # --- the annex
@@ -487,14 +487,16 @@ def suffering(people: Sequence[tuple[str, float, float, int]]) -> str:
 NO_LIMIT = (
     "No limit was chosen for this assessment. A regulator's guidance may name one: the European Medicines Agency's guidance "
     "on Policy 0070 (EMA/90915/2016) and Health Canada's on the public release of clinical information work with a "
-    "probability of 0.09 for the public release of clinical reports. Whether that figure suits recordings of voices has "
-    "to be argued."
+    "probability of 0.09 for the public release of clinical reports. Whether this figure suits recordings of voices has "
+    "to be justified."
 )  # fmt: skip
-MITIGATIONS = "Derived from the results by fixed rules; which of them are taken is to be filled in."
-RESIDUAL = "What remains for the people concerned, for the attackers that were run and in view of what was not tested."
+MITIGATIONS = "Derived from the results by fixed rules; please fill in which of them are taken."
+RESIDUAL = (
+    "The risk that remains for the people concerned, from the attackers that were run and from what was not tested."
+)
 LIKELIHOOD = "The likelihood is that of the strongest attacker that was run, with its 95 % interval."
 _TRAINED = {
-    "cross-validation by speaker": "Attackers that learn were trained on other people than those they looked for. ",
+    "cross-validation by speaker": "Attackers that learn were trained on other people than those they searched for. ",
     "separate corpus": "Attackers that learn were trained on separate recordings. ",
 }
 
@@ -509,14 +511,14 @@ ANONYMIZED_BY_ATTACKERS = {
 
 def method(trial_speakers: int, enrolled: int, split: str, training: str) -> str:
     return (
-        f"{count(trial_speakers, 'person was', 'people were')} looked for among {enrolled:,} known ones; their recordings "
-        f"were divided into known ones and ones to name ({split}). {_TRAINED.get(training, '')}An interval says where the "
-        "figure would lie had other people been recorded, in 95 of 100 cases. The technical part defines every measure; "
-        "results.json holds every number and what is needed to repeat the run."
+        f"{count(trial_speakers, 'person was', 'people were')} searched for among {enrolled:,} known people; their "
+        f"recordings were divided into enrollment and trials ({split}). {_TRAINED.get(training, '')}A 95 % interval shows "
+        "how far the figure would vary with other people. The technical part defines every measure; results.json contains "
+        "every number and what is needed to repeat the run."
     )
 
 
-def linked_note(point: Estimate) -> str:
+def linking_note(point: Estimate) -> str:
     return f"Recordings linked to the right person{where(point)}."
 
 

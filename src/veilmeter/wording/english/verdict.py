@@ -32,8 +32,8 @@ def _verdict_lay(level: Level) -> str:
 WORDS.say("nothing_attacked", "No attack was measured.")
 WORDS.say(
     "little_voice_left",
-    "That nothing was recognized may mean that little of a voice is left at all: listen to the output before trusting "
-    "it, or measure how usable the speech still is.",
+    "Perhaps nothing was recognized because hardly any voice is left: listen to the output before you rely on it, or "
+    "measure how usable the speech still is.",
 )
 WORDS.say(
     "only_attribute_kept",
@@ -41,8 +41,8 @@ WORDS.say(
 )
 WORDS.say(
     "one_voice_per_speaker",
-    "Each speaker seems to be given one new voice permanently: anyone who knows one anonymized recording of a person "
-    "finds all others. That replaces a name by another name; it does not cut the link between recordings.",
+    "Each speaker seems to keep the same new voice in all recordings: anyone who recognizes a person in one of them "
+    "finds all the others. This replaces one name by another; it does not remove the link between recordings.",
 )
 
 
@@ -66,7 +66,7 @@ def _use(
 # --- people
 
 
-WORDS.say("nobody_tried", "Nobody has a trial, so single people have no result.")
+WORDS.say("nobody_tried", "Nobody has a trial, so there is no result per person.")
 
 
 @WORDS.words("people_linked")
@@ -118,7 +118,7 @@ WORDS.say(
 )
 WORDS.say(
     "lawyer_contents",
-    "Does what is said, or a sound in the background, or metadata identify people? Only voices were measured.",
+    "Do the spoken words, background sounds or metadata identify people? Only voices were measured.",
 )
 WORDS.say("lawyer_other_data", "Does other data that is or will become available make recognition easier?")
 WORDS.say(
