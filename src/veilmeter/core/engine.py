@@ -1,6 +1,6 @@
 """Where work runs: this process, a pool of processes, or a Dask cluster. Nothing else knows.
 
-A task is a top-level function of one item. It is called once an item, in any order and anywhere; what it returns
+A task is a top-level function of one item. It is called once per item, in any order and anywhere; what it returns
 comes back with the item's number, so that the result never depends on where or in which order the work ran. A worker
 that dies takes nothing with it: its items are given to another one.
 """
@@ -339,7 +339,8 @@ class Cluster:
     def _look(self) -> None:
         """How many tasks are handed out at a time, and to whom: a few for each worker. Where workers share cores, as
         many as these can do, to as many workers: more would only take memory, and the processor's cache from each
-        other. Workers come and go, so this is asked again and again."""
+        other. Workers come and go, so this is asked again and again. Hand-written: Dask does not know which workers
+        share cores, so that neither its resources nor its adaptive scaling can express it."""
         if time.monotonic() - self._looked < _LOOK_SECONDS:
             return
         workers = self._client.scheduler_info(n_workers=-1)["workers"]
@@ -421,7 +422,8 @@ def _other_code(error: Exception) -> VeilmeterError:
 @cache
 def _keep_memory() -> None:
     """Let a worker use freed memory again, as any other process does: Dask has it given back to the system at once, and
-    arrays that come and go would be fetched again each time, page by page, which takes a quarter of the time."""
+    arrays that come and go would be fetched again each time, page by page, which takes a quarter of the time.
+    By ctypes: glibc reads the variables that would do it before Python starts, and no library sets them later."""
     with suppress(OSError, AttributeError, TypeError):  # only the C library of most Linux systems has this
         mallopt = ctypes.CDLL(None).mallopt
         for setting, size in _GLIBC:

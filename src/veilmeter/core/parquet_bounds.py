@@ -1,4 +1,8 @@
-"""Untrusted Parquet files: how large one becomes in memory is read from its footer before anything is decoded."""
+"""Untrusted Parquet files: how large one becomes in memory is read from its footer before anything is decoded.
+
+Hand-written: pyarrow does not show the sizes of pages, and reading in a confined child (`processes.run_confined`) takes
+0.65 s for every table or shard, where this takes 0.005 s; its memory limit would also be missing outside of Linux.
+"""
 
 from __future__ import annotations
 

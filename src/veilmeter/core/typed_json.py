@@ -1,7 +1,9 @@
 """Dataclasses to JSON and back by their annotations: one place that checks what a file says, in any order of the keys.
 
-`encode` writes a field under its own name; `decode` wants what the annotations promise and says where a file breaks
-that promise. Estimates stand under the name of their measure, as `Estimates.to_json` has them.
+`encode` writes a field under its own name; `decode` requires what the annotations say and names the place where a file
+differs. Estimates are filed under the name of their measure, as in `Estimates.to_json`. Hand-written,
+although typer brings pydantic: null as NaN, "inf", estimates under their measure and the refusal of unknown fields in
+plain dataclasses would each need a hook there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""User-supplied code, named as `module:name` or `file.py:name`: extractors, recognizers, anonymizers and the like."""
+"""User-supplied code, named as `module:name` or `file.py:name`: extractors, recognizers, anonymizers and the like.
+
+Code counts by its source and by the files that it imports. Hand-written: a hash of its whole folder would change with
+every unrelated file there, and would miss modules that lie elsewhere.
+"""
 
 from __future__ import annotations
 
