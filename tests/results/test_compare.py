@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from veilmeter.assessment import assess
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.results.compare import ComparedFigure, Comparison, compare
+from veilmeter.results.compare import ComparedFigure, Comparison, _text_of, compare, differing_settings
 from veilmeter.results.model import Results
 from veilmeter.results.run_folder import write_results
 from veilmeter.wording import sentences, text
@@ -167,3 +168,33 @@ def test_a_folder_that_the_terminal_can_not_spell(folder: Path, tmp_path: Path) 
     done = subprocess.run([*words, "--table", "--resamples", "10"], capture_output=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.isascii()
+
+
+def runs_with(*attackers: dict[str, Any]) -> list[Any]:
+    return [run_with(attackers=tables, seed=0) for tables in attackers]
+
+
+def run_with(**settings: Any) -> Any:
+    return SimpleNamespace(settings=settings, incidental=("title", "attacker_run", "attackers.scores"))
+
+
+def test_what_names_or_places_a_run_is_no_difference() -> None:
+    assert differing_settings([run_with(title="a", attacker_run=["x"]), run_with(title="b", attacker_run=["y"])]) == {}
+
+
+def test_nothing_is_no_difference_however_it_is_written() -> None:
+    assert differing_settings([run_with(option=None, title="", by=[]), run_with(option=[], title="b", by=None)]) == {}
+    assert differing_settings([run_with(option=None), run_with(option=["a=1"])]) == {"option": [None, ["a=1"]]}
+
+
+def test_files_of_an_attacker_are_no_difference() -> None:
+    table = {"backend": None, "original": [], "trials": []}
+    same = runs_with({"ignorant": {**table, "scores": ["a.txt"]}}, {"ignorant": {**table, "scores": ["b.txt"]}})
+    assert differing_settings(same) == {}
+
+
+def test_what_was_chosen_for_an_attacker_is_said_in_words() -> None:
+    (values,) = differing_settings(
+        runs_with({"informed": {"backend": "plda", "lda": None}}, {"informed": {}, "ignorant": {}})
+    ).values()
+    assert [_text_of(value) for value in values] == ["informed: backend plda", "informed, ignorant"]

@@ -127,7 +127,10 @@ def own_extractors(reader: InputReader, base: Matched) -> dict[str, OwnExtractor
     for name, options in reader.settings.attackers.items():
         if options.has_own_vectors:
             given = reader.read_own_vectors(name, options)
-            matched = match(given.original or base.original, given.anonymized or base.anonymized)
+            matched = match(
+                base.original if given.original is None else given.original,
+                base.anonymized if given.anonymized is None else given.anonymized,
+            )
             _require_cover(base, matched, f"attackers.{name}")
             own[name] = OwnExtractor(matched, match_runs(matched.original, matched.anonymized, given.runs))
     return own
