@@ -6,15 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sample_results import sample
+from sample_results import attacker, eer, link, sample
 from typer.testing import CliRunner
 
 from veilmeter.cli.assess import print_verdict
 from veilmeter.cli.main import app
 from veilmeter.core.findings import text_finding
-from veilmeter.results.model import Check, Results
+from veilmeter.results import trust
+from veilmeter.results.model import Check, People, Results
 from veilmeter.results.run_folder import write_results
-from veilmeter.results.trust import doubts, open_questions
+from veilmeter.results.trust import TrustFacts, doubts, open_questions
+from veilmeter.results.verdict import conclude
 from veilmeter.wording import text
 
 
@@ -49,3 +51,24 @@ def test_terminal_and_gate_say_the_same(doubtful: Results, tmp_path: Path, capsy
     gated = CliRunner().invoke(app, ["gate", str(tmp_path), "--trustworthy"])
     assert gated.exit_code == 1
     assert all(f"BROKEN  {sentence}" in gated.stdout for sentence in sentences)
+
+
+def test_an_alarm_that_chance_cannot_explain_is_never_doubted_for_being_too_low_or_imprecise() -> None:
+    """Fifty of a hundred are linked, five by chance: twenty people are too few to say how often, and a weak extractor
+    may find more, but people are recognized."""
+    weak = TrustFacts(compared=80, unchanged=0, trials=40, copies=0, own_runs=0)
+    holders = {
+        "original": attacker("original", eer(40)),
+        "ignorant": attacker("ignorant", eer(30), link(0.5, low=0.28, high=0.72)),
+    }
+    alarm = conclude(replace(sample(), attackers=holders, people=People()), weak)
+    assert alarm.verdict.level == "high"
+    failed = {check.name for check in alarm.checks if check.failed}
+    assert {trust.STRONG, trust.ENOUGH} <= failed
+    assert alarm.verdict.trustworthy
+    assert not trust.doubting_checks(alarm)
+    assert len(doubts(alarm)) == len(failed)
+    copied = conclude(replace(sample(), attackers=holders, people=People()), replace(weak, copies=20))
+    assert not copied.verdict.trustworthy
+    nobody = {**holders, "ignorant": attacker("ignorant", eer(50), link(0.05, low=0.02, high=0.1))}
+    assert not conclude(replace(sample(), attackers=nobody, people=People()), weak).verdict.trustworthy

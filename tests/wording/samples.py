@@ -78,6 +78,8 @@ def _disagree(first: Finding, second: Finding) -> bool:
     """Whether `first` follows from criteria or checks whose outcome `second` denies."""
     if first.code == "verdict":
         return second.code in _RISKS and second.values["level"] not in levels_of_linking(first)
+    if first.code == "alarm_is_certain":
+        return second.code == "verdict" and second.values["level"] in _NO_ALARM
     if first.code == "not_protected":
         return second.code == "recordings_unchanged" and not (
             second.values["unchanged"] or second.values["let_through"]

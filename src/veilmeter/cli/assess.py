@@ -110,13 +110,18 @@ def _lowest_eer(results: Results) -> str | None:
 
 def _print_open(results: Results, paragraph: Callable[..., None]) -> None:
     """What was not tested, and which checks passed, failed or could not be made."""
-    from veilmeter.results.trust import open_questions
+    from veilmeter.results.trust import doubts, open_questions
     from veilmeter.wording import sentences, text
 
     if results.verdict.not_tested:
         paragraph("\nNot tested:", "bold")
         for line in sentences(results.verdict.not_tested):
             paragraph(f"  - {line}")
+    uncertain = doubts(results) if results.verdict.trustworthy else []
+    if uncertain:
+        paragraph("\nThe alarm is certain, not how high the risk is:", "bold")
+        for doubt in uncertain:
+            paragraph(f"  - {text(doubt)}")
     questions = open_questions(results)
     if questions:
         paragraph("\nCould not be checked:", "bold")

@@ -22,6 +22,7 @@ from veilmeter.metrics.measure import label_of, measure_of
 from veilmeter.metrics.similarity.matrices import KINDS, Kind
 from veilmeter.results.levels import ORDER
 from veilmeter.results.model import Criterion, Results
+from veilmeter.results.trust import doubting_checks
 
 SCHEMA = 3
 RESULTS = "results.json"
@@ -187,7 +188,7 @@ def _refuse_contradictions(results: Results) -> None:
             if holder.name != name:
                 raise MalformedError(f"{kind}.{name}", f"it calls itself {holder.name!r}")
     verdict = results.verdict
-    doubted = [check.name for check in results.checks if check.failed]
+    doubted = [check.name for check in doubting_checks(results)]
     if verdict.trustworthy and doubted:
         raise MalformedError("verdict", f"it is called trustworthy, yet the check {doubted[0]!r} failed")
     _refuse_milder_verdict(results)

@@ -1,4 +1,5 @@
-"""Self-checks of an assessment: named, each with its figure. One that fails makes the verdict untrustworthy.
+"""Self-checks of an assessment: named, each with its figure. One that fails makes a verdict that reassures
+untrustworthy; an alarm that chance can't explain is doubted only by checks that say the risk may be lower.
 
 If the attacker is weak, privacy is overestimated (Panariello et al. 2025); if enrollment and trial come from one
 session, or the attacker was trained on the people it is tested on, it is underestimated; with few speakers nothing is
@@ -23,6 +24,8 @@ from veilmeter.results.levels import (
     P_ADJUSTED,
     PRECISION,
     chance_of,
+    has_top_targets,
+    is_significant,
     speakers_to_rule_out,
     surplus,
 )
@@ -98,6 +101,28 @@ def meaning(check: Check) -> Finding:
 def doubts(results: Results) -> list[Doubt]:
     """The failed checks of a run."""
     return [(check.finding, meaning(check)) for check in results.checks if check.failed]
+
+
+def doubting_checks(results: Results) -> list[Check]:
+    """The failed checks for which the verdict may be wrong: all of them where it reassures. Where people are surely
+    recognized, neither a risk that may be even higher nor one that is known poorly takes that back."""
+    failed = [check for check in results.checks if check.failed]
+    if not is_sure_alarm(results):
+        return failed
+    return [check for check in failed if check.misleads != "overestimated" and check.name not in (ENOUGH, CHANGED)]
+
+
+def is_sure_alarm(results: Results) -> bool:
+    """Whether a risk is raised or high and chance can't explain it."""
+    alarms = [
+        criterion
+        for criterion in results.criteria.values()
+        if criterion.risk and criterion.level in ("raised", "high") and not criterion.details.get(WITHIN_RELEASE)
+    ]
+    return bool(alarms) and (
+        bool(results.people.unprotected)
+        or any(is_significant(alarm.estimate) or has_top_targets(alarm.estimate) for alarm in alarms)
+    )
 
 
 def open_questions(results: Results) -> list[Doubt]:

@@ -16,6 +16,7 @@ from veilmeter.results.trust import (
     WITHIN_RELEASE,
     TrustFacts,
     checks,
+    doubting_checks,
     links_itself,
     open_questions,
     raise_linking,
@@ -44,7 +45,7 @@ def verdict(results: Results, not_tested: Sequence[Finding]) -> Verdict:
     risks = [criterion for criterion in results.criteria.values() if criterion.risk]
     return Verdict(
         level=_level(results, risks),
-        trustworthy=not any(check.failed for check in results.checks),
+        trustworthy=not doubting_checks(results),
         headline=tuple(_headline(results, risks)),
         remarks=tuple(_remarks(results, risks)),
         not_tested=tuple(not_tested),

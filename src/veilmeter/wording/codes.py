@@ -405,6 +405,7 @@ declare("share_beyond_model", slot="basis of a share", size=int)
 
 declare("self_checks_failed", slot="reliance", failed=int, made=int)
 declare("untrustworthy", slot="reliance")
+declare("alarm_is_certain", slot="reliance", failed=int, made=int)
 declare("self_checks_passed", slot="reliance", made=int, open=int)
 declare("more_in_technical_part", number=int)
 declare("more_in_annex", number=int)
