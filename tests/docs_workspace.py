@@ -45,6 +45,7 @@ def make_workspace(root: Path) -> Path:
     _lists(root)
     _vectors(root)
     _scores(root)
+    _calls(root)
     return root
 
 
@@ -70,6 +71,19 @@ def _lists(root: Path) -> None:
             gender, accent = "fm"[place % 2], ("north", "south")[place // 2 % 2]
             rows.append(f"{speaker}/{number}.flac,{speaker},{speaker}/{number},{gender},day{number // 2},{accent}")
     (root / "speech" / "list.csv").write_text("\n".join(rows) + "\n")
+
+
+def _calls(root: Path) -> None:
+    """Two calls with a speaker on each channel, and the list of docs/how-to/calls.md."""
+    import soundfile
+
+    (root / "calls").mkdir()
+    page = Path(__file__).parents[1] / "docs" / "how-to" / "calls.md"
+    listed = page.read_text(encoding="utf-8").partition("```\n")[2].partition("```")[0]
+    (root / "calls.csv").write_text(listed)
+    for call, other in (("0001", "s01"), ("0002", "s02")):
+        sides = [np.tile(voice(speaker, 0), 20) for speaker in ("s00", other)]
+        soundfile.write(root / "calls" / f"{call}.wav", np.stack(sides, axis=1), 16000)
 
 
 def embeddings(kind: str, people: int = 20, each: int = 6, noise: float = 0.5) -> Embeddings:

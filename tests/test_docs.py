@@ -367,6 +367,28 @@ def test_the_tables_of_the_legal_criteria_are_as_run(vpc2020: Path) -> None:
         assert cells == [printed[name, int(people), 1] for name in names]
 
 
+def test_the_figures_of_single_score_files_are_as_run(vpc2020: Path) -> None:
+    """The example of docs/explanation/reading-numbers.md, and the table of flipped scores of the papers' page."""
+    folder = vpc2020 / "extractor-original"
+
+    def measured(gender: str, enrolls: str) -> dict[str, Any]:
+        scores = folder / "results" / f"ASV-libri_test_{enrolls}-libri_test_trials_{gender}_anon" / "scores"
+        key = folder / f"xvect_libri_test_trials_{gender}" / "meta" / "trials"
+        code, said = call_exactly(f"veilmeter measure {scores} --trials {key} --json")
+        assert code == 0, said
+        found: dict[str, Any] = json.loads(said)["estimates"]
+        return found
+
+    eer = measured("f", "enrolls_anon")["eer"]
+    line = "EER {:.1f} % [{:.1f}, {:.1f}] (rocch, chance {:.1f})".format(eer["value"], *eer["interval"], eer["null"])
+    assert line in PAGES["docs/explanation/reading-numbers.md"].read_text(encoding="utf-8")
+    for gender in "fm":
+        d_ece = measured(gender, "enrolls")["d_ece"]
+        figures = (d_ece["value"], d_ece["flipped"], *d_ece["null_range"])
+        row = f"| {gender.upper()} | " + "{:.4f} | {:.4f} | {:.4f} to {:.4f} |".format(*figures)
+        assert row in PAGES["docs/validation/papers.md"].read_text(encoding="utf-8")
+
+
 def test_the_public_tools_values_are_the_reference(reference: dict[str, Any]) -> None:
     """What stands in brackets in the table is what was measured with the public tools."""
     tools = runpy.run_path(str(ROOT / "examples" / "papers_001_004.py"))["TOOLS"]
