@@ -187,7 +187,7 @@ def _other_manifest(folder: Path, manifest: Path) -> Path:
 
 
 def manifest_path(out: str | Path) -> Path:
-    """Where the manifest of an output folder lies unless told: beside it, as it must not be published with it.
+    """The default place of an output folder's manifest: beside it, as it must not be published with it.
 
     >>> manifest_path("data/libri-anon").as_posix()
     'data/libri-anon.manifest.jsonl'

@@ -1,6 +1,6 @@
 """Any external program as an anonymizer: `--command 'myanon {input} {output}'`.
 
-The program gets 16-bit WAV files of one channel at 16 kHz and must leave audio at the paths it is told;
+The program gets 16-bit WAV files of one channel at 16 kHz and must leave audio at the given paths;
 libsndfile tells the format by the content. A program that takes long to start is run once for many recordings:
 `{input_list} {output_list}` are text files with one path per line, `{input_folder} {output_folder}` folders with files
 of the same names.

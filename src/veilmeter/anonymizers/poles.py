@@ -1,6 +1,6 @@
 """The poles of many all-pole filters at once.
 
-`numpy.roots` solves one eigenvalue problem a polynomial. Speech has a hundred frames a second, so here all frames are
+`numpy.roots` solves one eigenvalue problem per polynomial. Speech has 100 frames per second, so here all frames are
 factored together, each into real quadratics q = z² + bz + c: a conjugate pair and two real poles are the same thing,
 and only real arithmetic on contiguous rows is left. Newton's method for all factors at once (Durand and Kerner's, with
 quadratics in place of roots) changes each factor by p / (product of the others) modulo q.

@@ -374,7 +374,7 @@ class Treatment:
                 yield error
             except (VeilmeterError, MemoryError):
                 raise
-            except Exception as error:  # a stranger's system: one utterance fails, not the run
+            except Exception as error:  # an untrusted system: one utterance fails, not the run
                 yield InputError(f"{anonymizer.name} failed: {type(error).__name__}: {error}")
 
     def _output(self, name: str, source: SourceAudio, result: Samples | Output) -> OutputAudio:
@@ -387,7 +387,7 @@ class Treatment:
         return self._collect(name, source, [samples[i : i + BLOCK] for i in range(0, len(samples), BLOCK)])
 
     def _collect(self, name: str, source: SourceAudio, blocks: Iterable[Samples]) -> OutputAudio:
-        """At the rate of the file, unless no later step could use it, whoever made it: the same as of a recording."""
+        """At the rate of the file, unless no later step could use it: the same rule as for a recording."""
         output = OutputAudio(self.out)
         try:
             for block in blocks:

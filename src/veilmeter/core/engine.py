@@ -94,7 +94,7 @@ Progress = Callable[[int, int], None]  # gets how many items are done, and of ho
 ShowProgress = Callable[[str], AbstractContextManager[Progress | None]]  # shows the progress of work with this title
 
 DEATHS = 3  # a pool is restarted so often without a result in between; then something is wrong with the work itself
-LAST_WORDS_SECONDS = 3.0  # for a worker that is told to stop, before it is made to
+LAST_WORDS_SECONDS = 3.0  # for a worker that was asked to stop, before it is killed
 _LOOK_SECONDS = 1.0  # between two looks at which workers a cluster has
 QUEUE = 4  # items handed out ahead for each worker: results must not pile up, and a stop must not wait for thousands
 _STOPPING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
@@ -196,8 +196,8 @@ def _signals_held_back() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _InterruptibleTask:
-    """A task in a worker. When it is told to stop it leaves what is under way, so that files are removed and programs
-    are ended that it had begun. Between two tasks, or before the first, a worker that is told to stop ends at once."""
+    """A task in a worker. When it is asked to stop it leaves what is under way, so that files are removed and programs
+    are ended that it had begun. Between two tasks, or before the first, a worker that is asked to stop ends at once."""
 
     task: Callable[[Any], Any]
 

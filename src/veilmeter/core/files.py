@@ -182,7 +182,7 @@ def write_json(path: str | Path, value: Any) -> None:
 def to_json(value: Any, *, indent: int | None = 1) -> str:
     """JSON that any parser reads: numpy numbers become numbers, NaN and infinities become null or a word.
 
-    Characters that command a terminal or turn the direction of writing are escaped: ids come from strangers.
+    Characters that command a terminal or turn the direction of writing are escaped: ids are untrusted.
 
     >>> to_json("Zoë\\x9b31m")
     '"Zoë\\\\u009b31m"'

@@ -86,7 +86,7 @@ def multiplicities(rng: np.random.Generator, clusters: int, resamples: int) -> N
 def draw_people(seed: int, people: int, numbers: range) -> NDArray[np.float64]:
     """How often each person is drawn in the resamples of these numbers; one column per resample.
 
-    A resample depends on the seed and its number alone: whoever needs some of them draws the same ones.
+    A resample depends on the seed and its number alone: any caller that needs some of them draws the same ones.
     """
     out = np.empty((people, len(numbers)))
     for column, number in enumerate(numbers):

@@ -332,7 +332,7 @@ class Program:
     def run(self, values: Mapping[str, Any], folder: str | Path, *, ids: Collection[str] = ()) -> str:
         """What it prints on standard output when its placeholders have these values; it works in `folder`.
 
-        The values of `ids` come from strangers, and none may turn into an option.
+        The values of `ids` are untrusted, and none may turn into an option.
         """
         arguments = [_fill(argument, values, ids) for argument in self.arguments]
         return run_program(arguments, Path(folder), self.timeout)

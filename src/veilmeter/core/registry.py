@@ -109,7 +109,7 @@ class Registry(Generic[Thing]):
                     loaded = entry.load()
                 except VeilmeterError:
                     raise
-                except Exception as error:  # a stranger's module may raise anything
+                except Exception as error:  # an untrusted module may raise anything
                     raise InputError(
                         f"the {self.kind} {name!r} of {entry.value} can't be loaded: {type(error).__name__}: {error}"
                     ) from None

@@ -1,4 +1,4 @@
-"""Text of strangers made safe to show: ids and paths come from files, and terminals, spreadsheets and browsers obey."""
+"""Untrusted text made safe to show: ids and paths come from files, and terminals, spreadsheets and browsers obey."""
 
 from __future__ import annotations
 

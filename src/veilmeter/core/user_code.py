@@ -251,7 +251,7 @@ def load_files(files: tuple[str, ...]) -> None:
 
 
 def _module(name: str, spec: str, kind: str) -> ModuleType:
-    """A stranger's module may raise anything while it is imported."""
+    """An untrusted module may raise anything while it is imported."""
     try:
         if name.endswith(".py"):
             return _module_of_file(Path(name), kind)

@@ -41,7 +41,7 @@ class Checked:
 
 
 def check(path: str | Path) -> Checked:
-    """All problems of a file or folder, whatever it is; an error if nobody knows what it is."""
+    """All problems of a file or folder, whatever it is; an error if its kind is unknown."""
     place = Path(path)
     try:
         there = place.exists()

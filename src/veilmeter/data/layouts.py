@@ -27,7 +27,7 @@ class ReadOptions:
     suffix: str | None = None
     roots: tuple[Path, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
-    channel: str | None = None  # of every layout, as it is about what is heard
+    channel: str | None = None  # for every layout: it chooses among the samples
     own_names: bool = False  # a table that lacks the columns may have veilmeter's own names for them
 
     @property

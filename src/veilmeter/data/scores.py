@@ -21,7 +21,7 @@ class Scores:
     """n comparisons: their scores (higher: more alike), whether each is a target trial, and the two speakers.
 
     `enroll_speaker` and `test_speaker` are codes into `names` (one name space: in a target trial both are the same
-    person), or None when nobody knows who spoke; `speakers_from` says how they were found. `source` is for messages.
+    person), or None when the speakers are unknown; `speakers_from` says how they were found. `source` is for messages.
     Where the trials are a whole matrix, row by row, `grid` has the speakers of its rows and of its columns.
 
     >>> s = Scores.from_arrays([2.0, 3.0], [0.0, 1.0, 2.5])

@@ -60,7 +60,7 @@ def read_recording(
     keep_seconds: float = math.inf,
 ) -> Recording:
     """As `read_audio`, with what the file was like. A recording longer than `keep_seconds` has no samples:
-    whoever wants those takes them from a `RecordingStream`, block by block."""
+    take those from a `RecordingStream`, block by block."""
     stream = RecordingStream(path, stretch=stretch, max_seconds=max_seconds, allow=allow)
     samples, length, most = np.empty(0, np.float32), 0, keep_seconds * RATE
     for block in stream:
@@ -222,7 +222,7 @@ class _Sink:
 
 
 def chose_channel(corpus: Corpus) -> bool:
-    """Whether the user's choice of a channel decided what was heard of some recording."""
+    """Whether the user's choice of a channel decided which samples of some recording were used."""
     chosen = (read_header(utterance.path) for utterance in corpus if utterance.of_several)
     return any(header is not None and header[1] > 1 for header in chosen)
 

@@ -1,6 +1,6 @@
 """One file decoded in blocks: opened only if it is a regular file, left as soon as it gets longer than allowed.
 
-A file is a stranger's: whatever its header promises, memory holds one block of it at a time.
+Files are untrusted: whatever a header promises, memory holds one block of it at a time.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ KINDS = {
     "silent": "it holds nothing but silence",
     "clipped": "it is clipped; it was used all the same",
 }
-"""What can be wrong with a recording. All but `clipped` make it unusable."""
+"""Problems of recordings. All but `clipped` make it unusable."""
 
 REMEDIES = {
     "out-of-range": "scale it to [-1, 1]",

@@ -1,4 +1,4 @@
-"""How listeners would rate a recording, as two models predict it: Distill-MOS and DNSMOS P.835, both from 1 to 5.
+"""Listeners' ratings of a recording as two models predict them: Distill-MOS and DNSMOS P.835, both from 1 to 5.
 
 Distill-MOS says how good speech sounds overall, also where it was coded or synthesized. DNSMOS says how clean it is:
 the speech itself, the background, and both together. Neither says whether one understands a word.

@@ -183,7 +183,7 @@ def _extract_one(place: str, layer: int, offline: bool, utterance: Utterance) ->
         samples, _ = level(read_audio(utterance.path, stretch=utterance.stretch))
         analysis = world.analyze(samples)
         if analysis.voiced.sum() < 10:
-            return f"{utterance.path}: no voice is heard in it"
+            return f"{utterance.path}: no voiced frames in it"
         extractor = load_extractor("campplus", offline=offline)
         vector = extractor.embed(samples)
         count = max(1, int(len(samples) / (PIECE_SECONDS * world.RATE)))

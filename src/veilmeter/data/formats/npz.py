@@ -100,7 +100,7 @@ def _header(handle: IO[bytes], info: zipfile.ZipInfo, path: Path) -> tuple[tuple
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, fortran, dtype = read(handle)
     except (ValueError, TypeError, SyntaxError, KeyError, RecursionError, MemoryError):
-        raise InputError(f"{info.filename!r} in it is no NumPy array", path=path) from None
+        raise InputError(f"{info.filename!r} in it is not a NumPy array", path=path) from None
     return shape, fortran, dtype
 
 

@@ -28,7 +28,7 @@ MEANINGS: Mapping[str, tuple[str, ...]] = {
     "channel": ("channel",),
     "text": ("text", "transcript", "transcription", "sentence", "normalized_text"),
 }  # fmt: skip
-# Names that would change what is heard if they were understood, and are not.
+# Names that would change which samples are used if they were understood, and are not.
 _NOT_UNDERSTOOD = {
     "stop": "in SpeechBrain's lists it counts samples; give the column `end` in seconds",
     "side": "give the column `channel`, counted from 0",

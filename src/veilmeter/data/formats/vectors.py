@@ -52,7 +52,7 @@ def _tensor(path: Path) -> NDArray[np.float32]:
         raise InputError("the file is larger than 8 GB", path=path)
     try:
         loaded = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # a stranger's file: torch raises whatever its parts do
+    except Exception as error:  # an untrusted file: torch raises whatever its parts do
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"not a tensor that can be loaded safely: {first}", path=path) from None
     if not isinstance(loaded, torch.Tensor) or loaded.ndim != 2 or not loaded.is_floating_point():

@@ -152,7 +152,7 @@ def load_extractor(spec: str = DEFAULT, *, offline: bool = False) -> Extractor:
         return load_onnx(spec.removeprefix("onnx:"))
     if spec.startswith(("words:", "word-style:")):
         raise InputError(
-            f"{spec}: texts that are given are used by `assess`, not heard in a recording",
+            f"{spec}: given texts are used by `assess`, not extracted from a recording",
             fix="leave out what stands after the colon to have recordings transcribed",
         )
     if spec.startswith("campplus:") or "@" in spec:

@@ -56,7 +56,7 @@ def load_rhythm(*, offline: bool = False) -> RhythmExtractor:
 
 
 def load_level_free(*, offline: bool = False) -> RhythmExtractor:
-    """Without the level, by which rooms and microphones are told apart as well as people."""
+    """Without the level, which distinguishes rooms and microphones as well as people."""
     return RhythmExtractor("rhythm-level-free", offline=offline)
 
 

@@ -43,14 +43,14 @@ class CommandRecognizer:
 
 DEFAULT = "moonshine"
 ASSUMED = "en"
-ANY = "any"  # of a recognizer that takes whatever language it is told
+ANY = "any"  # a recognizer that takes any language
 
 Samples = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """What was heard. `confidence` is the geometric mean of the probabilities of its tokens, the end included; None
+    """A transcribed text. `confidence` is the geometric mean of the probabilities of its tokens, the end included; None
     where a recognizer does not say."""
 
     text: str

@@ -25,7 +25,7 @@ from veilmeter.speech.recognizers.base import RecognizerKind, Samples, Transcrip
 
 # Part of the version: raise it when the same samples may give another text.
 CODE = 1
-LONGEST = 25.0  # seconds heard at once: it was trained on up to 30
+LONGEST = 25.0  # seconds transcribed at once: it was trained on up to 30
 SHORTEST = RATE // 4  # samples that the encoder needs to give a frame or two
 TOKENS_PER_SECOND = 6.5  # as its makers limit it: on strange sounds it would never end
 START, END = 1, 2
@@ -188,7 +188,7 @@ KIND = RecognizerKind(("en",), load)
 LAYER_CODE = 1
 LAYERS = 8
 DIMENSION = 416
-LONGEST_FOR_LAYER = 16.0  # seconds heard at once: attention looks at all of them, and memory grows with their square
+LONGEST_FOR_LAYER = 16.0  # seconds encoded at once: attention looks at all of them, and memory grows with their square
 HOP = 384  # samples from frame to frame
 CENTER = 447.5  # samples from the beginning to the middle of the first frame: three convolutions without padding
 

@@ -21,7 +21,7 @@ from veilmeter.speech.recognizers.base import RecognizerKind, Samples, Transcrip
 # Part of the version: raise it when the same samples may give another text.
 CODE = 1
 WINDOW_SECONDS = 30
-LONGEST = 28.0  # seconds heard at once
+LONGEST = 28.0  # seconds transcribed at once
 MELS, FFT, HOP = 80, 400, 160
 TOKENS_PER_SECOND = 10
 
