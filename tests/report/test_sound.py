@@ -19,10 +19,9 @@ from veilmeter.assessment import assess
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
 from veilmeter.data.corpus import Utterance
-from veilmeter.report import listening, write_report
-from veilmeter.report.compare import shown_names, write_comparison
-from veilmeter.report.listening import player_of
-from veilmeter.report.sound import AUDIO_SECONDS, first_seconds, pairs_of
+from veilmeter.report import sound, write_report
+from veilmeter.report.compare import display_names, write_comparison
+from veilmeter.report.sound import AUDIO_SECONDS, first_seconds, pairs_of, player_of
 from veilmeter.report.source import reported
 from veilmeter.results.compare import ComparedRun, read_runs
 from veilmeter.speech.audio import write_audio
@@ -116,9 +115,9 @@ def test_every_system_is_heard_on_the_same_recordings(place: Path) -> None:
         # MP3 changes samples a little: what is heard belongs to the recording it resembles most.
         name = max(originals, key=lambda name: np.dot(originals[name], samples[0]))
         assert name != "quilla/quilla0"  # which can't be read on one side
-        for of_run, sound in zip(pairs, samples[1:], strict=True):
+        for of_run, played in zip(pairs, samples[1:], strict=True):
             expected = first_seconds(of_run[name].anonymized)
-            assert np.corrcoef(expected, sound)[0, 1] > 0.8
+            assert np.corrcoef(expected, played)[0, 1] > 0.8
         assert recording.notes[0] == ""
         assert all("highest risk" in note for note in recording.notes[1:])
 
@@ -144,7 +143,7 @@ def test_a_run_of_vectors_is_named_beside_those_that_sound(place: Path, run: Pat
 def test_few_people_and_few_seconds(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_audio(tmp_path / "long.wav", np.random.default_rng(0).normal(0, 0.1, 20 * 16_000))
     assert len(first_seconds(Utterance("long", "quilla", tmp_path / "long.wav"))) == AUDIO_SECONDS * 16_000
-    monkeypatch.setattr(listening, "LISTENED_PEOPLE", 3)
+    monkeypatch.setattr(sound, "LISTENED_PEOPLE", 3)
     run = reported(place / "made")
     listed = [person.speaker for person in run.results.people.persons]
     notes = [
@@ -184,7 +183,7 @@ def test_names_are_unique_without_their_folders(run: Path, tmp_path: Path) -> No
     """Runs in folders of one name were one system on the page."""
     results = read_runs([run, run])[0].results
     runs = [ComparedRun(name, Path(name), results) for name in ("b1/run", "b2/run", "b3/other")]
-    assert shown_names(runs) == ["run", "run (2)", "other"]
+    assert display_names(runs) == ["run", "run (2)", "other"]
 
 
 @pytest.mark.browser

@@ -109,7 +109,7 @@ def _lowest_eer(results: Results) -> str | None:
 
 
 def _print_open(results: Results, paragraph: Callable[..., None]) -> None:
-    """What was not tested, and which checks passed, failed or could not be made."""
+    """Print untested attackers, and how many checks passed, failed or could not be made."""
     from veilmeter.results.trust import doubts, open_questions
     from veilmeter.wording import sentences, text
 
@@ -176,7 +176,7 @@ def command(given: Given) -> None:
     except InputError as error:
         raise InputError(error.what, path=error.path or config, fix=error.fix) from None
     if place.out is None:
-        raise InputError("there is no folder for the results", fix="give --out RUN")
+        raise InputError("a folder for the results is required", fix="give --out RUN")
     settings = make_settings(_merge(values, given), where=config)
     how: dict[str, Any] = {
         "jobs": place.jobs or cores(),

@@ -91,7 +91,7 @@ def command(given: Given) -> None:
         if options.baseline is None:
             given.refuse(["resamples", "seed"], "they are for a baseline", fix="give --baseline RUN too")
             if not options.max and not options.min:
-                given.refuse(["by"], "there is no limit to hold against groups", fix="give --max or --min too")
+                given.refuse(["by"], "no limit was given", fix="give --max or --min too")
         results = read_results(options.run)
         outcome = _check_limits(options, results)
     except VeilmeterError as problem:
@@ -109,7 +109,7 @@ def _check_limits(options: GateOptions, results: Results) -> Gate:
 
     limits = [parse_limit(text, "max") for text in options.max] + [parse_limit(text, "min") for text in options.min]
     if not limits and not options.trustworthy and options.baseline is None:
-        raise InputError("there is no limit to check", fix="give --max linkability@100=0.05, --min eer=30 or the like")
+        raise InputError("no limit was given", fix="give --max linkability@100=0.05, --min eer=30 or the like")
     groups = list(dict.fromkeys(options.by))
     earlier = None
     if options.baseline is not None:

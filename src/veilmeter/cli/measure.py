@@ -133,7 +133,7 @@ def command(given: Given) -> None:
         raise InputError(f"{there} is for eq. 17-20, which need all three score files; missing: {missing}")
     main = options.scores or options.mixed
     if main is None:
-        raise InputError("there is no score file", fix="veilmeter measure SCORES --trials KEY")
+        raise InputError("a score file is required", fix="veilmeter measure SCORES --trials KEY")
     if options.calibration_trials is not None and options.calibrate_on is None:
         raise InputError("--calibration-trials without --calibrate-on", fix="give the scores of the second run too")
 

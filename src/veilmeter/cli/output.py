@@ -191,7 +191,7 @@ def _print_table(page: Page) -> None:
         columns: Sequence[str] = COLUMNS
         below = ""
         if _width(columns, cells) > console.width:  # what all rows share goes into the heading, methods below the table
-            shared = _shared_parameters(rows)
+            shared = _common_parameters(rows)
             heading += f" ({', '.join(f'{key} {value}' for key, value in shared.items())})" if shared else ""
             cells = [_cells(estimate, shared) for estimate in rows]
             if _width(columns, cells) > console.width:
@@ -229,7 +229,7 @@ def _width(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> int:
     return sum(widest) + 2 * (len(columns) - 1)
 
 
-def _shared_parameters(rows: Sequence[Estimate]) -> dict[str, Any]:
+def _common_parameters(rows: Sequence[Estimate]) -> dict[str, Any]:
     """The parameters that have the same value in all rows."""
     first = rows[0].at
     return {key: value for key, value in first.items() if all(row.at.get(key) == value for row in rows)}

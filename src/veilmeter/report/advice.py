@@ -38,7 +38,7 @@ def _failing(results: Results, name: str) -> Criterion | None:
     return criterion if criterion is not None and criterion.level in ("raised", "high") else None
 
 
-def failed_checks(results: Results) -> Iterator[Advice]:
+def check_advice(results: Results) -> Iterator[Advice]:
     """Also what could not be checked, where something can be done about it."""
     for check in results.checks:
         if check.failed or (check.open and check.name in (trust.OWN_RUNS, trust.ENOUGH)):
@@ -94,7 +94,7 @@ def reversible(results: Results) -> Iterator[Advice]:
         yield Advice("inversion", Finding("advice_vary_parameters"), reason)
 
 
-def singled_out(results: Results) -> Iterator[Advice]:
+def singling_out_advice(results: Results) -> Iterator[Advice]:
     unprotected = len(results.people.unprotected)
     if unprotected and unprotected < len(results.people.persons) / 2:
         action = Finding("advice_treat_people", {"number": unprotected})
@@ -141,7 +141,7 @@ def again(results: Results) -> Iterator[Advice]:
 
 
 RULES: tuple[Callable[[Results], Iterator[Advice]], ...] = (
-    failed_checks, stronger_system, other_voices, less_speech, reversible, singled_out, attributes, more_people,
+    check_advice, stronger_system, other_voices, less_speech, reversible, singling_out_advice, attributes, more_people,
     further_attackers, not_usable, again,
 )  # fmt: skip
 

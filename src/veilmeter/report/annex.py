@@ -1,4 +1,4 @@
-"""What an anonymization report or a data protection impact assessment asks for, filled in from the results.
+"""The entries of an anonymization report or a data protection impact assessment, filled in from the results.
 
 It states likelihoods and what they mean for people. Severity, acceptance and law are for those who sign.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from veilmeter.attacks.attacker import plain_words
-from veilmeter.report.criterion_rows import criterion_row, in_percent
 from veilmeter.report.decision import Decision, anonymizer_words, not_tested, release_words, same_or_largest
+from veilmeter.report.rows import criterion_row, in_percent
 from veilmeter.results.model import Results
 from veilmeter.results.verdict import LAWYER
 from veilmeter.wording import sentence, sentences

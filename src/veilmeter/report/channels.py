@@ -159,7 +159,7 @@ def channels_figure(results: Results) -> Figure | None:
         "What each channel discloses",
         "Points are what a recording tells about who speaks, in bits, lines their 95 % intervals. "
         "Anonymized speech should lie on the dashed line, far from original speech. "
-        "Shuffled people, whom nothing can tell apart, should lie on it, too.",
+        "Shuffled people, whom nothing distinguishes, should lie on it, too.",
         in_words + ".",
         chart,
     )

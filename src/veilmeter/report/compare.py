@@ -13,14 +13,14 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import write_text
 from veilmeter.core.findings import Finding, Reference, map_references
 from veilmeter.report.annex import FILL_IN, Chapter, Table
-from veilmeter.report.criterion_rows import CriterionRow, criterion_row
 from veilmeter.report.decision import Decision, Dots, decide, everybody, never_tested
 from veilmeter.report.figures import style
 from veilmeter.report.html import Options, page, render
-from veilmeter.report.listening import player_of
 from veilmeter.report.pseudonyms import run_key
 from veilmeter.report.public import public
 from veilmeter.report.release import Release, release_of
+from veilmeter.report.rows import CriterionRow, criterion_row
+from veilmeter.report.sound import player_of
 from veilmeter.report.source import Reported, reported
 from veilmeter.report.system_figures import system_figures
 from veilmeter.results.compare import ComparedFigure, ComparedRun, Comparison, compare
@@ -71,7 +71,9 @@ def write_comparison(
 
 @style.without_checks()
 def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = False, with_audio: bool = False) -> str:
-    originals = dict(zip(shown_names(comparison.runs), (reported(run.folder) for run in comparison.runs), strict=True))
+    originals = dict(
+        zip(display_names(comparison.runs), (reported(run.folder) for run in comparison.runs), strict=True)
+    )
     player = player_of(originals) if with_audio else None
     systems = [_system(name, original, folder, bundle) for name, original in originals.items()]
     figures = system_figures({system.name: system.results for system in systems})
@@ -125,7 +127,7 @@ def _warnings(comparison: Comparison, names: Sequence[str]) -> tuple[Finding, ..
 def _settings(systems: Sequence[ComparedSystem], comparison: Comparison) -> list[tuple[str, list[str]]]:
     """Settings that differ, with their values as they may be shown, and how attackers compared."""
     rows = [
-        (key.replace("_", " "), [_shown(system.results.settings.get(key)) for system in systems])
+        (key.replace("_", " "), [_value_text(system.results.settings.get(key)) for system in systems])
         for key in comparison.settings
     ]
     for name in systems[0].results.attacks:
@@ -137,7 +139,7 @@ def _settings(systems: Sequence[ComparedSystem], comparison: Comparison) -> list
     return rows
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     listed = value if isinstance(value, list | tuple) else () if value is None else (value,)
     return ", ".join(map(str, listed)) or "–"
 
@@ -153,7 +155,7 @@ def _system(name: str, original: Reported, folder: Path, bundle: bool) -> Compar
     return ComparedSystem(name, shown, decide(shown.results, created=shown.created), doubted, link, bundled)
 
 
-def shown_names(runs: Sequence[ComparedRun]) -> list[str]:
+def display_names(runs: Sequence[ComparedRun]) -> list[str]:
     """The runs' names without where they lie, which is nobody's business; numbered where one comes up again."""
     names: list[str] = []
     for run in runs:

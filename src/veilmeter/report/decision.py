@@ -10,8 +10,8 @@ from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding
 from veilmeter.metrics.measure import is_headline
 from veilmeter.report.advice import advice
-from veilmeter.report.criterion_rows import Bar, CriterionRow, about_attacker, bar_of, criterion_row
 from veilmeter.report.release import Curve, Release, release_of
+from veilmeter.report.rows import Bar, CriterionRow, about_attacker, bar_of, criterion_row
 from veilmeter.results.criteria import linking_finding
 from veilmeter.results.levels import ORDER as LEVEL_ORDER
 from veilmeter.results.model import Check, Criterion, Results
@@ -129,7 +129,7 @@ def decide(
         detail=detail,
         dots=() if linking is None else _dots(linking),
         dots_caption="" if linking is None else words.dots_caption(linking.estimate, linking.group),
-        criteria=tuple(criterion_row(results, name) for name in _shown_first(results)),
+        criteria=tuple(criterion_row(results, name) for name in _order_for_display(results)),
         who=who[:MOST_ATTACKERS],
         who_caption=""
         if linking is None
@@ -283,7 +283,7 @@ def _others(results: Results) -> list[Criterion]:
     return [criterion for name, criterion in results.criteria.items() if name not in OPINION and criterion.risk]
 
 
-def _shown_first(results: Results) -> list[str]:
+def _order_for_display(results: Results) -> list[str]:
     """The three criteria of the Opinion, and any other risk that is worse than linking."""
     linking = results.criteria.get("linking")
     least = _height(linking) if linking is not None else -1
@@ -340,7 +340,7 @@ def reliance(results: Results) -> Finding:
 
 
 def _doubts(results: Results) -> tuple[str, ...]:
-    """What the failed checks found, and which way that misleads."""
+    """Findings of the failed checks, and in which direction they mislead."""
     listed = [text(doubt, "lay") for doubt in doubts(results)]
     more = len(listed) - MOST_DOUBTS
     rest = [sentence(Finding("more_in_technical_part", {"number": more}), "lay")] if more > 0 else []
@@ -364,7 +364,7 @@ def _check_row(check: Check) -> CheckRow:
 
 
 def not_tested(results: Results, *, most: int | None = MOST_UNTESTED) -> tuple[str, ...]:
-    """What was not tested: attackers in plain words with their names beside, at most so many of this run's."""
+    """Untested attackers in plain words with their names, at most so many of this run's."""
     listed = [words.as_sentence(reason) for reason in sentences(results.verdict.not_tested, "lay")]
     if most is not None and len(listed) > most:
         listed = [*listed[:most], sentence(Finding("more_in_annex", {"number": len(listed) - most}), "lay")]
@@ -381,7 +381,7 @@ def never_tested(results: Results) -> tuple[Finding, ...]:
 
 
 def use(results: Results) -> tuple[Finding, ...]:
-    """What is left of words, quality and melody."""
+    """Sentences on what is left of words, quality and melody."""
     part = results.parts.get("utility")
     if part is None:
         return (Finding("use_not_measured"),)

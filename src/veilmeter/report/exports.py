@@ -8,11 +8,10 @@ from veilmeter.core.text import markdown_text
 from veilmeter.report.annex import annex
 from veilmeter.report.channels import SECTION as CHANNELS
 from veilmeter.report.channels import channel_rows
-from veilmeter.report.criterion_rows import criterion_row
 from veilmeter.report.decision import Decision, limit_finding, never_tested, reliance
 from veilmeter.report.html import Options, decision_of
 from veilmeter.report.latex import latex_label, latex_number, latex_table, latex_text
-from veilmeter.report.rows import ORDER, Row, section_rows
+from veilmeter.report.rows import ORDER, Row, criterion_row, section_rows
 from veilmeter.report.source import Reported
 from veilmeter.results.model import Results
 from veilmeter.results.trust import doubts

@@ -31,7 +31,7 @@ class Figure:
     @property
     def spec(self) -> dict[str, Any]:
         chart: dict[str, Any] = plain(
-            self.chart if isinstance(self.chart, dict) else style.styled(self.chart).to_dict(validate=False)
+            self.chart if isinstance(self.chart, dict) else style.apply_style(self.chart).to_dict(validate=False)
         )
         chart.get("config", {}).pop("background", None)  # the page's own shows through
         return chart
@@ -46,7 +46,7 @@ def save_figures(
     """Every figure as files, and its data as CSV."""
     wanted = tuple(formats)
     for figure in figures:
-        chart = figure.chart if isinstance(figure.chart, dict) else style.styled(figure.chart)
+        chart = figure.chart if isinstance(figure.chart, dict) else style.apply_style(figure.chart)
         style.save(chart, folder, figure.id, wanted, setting)
         write_text(make_folder(folder) / f"{figure.id}.csv", csv_of(figure.spec))
 
@@ -55,7 +55,7 @@ def csv_of(spec: Mapping[str, Any]) -> str:
     """A figure's data; tables with the same columns are one."""
     by_columns: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for table in _tables(spec):
-        rows = [row for stored in table for row in _unfolded(stored)]
+        rows = [row for stored in table for row in _unfold(stored)]
         by_columns.setdefault(tuple(dict.fromkeys(key for row in rows for key in row)), []).extend(rows)
     out = io.StringIO()
     for number, (keys, rows) in enumerate(by_columns.items()):
@@ -80,7 +80,7 @@ def _tables(node: Any) -> list[list[dict[str, Any]]]:
     return [rows for rows in own if isinstance(rows, list) and rows] + below
 
 
-def _unfolded(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _unfold(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """A table may be stored by columns: lists side by side, and what is the same in every row once."""
     lists = [value for value in row.values() if isinstance(value, list)]
     if not lists:

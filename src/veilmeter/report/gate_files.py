@@ -28,7 +28,7 @@ class JobCase:
 
 
 def cases_of(outcome: Gate) -> list[JobCase]:
-    """Every limit, doubt, open check and worsening as a case of its own."""
+    """One test case for each limit, doubt, open check and worsening."""
     cases = [
         JobCase("limits", sentence(check.title), "passed" if check.holds else "failure", sentence(check.finding))
         for check in outcome.limits

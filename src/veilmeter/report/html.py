@@ -24,13 +24,20 @@ from veilmeter.core.files import cache_folder, plain, write_text
 from veilmeter.report.annex import annex
 from veilmeter.report.channels import SECTION as CHANNELS
 from veilmeter.report.channels import channel_rows, channel_table, channels_figure
-from veilmeter.report.criterion_rows import criterion_row
 from veilmeter.report.decision import Decision, basis_words, decide, never_tested
 from veilmeter.report.figure import Figure
 from veilmeter.report.figures import style
 from veilmeter.report.people import MOST_PEOPLE, people_figures, people_table
 from veilmeter.report.release import curves_of
-from veilmeter.report.rows import ORDER, Row, attacker_rows, reaches_below_zero, section_rows, used_measures
+from veilmeter.report.rows import (
+    ORDER,
+    Row,
+    attacker_rows,
+    criterion_row,
+    measures_of,
+    reaches_below_zero,
+    section_rows,
+)
 from veilmeter.report.section_figures import section_figures
 from veilmeter.report.sound import Recordings
 from veilmeter.report.source import Reported
@@ -42,7 +49,7 @@ from veilmeter.wording.english import page as words
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user may choose about the report."""
+    """Choices of the user about the report."""
 
     show_ids: bool = False
     limit: float | None = None
@@ -76,7 +83,7 @@ def decision_of(run: Reported, options: Options) -> Decision:
 
 
 def technical_sections(results: Results, matrices: Matrices | None, limit: float | None) -> list[TechnicalSection]:
-    """What was measured, in the order of the registry's sections; those without figures and rows are left out."""
+    """The sections in the registry's order; those without figures and rows are left out."""
     sections = []
     for section in ORDER:
         figures = section_figures(section, results, limit)
@@ -149,7 +156,7 @@ def render(run: Reported, options: Options, *, alone: bool = True) -> str:
         show_ids=options.show_ids,
         with_audio=bool(options.recordings),
         attackers=attacker_rows(results),
-        measures=used_measures(results),
+        measures=measures_of(results),
         command=shlex.join(results.command),
         parameters=parameters(results),
         glossary=words.GLOSSARY,
@@ -158,7 +165,7 @@ def render(run: Reported, options: Options, *, alone: bool = True) -> str:
 
 
 def render_annex(run: Reported, options: Options) -> str:
-    """The annex as a page of its own."""
+    """The annex as a separate page."""
     results = run.results
     return page(
         "annex.html.j2",
@@ -284,7 +291,7 @@ def facts(results: Results) -> list[tuple[str, str]]:
 
 
 def parameters(results: Results) -> list[tuple[str, str]]:
-    """What was given, and the digests of the inputs."""
+    """The given settings, and the digests of the inputs."""
     rows = [("veilmeter", results.version), ("seed", str(results.seed))]
     for name, value in results.settings.items():
         if value in (None, "", [], (), {}) or name in _NOT_SHOWN:

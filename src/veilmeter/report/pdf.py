@@ -22,7 +22,7 @@ from veilmeter.report.html import (
     parameters,
     technical_sections,
 )
-from veilmeter.report.rows import attacker_rows, used_measures
+from veilmeter.report.rows import attacker_rows, measures_of
 from veilmeter.report.source import Reported
 from veilmeter.results.model import Results
 from veilmeter.wording.english import page as words
@@ -108,7 +108,7 @@ def _method(results: Results, decision: Decision) -> dict[str, Any]:
         "attackers": _plain(attacker_rows(results)),
         "measures": [
             {"label": m.label, "meaning": m.meaning, "equation": m.equation, "source": m.source}
-            for m in used_measures(results)
+            for m in measures_of(results)
         ],
         "checks": _plain(decision.checks),
         "parameters": parameters(results),

@@ -93,7 +93,7 @@ def _matrix(results: Results, matrices: Matrices | None) -> Figure | None:
 
     if matrices is None or len(matrices.speakers) < 2:
         return None
-    spec = style.styled(quadrants(matrices.quadrants, matrices.speakers)).to_dict(validate=False)
+    spec = style.apply_style(quadrants(matrices.quadrants, matrices.speakers)).to_dict(validate=False)
     groups = speaker_groups(matrices.quadrants, matrices.speakers)
     test = "datum.row === groups[chosen] || datum.column === groups[chosen]"
     for line in spec["vconcat"]:

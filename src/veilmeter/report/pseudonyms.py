@@ -77,7 +77,7 @@ class Names:
         return {self.value(attribute, name): figure for name, figure in value.items()}
 
 
-def named_values(point: Estimate) -> Iterable[tuple[str, str]]:
+def name_values(point: Estimate) -> Iterable[tuple[str, str]]:
     """The values of attributes that a point names, each with its attribute."""
     for key, value in point.at.items():
         if isinstance(value, str) and key not in _PLAIN_PARAMETERS and key != _SPEAKER:
@@ -88,7 +88,7 @@ def named_values(point: Estimate) -> Iterable[tuple[str, str]]:
             yield from ((str(point.at.get(parameter, "")), str(name)) for name in found)
 
 
-def named_speakers(point: Estimate) -> Iterable[str]:
+def name_speakers(point: Estimate) -> Iterable[str]:
     speaker = point.at.get(_SPEAKER)
     return (speaker,) if isinstance(speaker, str) else ()
 

@@ -18,7 +18,7 @@ from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Reference, map_references, references
 from veilmeter.core.options import options_of
 from veilmeter.metrics.measure import MEASURES
-from veilmeter.report.pseudonyms import Names, named_speakers, named_values, numbered, pseudonyms
+from veilmeter.report.pseudonyms import Names, name_speakers, name_values, numbered, pseudonyms
 from veilmeter.report.source import Reported
 from veilmeter.results.compare import ComparedFigure
 from veilmeter.results.gate import BaselineCheck
@@ -43,7 +43,7 @@ def public(run: Reported, key: bytes, *, show_ids: bool = False) -> tuple[Report
 
 
 def names_of(run: Reported, key: bytes, *, show_ids: bool = False) -> Names:
-    """What is shown instead of the run's speakers and rare values."""
+    """Replacements for the run's speakers and rare values."""
     speakers = _speakers(run.results, run.matrices)
     given = {speaker: speaker for speaker in speakers} if show_ids else pseudonyms(speakers, key)
     return Names(given, {} if show_ids else _rare_values(run.results), with_ids=show_ids)
@@ -67,9 +67,9 @@ def public_baseline(baseline: BaselineCheck, names: Names) -> BaselineCheck:
 
 
 def public_results(results: Results, names: Names) -> Results:
-    """Every finding, estimate and speaker is replaced wherever it is; what has no type of its own, one by one."""
+    """Every finding, estimate and speaker is replaced wherever it is; plain values one by one."""
     verdict = replace(results.verdict, not_tested=_without_text(results.verdict.not_tested, "reasons_left_out"))
-    shown: Results = _replaced(
+    shown: Results = _replace(
         replace(
             results,
             verdict=verdict,
@@ -103,7 +103,7 @@ def public_results(results: Results, names: Names) -> Results:
     )
 
 
-def _replaced(value: Any, names: Names) -> Any:
+def _replace(value: Any, names: Names) -> Any:
     """A value of the results with every finding, estimate and speaker in it replaced; details are plain values, which
     are published one by one."""
     if isinstance(value, Finding):
@@ -113,15 +113,15 @@ def _replaced(value: Any, names: Names) -> Any:
     if isinstance(value, Estimates):
         return names.estimates(value)
     if isinstance(value, tuple):
-        return tuple(_replaced(item, names) for item in value)
+        return tuple(_replace(item, names) for item in value)
     if isinstance(value, Mapping):
-        return {key: _replaced(item, names) for key, item in value.items()}
+        return {key: _replace(item, names) for key, item in value.items()}
     if not is_dataclass(value) or isinstance(value, type):
         return value
     held = {
         field.name: getattr(value, field.name) for field in fields(value) if field.name not in ("details", "settings")
     }
-    changed = {name: _replaced(item, names) for name, item in held.items()}
+    changed = {name: _replace(item, names) for name, item in held.items()}
     if isinstance(held.get("speaker"), str):
         changed["speaker"] = names.speaker(held["speaker"])
     return replace(value, **changed)
@@ -180,7 +180,7 @@ def _speakers(results: Results, matrices: Matrices | None) -> list[str]:
         speakers += [str(row["speaker"]) for row in part.details.get(key) or ()]
     for finding in _all_findings(results):
         speakers += [*finding.people, *(found.id for found in references(finding) if found.kind == "speaker")]
-    speakers += [speaker for point in _all_points(results) for speaker in named_speakers(point)]
+    speakers += [speaker for point in _all_points(results) for speaker in name_speakers(point)]
     return [*speakers, *(matrices.speakers if matrices else ())]
 
 
@@ -198,7 +198,7 @@ def _rare_values(results: Results) -> dict[str, dict[str, str]]:
             for value in groups:
                 add(attribute, value)
     for point in _all_points(results):
-        for attribute, value in named_values(point):
+        for attribute, value in name_values(point):
             add(attribute, value)
     for criterion in results.criteria.values():
         for attribute, value in criterion.group.items():
@@ -300,7 +300,7 @@ def _figures(details: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _extractor(extractor: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """One that is registered under its name is no secret; any other may be a path."""
+    """A registered name may be shown; any other may be a path."""
     if extractor is None:
         return None
     if extractor.get("name") not in EXTRACTORS.names:

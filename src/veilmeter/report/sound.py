@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,121 @@ from numpy.typing import NDArray
 from veilmeter.core.errors import InputError, missing_extra
 from veilmeter.core.options import options_of
 from veilmeter.data.corpus import CorpusReading, Utterance
+from veilmeter.data.matching import match_ids
 from veilmeter.data.roles import SIDES, SpeechRole
 from veilmeter.report.source import Reported
 from veilmeter.results.model import Results
+
+LISTENED_PEOPLE = 8  # those most at risk with any of the systems; every recording is there once per system
+ORIGINAL = "original"
+
+
+@dataclass(frozen=True, slots=True)
+class HeardRecording:
+    """One recording as data URIs: the original, then each system's; with what is known of this person's risk there.
+    Empty where a run has no recordings."""
+
+    title: str
+    sounds: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """`tracks` are the original and the systems."""
+
+    tracks: tuple[str, ...]
+    recordings: tuple[HeardRecording, ...]
+
+    @property
+    def data(self) -> list[dict[str, Any]]:
+        """For the page's script."""
+        return [asdict(recording) for recording in self.recordings]
+
+    @property
+    def sentence(self) -> str:
+        if not self.recordings:
+            return "The systems were not run on the same recordings, so that none can be compared by ear."
+        return (
+            f"The first {AUDIO_SECONDS:.0f} seconds of the same recording, original and as each system anonymized it. "
+            "The people are among those most at risk with any of the systems."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _System:
+    """A run with its recordings, by ids of the first run that has some."""
+
+    run: Reported
+    pairs: Mapping[str, Pair]
+
+    def risk_of(self, utterance: str) -> str:
+        speaker = self.pairs[utterance].original.speaker
+        for person in self.run.results.people.persons:
+            if person.speaker == speaker:
+                risk = person.risk
+                return f"this person's highest risk: {risk.format_value()} {risk.format_interval()}".strip()
+        return ""
+
+
+def player_of(runs: Mapping[str, Reported]) -> Player:
+    """What can be heard of these runs, each by its name; an error where none has recordings."""
+    heard: dict[str, _System] = {}
+    first: Mapping[str, Pair] = {}
+    for name, run in runs.items():
+        if not has_sound(run.results):
+            continue
+        pairs = pairs_of(run)
+        first = first or pairs
+        partner = match_ids(list(first), list(pairs)).partner
+        heard[name] = _System(run, {mine: pairs[theirs] for mine, theirs in partner.items()})
+    if not heard:
+        raise no_sound("these runs")
+    recordings = [
+        HeardRecording(
+            f"person {person}, recording {number}",
+            (
+                data_uri(first[utterance].original),
+                *(data_uri(heard[name].pairs[utterance].anonymized) if name in heard else "" for name in runs),
+            ),
+            ("", *(heard[name].risk_of(utterance) if name in heard else "no recordings in this run" for name in runs)),
+        )
+        for person, utterances in enumerate(_choose(list(heard.values())), 1)
+        for number, utterance in enumerate(utterances, 1)
+    ]
+    return Player((ORIGINAL, *runs), tuple(recordings))
+
+
+def _choose(systems: Sequence[_System]) -> list[list[str]]:
+    """Recordings that every system was run on, by person, those with the highest risk in any run first."""
+    shared: dict[str, list[str]] = {}
+    for utterance, pair in systems[0].pairs.items():
+        if all(utterance in system.pairs for system in systems):
+            shared.setdefault(pair.original.speaker, []).append(utterance)
+    place: dict[str, int] = {}
+    for system in systems:
+        for number, person in enumerate(system.run.results.people.persons):
+            place[person.speaker] = min(place.get(person.speaker, number), number)
+    people = []
+    for speaker in sorted(shared, key=lambda speaker: (place.get(speaker, len(place)), speaker)):
+        usable = (utterance for utterance in shared[speaker] if _comparable([s.pairs[utterance] for s in systems]))
+        utterances = list(islice(usable, AUDIO_RECORDINGS))
+        if utterances:
+            people.append(utterances)
+        if len(people) == LISTENED_PEOPLE:
+            break
+    return people
+
+
+def _comparable(pairs: Sequence[Pair]) -> bool:
+    """Whether all of it can be played, and is of one original: equal ids do not make equal recordings, as corpora
+    often number theirs from 1."""
+    if not all(is_playable(pair) for pair in pairs):
+        return False
+    first, *others = (pair.original for pair in pairs)
+    elsewhere = [other for other in others if (other.path, other.stretch) != (first.path, first.stretch)]
+    return all(np.array_equal(first_seconds(first), first_seconds(other)) for other in elsewhere)
+
 
 AUDIO_SPEAKERS = 30  # the riskiest ones; more would make a page that no mail carries
 AUDIO_RECORDINGS = 2  # of each of them
@@ -42,9 +155,7 @@ def has_sound(results: Results) -> bool:
 
 
 def no_sound(where: str) -> InputError:
-    return InputError(
-        f"there is no sound in {where}: vectors were assessed, not recordings", fix="leave out --with-audio"
-    )
+    return InputError(f"no sound in {where}: vectors were assessed, not recordings", fix="leave out --with-audio")
 
 
 def recordings_of(run: Reported) -> Recordings:
@@ -116,8 +227,8 @@ def data_uri(utterance: Utterance) -> str:
 
 
 def first_seconds(utterance: Utterance) -> NDArray[np.float32]:
-    """Of the utterance's own part and side of its file: the other one on the phone may not be played. Silence is what
-    some anonymizers leave, and may be heard as such."""
+    """The beginning of the utterance, from its own part and channel of the file: the other speaker of a call must not
+    be played. Silence, which some anonymizers leave, is played as it is."""
     from veilmeter.speech.audio import RATE, RecordingStream
 
     wanted, blocks, length = int(AUDIO_SECONDS * RATE), [], 0

@@ -114,7 +114,7 @@ def shown(value: Value) -> str:
     '2 recordings'
     """
     if isinstance(value, tuple):
-        return listing(_shown_items(value))
+        return listing(_show_items(value))
     if isinstance(value, Estimate):
         return full(value)
     if isinstance(value, Reference):
@@ -127,7 +127,7 @@ def shown(value: Value) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.3g}" if isinstance(value, float) else clean(value)
 
 
-def _shown_items(items: tuple[Item, ...]) -> list[str]:
+def _show_items(items: tuple[Item, ...]) -> list[str]:
     """Each by itself, but those that were left out together."""
     texts, left_out = [], Counter[ReferenceKind]()
     for item in items:

@@ -22,11 +22,11 @@ def span(value: float, interval: tuple[float, float] | None, digits: int = 0) ->
     >>> span(71.2, (64.4, 78.0)), span(3.25, None, 1)
     ('71 [64, 78]', '3.2')
     """
-    shown = f"{_rounded(value, digits)}"
-    return shown if interval is None else f"{shown} [{', '.join(_rounded(end, digits) for end in interval)}]"
+    shown = f"{_round(value, digits)}"
+    return shown if interval is None else f"{shown} [{', '.join(_round(end, digits) for end in interval)}]"
 
 
-def _rounded(value: float, digits: int) -> str:
+def _round(value: float, digits: int) -> str:
     return f"{value:,.{digits}f}" if math.isfinite(value) else format_number(value)
 
 

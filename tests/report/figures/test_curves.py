@@ -156,7 +156,7 @@ def test_det_is_on_normal_deviates_with_a_diagonal_that_is_no_data() -> None:
     assert rows[1]["false"] == pytest.approx(normal_quantile(0.1), abs=1e-5)
     assert rows[1]["miss"] == pytest.approx(normal_quantile(0.2), abs=1e-5)
     assert rows[0]["attacker"] == "informed"
-    spec = style.styled(det_lines(rows, "attacker", alt.Color("attacker:N"))).to_dict()
+    spec = style.apply_style(det_lines(rows, "attacker", alt.Color("attacker:N"))).to_dict()
     text = csv_of(spec)
     assert text.splitlines()[0] == "attacker,order,false,miss,fpr,fnr"
     assert len(text.splitlines()) == 4

@@ -20,7 +20,7 @@ from veilmeter.data.formats.vectors import write_embeddings
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.scores.zebra import zebra
 from veilmeter.report.figures import legal, overlays
-from veilmeter.report.figures.style import save, styled
+from veilmeter.report.figures.style import apply_style, save
 from veilmeter.report.figures.typesetting import Typesetting, points_of, typeset
 
 
@@ -73,7 +73,7 @@ def test_plots_keep_room_in_a_narrow_column() -> None:
     look = legal.Look(width=400, height=280, x_title="people to choose from", y_title="linked", bottom=True)
     names = [f"system {number}" for number in range(4)]
     rows = legal.curve_rows({name: curves(20)["ignorant"] for name in names}, "linkability")
-    spec = styled(legal.curve_panels(rows, names, title="L = {}", look=look)).to_dict()
+    spec = apply_style(legal.curve_panels(rows, names, title="L = {}", look=look)).to_dict()
     fitted, factor = typeset(spec, Typesetting(points_of("8.6cm"), font_size=8), vl_convert.vegalite_to_svg)
     assert len(fitted["vconcat"]) == 2
     assert all(panel["width"] >= 99 for panel in fitted["vconcat"])

@@ -12,7 +12,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.metrics.similarity.matrices import Similarity, similarity
 from veilmeter.metrics.similarity.zoo import zoo
 from veilmeter.report.figures.similarity import quadrants, save_all, scatter, speaker_order, speakers_plot, zoo_plot
-from veilmeter.report.figures.style import styled
+from veilmeter.report.figures.style import apply_style
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +74,10 @@ def test_files(small: Similarity, tmp_path: Path) -> None:
 
 def test_the_others_are_sound_charts(small: Similarity) -> None:
     zoos = {kind: zoo(small.matrix(kind), small.names) for kind in ("OO", "OP", "PP")}  # type: ignore[arg-type]
-    assert len(styled(zoo_plot(zoos)).to_dict()["hconcat"]) == 3
-    points = styled(speakers_plot(small)).to_dict()
+    assert len(apply_style(zoo_plot(zoos)).to_dict()["hconcat"]) == 3
+    points = apply_style(speakers_plot(small)).to_dict()
     assert len(points["layer"]) == 2
     gone, near = Estimate(name="deid", value=99.0), Estimate(name="deid", value=9.0)
     both = [("a", gone, Estimate(name="g_vd", value=float("-inf"))), ("b", near, Estimate(name="g_vd", value=0.0))]
-    chart = styled(scatter(both)).to_dict()
+    chart = apply_style(scatter(both)).to_dict()
     assert [v["system"] for v in chart["datasets"][chart["layer"][1]["data"]["name"]]] == ["b"]

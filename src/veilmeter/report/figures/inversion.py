@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from veilmeter.core.colors import BLUE, GRAY, PURPLE, RED
-from veilmeter.report.figures.style import FORMATS, save, styled, table
+from veilmeter.report.figures.style import FORMATS, apply_style, save, table
 from veilmeter.report.figures.typesetting import Typesetting
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def projection(evaluation: Evaluation, anonymized: Embeddings, *, most: int = MO
         names = [name for name in group.clear.names if name in restored][:most]
         plane, middle = _plane(group.clear, names)
         raw = anonymized.of_utterances(list(group.restored.utterances))
-        before = _unrotated(raw, group.restored.dimension)
+        before = _original_axes(raw, group.restored.dimension)
         sides = [("after", "clear", group.clear, group.clear.vectors), ("after", "anonymized", group.restored, None)]
         sides += [("before", "clear", group.clear, group.clear.vectors)]
         if before is not None:
@@ -72,7 +72,7 @@ def projection(evaluation: Evaluation, anonymized: Embeddings, *, most: int = MO
                 .properties(width=SIDE, height=SIDE, title=label)
             )
         panels.append(alt.hconcat(*row_panels).resolve_scale(color="shared"))
-    return styled(alt.vconcat(*panels).resolve_scale(color="independent"))
+    return apply_style(alt.vconcat(*panels).resolve_scale(color="independent"))
 
 
 def speakers(evaluation: Evaluation) -> Any:
@@ -101,7 +101,7 @@ def speakers(evaluation: Evaluation) -> Any:
         )
         title = "speakers found after inversion" + (f" ({group.name})" if group.name else "")
         panels.append((bars + rule).properties(width=300, height=height, title=title))
-    return styled(alt.hconcat(*panels))
+    return apply_style(alt.hconcat(*panels))
 
 
 def curve(estimates: Sequence[Estimate], parameter: str, *, title: str, logarithmic: bool = False) -> Any:
@@ -141,7 +141,7 @@ def curve(estimates: Sequence[Estimate], parameter: str, *, title: str, logarith
         .encode(y="chance:Q")
     )
     layers = alt.layer(band, line, rule) if chance else alt.layer(band, line)
-    return styled(layers.properties(width=420, height=260, title="Top-1 after inversion: mean and range of draws"))
+    return apply_style(layers.properties(width=420, height=260, title="Top-1 after inversion: mean and range of draws"))
 
 
 def save_all(
@@ -175,7 +175,7 @@ def _plane(clear: Embeddings, names: Sequence[str]) -> tuple[Any, Any]:
     return plane, means.mean(0) @ plane
 
 
-def _unrotated(raw: Embeddings, dimension: int) -> Any:
+def _original_axes(raw: Embeddings, dimension: int) -> Any:
     """The anonymized vectors as they are: of length 1, in the first directions where the map works on fewer."""
     x = raw.vectors.astype(float)
     if x.shape[1] != dimension:

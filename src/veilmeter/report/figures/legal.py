@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilmeter.core.colors import GRAY
-from veilmeter.report.figures.style import FORMATS, LIMIT, hues, save, styled, table
+from veilmeter.report.figures.style import FORMATS, LIMIT, apply_style, hues, save, table
 from veilmeter.report.figures.typesetting import Typesetting
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ ROWS = {"singling_out": "Singling Out", "linkability": "Linkability", "one_minus
 WIDTH, HEIGHT = 230, 170
 MOST_POINTS = 40  # of a curve; where it has every N' it is a line
 
-# What a point of a curve is; the words for it in a legend; its dashes.
+# Kinds of points of a curve; their words in a legend; their dashes.
 MEASURED, CONTROL, CHANCE, GUESSING, BEYOND, LIMIT_KIND = (
     "measured", "control", "chance", "guessing", "extrapolated", "limit")  # fmt: skip
 PAPER = "chance in the paper (1/e)"
@@ -64,7 +64,7 @@ class Look:
     x_title: str = "speakers"
     y_title: str | None = None
     limit: float | None = None
-    bottom: bool = False  # the legend stands below, for a page that may be narrow
+    bottom: bool = False  # the legend is below the figure, for a page that may be narrow
 
 
 def legal_curves(attackers: Mapping[str, Curves]) -> alt.TopLevelMixin | None:
@@ -84,7 +84,7 @@ def legal_curves(attackers: Mapping[str, Curves]) -> alt.TopLevelMixin | None:
         curve_panels(rows, list(attackers), title=ROWS[measure] + ", L = {}", counts=counts)
         for measure, rows in there.items()
     ]
-    return styled(alt.vconcat(*panels, spacing=14).resolve_scale(color="shared", strokeDash="shared"))  # type: ignore[no-any-return]
+    return apply_style(alt.vconcat(*panels, spacing=14).resolve_scale(color="shared", strokeDash="shared"))  # type: ignore[no-any-return]
 
 
 def curve_rows(
@@ -233,7 +233,7 @@ def _cell(
 
 
 def _continuation(of: Callable[..., Any], dash: Any, color: Any, tip: list[Any]) -> list[Any]:
-    """What a model extrapolates; its line starts where measuring ended, so that the eye can follow it over the gap."""
+    """The extrapolation of a model; its line starts at the last measured point, so that there is no gap."""
     import altair as alt
 
     far = of(BEYOND)
@@ -285,7 +285,7 @@ def population(attackers: Mapping[str, Curves]) -> alt.TopLevelMixin | None:
         return None
     look = Look(width=WIDTH + 90, height=HEIGHT + 30, x_title="people", y_title="Linkability")
     rows = curve_rows(attackers, "linkability", levels=(), beyond=key)
-    return styled(curve_panels(rows, list(attackers), title="L = {} (dotted: model)", look=look))  # type: ignore[no-any-return]
+    return apply_style(curve_panels(rows, list(attackers), title="L = {} (dotted: model)", look=look))  # type: ignore[no-any-return]
 
 
 def match_curves(attackers: Mapping[str, Curves]) -> alt.TopLevelMixin | None:
@@ -315,4 +315,4 @@ def match_curves(attackers: Mapping[str, Curves]) -> alt.TopLevelMixin | None:
             alt.Chart(data).mark_line(strokeWidth=2, point=True).encode(x=x, y=y, color=color),
         ]
         cells.append(alt.layer(*layers).properties(width=WIDTH + 90, height=HEIGHT + 30, title=f"L = {length}"))
-    return styled(alt.hconcat(*cells, spacing=18).resolve_scale(color="shared"))  # type: ignore[no-any-return]
+    return apply_style(alt.hconcat(*cells, spacing=18).resolve_scale(color="shared"))  # type: ignore[no-any-return]

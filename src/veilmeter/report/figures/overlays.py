@@ -24,7 +24,7 @@ from veilmeter.report.figures.scores import (
     ece_lines,
     spread,
 )
-from veilmeter.report.figures.style import FORMATS, hues, save, styled, table
+from veilmeter.report.figures.style import FORMATS, apply_style, hues, save, table
 from veilmeter.report.figures.typesetting import Typesetting
 
 WORDS = {
@@ -52,16 +52,16 @@ def ece_profiles(sets: Mapping[str, Scores]) -> Any:
     """What each set leaves unknown (paper 004, figure 7); the legend gives D_ECE."""
     rows: list[dict[str, Any]] = []
     names, prior = [], None
-    for key, scores in _named(sets).items():
+    for key, scores in _check_names(sets).items():
         profile = zebra.ece_profile(scores.targets, scores.impostors)
         prior = prior or profile
         names.append(f"{key}: {zebra.zebra(scores.targets, scores.impostors).d_ece:.3f} bit")
         rows += _profile_rows(names[-1], profile.log_odds, profile.pav)
     if prior is not None:
         rows += _profile_rows(NOTHING_KNOWN, prior.log_odds, prior.prior)
-    color = _color(list(_named(sets)), shown=[*names, NOTHING_KNOWN], more=["black"])
+    color = _color(list(_check_names(sets)), shown=[*names, NOTHING_KNOWN], more=["black"])
     chart = ece_lines(rows, "set", color, dashed=NOTHING_KNOWN)
-    return styled(chart.properties(width=WIDTH, height=HEIGHT, title="What the scores leave unknown"))
+    return apply_style(chart.properties(width=WIDTH, height=HEIGHT, title="What the scores leave unknown"))
 
 
 def _profile_rows(name: str, log_odds: Any, curve: Any) -> list[dict[str, Any]]:
@@ -73,22 +73,22 @@ def det_curves(sets: Mapping[str, Scores]) -> Any:
     """Misses against false alarms of each set, on normal-deviate axes; the legend gives the EER."""
     rows: list[dict[str, Any]] = []
     names = []
-    for key, scores in _named(sets).items():
+    for key, scores in _check_names(sets).items():
         t, n = scores.ordered
         thresholds = np.unique(np.concatenate([spread(t), spread(n)]))
         miss = np.searchsorted(t, thresholds, side="left") / len(t)
         false = 1 - np.searchsorted(n, thresholds, side="left") / len(n)
         names.append(f"{key}: EER {eer(t, n):.1f} %")
         rows += det_rows(false, miss, set=names[-1])
-    chart = det_lines(rows, "set", _color(list(_named(sets)), shown=names))
-    return styled(chart.properties(width=HEIGHT + 40, height=HEIGHT + 40, title="Detection error trade-off"))
+    chart = det_lines(rows, "set", _color(list(_check_names(sets)), shown=names))
+    return apply_style(chart.properties(width=HEIGHT + 40, height=HEIGHT + 40, title="Detection error trade-off"))
 
 
 def densities(sets: Mapping[str, Scores]) -> Any:
     """Densities of target (solid) and impostor scores (dashed) of each set over common bins."""
     import altair as alt
 
-    known = _named(sets)
+    known = _check_names(sets)
     ends = [end for scores in known.values() for end in (scores.values.min(), scores.values.max())]
     low, high = float(min(ends)), float(max(ends))
     edges = np.linspace(low, high, _BINS + 1) if high > low else np.linspace(low - 0.5, low + 0.5, _BINS + 1)
@@ -113,13 +113,13 @@ def densities(sets: Mapping[str, Scores]) -> Any:
             tooltip=["set:N", "trials:N", alt.Tooltip("score:Q", format=".3g"), alt.Tooltip("density:Q", format=".3g")],
         )
     )
-    return styled(chart.properties(width=WIDTH, height=HEIGHT, title="Scores of target and impostor trials"))
+    return apply_style(chart.properties(width=WIDTH, height=HEIGHT, title="Scores of target and impostor trials"))
 
 
-def _named(sets: Mapping[str, Scores]) -> dict[str, Scores]:
+def _check_names(sets: Mapping[str, Scores]) -> dict[str, Scores]:
     """The sets by the words that a legend shows."""
     if not sets:
-        raise InputError("there are no scores to draw")
+        raise InputError("no scores to draw")
     for scores in sets.values():
         if np.abs(scores.values).max() > LARGEST:
             raise InputError(f"scores beyond {LARGEST:g} can't be drawn", path=scores.source or None)

@@ -17,7 +17,7 @@ from veilmeter.data.scores import Scores
 from veilmeter.metrics.calibration import pav, sigmoid
 from veilmeter.metrics.scores import zebra
 from veilmeter.metrics.scores.forms import bin_counts
-from veilmeter.report.figures.style import FORMATS, save, styled, table
+from veilmeter.report.figures.style import FORMATS, apply_style, save, table
 from veilmeter.report.figures.typesetting import Typesetting
 
 Floats = NDArray[np.float64]
@@ -74,7 +74,7 @@ def ece_profile(scores: Scores, d_ece: Estimate, l_w: Estimate) -> Any:
     chart = ece_lines(rows, "curve", color, dashed=NOTHING_KNOWN).properties(
         width=WIDTH, height=HEIGHT, title="What the scores leave unknown"
     )
-    return styled(chart)
+    return apply_style(chart)
 
 
 def ece_lines(
@@ -85,7 +85,7 @@ def ece_lines(
     dashed: str,
     titles: tuple[str, str] = ("prior log-odds of target (log10)", "empirical cross-entropy (bit)"),
 ) -> Any:
-    """ECE over the prior's log-odds, a line for each value of `field`; the one called `dashed` is no measurement."""
+    """ECE over the prior's log-odds, a line for each value of `field`; the one called `dashed` is not measured."""
     import altair as alt
 
     names = list(dict.fromkeys(row[field] for row in rows))
@@ -139,7 +139,7 @@ def histogram(scores: Scores, *, bins: int = 60) -> Any:
         )
         .properties(width=WIDTH, height=HEIGHT, title="Scores of target and impostor trials")
     )
-    return styled(chart)
+    return apply_style(chart)
 
 
 _TICKS = (0.1, 0.5, 1, 2, 5, 10, 20, 40, 60, 80)
@@ -170,7 +170,7 @@ def det(scores: Scores, eer: Estimate, *, points: int = 400) -> Any:
     )
     label = dot.mark_text(align="left", dx=8, dy=-8, fontSize=11).encode(text="text:N")
     chart = det_lines(rows, "curve", color) + dot.mark_point(color="black", filled=True, size=50) + label
-    return styled(chart.properties(width=HEIGHT + 40, height=HEIGHT + 40, title="Detection error trade-off"))
+    return apply_style(chart.properties(width=HEIGHT + 40, height=HEIGHT + 40, title="Detection error trade-off"))
 
 
 def _det_axes(titles: tuple[str, str]) -> tuple[Any, Any]:
@@ -213,7 +213,7 @@ def det_lines(
         )
     )  # fmt: skip
     low, high = _det_range()
-    points = alt.sequence(low, high + 1e-6, high - low, as_="false")  # no data of its own: it is not in the CSV
+    points = alt.sequence(low, high + 1e-6, high - low, as_="false")  # without data: it is not in the CSV
     across = alt.Y("false:Q", title=titles[1], scale=y["scale"], axis=y["axis"])
     diagonal = alt.Chart(points).mark_line(color=GRAY, strokeDash=[3, 3], strokeWidth=1).encode(x=x, y=across)
     return diagonal + lines
@@ -288,4 +288,4 @@ def calibration(scores: Scores, *, bins: int = 20) -> Any:
     chart = (ideal + base.mark_line(strokeWidth=1, opacity=0.5) + points).properties(
         width=HEIGHT + 40, height=HEIGHT + 40, title="Do the scores keep their word?"
     )
-    return styled(chart)
+    return apply_style(chart)

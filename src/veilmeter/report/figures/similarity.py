@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.colors import BLUE, GRAY, GREEN, ORANGE, PURPLE, RED, SKY
-from veilmeter.report.figures.style import FORMATS, hues, save, styled, table
+from veilmeter.report.figures.style import FORMATS, apply_style, hues, save, table
 from veilmeter.report.figures.typesetting import Typesetting
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def quadrants(similarities: Mapping[Kind, Floats], names: Sequence[str], *, most
     groups, labels = _groups(similarities, names, most)
     order = np.concatenate(groups)
     one_by_one = len(groups) == len(order)
-    means = {kind: _grouped(similarities[kind], groups) for kind in ("OO", "OP", "PP")}
+    means = {kind: _group(similarities[kind], groups) for kind in ("OO", "OP", "PP")}
     means["PO"] = means["OP"].T
     size = SIDE if len(groups) <= 40 else SIDE + 60
     color = alt.Color("similarity:Q", title="similarity").scale(scheme="viridis", domain=[0, 1])
@@ -139,7 +139,7 @@ def _label(names: Sequence[str], first: int) -> str:
     return names[0] if len(names) == 1 else f"{first + 1}-{first + len(names)}"
 
 
-def _grouped(matrix: Floats, groups: Sequence[NDArray[np.int64]]) -> Floats:
+def _group(matrix: Floats, groups: Sequence[NDArray[np.int64]]) -> Floats:
     order = np.concatenate(groups)
     sizes = np.array([len(group) for group in groups])
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
@@ -269,7 +269,7 @@ def scatter(systems: Sequence[tuple[str, Estimate, Estimate]]) -> Any:
             x=x, y=y, color=color, shape=shape, tooltip=["system:N", "deid:Q", "g_vd:Q"]
         ),
     ]
-    # Names stand beside the crosses of the intervals, on the side where there is room; a side without any is no layer.
+    # Names are beside the crosses of the intervals, on the side where there is room; an empty side needs no layer.
     sides: tuple[tuple[str, Any, int], ...] = ((">=", "right", -9), ("<", "left", 9))
     for side, align, dx in sides:
         if any((float(v["deid"]) >= middle) == (side == ">=") for v in values):
@@ -298,7 +298,7 @@ def save_all(
             ("speakers", speakers_plot(similarity)),
         ):
             titled = chart.properties(title=title) if title else chart
-            files += save(styled(titled), folder, f"similarity-{kind}{suffix}", formats, setting)
+            files += save(apply_style(titled), folder, f"similarity-{kind}{suffix}", formats, setting)
     points = [(name, part["deid"], part["g_vd"]) for name, part in zip(systems, estimates, strict=True)]
-    files += save(styled(scatter(points)), folder, "similarity-deid-gvd", formats, setting)
+    files += save(apply_style(scatter(points)), folder, "similarity-deid-gvd", formats, setting)
     return files

@@ -14,7 +14,7 @@ from veilmeter.attacks.attacker import color_of
 from veilmeter.core.colors import PALETTE
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import make_folder, plain, whole_file
-from veilmeter.report.figures.typesetting import PAGE, Typesetting, resized, typeset
+from veilmeter.report.figures.typesetting import PAGE, Typesetting, resize, typeset
 
 if TYPE_CHECKING:
     import altair as alt
@@ -66,12 +66,12 @@ def _copied(part: Any, by_reference: set[str]) -> Any:
 def table(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:
     """Data of a chart, as they are. Altair would copy every cell whenever charts are joined, and look at it again
     whenever one is written."""
-    data: alt.InlineData = _shared_data()(plain(rows))
+    data: alt.InlineData = _share_data()(plain(rows))
     return data
 
 
 @cache
-def _shared_data() -> Any:
+def _share_data() -> Any:
     """A class of Altair's, which is imported where it is used."""
     import altair as alt
 
@@ -89,7 +89,7 @@ def _shared_data() -> Any:
     return SharedData
 
 
-def styled(chart: Any) -> Any:
+def apply_style(chart: Any) -> Any:
     """The chart with the house's fonts, quiet grid and palette.
 
     At once and shallow: each of Altair's `configure_...` would copy the chart with all its data.
@@ -148,13 +148,13 @@ def save(
     for form in formats:
         path = make_folder(folder) / f"{name}.{form}"
         if form == "svg":
-            data = resized(vl_convert.vegalite_to_svg(spec), factor).encode()
+            data = resize(vl_convert.vegalite_to_svg(spec), factor).encode()
         elif form == "png":
             # Half-transparent colors on a transparent ground come out wrong in PNG (0.55 of #E69F00 turns olive).
             opaque = json.dumps(_on_white(json.loads(spec)))
             data = vl_convert.vegalite_to_png(opaque, scale=pixels)
         elif form == "pdf":
-            data = vl_convert.svg_to_pdf(resized(vl_convert.vegalite_to_svg(spec), factor))
+            data = vl_convert.svg_to_pdf(resize(vl_convert.vegalite_to_svg(spec), factor))
         elif form == "html":
             data = vl_convert.vegalite_to_html(spec, bundle=True).encode()
         elif form == "json":

@@ -52,7 +52,7 @@ def points_of(text: str) -> float:
             raise ValueError
         return float(parsed[1]) * POINTS[parsed[2]]
     except (ValueError, KeyError):
-        raise InputError(f"{text!r} is no width", fix="as in 8.6cm, 86mm, 3.4in or 245pt") from None
+        raise InputError(f"not a width: {text!r}", fix="as in 8.6cm, 86mm, 3.4in or 245pt") from None
 
 
 def typeset(
@@ -74,10 +74,10 @@ def typeset(
     if setting.width < 4 * LEGEND_ENTRY:  # legends below each other instead of side by side
         legends = chart.setdefault("config", {}).setdefault("legend", {})
         legends["layout"] = {"bottom": {"anchor": "start", "direction": "vertical"}}
-    factor, wide = _fitted(chart, setting.width, rendered)
-    if _narrowest(_plots_scaled(chart, factor)) < LEAST_PLOT and (stacked := _stacked(chart)) != chart:
+    factor, wide = _fit(chart, setting.width, rendered)
+    if _narrowest(_plots_scaled(chart, factor)) < LEAST_PLOT and (stacked := _stack(chart)) != chart:
         chart = stacked  # panels beside each other would have no room: one below the other
-        factor, wide = _fitted(chart, setting.width, rendered)
+        factor, wide = _fit(chart, setting.width, rendered)
     least = LEAST_PLOT / _narrowest(chart)
     if factor < min(least, 1.0):  # rather smaller text than no plot
         factor = min(least, 1.0)
@@ -85,7 +85,7 @@ def typeset(
     return _plots_scaled(chart, factor), setting.width / wide
 
 
-def _fitted(chart: dict[str, Any], width: float, rendered: Callable[[str], str]) -> tuple[float, float]:
+def _fit(chart: dict[str, Any], width: float, rendered: Callable[[str], str]) -> tuple[float, float]:
     """The factor of the plots at which the whole is about as wide as wanted, and how wide it then is."""
     factor = 1.0
     wide = _width(rendered(json.dumps(chart)))
@@ -123,18 +123,18 @@ def _narrowest(node: Any) -> float:
     return min(below, float(own)) if isinstance(own, int | float) else below
 
 
-def _stacked(node: Any) -> Any:
+def _stack(node: Any) -> Any:
     """Panels that stood beside each other, one below the other."""
     if isinstance(node, list):
-        return [_stacked(part) for part in node]
+        return [_stack(part) for part in node]
     if not isinstance(node, dict):
         return node
     return {
-        "vconcat" if key == "hconcat" else key: part if key in _DATA else _stacked(part) for key, part in node.items()
+        "vconcat" if key == "hconcat" else key: part if key in _DATA else _stack(part) for key, part in node.items()
     }
 
 
-def resized(svg: str, factor: float) -> str:
+def resize(svg: str, factor: float) -> str:
     """The drawing with another size on paper."""
     if factor == 1.0:
         return svg

@@ -60,7 +60,7 @@ WORDS.say("trained_on_nothing", "nothing of this assessment")
 WORDS.say("trained_by_kaldi", "speech that Kaldi's back end was trained on")
 WORDS.say("trained_on_pairs", "{recordings:enrollment recording}, original and anonymized")
 WORDS.say("trained_elsewhere", "speech of another system, whose scores were given")
-WORDS.say("own_extractor_given", "vectors of its own extractor, which were given")
+WORDS.say("own_extractor_given", "given vectors of another extractor")
 WORDS.say(
     "trained_in_folds",
     "the anonymized recordings of the assessed speakers themselves, in {folds:fold}: a pair of people is compared by an "

@@ -523,5 +523,5 @@ def linking_note(point: Estimate) -> str:
 
 
 def attacker_method(about: str, extractor: str) -> str:
-    """What an attacker does, and by which further extractor, if any."""
+    """The attacker's method, with the further extractor, if any."""
     return f"{about}; it uses the extractor {extractor}" if extractor else about

@@ -66,7 +66,7 @@ def _use(
 # --- people
 
 
-WORDS.say("nobody_tried", "Nobody has a trial, so there is no result per person.")
+WORDS.say("nobody_tried", "Nobody has a trial, so no result per person is possible.")
 
 
 @WORDS.words("people_linked")
