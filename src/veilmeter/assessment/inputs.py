@@ -310,17 +310,24 @@ def match_runs(
         matched = match(original, run.vectors)
         vectors = matched.anonymized
         if _mostly_unchanged(matched.original, vectors) and not _mostly_unchanged(original, released):
-            raise InputError(
-                f"the attacker's {run.name or 'run'} is original speech: nothing in it was anonymized",
-                path=run.vectors.source or None,
-                fix="give a run of the anonymizer over these recordings, or none",
-            )
+            raise _nothing_anonymized(run, made_here=made_here)
         common = [u for u in vectors.utterances if u in released.utterance_rows]
         same = bool(common) and np.array_equal(
             vectors.of_utterances(common).vectors, released.of_utterances(common).vectors
         )
         placed.append(replace(run, vectors=vectors, own=run.own and (made_here or not same), made_here=made_here))
     return tuple(placed)
+
+
+def _nothing_anonymized(run: AttackerRun, *, made_here: bool) -> InputError:
+    fix = "give a run of the anonymizer over these recordings, or none"
+    if made_here:
+        fix = "give --system or --command the anonymizer that made the release, or leave them out"
+    return InputError(
+        f"the attacker's {run.name or 'run'} is original speech: nothing in it was anonymized",
+        path=run.vectors.source or None,
+        fix=fix,
+    )
 
 
 def _mostly_unchanged(original: Embeddings, copies: Embeddings) -> bool:
