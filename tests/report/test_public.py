@@ -160,6 +160,19 @@ def test_the_files_of_a_gate_hold_no_canary(run: Path, tmp_path: Path) -> None:
     assert f"age {AGE}" not in page.read_text(encoding="utf-8")
 
 
+def test_a_gate_that_could_not_be_checked_names_no_canary_either(run: Path, tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from veilmeter.cli.main import app
+
+    xml, page = tmp_path / "gate.xml", tmp_path / "gate.md"
+    words = ["gate", run, "--max", "linkability@12=0.5", "--by", "accent", "--junit", xml, "--summary", page]
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert "CANARY" in str(done.exception)  # the terminal of whoever has the run may say it
+    assert "linkability@12" in page.read_text(encoding="utf-8")
+    assert [file.name for file in (xml, page) if held(file)] == []
+
+
 def test_words_and_figures_that_are_ids_too_stay_in_sentences(run: Path) -> None:
     """To replace them would change what is said, and tell whose id it is."""
     before = reported(run).results

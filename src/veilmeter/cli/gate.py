@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,7 +95,7 @@ def command(given: Given) -> None:
         results = read_results(options.run)
         outcome = _check_limits(options, results)
     except VeilmeterError as problem:
-        _write(problem, results, options.junit, options.summary)
+        _write(*_public_problem(problem, results, options), options.junit, options.summary)
         raise
     if options.junit is not None or options.summary is not None:
         _write(*_public(outcome, results, options.by), options.junit, options.summary)
@@ -120,6 +120,23 @@ def _check_limits(options: GateOptions, results: Results) -> Gate:
         results, limits, by=groups, trustworthy=options.trustworthy, even_if_doubted=options.even_if_doubted,
         baseline=earlier,
     )  # fmt: skip
+
+
+def _public_problem(
+    problem: VeilmeterError, results: Results | None, options: GateOptions
+) -> tuple[VeilmeterError, Results | None]:
+    """Why the gate could not be checked, as the results say it without rare values of attributes."""
+    from veilmeter.report.public import public
+    from veilmeter.report.source import Reported
+
+    if results is None:
+        return problem, None
+    shown = public(Reported(results=results), b"")[0].results
+    try:
+        _check_limits(replace(options, baseline=None, trustworthy=True), shown)
+    except VeilmeterError as published:
+        return published, shown
+    return problem, shown  # it concerns the baseline, not the values of this run
 
 
 def _public(outcome: Gate, results: Results, by: Sequence[str]) -> tuple[Gate, Results]:
