@@ -144,7 +144,7 @@ def test_the_luck_of_the_luckiest_is_said() -> None:
 def test_somebody_who_is_always_linked_is_not_luck_for_sure(p: float, luck: float, level: Level) -> None:
     """One unprotected person of 40 looks like a guess that came true: that is no reason to call all of them safe."""
     rows = tuple(
-        LinkedPerson(speaker=f"s{n}", length=1, among=40, conversations=3, linked=float(n == 0)) for n in range(40)
+        LinkedPerson(speaker=f"s{n}", length=1, among=40, conversations=2, linked=float(n == 0)) for n in range(40)
     )
     holder = replace(attacker("ignorant", with_p(0.06, 0.4, low=0.02, high=0.1)), people=rows)
     by_chance = Chance(draws=499, tests=2, best_link=0.1, exposed=0.1, exposed_p=p, exposed_luck=luck)

@@ -190,6 +190,9 @@ def _test_attacker(attacker: AttackerResult, joint: JointChance) -> AttackerResu
     return replace(
         attacker,
         estimates=Estimates(_test(point, attacker, {}, joint) for point in attacker.estimates),
+        people=tuple(
+            replace(person, named=joint.named.get((_scored(attacker), person.speaker))) for person in attacker.people
+        ),
         by={
             attribute: {
                 value: Estimates(_test(point, attacker, {attribute: value}, joint) for point in estimates)
@@ -200,6 +203,11 @@ def _test_attacker(attacker: AttackerResult, joint: JointChance) -> AttackerResu
     )
 
 
+def _scored(attacker: AttackerResult) -> str:
+    """Whose scores are behind the figures."""
+    return str(attacker.details.get("taken_over_from", attacker.name))
+
+
 def _test(point: Estimate, attacker: AttackerResult, group: Mapping[str, str], joint: JointChance) -> Estimate:
     """The point with its probability; unchanged where it was not tested, or not on the scores that were relabeled.
 
@@ -208,7 +216,7 @@ def _test(point: Estimate, attacker: AttackerResult, group: Mapping[str, str], j
     if point.name not in ("linkability", "d_ece") or attacker.sources.get(point.name, "vectors") == "scores":
         return point
     attribute, value = next(iter(group.items()), ("", ""))
-    scored = str(attacker.details.get("taken_over_from", attacker.name))
+    scored = _scored(attacker)
     if point.name == "linkability":
         length, speakers = int(point.at.get("length", 1)), int(point.at["speakers"])
         figure = FigureKey(scored, "linkability", attribute, value, length, speakers)

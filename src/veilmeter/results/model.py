@@ -65,7 +65,8 @@ class ProtocolFacts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedPerson:
     """How often one person's conversations were linked by one attacker, among everybody enrolled; `bits` is what their
-    ranks disclose on average, below zero where others are placed before them."""
+    ranks disclose on average, below zero where others are placed before them; `named` how often the attacker names them
+    for recordings of others (None: not counted)."""
 
     speaker: str
     length: int
@@ -73,6 +74,7 @@ class LinkedPerson:
     conversations: int
     linked: float
     bits: float | None = None
+    named: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

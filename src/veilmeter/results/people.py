@@ -12,14 +12,15 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Finding
 from veilmeter.core.intervals import wilson
 from veilmeter.metrics.legal.chance import MORE_OFTEN_THAN_NOT
-from veilmeter.results.levels import ALPHA
+from veilmeter.results.levels import ALPHA, JOINT_SHARE
 from veilmeter.results.model import Chance, LinkedPerson, People, Person, Results
+
+OWN_TEST = (1 - JOINT_SHARE) * ALPHA  # for people one by one, beside what is tested by relabeling them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,14 +45,12 @@ def people(results: Results, traits: Traits | None = None) -> People:
     persons.sort(key=lambda person: (-person.risk.value, -(person.risk.interval or (0.0,))[0], person.speaker))
     stability = agreement(persons, list(results.attacks))
     chance = results.chance
-    if chance is None or chance.exposed_p is None:
-        # Nobody was relabeled: a person counts whose own interval excludes chance for all that were looked at.
-        looks = sum(len(person.by_attacker) for person in persons)
-        unprotected = {person.speaker for person in persons if _is_significantly_linked(person, looks)}
-    elif chance.exposed_p < ALPHA:
-        unprotected = {person.speaker for person in persons if is_often_linked(person)}
-    else:
-        unprotected = set()
+    is_relabeled = chance is not None and chance.exposed_p is not None
+    alpha = OWN_TEST if is_relabeled else ALPHA
+    looks = sum(len(person.by_attacker) for person in persons)
+    unprotected = {person.speaker for person in persons if _is_significantly_linked(person, looks, alpha)}
+    if chance is not None and chance.exposed_p is not None and chance.exposed_p < ALPHA:
+        unprotected |= {person.speaker for person in persons if is_often_linked(person)}
     listed = tuple(replace(person, unprotected=person.speaker in unprotected) for person in persons)
     expected = None if chance is None else chance.exposed
     return People(
@@ -88,6 +87,7 @@ def risk_of(row: LinkedPerson) -> Estimate:
         n={"conversations": row.conversations},
         better="lower",
         at={"speakers": row.among, "length": row.length},
+        extra={} if row.named is None else {"named": row.named},
     )
 
 
@@ -95,14 +95,21 @@ def is_often_linked(person: Person) -> bool:
     return person.risk.value > MORE_OFTEN_THAN_NOT
 
 
-def _is_significantly_linked(person: Person, looks: int) -> bool:
-    """Linked more often than not, and more often than chance gives at a level shared by all people and attackers."""
-    trials, chance = person.risk.n["conversations"], person.risk.null or 0.0
-    linked = math.ceil(person.risk.value * trials - 1e-9)
-    tail = sum(
+def _is_significantly_linked(person: Person, looks: int, alpha: float) -> bool:
+    """Whether an attacker links them more often than not, and more often than it would by chance or by naming them for
+    everybody, at a level shared by all people and attackers."""
+    return any(
+        risk.value > MORE_OFTEN_THAN_NOT and _binomial_tail(risk) * looks < alpha
+        for risk in person.by_attacker.values()
+    )
+
+
+def _binomial_tail(risk: Estimate) -> float:
+    trials, chance = risk.n["conversations"], max(risk.null or 0.0, float(risk.extra.get("named", 0.0)))
+    linked = math.ceil(risk.value * trials - 1e-9)
+    return sum(
         math.comb(trials, hits) * chance**hits * (1 - chance) ** (trials - hits) for hits in range(linked, trials + 1)
     )
-    return is_often_linked(person) and tail * looks < ALPHA
 
 
 def chance_explains(chance: Chance | None) -> bool:
@@ -129,7 +136,7 @@ def _finding(persons: Sequence[Person], chance: Chance | None, stability: float 
         length=int(point.get("length", 1)),
         explained=chance_explains(chance),
         expected_by_chance=None if chance is None else chance.exposed,
-        agreement=None if stability is None else _agreement(stability),
+        agreement=None if stability is None or not listed else _agreement(stability),
     )
 
 
@@ -138,22 +145,13 @@ def _agreement(stability: float) -> str:
 
 
 def agreement(persons: Sequence[Person], attackers: Sequence[str]) -> float | None:
-    """The mean rank correlation of the speakers' risks between every two attackers; None with fewer than two, or where
-    an attacker finds everybody alike."""
-    correlations = []
+    """Which share of the people whom one of two attackers links more often than not is linked so by both: the mean over
+    every two attackers of whom one finds somebody. None where there are none."""
+    shares = []
     for a, b in combinations(attackers, 2):
         both = [person.by_attacker for person in persons if a in person.by_attacker and b in person.by_attacker]
-        if len(both) < 3:
-            continue
-        ranks = [_ranks(np.array([risks[name].value for risks in both])) for name in (a, b)]
-        if all(np.ptp(rank) > 0 for rank in ranks):
-            correlations.append(float(np.corrcoef(ranks[0], ranks[1])[0, 1]))
-    return float(np.round(np.mean(correlations), 9)) if correlations else None
-
-
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean ranks of ties."""
-    _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    mean: NDArray[np.float64] = (last - (counts - 1) / 2)[codes]
-    return mean
+        found = [[risks[name].value > MORE_OFTEN_THAN_NOT for risks in both] for name in (a, b)]
+        either = sum(one or other for one, other in zip(*found, strict=True))
+        if either:
+            shares.append(sum(one and other for one, other in zip(*found, strict=True)) / either)
+    return float(np.round(np.mean(shares), 9)) if shares else None

@@ -95,6 +95,7 @@ class JointChance:
     exposed_p: float | None = None
     exposed_luck: float | None = None
     found: Mapping[FigureKey, float] = field(default_factory=dict)
+    named: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
 
 def relabelings(names: Sequence[str], *, draws: int = DRAWS, seed: int = 0, blocks: Rows | None = None) -> Rows:
@@ -345,7 +346,18 @@ def joint_chance(attackers: Sequence[Relabeled], *, seed: int = 0) -> JointChanc
         float(p[len(figures) :].min()),
         float((exposed[0] >= exposed[0, 0]).mean()),
         dict(zip(figures, values[: len(figures), 0].tolist(), strict=True)),
+        {(one.figures[0].attacker, name): rate for one in known for name, rate in _named_for_others(one).items()},
     )
+
+
+def _named_for_others(attacker: Relabeled) -> dict[str, float]:
+    """How often each person who was tried comes out first for recordings of others: whoever is named for everybody is
+    right about their own recordings too."""
+    people = len(attacker.enrolled)
+    spoken = np.bincount(attacker.own, minlength=people)
+    wrong = attacker.first[(attacker.first >= 0) & (attacker.first != attacker.own)]
+    rates = np.bincount(wrong, minlength=people) / np.maximum(len(attacker.own) - spoken, 1)
+    return {attacker.enrolled[row]: float(rates[row]) for row in np.flatnonzero(spoken)}
 
 
 def exposure_draws(attackers: Sequence[Relabeled], *, draws: int = DRAWS, seed: int = 0) -> Floats:
