@@ -23,11 +23,11 @@ DEEP = "[" * 100_000
 )  # fmt: skip
 def test_facts_of_a_fine_tuned_model_that_are_none(tmp_path: Path, text: str) -> None:
     pytest.importorskip("torch")
-    from veilmeter.attacks.finetune import _finished
+    from veilmeter.attacks.finetune import _read_finished
 
     (tmp_path / "model.safetensors").write_bytes(b"x")
     (tmp_path / "finetuned.json").write_text(text)
-    assert _finished(tmp_path, "k", "campplus") is None
+    assert _read_finished(tmp_path, "k", "campplus") is None
 
 
 @pytest.mark.parametrize("change", [{"utterance": {}}, {"utterance": None}, {"speaker": []}, {"version": 3}])

@@ -58,7 +58,7 @@ def _read_onnx(folder: Path) -> object:
 
 
 def _make_voices(folder: Path) -> None:
-    from veilmeter.anonymizers.xvector_pool.model import ConverterShape, VoiceModel, Whitening, make_converter
+    from veilmeter.anonymizers.xvector_pool.model import Converter, Converters, ConverterShape, VoiceModel, Whitening
     from veilmeter.anonymizers.xvector_pool.selection import Plda, VoicePool
 
     shape = ConverterShape(content=2, outputs=2, speaker=2, bottleneck=1, channels=2, layers=1, kernel=3)
@@ -66,7 +66,7 @@ def _make_voices(folder: Path) -> None:
     quantities = ("content_mean", "content_variance", "output_mean", "output_scale", "compensation", "pitch", "energy")
     scales = dict.fromkeys(quantities, ones)
     model = VoiceModel(
-        make_converter(shape), 8, scales, Whitening(ones, np.eye(2)), np.ones(3), (4.0, 6.0),
+        Converters([Converter(shape)]).eval(), 8, scales, Whitening(ones, np.eye(2)), np.ones(3), (4.0, 6.0),
         Plda(ones, np.eye(2), ones), VoicePool(np.eye(2, dtype=np.float32), ("a", "b"), ("f", "m")),
     )  # fmt: skip
     model.save(folder / "model.safetensors")
@@ -96,9 +96,9 @@ def _make_finetuned(folder: Path) -> None:
 
 
 def _read_finetuned(folder: Path) -> object:
-    from veilmeter.attacks.finetune import _finished
+    from veilmeter.attacks.finetune import _read_finished
 
-    return _finished(folder, "k", "campplus")
+    return _read_finished(folder, "k", "campplus")
 
 
 MODELS: dict[str, tuple[Make, Read, tuple[str, ...], int]] = {

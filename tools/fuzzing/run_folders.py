@@ -148,9 +148,9 @@ def _make_manifest(folder: Path) -> None:
 
 
 def _read_manifest(folder: Path) -> object:
-    from veilmeter.anonymizers.manifest import Journal, read_manifest
+    from veilmeter.anonymizers.manifest import read_journal, read_manifest
 
-    Journal(folder / "m.jsonl").read()
+    read_journal(folder / "m.jsonl")
     return read_manifest(folder / "m.jsonl")
 
 
