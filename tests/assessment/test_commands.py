@@ -170,11 +170,11 @@ def test_a_seed_of_zero_wins_over_the_file_too(folder: Path, monkeypatch: pytest
     ("words", "message"),
     [
         (["assess", "--original", "x", "--out", "y"], "there is no anonymized speech"),
-        (["assess", "--original", "x"], "there is no folder for the results"),
+        (["assess", "--original", "x"], "a folder for the results is required"),
         (["assess", "--original", "x", "--anonymized", "y", "--out", "OUT"], "there is no such file or folder"),
         (["assess", "--scores", "ignorant", "--out", "y"], "which attacker"),
         (["gate", "nowhere", "--max", "eer=1"], "no results found"),
-        (["gate", "RUN"], "there is no limit"),
+        (["gate", "RUN"], "no limit was given"),
         (["compare", "nowhere"], "one run can't be compared"),
     ],
 )

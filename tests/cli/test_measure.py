@@ -168,7 +168,7 @@ def test_figures(run, files: tuple[Path, Path], tmp_path: Path) -> None:  # type
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (["measure"], "no score file"),
+        (["measure"], "a score file is required"),
         (["measure", "nowhere", "--trials", "nowhere"], "no such file"),
         (["measure", "{scores}"], "--trials"),
         (["measure", "{trials}", "--trials", "{trials}"], "trial key"),
