@@ -133,7 +133,7 @@ def test_oracle_and_table(sets: dict[str, str]) -> None:
         (["invert", "--anonymized-trials", "{hidden_trials}", "--clear-train", "{clear_train}", "--anonymized-train",
           "{hidden_train}", "--learning-curve"], "known pairs and clear trials"),
         (["invert", "--anonymized-trials", "{hidden_trials}", "--clear-train", "{clear_train}", "--anonymized-train",
-          "{hidden_train}", "--method", "magic"], "no inversion method"),
+          "{hidden_train}", "--method", "magic"], "unknown inversion method"),
         (["invert", "--anonymized-trials", "{hidden_trials}", "--load-map", "{key}"], "not an inversion map"),
     ],
 )  # fmt: skip
