@@ -91,9 +91,14 @@ def unprotected(share: float) -> Callable[[Voices], Case]:
     return lambda voices: _kept(voices, voices.own < max(1, round(share * voices.people)))
 
 
+def draw_rotation(rng: np.random.Generator, dimension: int = DIMENSION) -> Floats:
+    """Uniformly random among all: QR alone prefers some, until the signs of R's diagonal join Q."""
+    q, r = np.linalg.qr(rng.standard_normal((dimension, dimension)))
+    return np.asarray(q * np.sign(np.diag(r)))
+
+
 def _rotation(voices: Voices) -> Case:
-    turn = np.linalg.qr(voices.rng.standard_normal((DIMENSION, DIMENSION)))[0]
-    turned = voices.original @ turn
+    turned = voices.original @ draw_rotation(voices.rng)
     return Case(voices.original, turned + 0.1 * voices.noise(), turned + 0.1 * voices.noise())
 
 

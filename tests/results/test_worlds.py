@@ -13,7 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks.world_cases import WORLDS
+from benchmarks.world_cases import WORLDS, draw_rotation
 from benchmarks.world_coverage import Witness, call_witness, covered, covered_everywhere, wanted_witnesses
 from benchmarks.world_judgments import Judgment, judge
 from benchmarks.worlds import read_court, summary, tasks
@@ -151,3 +151,9 @@ def test_intervals_of_differences_hold_the_truth_also_near_chance(kept: tuple[fl
 
     shares = coverage(40, 14, 3, kept)
     assert min(shares.values()) >= 34 / 40, shares
+
+
+def test_rotations_are_drawn_uniformly() -> None:
+    """The trace of a uniformly random rotation is 0 on average, with variance 1."""
+    rng = np.random.default_rng(0)
+    assert abs(np.mean([np.trace(draw_rotation(rng, 24)) for _ in range(100)])) < 0.4
