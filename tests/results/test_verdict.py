@@ -310,3 +310,13 @@ def test_holm() -> None:
     assert levels.holm([]) == []
     assert levels.holm([0.2]) == [0.2]
     assert levels.holm([0.5, 0.01, 0.02]) == pytest.approx([0.5, 0.03, 0.04])
+
+
+@pytest.mark.parametrize(("people", "level"), [(2, "low"), (20, "high")])
+def test_two_people_of_a_group_decide_nothing(people: int, level: Level) -> None:
+    holder = attacker("ignorant", link(0.05, low=0.02, high=0.1))
+    few = link(0.8, low=0.8, high=0.8).with_(n={"speakers": people})
+    told = Estimate(name="d_ece", value=0.4, unit="bit", interval=(0.3, 0.5), null=0.0)
+    results = conclude(measured(ignorant=replace(holder, by={"gender": {"x": Estimates([few, told])}})), FINE)
+    assert results.criteria["linking"].level == level
+    assert ("disclosure" in results.criteria) is (level == "high")

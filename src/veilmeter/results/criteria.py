@@ -59,6 +59,18 @@ def cases(results: Results, measure: str) -> Iterator[Case]:
                 yield from (Case(name, point, {attribute: value}) for point in estimates.points(measure))
 
 
+def _deciding(results: Results, measure: str) -> Iterator[Case]:
+    """Those that a level may rest on: two or three people say nothing about a group, and their interval is no use."""
+    people = {
+        (case.attacker, *case.group.items()): _group_people(case)
+        for case in cases(results, "linkability")
+        if case.group
+    }
+    for case in cases(results, measure):
+        if people.get((case.attacker, *case.group.items()), LEAST_GROUP) >= LEAST_GROUP:
+            yield case
+
+
 def at_largest(candidates: Sequence[Case]) -> list[Case]:
     """Of every curve the point with the most people: smaller sets are easier, and only this one is about everybody."""
     best: dict[tuple[object, ...], Case] = {}
@@ -102,7 +114,7 @@ def _worst(
 
 
 def linking(results: Results) -> Criterion | None:
-    candidates = list(cases(results, "linkability"))
+    candidates = list(_deciding(results, "linkability"))
     if not candidates:
         return None
     worst, level = _worst(candidates, _linking_level, lambda case: surplus(case.estimate))
@@ -200,7 +212,7 @@ def _same_point(results: Results, case: Case) -> Estimate | None:
 
 
 def singling_out(results: Results) -> Criterion | None:
-    candidates = _lower_uncorroborated(results, _adjust(list(cases(results, "residual_risk"))))
+    candidates = _lower_uncorroborated(results, _adjust(list(_deciding(results, "residual_risk"))))
     if not candidates:
         return None
     worst, level = _worst(candidates, lambda case: level_of(case.estimate), lambda case: case.estimate.value)
@@ -230,7 +242,7 @@ def singling_out(results: Results) -> Criterion | None:
 
 
 def disclosure(results: Results) -> Criterion | None:
-    candidates = [case for case in cases(results, "d_ece") if math.isfinite(case.estimate.value)]
+    candidates = [case for case in _deciding(results, "d_ece") if math.isfinite(case.estimate.value)]
     if not candidates:
         return None
     worst, level = _worst(candidates, lambda case: _disclosure_level(case.estimate), lambda case: case.estimate.value)
