@@ -146,8 +146,9 @@ def test_the_command(tmp_path: Path) -> None:
     code, text = run("gate", tmp_path, "--max", "linkability@20=0.9", "--min", "eer=29")
     assert code == 1
     assert [line.split()[0] for line in text.splitlines()] == [
-        "holds", "BROKEN", "BROKEN", "open", "Checked:", "Note:", "Attackers"
+        "holds", "BROKEN", "BROKEN", "open", "Level", "Checked:", "Note:", "Attackers"
     ]  # fmt: skip
+    assert f"Level of the risk: {results_with().verdict.level}." in text
     assert "Checked: the attackers ignorant, lazy-informed; of everybody and within gender f, m." in text
     note = "linkability@20 <= 0.9 was not checked everywhere. There is no such figure for ignorant (gender f), ignorant"
     assert note in text

@@ -49,7 +49,7 @@ def test_people_who_can_be_recognized_are_never_called_safe(
     ],
 )
 def test_nobody_is_trustworthily_called_recognizable(world: str, people: int, attackers: tuple[str, ...]) -> None:
-    judgment = judge(world, people, 2, attackers, FAST)
+    judgment = judge(world, people, 3, attackers, FAST)  # one seed in twenty may be called recognizable by chance
     assert not judgment.false_alarm
     if world == "copies":
         assert "no copies in enrollment and trials" in judgment.distrust

@@ -187,6 +187,7 @@ def _print(run: Path, outcome: Gate, *, json: bool) -> None:
         lines += [f"BROKEN  ... and {len(worse) - LISTED} more; --json has all of them"] if len(worse) > LISTED else []
         lines += [sentence(outcome.baseline.finding)]
         lines += [f"Note: {remark}." for remark in sentences(outcome.baseline.remarks)]
+    lines.append(f"Level of the risk: {outcome.level}.")
     if outcome.limits:
         lines.append(f"Checked: {sentence(outcome.scope)}.")
         for check in outcome.limits:

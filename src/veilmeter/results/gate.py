@@ -17,7 +17,7 @@ from typing import Any, Literal
 from veilmeter.attacks.attacker import BASELINE, attacker, default_attackers
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates
-from veilmeter.core.findings import Finding, Reference, group_references
+from veilmeter.core.findings import Finding, Level, Reference, group_references
 from veilmeter.metrics.measure import Measure, better_direction, measure_of
 from veilmeter.results.compare import ComparedFigure, Comparison, compare
 from veilmeter.results.model import AttackerResult, Part, Results
@@ -394,7 +394,7 @@ class Gate:
     """Whether a run passes: its limits, what it doubts, which checks are open and which attackers were not run.
 
     A doubted run fails unless it is accepted `even_if_doubted`; with `trustworthy` asked for, an open check fails too.
-    `scope` says what the limits were held against.
+    `scope` says what the limits were held against, `level` how high the assessment calls the risk.
     """
 
     limits: tuple[LimitCheck, ...]
@@ -404,6 +404,7 @@ class Gate:
     trustworthy: bool
     even_if_doubted: bool
     scope: Finding
+    level: Level
     baseline: BaselineCheck | None = None
 
     @property
@@ -416,6 +417,7 @@ class Gate:
     def to_json(self) -> dict[str, Any]:
         return {
             "passed": self.passed,
+            "level": self.level,
             "scope": sentence(self.scope),
             "limits": [limit.to_json() for limit in self.limits],
             "distrust": list(map(text, self.doubts)),
@@ -452,6 +454,7 @@ def gate(
         trustworthy=trustworthy,
         even_if_doubted=even_if_doubted,
         scope=_scope(results),
+        level=results.verdict.level,
         baseline=baseline,
     )
 
