@@ -252,3 +252,16 @@ def test_a_bound_that_many_draws_reach_is_not_extreme() -> None:
     crowded = np.repeat([1.9, 0.1, -2.7], [50, 400, 50])
     found = np.concatenate([[0.6], np.random.default_rng(0).normal(0.03, 0.02, 499)])
     assert chance.adjust(np.stack([found, crowded[::-1]]))[0] < 0.01
+
+
+def test_recordings_that_share_a_voice_are_one_guess() -> None:
+    """Person 0 is found three times of three; where person 1 is taken for person 2 three times, that proves nothing."""
+    own = np.repeat(np.arange(10), 3)
+    scattered = np.array([0, 0, 0, *((own[3:] + np.tile([1, 2, 3], 9)) % 9 + 1)])
+    together = np.where(own == 1, 2, scattered)
+    enrolled = tuple(f"s{n}" for n in range(10))
+    for first, named in ((scattered, 0.0), (together, 1.0)):
+        luck = chance.Relabeled(
+            (chance.FigureKey("ignorant", "linkability"),), np.zeros((1, 500)), enrolled, first, own
+        )
+        assert chance.joint_chance([luck]).named["ignorant", "s0"] == named

@@ -32,7 +32,6 @@ DRAWS = 499
 MORE_OFTEN_THAN_NOT = 0.5
 BLOCK = 256  # conversations whose scores are put in order at a time
 MOST_CALIBRATED = 10_000_000  # scores: what people differ in dwarfs what more recordings of some would add
-MOST_SHARED = 0.05  # of the people, all of whose recordings are taken for one other person
 MOST_TOP = 1000  # of the highest scores: whether more of them are of targets is nothing rare
 AT_ONCE = 300_000  # target trials of all draws whose groups are held at a time
 
@@ -353,8 +352,8 @@ def joint_chance(attackers: Sequence[Relabeled], *, seed: int = 0) -> JointChanc
 
 def _named_for_others(attacker: Relabeled) -> dict[str, float]:
     """How often each person who was tried comes out first for recordings of others: whoever is named for everybody is
-    right about their own recordings too. Everybody counts as always named where an attacker often takes all recordings
-    of one person for the same other person: then they share a voice, and are one guess."""
+    right about their own recordings too. Everybody counts as always named where an attacker takes all recordings of
+    somebody for the same other person, which chance seldom gives: then recordings share a voice, and are one guess."""
     people = len(attacker.enrolled)
     spoken = np.bincount(attacker.own, minlength=people)
     wrong = attacker.first[(attacker.first >= 0) & (attacker.first != attacker.own)]
@@ -364,7 +363,7 @@ def _named_for_others(attacker: Relabeled) -> dict[str, float]:
     shared = [
         len(np.unique(named)) == 1 and named[0] not in (-1, row) for row, named in zip(several, guesses, strict=True)
     ]
-    if shared and np.mean(shared) > MOST_SHARED:
+    if any(shared):
         rates = np.ones(people)
     return {attacker.enrolled[row]: float(rates[row]) for row in np.flatnonzero(spoken)}
 
