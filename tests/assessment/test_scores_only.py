@@ -71,7 +71,7 @@ def test_page_gate_and_compare(place: Path) -> None:
     for run, file in (("run", "aa"), ("other", "new")):
         ran = command(place, "assess", "--scores", f"lazy-informed=HERE/{file}", *common, "--out", f"HERE/{run}")
         assert ran.exit_code == 0, ran.output
-    assert "scores alone, no recordings" in ran.output
+    assert "scores only, no recordings" in ran.output
     page = (place / "run" / "report.html").read_text(encoding="utf-8")
     assert "lazy-informed" in page
     assert command(place, "gate", "HERE/run", "--min", "eer=1", "--even-if-doubted").exit_code == 0

@@ -43,9 +43,9 @@ def work(folder):
 """
 ALONE = """
 import signal, sys, time
-from veilmeter.core.processes import raised
+from veilmeter.core.processes import raise_on_signal
 from stopped_work import work
-raised(signal.SIGTERM, KeyboardInterrupt)
+raise_on_signal(signal.SIGTERM, KeyboardInterrupt)
 begun = time.monotonic()
 try:
     work(sys.argv[1])
@@ -90,7 +90,7 @@ if "--multiprocessing-fork" in sys.orig_argv:  # a worker on a busy machine
     time.sleep(1.5)
 """
 STOPPED_AT_START = """
-import sys, threading, time
+import signal, sys, time
 from veilmeter.core.engine import Pool
 def work(item):
     if item == 0:
@@ -101,6 +101,7 @@ if __name__ == "__main__":
     try:
         list(pool.run(work, range(12)))
     except (ValueError, KeyboardInterrupt) as error:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run ends already
         print("ended by", type(error).__name__)
     finally:
         pool.close()

@@ -22,7 +22,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from multiprocessing import connection
+from multiprocessing import connection, resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
@@ -219,6 +219,7 @@ class Pool:
 
     def _start(self) -> ProcessPoolExecutor:
         if self._pool is None:
+            resource_tracker.ensure_running()  # it would let signals through again in the middle of a start
             self._pool = ProcessPoolExecutor(self.workers, mp_context=_WorkerContext(), initializer=_prepare_worker)
         return self._pool
 
@@ -230,8 +231,9 @@ class Pool:
             while left or waiting:
                 try:
                     while left and len(waiting) < QUEUE * self.workers:
+                        pool = self._start()
                         with _signals_held_back():
-                            future = self._start().submit(_InterruptibleTask(task), items[left[-1]])
+                            future = pool.submit(_InterruptibleTask(task), items[left[-1]])
                         self._handed_out.add(future)
                         waiting[future] = left.pop()
                     done, _ = wait(waiting, return_when=FIRST_COMPLETED)
