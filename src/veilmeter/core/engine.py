@@ -97,7 +97,8 @@ DEATHS = 3  # a pool is restarted so often without a result in between; then som
 LAST_WORDS_SECONDS = 3.0  # for a worker that was asked to stop, before it is killed
 _LOOK_SECONDS = 1.0  # between two looks at which workers a cluster has
 QUEUE = 4  # items handed out ahead for each worker: results must not pile up, and a stop must not wait for thousands
-_STOPPING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
+_HAS_MASKS = hasattr(signal, "pthread_sigmask")  # not on Windows
+_STOPPING = {signal.SIGINT, signal.SIGTERM} | ({signal.SIGHUP, signal.SIGQUIT} if _HAS_MASKS else set())
 _GLIBC = ((-3, 1 << 25), (-1, 1 << 26))  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, where they end up by themselves
 # How often Dask looks at itself: four workers that do nothing take a seventh of a core as it comes, a thirtieth so, and
 # its profiler takes a twentieth of the time of those that work.
@@ -187,6 +188,9 @@ class _WorkerContext(SpawnContext):
 def _signals_held_back() -> Iterator[None]:
     """A signal must not interrupt the start of a process halfway. The new process inherits the mask, so that Ctrl-C,
     which reaches the whole group, never ends it in the middle of an import."""
+    if not _HAS_MASKS:
+        yield
+        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
     try:
         yield
@@ -219,7 +223,8 @@ class Pool:
 
     def _start(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            resource_tracker.ensure_running()  # it would let signals through again in the middle of a start
+            if _HAS_MASKS:
+                resource_tracker.ensure_running()  # it would let signals through again in the middle of a start
             self._pool = ProcessPoolExecutor(self.workers, mp_context=_WorkerContext(), initializer=_prepare_worker)
         return self._pool
 
@@ -289,7 +294,9 @@ def _wait_for_end(processes: Iterable[Any]) -> None:
 def _prepare_worker() -> None:
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = "1"
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the main process ends the work
+    if _HAS_MASKS:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
