@@ -132,11 +132,19 @@ CHUNK = 16  # recordings that are kept together
 
 def cache_for(corpus: Corpus, extractor: str, kind: str = "") -> Path:
     """The folder in the cache for a corpus: its name, and a hash of where it is and how it is extracted."""
-    root = str(corpus.root.resolve())
-    parts = [root, corpus.layout, corpus.variant, extractor, kind]
-    mark = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape"))
+    return _place_in_cache(corpus, "embeddings", extractor, kind)
+
+
+def annotation_folder(corpus: Corpus) -> Path:
+    """The folder in the cache for what models say of a corpus."""
+    return _place_in_cache(corpus, "annotations")
+
+
+def _place_in_cache(corpus: Corpus, below: str, *how: str) -> Path:
+    parts = [str(corpus.root.resolve()), corpus.layout, corpus.variant, *how]
+    digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     name = re.sub(r"[^A-Za-z0-9._-]+", "_", corpus.root.name)[:40] or "corpus"
-    return make_folder(make_folder(cache_folder()) / "embeddings") / f"{name}-{mark.hexdigest()[:16]}"
+    return make_folder(make_folder(cache_folder()) / below) / f"{name}-{digest}"
 
 
 def in_turn(folder: Path, corpus: Corpus, say: Say | None) -> AbstractContextManager[None]:
@@ -323,11 +331,3 @@ def _read_chunk(place: Path, chunk: Sequence[Utterance]) -> list[NDArray[np.floa
             return [loaded[str(i)] for i in range(len(chunk))]
     except BROKEN_ARCHIVE:
         return None
-
-
-def annotation_folder(corpus: Corpus) -> Path:
-    """The folder in the cache for what models say of a corpus."""
-    marks = "\0".join((str(corpus.root.resolve()), corpus.layout, corpus.variant))
-    digest = hashlib.sha256(marks.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    name = re.sub(r"[^A-Za-z0-9._-]+", "_", corpus.root.name)[:40] or "corpus"
-    return make_folder(make_folder(cache_folder()) / "annotations") / f"{name}-{digest}"

@@ -104,8 +104,8 @@ def doubts(results: Results) -> list[Doubt]:
 
 
 def doubting_checks(results: Results) -> list[Check]:
-    """The failed checks for which the verdict may be wrong: all of them where it reassures. Where people are surely
-    recognized, neither a risk that may be even higher nor one that is known poorly takes that back."""
+    """The failed checks for which the verdict may be wrong: all of them where it reassures. Where people are
+    significantly recognized, neither a risk that may be even higher nor one that is known poorly takes that back."""
     failed = [check for check in results.checks if check.failed]
     if not is_sure_alarm(results):
         return failed

@@ -169,8 +169,8 @@ def name_blocks(own: Rows, people: int) -> Rows | None:
     """Blocks of people who may change names where the tried ones were not tried equally often: those who were tried at
     all, and the others. None where everybody may, or where most people were not tried.
 
-    An attacker may find those the more likely who are known by many recordings, whatever is said, and they are often
-    those with many trials. Chance has that too only if a name keeps its weight, that is the number of its trials.
+    An attacker may favor people who are known by many recordings, whatever these contain, and such people often have
+    many trials. Chance has that too only if a name keeps its weight, that is the number of its trials.
     """
     counts = np.bincount(own, minlength=people)
     tried = counts > 0
