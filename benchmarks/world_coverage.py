@@ -20,8 +20,7 @@ import numpy as np
 from benchmarks.world_judgments import ATTACKERS, OPTIONS, REAL, Judgment, linking_curve, quickly, simulated
 from veilmeter import assess
 from veilmeter.assessment import attack
-from veilmeter.attacks.attacker import AttackerId
-from veilmeter.attacks.takeover import knowledge
+from veilmeter.attacks.attacker import AttackerId, knowledge
 from veilmeter.core.estimate import Estimate
 from veilmeter.metrics.legal.chance import Relabeled
 

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from veilmeter.assessment.settings import CURVE, curve_sizes, sizes_to_draw
 from veilmeter.assessment.tasks import Arrays, TaskResult
-from veilmeter.attacks.attacker import AttackScoring, ScoreTables, Scoring
+from veilmeter.attacks.attacker import AttackScoring, ScoreTables, Scoring, Success
 from veilmeter.attacks.material import Floats, Rows
-from veilmeter.attacks.takeover import Success
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Reference, warning

@@ -23,8 +23,7 @@ from veilmeter.assessment.plan import NEEDED_BY_CHECKS, AssessmentPlan, channels
 from veilmeter.assessment.settings import AttackerSettings, Facts, Settings
 from veilmeter.assessment.speech import Speech
 from veilmeter.assessment.tasks import Done, TaskId, TaskKind, TaskResult
-from veilmeter.attacks.attacker import AttackerId
-from veilmeter.attacks.takeover import Success, takeovers
+from veilmeter.attacks.attacker import AttackerId, Success, takeovers
 from veilmeter.core.findings import Finding, about, distinct
 from veilmeter.core.option_groups import ALL, EVERY_SIZE
 from veilmeter.core.options import option_without_effect, options_of, unused_options

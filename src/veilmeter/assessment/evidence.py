@@ -21,7 +21,7 @@ from veilmeter.assessment.plan import AssessmentPlan
 from veilmeter.assessment.speech import Speech, join_corpora
 from veilmeter.assessment.tasks import Done, TaskId, TaskKind
 from veilmeter.attacks.attacker import AttackerId
-from veilmeter.attacks.desk import NotPossibleError
+from veilmeter.attacks.material import NotPossibleError
 from veilmeter.core.engine import Engine
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import cache_folder, make_folder, write_json

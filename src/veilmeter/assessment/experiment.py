@@ -19,8 +19,7 @@ from veilmeter.assessment.settings import Settings, attacker_names
 from veilmeter.assessment.speech import Speech, merge
 from veilmeter.assessment.tasks import Stage
 from veilmeter.attacks.attacker import ATTACKERS
-from veilmeter.attacks.desk import EnrollmentCopies, NotPossibleError
-from veilmeter.attacks.material import AttackerRun
+from veilmeter.attacks.material import AttackerRun, EnrollmentCopies, NotPossibleError
 from veilmeter.attacks.vector_attackers import AdaptedAttacker
 from veilmeter.core.engine import Engine, Progress
 from veilmeter.core.errors import InputError

@@ -39,8 +39,15 @@ from veilmeter.attacks.attacker import (
     default_attackers,
 )
 from veilmeter.attacks.backends.scoring import KaldiFiles
-from veilmeter.attacks.desk import EnrollmentCopies, NotPossibleError, TrainingSpeech, Used
-from veilmeter.attacks.material import AttackerRun, Material, OtherPeople
+from veilmeter.attacks.material import (
+    AttackerRun,
+    EnrollmentCopies,
+    Material,
+    NotPossibleError,
+    OtherPeople,
+    TrainingSpeech,
+    Used,
+)
 from veilmeter.attacks.vector_attackers import LEAST_PAIRS, VectorComparison
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, about

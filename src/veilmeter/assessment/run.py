@@ -54,7 +54,7 @@ from veilmeter.assessment.tasks import (
     single_threaded,
 )
 from veilmeter.attacks.attacker import ATTACKERS, AttackerId, default_attackers
-from veilmeter.attacks.desk import Used
+from veilmeter.attacks.material import Used
 from veilmeter.core.engine import Engine, Say, ShowProgress, open_engine
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import make_folder, only_one, remove_leftovers, sha256, write_json

@@ -25,7 +25,7 @@ from veilmeter.data.corpus import AUDIO, SPEECH, CorpusReading, strict
 from veilmeter.data.roles import SpeechRole
 
 if TYPE_CHECKING:
-    from veilmeter.attacks.desk import Used
+    from veilmeter.attacks.material import Used
 
 # Families of measures, each of which can be left out.
 MEASURES = (

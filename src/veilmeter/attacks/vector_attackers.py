@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from veilmeter.attacks.attacker import BACKEND_OPTIONS, Attacker, Preparation, ScoreTables, Side
 from veilmeter.attacks.backends.base import backend_kind
 from veilmeter.attacks.backends.scoring import Fixed, Recipe
-from veilmeter.attacks.desk import Desk, NotPossibleError
-from veilmeter.attacks.material import Rows
+from veilmeter.attacks.material import Desk, NotPossibleError, Rows
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding
 from veilmeter.data.embeddings import Embeddings

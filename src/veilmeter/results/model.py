@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from veilmeter.attacks.attacker import BASELINE
-from veilmeter.attacks.desk import Training
+from veilmeter.attacks.material import Training
 from veilmeter.core.estimate import Estimate, Estimates, cells_of, frame
 from veilmeter.core.findings import Direction, Finding, Level
 from veilmeter.wording import text

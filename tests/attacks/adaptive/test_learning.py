@@ -7,8 +7,7 @@ import pytest
 from tests.attacks.adaptive.worlds import World
 
 from veilmeter.attacks.adaptive.learning import learning_curves, portions
-from veilmeter.attacks.attacker import ATTACKERS, AttackerId, perform
-from veilmeter.attacks.takeover import Success, takeovers
+from veilmeter.attacks.attacker import ATTACKERS, AttackerId, Success, perform, takeovers
 from veilmeter.core.estimate import Estimates
 from veilmeter.wording import sentence
 

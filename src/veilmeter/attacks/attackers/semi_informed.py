@@ -13,7 +13,7 @@ from veilmeter.attacks.attacker import (
     PlainWords,
 )
 from veilmeter.attacks.backends.scoring import Recipe
-from veilmeter.attacks.desk import Desk, NotPossibleError
+from veilmeter.attacks.material import Desk, NotPossibleError
 from veilmeter.attacks.vector_attackers import AdaptedAttacker
 from veilmeter.core.colors import ORANGE
 from veilmeter.core.findings import Finding
