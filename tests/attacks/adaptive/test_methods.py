@@ -11,11 +11,18 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from tests.attacks.adaptive.worlds import World
 
-from veilmeter.attacks.adaptive.draws import draw_level, resolve_draws
 from veilmeter.attacks.adaptive.families import FAMILIES
 from veilmeter.attacks.adaptive.fitting import fit_adaptive
 from veilmeter.attacks.adaptive.fusion import cross_entropy, fit_weights, least_loss, log_odds, log_softmax
-from veilmeter.attacks.adaptive.own_data import OwnData, folds_of, own_data, speaker_splits, splits
+from veilmeter.attacks.adaptive.own_data import (
+    OwnData,
+    draw_level,
+    folds_of,
+    own_data,
+    resolve_draws,
+    speaker_splits,
+    splits,
+)
 from veilmeter.attacks.adaptive.training import TrainingSet, make_training
 from veilmeter.attacks.material import AttackerRun, OtherPeople
 
@@ -99,7 +106,7 @@ def test_methods_are_what_they_say(dimension: int, others: int) -> None:
 
 
 def test_softmax_regression_is_at_its_minimum() -> None:
-    from veilmeter.attacks.adaptive.regressions import SCALE, regression
+    from veilmeter.attacks.adaptive.methods import SCALE, regression
 
     t, _, _ = prepared(people=4)
     weights, offset = regression(t.x, t.labels, 4, 1e-2)

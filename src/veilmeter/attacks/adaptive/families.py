@@ -57,7 +57,7 @@ def standardize(raw: NDArray[np.float32], usual: float) -> NDArray[np.float32]:
 
 
 class Family(Protocol):
-    """A method with its parameters: one file each, registered in `FAMILIES`.
+    """A method with its parameters, registered in `FAMILIES`.
 
     `grid` are the parameters to choose from, `defaults` those used where nothing can be chosen honestly (with none it
     is not used then). `transfers` says that it needs no copy of the person looked for. `about` completes the sentence
@@ -102,22 +102,22 @@ def scorer(training: TrainingSet, weights: Floats, offset: Floats | None = None)
     return AffineScorer(weights, shift, float(np.mean(spread**2)))
 
 
-_HERE = "veilmeter.attacks.adaptive"
+_METHODS = "veilmeter.attacks.adaptive.methods"
 
 FAMILIES: Registry[Family] = Registry(
     "method of the adaptive attacker",
     "veilmeter.adaptive_methods",
     {
-        "lazy": f"{_HERE}.comparisons:LAZY",
-        "ignorant": f"{_HERE}.comparisons:IGNORANT",
-        "best-recording": f"{_HERE}.comparisons:BEST_RECORDING",
-        "normalized-lazy": f"{_HERE}.comparisons:NORMALIZED_LAZY",
-        "ridge": f"{_HERE}.regressions:RIDGE",
-        "ridge-to-mean": f"{_HERE}.regressions:RIDGE_TO_MEAN",
-        "softmax": f"{_HERE}.regressions:SOFTMAX",
-        "two-view-lda": f"{_HERE}.two_view_lda:TWO_VIEW_LDA",
-        "pooled-ridge": f"{_HERE}.regressions:POOLED_RIDGE",
-        "recovered-softmax": f"{_HERE}.two_view_lda:RECOVERED_SOFTMAX",
-        "recovered-two-view-lda": f"{_HERE}.two_view_lda:RECOVERED_TWO_VIEW_LDA",
+        "lazy": f"{_METHODS}:LAZY",
+        "ignorant": f"{_METHODS}:IGNORANT",
+        "best-recording": f"{_METHODS}:BEST_RECORDING",
+        "normalized-lazy": f"{_METHODS}:NORMALIZED_LAZY",
+        "ridge": f"{_METHODS}:RIDGE",
+        "ridge-to-mean": f"{_METHODS}:RIDGE_TO_MEAN",
+        "softmax": f"{_METHODS}:SOFTMAX",
+        "two-view-lda": f"{_METHODS}:TWO_VIEW_LDA",
+        "pooled-ridge": f"{_METHODS}:POOLED_RIDGE",
+        "recovered-softmax": f"{_METHODS}:RECOVERED_SOFTMAX",
+        "recovered-two-view-lda": f"{_METHODS}:RECOVERED_TWO_VIEW_LDA",
     },
 )

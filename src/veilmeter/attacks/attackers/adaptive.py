@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.attacks.adaptive.draws import resolve_draws
 from veilmeter.attacks.adaptive.families import FAMILIES, Family
 from veilmeter.attacks.adaptive.fitting import Adaptive, fit_adaptive
 from veilmeter.attacks.adaptive.fusion import log_odds
-from veilmeter.attacks.adaptive.own_data import OwnData, own_data, usable_runs
+from veilmeter.attacks.adaptive.own_data import OwnData, own_data, resolve_draws, usable_runs
 from veilmeter.attacks.attacker import (
     ADAPTATION,
     ANONYMIZER,
