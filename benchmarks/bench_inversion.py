@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from veilmeter.attacks.inversion.maps import unit_rows
+from veilmeter.attacks.inversion.attack import unit_rows
 from veilmeter.attacks.inversion.procrustes import (
     Floats,
     Schedule,

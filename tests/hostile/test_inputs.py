@@ -19,7 +19,7 @@ import pytest
 from tests.results.sample_results import sample
 
 from veilmeter.assessment import make_settings, read_results, read_settings
-from veilmeter.attacks.inversion.maps import load_map
+from veilmeter.attacks.inversion.attack import load_map
 from veilmeter.core.engine import open_engine
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.data.corpus import read_corpus

@@ -35,7 +35,7 @@ def _make_map(folder: Path) -> None:
 
 
 def _read_map(folder: Path) -> object:
-    from veilmeter.attacks.inversion.maps import load_map
+    from veilmeter.attacks.inversion.attack import load_map
 
     return load_map(folder / "map.npz")
 

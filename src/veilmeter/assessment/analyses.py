@@ -16,10 +16,8 @@ from veilmeter.assessment.attack import Job, MeasureOptions, MeasureVersion, mea
 from veilmeter.assessment.given_scores import Groups, ScoreFiles, within_groups
 from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.attacks.inversion import evaluate, identity_map, learn
-from veilmeter.attacks.inversion.attack import InversionSettings
-from veilmeter.attacks.inversion.maps import InversionMap
-from veilmeter.attacks.inversion.measures import Evaluation
-from veilmeter.attacks.inversion.needs import InversionData, learning_curve, permutation_null
+from veilmeter.attacks.inversion.attack import InversionMap, InversionSettings
+from veilmeter.attacks.inversion.measures import Evaluation, InversionData, learning_curve, permutation_null
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Reference, warning

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from veilmeter import inversion
-from veilmeter.attacks.inversion.maps import fit_preprocessing, unit_rows
-from veilmeter.attacks.inversion.needs import InversionData, label_noise, learning_curve, permutation_null, shuffle
+from veilmeter.attacks.inversion.attack import fit_preprocessing, unit_rows
+from veilmeter.attacks.inversion.measures import InversionData, label_noise, learning_curve, permutation_null, shuffle
 from veilmeter.attacks.inversion.procrustes import nearest_orthogonal
 from veilmeter.core.engine import open_engine
 from veilmeter.core.errors import InputError

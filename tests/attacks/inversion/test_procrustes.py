@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import orthogonal_procrustes
 
-from veilmeter.attacks.inversion.maps import unit_rows
+from veilmeter.attacks.inversion.attack import unit_rows
 from veilmeter.attacks.inversion.procrustes import (
     Schedule,
     _gradient_of_grams,

@@ -6,10 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from veilmeter.attacks.inversion.attack import InversionSettings, learn_seeds, objective
-from veilmeter.attacks.inversion.maps import InversionMap, identity_map
-from veilmeter.attacks.inversion.measures import Evaluation, evaluate
-from veilmeter.attacks.inversion.needs import InversionData, label_noise, learning_curve, permutation_null
+from veilmeter.attacks.inversion.attack import InversionMap, InversionSettings, identity_map, learn_seeds, objective
+from veilmeter.attacks.inversion.measures import (
+    Evaluation,
+    InversionData,
+    evaluate,
+    label_noise,
+    learning_curve,
+    permutation_null,
+)
 from veilmeter.core.engine import Engine, map_ordered
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
