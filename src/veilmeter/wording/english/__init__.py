@@ -18,33 +18,7 @@ Technical text says "chance", text for laypeople "guessing". Numbers are written
 from functools import reduce
 from operator import or_
 
-from veilmeter.wording.english import (
-    attackers,
-    checks,
-    comparison,
-    criteria,
-    decision,
-    evidence,
-    general,
-    inputs,
-    inversion,
-    not_tested,
-    notes,
-    verdict,
-)
+from veilmeter.wording.english import attackers, checks, comparison, decision, inputs, notes, verdict
 
-_SUBJECTS = (
-    general,
-    inputs,
-    evidence,
-    attackers,
-    inversion,
-    verdict,
-    criteria,
-    checks,
-    not_tested,
-    comparison,
-    decision,
-    notes,
-)
+_SUBJECTS = (inputs, attackers, verdict, checks, comparison, decision, notes)
 ENGLISH = reduce(or_, (subject.WORDS for subject in _SUBJECTS))

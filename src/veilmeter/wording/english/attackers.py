@@ -1,8 +1,9 @@
-"""The material of attackers, and attackers whose method was replaced."""
+"""Attackers: their material, replaced methods, the study of one inversion attack, and why something was not tested."""
 
 from __future__ import annotations
 
-from veilmeter.wording.catalog import Catalog
+from veilmeter.core.findings import Reference
+from veilmeter.wording.catalog import Catalog, shown
 from veilmeter.wording.numbers import count
 
 WORDS = Catalog()
@@ -133,3 +134,113 @@ def _split_by_session(by_session: int, in_halves: int) -> str:
 
 WORDS.say("split_of_scores", "the trials of the score files")
 WORDS.say("split_by_challenge", "the lists of the VoicePrivacy data")
+
+# --- the study of one inversion attack
+
+WORDS.say(
+    "trials_without_group",
+    "{lost} of {trials:trial} left out: the anonymized set has the {column} of pseudo-voices, and no original set has "
+    "these people. Give --clear-trials.",
+)
+WORDS.say(
+    "other_run_incomplete",
+    "The figures of the other run rest on {common} of the {attacked:attacked utterance}: it lacks the rest.",
+)
+WORDS.say("other_run_left_out", "{count:utterance} of the other run left out, because they were not attacked.")
+
+
+@WORDS.words("inversion_spread")
+def _inversion_spread(
+    seeds: int,
+    measures: tuple[str, ...],
+    groups: tuple[Reference, ...],
+    means: tuple[float, ...],
+    lowest: tuple[float, ...],
+    highest: tuple[float, ...],
+) -> str:
+    labels = {"eer": "EER", "top1": "Top-1"}
+    figures = [
+        f"{labels.get(name, name)}{f' {shown(group)}' if group.id else ''} {mean:.1f} ({low:.1f} to {high:.1f})"
+        for name, group, mean, low, high in zip(measures, groups, means, lowest, highest, strict=False)
+    ]
+    return f"The attack depends on chance. Mean and range over {seeds} seeds: {', '.join(figures)}."
+
+
+WORDS.say("training_unpaired", "{count:training utterance} without {version} version left out, such as {example}.")
+
+
+@WORDS.words("few_pairs")
+def _few_pairs(pairs: int, dimension: int, group: Reference | None = None) -> str:
+    who = "" if group is None else f" ({shown(group)})"
+    return (
+        f"{pairs} pairs for {dimension} dimensions{who}: the rotation is arbitrary beyond what the pairs span. More "
+        "pairs or --pca could make the attack stronger."
+    )
+
+
+WORDS.say("oracle_map", "The map was learned on the attacked trials themselves: an upper bound, not an attack.")
+WORDS.say(
+    "no_better_than_shuffled",
+    "Top-1 is no better than with shuffled pairs. Either the anonymizer resists this attack, or the pairs are wrong: "
+    "check that utterance ids mean the same recording in both training sets.",
+)
+
+# --- why an attacker was not run or something was not measured; who or what that is comes before it (see `sentence`)
+
+WORDS.say("not_asked_for", "not asked for")
+WORDS.say("family_not_asked_for", "{family} was not asked for (--measures)", lay="{family} was not asked for")
+WORDS.say("no_scores_given", "no scores were given")
+WORDS.say(
+    "speech_needed",
+    "linking, singling out, similarity, inversion, inference and usability: they need speech or vectors",
+)
+WORDS.say("disclosure_removed_unknown", "the share of disclosure removed: it needs the attackers {attackers}")
+
+# --- what an attacker lacks
+
+WORDS.say("runs_without_enrollment", "the attacker's runs have none of the enrollment recordings")
+WORDS.say("runs_of_few_people", "the attacker's runs hold recordings of fewer than two enrolled people")
+WORDS.say(
+    "backend_untrained",
+    "the back end {backend} needs training speech (--train-original)",
+    lay="the back end {backend} needs training speech",
+)
+WORDS.say("dimensions_differ", "clear and anonymized vectors differ in dimension")
+WORDS.say("too_few_for_rotation", "{recordings:recording} are too few to learn a rotation from")
+WORDS.say(
+    "too_few_to_train",
+    "no training speech was given (--train-anonymized), and {speakers:speaker} are too few to train on some and test on "
+    "others",
+    lay="no training speech was given, and {speakers:speaker} are too few to train on some and test on others",
+)
+WORDS.say(
+    "no_similar_speech",
+    "no speech anonymized by a similar system was given (--train-similar)",
+    lay="no speech anonymized by a similar system was given",
+)
+WORDS.say("one_candidate", "there is one candidate only")
+WORDS.say(
+    "copies_of_other_dimension", "its own copies have {copies} numbers per vector, the released vectors {released}"
+)
+WORDS.say(
+    "vectors_of_two_extractors",
+    "without a run of the anonymizer, original and released vectors must be of one extractor",
+)
+WORDS.say("one_extractor", "there is one extractor only (--extractor takes several)", lay="there is one extractor only")
+WORDS.say("no_release_pseudonyms", "nothing says which released recordings share a pseudonym")
+
+# --- what could not be measured
+
+
+@WORDS.words("not_possible")
+def _not_possible(reason: Reference) -> str:
+    return shown(reason) if reason.id else "not possible with this speech"
+
+
+@WORDS.words("attribute_not_inferred")
+def _attribute_not_inferred(attribute: Reference, reason: Reference) -> str:
+    return shown(reason) if reason.id else f"{shown(attribute)} could not be inferred"
+
+
+WORDS.say("group_not_measured", "Nothing measured within {group}: {reason}.")
+WORDS.say("measure_not_possible", "{measure}: {reason}")

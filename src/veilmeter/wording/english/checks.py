@@ -7,7 +7,7 @@ from typing import Literal
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Direction, Level
 from veilmeter.wording.catalog import Catalog
-from veilmeter.wording.english.criteria import needs
+from veilmeter.wording.english.verdict import needs
 from veilmeter.wording.numbers import capitalize, chance, count, of_hundred, percent
 
 WORDS = Catalog()

@@ -1,8 +1,9 @@
-"""Notes below the tables of commands: how figures were made, and for whom they are worst."""
+"""Notes below the tables of commands: how figures were made, for whom they are worst, and what a list leaves out."""
 
 from __future__ import annotations
 
 from veilmeter.core.findings import Reference
+from veilmeter.wording import numbers
 from veilmeter.wording.catalog import Catalog, shown
 
 WORDS = Catalog()
@@ -152,3 +153,25 @@ def _words_suffer(speakers: tuple[Reference, ...], percents: tuple[float, ...]) 
 
 
 WORDS.say("differences_by_holm", "Differences are to the first run; significant by Holm's rule over all of them.")
+
+# --- what a list leaves out, and findings that belong to no subject
+
+WORDS.say("unclassified", "{text}")
+
+
+@WORDS.words("warnings_left_out")
+def _warnings_left_out(count: int) -> str:
+    verb = "is" if count == 1 else "are"
+    return f"{numbers.count(count, 'warning')} about single files or recordings {verb} left out here; see results.json."
+
+
+@WORDS.words("remarks_left_out")
+def _remarks_left_out(count: int) -> str:
+    verb = "is" if count == 1 else "are"
+    return f"{numbers.count(count, 'remark')} {verb} left out here; see results.json."
+
+
+@WORDS.words("reasons_left_out")
+def _reasons_left_out(count: int) -> str:
+    verb = "is" if count == 1 else "are"
+    return f"{count:,} more {verb} listed in results.json."

@@ -1,13 +1,14 @@
-"""The verdict, people, channels, use, and the questions that remain."""
+"""The verdict, the criteria behind it, people, channels, use, and the questions that remain."""
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
-from veilmeter.core.estimate import Estimate
-from veilmeter.core.findings import Level
-from veilmeter.wording.catalog import Catalog
-from veilmeter.wording.numbers import count, expected, of_hundred, span
+from veilmeter.core.estimate import Estimate, format_number
+from veilmeter.core.findings import Level, Reference
+from veilmeter.wording.catalog import Catalog, shown
+from veilmeter.wording.numbers import capitalize, chance, count, expected, of_hundred, span
 
 WORDS = Catalog()
 
@@ -125,3 +126,245 @@ WORDS.say(
     "lawyer_acceptance",
     "Which residual risk is acceptable for this purpose, these recipients and these safeguards, and who decides?",
 )
+
+# --- the worst case of each criterion: technical sentences name the attacker, those for laypeople say what it means
+
+
+@WORDS.words("linking")
+def _linking(
+    level: Level,
+    estimate: Estimate,
+    attacker: str,
+    by_chance: float,
+    group: tuple[Reference, ...] = (),
+    luckiest: float | None = None,
+    suspects: int = 0,
+    total: int = 0,
+    tried_once: bool = False,
+    needed: int | None = None,
+    original: Estimate | None = None,
+) -> str:
+    sentence = (
+        f"Of 100 recordings, {a(attacker)} with {utterances(estimate)} links {of_hundred(estimate)} to the right "
+        f"person among {among(estimate)}{within(group)}; chance links {chance(by_chance)}"
+    )
+    if luckiest is not None:
+        sentence += f", and the luckiest of all these attackers may reach {chance(luckiest)} by chance alone"
+    sentence += "."
+    if level == "unknown":
+        sentence += f" {_why_unknown(suspects, total, tried_once)}: {needs(needed)} would be needed."
+    if original is not None:
+        sentence += f" On original speech it is {span(100 * original.value, None)}."
+    return sentence
+
+
+def _why_unknown(suspects: int, total: int, tried_once: bool) -> str:
+    if suspects:
+        few = "with one trial each" if tried_once else "with so few people"
+        verb = "is" if suspects == 1 else "are"
+        linked = f"But {suspects} of {total:,} {verb} linked more often than not"
+        return f"{linked}, and {few} this can't be distinguished from chance"
+    return f"{count(total, 'person', 'people')} are too few to distinguish chance from a high risk"
+
+
+def needs(people: int | None) -> str:
+    """What it takes to settle a question: so many people, or more recordings where their number does not help."""
+    return "more recordings of each person" if people is None else f"about {count(people, 'person', 'people')}"
+
+
+@WORDS.words("linking", "lay")
+def _linking_lay(estimate: Estimate, by_chance: float, group: tuple[Reference, ...] = (), **further: object) -> str:
+    return (
+        f"Of 100 recordings, {of_hundred(estimate)} are linked to the right person among "
+        f"{among(estimate)}{within(group)}; guessing links {chance(by_chance)}."
+    )
+
+
+@WORDS.words("singling_out")
+def _singling_out(
+    level: Level,
+    estimate: Estimate,
+    attacker: str,
+    attempts: Estimate | None = None,
+    control: float | None = None,
+) -> str:
+    sentence = f"{capitalize(a(attacker))} with {utterances(estimate)} "
+    if attempts is not None and control is not None:
+        sentence += (
+            f"isolates exactly one person among {among(estimate)} in {of_hundred(attempts)} of 100 attempts; a rule "
+            f"made without knowing anybody does so in {span(100 * control, None)}. The risk beyond that is "
+            f"{of_hundred(estimate)} in 100."
+        )
+    else:
+        sentence += f"singles people out beyond chance in {of_hundred(estimate)} of 100 attempts."
+    if level == "unknown":
+        sentence += " This is too uncertain to distinguish chance from a high risk."
+    return sentence
+
+
+@WORDS.words("singling_out", "lay")
+def _singling_out_lay(
+    level: Level,
+    estimate: Estimate,
+    attacker: str,
+    attempts: Estimate | None = None,
+    control: float | None = None,
+) -> str:
+    if attempts is None or control is None:
+        return _singling_out(level, estimate, attacker)
+    return (
+        f"In {of_hundred(attempts)} of 100 attempts, a rule made from a voice fits exactly one person; a rule made "
+        f"without knowing anybody does so in {span(100 * control, None)}."
+    )
+
+
+@WORDS.words("disclosure")
+def _disclosure(
+    level: Level,
+    estimate: Estimate,
+    attacker: str,
+    whole: float,
+    group: tuple[Reference, ...] = (),
+    strongest: float | None = None,
+    tag: str = "?",
+    top_targets: int | None = None,
+) -> str:
+    interval = f" {estimate.format_interval()}" if estimate.interval else ""
+    value = format_number(estimate.value, "bit")
+    sentence = (
+        f"One comparison{within(group)} gives {a(attacker)} {value}{interval} bit of information about who is speaking, "
+        f"on average over all prior beliefs; {whole:.3f} bit would be certainty."
+    )
+    if strongest is not None and math.isfinite(strongest):
+        sentence += (
+            f" The strongest single comparison makes an identity {10 ** min(strongest, 99.0):,.0f} times more or "
+            f"less likely (tag {tag})."
+        )
+    if top_targets is not None:
+        sentence += f" {_top_targets(top_targets)}"
+    elif level in ("low", "unknown"):
+        sentence += " That can't be distinguished from scores that carry no information."
+    return sentence
+
+
+def _top_targets(count_of: int) -> str:
+    comparisons = "comparison of one person scores" if count_of == 1 else "comparisons of one person score"
+    return f"But {count_of:,} {comparisons} above all comparisons of different people, more than chance explains."
+
+
+@WORDS.words("disclosure", "lay")
+def _disclosure_lay(
+    estimate: Estimate,
+    whole: float,
+    group: tuple[Reference, ...] = (),
+    top_targets: int | None = None,
+    **further: object,
+) -> str:
+    parts = share_of(estimate, whole)
+    noise = "" if parts.null is None else f"; meaningless scores would reveal {span(parts.null, None)} %"
+    of_people = f" of people{within(group)}" if group else ""
+    return (
+        f"Comparing two recordings{of_people} reveals, on average, {of_hundred(parts)} % of what could be known about "
+        f"whether the same person made both{noise}." + ("" if top_targets is None else f" {_top_targets(top_targets)}")
+    )
+
+
+def share_of(estimate: Estimate, whole: float) -> Estimate:
+    """Bits as percent of all that a comparison could reveal."""
+
+    def share(bits: float) -> float:
+        return min(100.0, max(0.0, 100 * bits / whole)) if whole else 0.0
+
+    interval = None if estimate.interval is None else (share(estimate.interval[0]), share(estimate.interval[1]))
+    null = None if estimate.null is None else share(estimate.null)
+    return estimate.with_(value=share(estimate.value), interval=interval, null=null, unit="percent")
+
+
+@WORDS.words("inversion")
+def _inversion(
+    level: Level, estimate: Estimate, attack: str, by_chance: float, group: tuple[Reference, ...] = ()
+) -> str:
+    among_group = f" ({shown(group)})" if group else ""
+    return (
+        f"An attacker who learns to undo the anonymizer ({attack}) recovers the speaker of {of_hundred(estimate)} of 100 "
+        f"anonymized recordings{among_group}: after undoing it, the most similar original recording is by the same "
+        f"speaker. Chance recovers {chance(by_chance)}."
+    )
+
+
+@WORDS.words("inversion", "lay")
+def _inversion_lay(estimate: Estimate, by_chance: float, group: tuple[Reference, ...] = (), **further: object) -> str:
+    of_people = f" of people{within(group)}" if group else ""
+    return (
+        f"An attacker who learns to undo the anonymizer finds the right person for {of_hundred(estimate)} of 100 "
+        f"recordings{of_people}; guessing finds {chance(by_chance)}."
+    )
+
+
+_DISTINCTNESS = {
+    "low": "stay about as distinct from each other as the originals were",
+    "raised": "are clearly less distinct from each other than the originals were",
+    "high": "can hardly be distinguished: speakers of a conversation will be confused",
+}
+
+
+@WORDS.words("distinctiveness")
+def _distinctiveness(level: Level, estimate: Estimate) -> str:
+    if level == "unknown":
+        return "How distinct the anonymized voices are from each other is not known."
+    value = "minus infinity" if math.isinf(estimate.value) else f"{span(round(estimate.value, 1) + 0.0, None, 1)} dB"
+    return f"The anonymized voices {_DISTINCTNESS[level]} (G_VD {value}; 0 dB would be no change)."
+
+
+@WORDS.words("inference")
+def _inference(
+    level: Level,
+    estimate: Estimate,
+    attribute: Reference,
+    by_chance: float,
+    original: float | None = None,
+    others: tuple[Estimate, ...] = (),
+) -> str:
+    before = "" if original is None else f", original speech {span(original, None)}"
+    return (
+        f"The attribute {shown(attribute)} is inferred correctly for {of_hundred(estimate)} of 100 anonymized recordings "
+        f"(balanced over its values; chance gives {chance(by_chance)}{before})."
+    )
+
+
+@WORDS.words("inference", "lay")
+def _inference_lay(
+    estimate: Estimate,
+    attribute: Reference,
+    by_chance: float,
+    original: float | None = None,
+    others: tuple[Estimate, ...] = (),
+    **further: object,
+) -> str:
+    sentence = (
+        f"{capitalize(shown(attribute))} is inferred correctly for {of_hundred(estimate)} of 100 recordings; guessing "
+        f"gives {chance(by_chance)}."
+    )
+    if original is not None:
+        sentence += f" From original speech: {span(original, None)}."
+    for other in others:
+        guessing = "" if other.null is None else f" (guessing {span(other.null, None)})"
+        sentence += f" {capitalize(str(other.at.get('attribute', '')))}: {span(other.value, None)}{guessing}."
+    return sentence
+
+
+def a(attacker: str) -> str:
+    return f"{'an' if attacker[0] in 'aeiou' else 'a'} {attacker} attacker"
+
+
+def utterances(estimate: Estimate) -> str:
+    length = int(estimate.at.get("length", 1))
+    return "one utterance each" if length == 1 else f"{length} utterances each"
+
+
+def among(estimate: Estimate) -> str:
+    return f"{int(estimate.at['speakers']):,}" if "speakers" in estimate.at else "all"
+
+
+def within(group: tuple[Reference, ...]) -> str:
+    return "".join(f" with {shown(value)}" for value in group)
