@@ -16,8 +16,7 @@ from veilmeter.report.advice import advice
 from veilmeter.report.annex import annex
 from veilmeter.report.decision import Dots, anonymizer_words, decide, limit_finding, masthead, reliance
 from veilmeter.report.html import parameters, use_notes
-from veilmeter.report.pseudonyms import Names
-from veilmeter.report.public import public_results
+from veilmeter.report.public import Names, public_results
 from veilmeter.report.release import curves_of, release_of
 from veilmeter.report.rows import criterion_row
 from veilmeter.results import trust

@@ -45,8 +45,7 @@ def write_report(
     """The report of a run folder, or of an `Assessment` or `Results` in memory: `html`, `pdf`, `docx` (the annex for
     the file), `md`, `latex` or `json`; by default RUN/report.<suffix>, and RUN/annex.<suffix> with `annex_only`."""
     from veilmeter.report.html import Options
-    from veilmeter.report.pseudonyms import run_key
-    from veilmeter.report.public import public
+    from veilmeter.report.public import public, run_key
     from veilmeter.report.source import reported
 
     _check(form, annex_only, threshold, paper)
@@ -87,8 +86,7 @@ def write_figures(
     threshold: float | None = None,
 ) -> None:
     """Every figure of a run's report as files in `folder`, each with its data as CSV; `setting` is for print."""
-    from veilmeter.report.pseudonyms import run_key
-    from veilmeter.report.public import public
+    from veilmeter.report.public import public, run_key
     from veilmeter.report.source import reported
 
     subject = reported(run)
@@ -143,13 +141,9 @@ def _write(path: Path, run: Reported, options: Options, form: str, annex_only: b
     if form == "html":
         write_text(path, render_annex(run, options) if annex_only else render(run, options))
     elif form == "pdf":
-        from veilmeter.report.pdf import annex_pdf, report_pdf
-
-        write_bytes(path, annex_pdf(run, options) if annex_only else report_pdf(run, options))
+        write_bytes(path, exports.annex_pdf(run, options) if annex_only else exports.report_pdf(run, options))
     elif form == "docx":
-        from veilmeter.report.docx import annex_docx
-
-        write_bytes(path, annex_docx(run, options))
+        write_bytes(path, exports.annex_docx(run, options))
     elif form == "md":
         write_text(path, exports.markdown(run, options))
     elif form == "latex":

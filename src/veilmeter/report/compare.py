@@ -16,8 +16,7 @@ from veilmeter.report.annex import FILL_IN, Chapter, Table
 from veilmeter.report.decision import Decision, Dots, decide, everybody, never_tested
 from veilmeter.report.figures import style
 from veilmeter.report.html import Options, page, render
-from veilmeter.report.pseudonyms import run_key
-from veilmeter.report.public import public
+from veilmeter.report.public import public, run_key
 from veilmeter.report.release import Release, release_of
 from veilmeter.report.rows import CriterionRow, criterion_row
 from veilmeter.report.sound import player_of
