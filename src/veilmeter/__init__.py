@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from veilmeter.metrics.scores.zebra import zebra
     from veilmeter.metrics.similarity.matrices import similarity
     from veilmeter.report import write_report
-    from veilmeter.report.system_figures import save_system_figures
+    from veilmeter.report.figures.page import save_system_figures
     from veilmeter.results.compare import compare
     from veilmeter.results.gate import gate
     from veilmeter.results.run_folder import read_results

@@ -13,7 +13,7 @@ pytest.importorskip("soundfile")
 
 from veilmeter.assessment import assess
 from veilmeter.core.errors import InputError
-from veilmeter.results.channels import rank_disclosure
+from veilmeter.results.people import rank_disclosure
 from veilmeter.speech.audio import RATE, write_audio
 from veilmeter.wording import sentence
 

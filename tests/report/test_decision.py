@@ -184,7 +184,7 @@ def test_parameters_that_were_not_given_are_left_out(results: Results) -> None:
 
 
 def test_chance_stands_in_the_learning_curve() -> None:
-    from veilmeter.report.section_figures import section_figures
+    from veilmeter.report.figures.page import section_figures
 
     top1 = Estimates([Estimate(name="top1", value=30, unit="percent", null=5, at={"gender": "f"})])
     points = [

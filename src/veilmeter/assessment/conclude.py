@@ -30,10 +30,9 @@ from veilmeter.core.options import option_without_effect, options_of, unused_opt
 from veilmeter.data.roles import SIDES, SpeechRole
 from veilmeter.metrics.legal.chance import Relabeled, joint_chance
 from veilmeter.metrics.similarity.matrices import KINDS
-from veilmeter.results.channels import channels_of
 from veilmeter.results.levels import with_chance
 from veilmeter.results.model import AttackerResult, Channels, Matching, Part, ProtocolFacts, Results
-from veilmeter.results.people import Traits
+from veilmeter.results.people import Traits, channels_of
 from veilmeter.results.run_folder import MATRICES, Matrices, write_matrices, write_table
 from veilmeter.results.verdict import conclude
 

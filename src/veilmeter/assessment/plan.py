@@ -54,8 +54,8 @@ from veilmeter.core.findings import Finding, about
 from veilmeter.data.embeddings import Embeddings, strings
 from veilmeter.data.matching import match
 from veilmeter.data.roles import SpeechRole
-from veilmeter.results.channels import channel_attackers
 from veilmeter.results.model import AttackerResult
+from veilmeter.results.people import channel_attackers
 from veilmeter.speech.extractors.base import extractor_label
 from veilmeter.wording import sentence
 

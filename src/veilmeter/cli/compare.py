@@ -116,7 +116,7 @@ def command(given: Given) -> None:
         write_text(options.report, page)
         _note(f"Report: {options.report}")
     if options.figures is not None:
-        from veilmeter.report.system_figures import save_system_figures
+        from veilmeter.report.figures.page import save_system_figures
 
         drawn = save_system_figures(options.runs, options.figures, setting=setting)
         _note(f"Figures in {options.figures}: {', '.join(drawn) or 'none, as the runs share nothing to draw'}")

@@ -101,7 +101,7 @@ def _draw(
     threshold: float | None,
     setting: Typesetting | None = None,
 ) -> None:
-    from veilmeter.report.figure import save_figures
+    from veilmeter.report.figures.page import save_figures
     from veilmeter.report.html import technical_sections
 
     technical = technical_sections(shown.results, shown.matrices, threshold)

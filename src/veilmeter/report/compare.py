@@ -15,13 +15,13 @@ from veilmeter.core.findings import Finding, Reference, map_references
 from veilmeter.report.annex import FILL_IN, Chapter, Table
 from veilmeter.report.decision import Decision, Dots, decide, everybody, never_tested
 from veilmeter.report.figures import style
+from veilmeter.report.figures.page import system_figures
 from veilmeter.report.html import Options, page, render
 from veilmeter.report.public import public, run_key
 from veilmeter.report.release import Release, release_of
 from veilmeter.report.rows import CriterionRow, criterion_row
 from veilmeter.report.sound import player_of
 from veilmeter.report.source import Reported, reported
-from veilmeter.report.system_figures import system_figures
 from veilmeter.results.compare import ComparedFigure, ComparedRun, Comparison, compare
 from veilmeter.results.criteria import inference_criterion
 from veilmeter.results.levels import ORDER

@@ -15,8 +15,6 @@ from veilmeter.core.errors import VeilmeterError, missing_extra
 from veilmeter.core.files import plain
 from veilmeter.core.text import clean, markdown_text
 from veilmeter.report.annex import Chapter, Table, annex
-from veilmeter.report.channels import SECTION as CHANNELS
-from veilmeter.report.channels import channel_rows
 from veilmeter.report.decision import Decision, limit_finding, never_tested, reliance
 from veilmeter.report.html import (
     Options,
@@ -27,6 +25,7 @@ from veilmeter.report.html import (
     technical_sections,
 )
 from veilmeter.report.latex import latex_label, latex_number, latex_table, latex_text
+from veilmeter.report.people import CHANNELS, channel_rows
 from veilmeter.report.rows import ORDER, Row, attacker_rows, criterion_row, measures_of, section_rows
 from veilmeter.report.source import Reported
 from veilmeter.results.model import Results

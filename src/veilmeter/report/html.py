@@ -22,12 +22,18 @@ from veilmeter.attacks.attacker import plain_words
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.files import cache_folder, plain, write_text
 from veilmeter.report.annex import annex
-from veilmeter.report.channels import SECTION as CHANNELS
-from veilmeter.report.channels import channel_rows, channel_table, channels_figure
 from veilmeter.report.decision import Decision, basis_words, decide, never_tested
-from veilmeter.report.figure import Figure
 from veilmeter.report.figures import style
-from veilmeter.report.people import MOST_PEOPLE, people_figures, people_table
+from veilmeter.report.figures.page import Figure, section_figures
+from veilmeter.report.people import (
+    CHANNELS,
+    MOST_PEOPLE,
+    channel_rows,
+    channel_table,
+    channels_figure,
+    people_figures,
+    people_table,
+)
 from veilmeter.report.release import curves_of
 from veilmeter.report.rows import (
     ORDER,
@@ -38,7 +44,6 @@ from veilmeter.report.rows import (
     reaches_below_zero,
     section_rows,
 )
-from veilmeter.report.section_figures import section_figures
 from veilmeter.report.sound import Recordings
 from veilmeter.report.source import Reported
 from veilmeter.results.model import Results

@@ -12,8 +12,8 @@ from tests.report.conftest import Opened, serious_violations
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding
 from veilmeter.report import write_report
-from veilmeter.report.channels import MOST_PEOPLE, channel_rows, channel_table, channels_figure
-from veilmeter.report.figure import csv_of
+from veilmeter.report.figures.page import csv_of
+from veilmeter.report.people import MOST_BY_CHANNEL, channel_rows, channel_table, channels_figure
 from veilmeter.results.model import Channel, ChannelPerson, Channels, Results
 from veilmeter.results.run_folder import read_results
 
@@ -105,10 +105,10 @@ def test_nothing_where_one_channel_was_heard(run: Path) -> None:
 
 def test_few_people_are_listed_and_the_rest_is_named(heard: Results) -> None:
     assert heard.channels is not None
-    many = tuple(replace(heard.channels.people[0], speaker=f"s{number}") for number in range(MOST_PEOPLE + 5))
+    many = tuple(replace(heard.channels.people[0], speaker=f"s{number}") for number in range(MOST_BY_CHANNEL + 5))
     table = channel_table(replace(heard, channels=replace(heard.channels, people=many)))
     assert table is not None
-    assert len(table.people) == MOST_PEOPLE
+    assert len(table.people) == MOST_BY_CHANNEL
     assert table.left_out == "5 more people are in results.json."
 
 

@@ -1,18 +1,108 @@
-"""The figures of the technical part, section by section."""
+"""The figures of a page: section by section, and several systems in one figure each.
+
+A figure is a chart, how to read it, words for those who can't see it, and its data.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from veilmeter.core.colors import GRAY
 from veilmeter.core.estimate import Estimate, Estimates
-from veilmeter.metrics.measure import label_of
-from veilmeter.report.figure import WIDE, Figure
+from veilmeter.core.files import make_folder, plain, write_text
+from veilmeter.core.text import csv_cell
+from veilmeter.metrics.measure import better_direction, label_of, measure_of
 from veilmeter.report.figures import legal, style
+from veilmeter.report.figures.similarity import scatter
+from veilmeter.report.figures.typesetting import Typesetting
+from veilmeter.results.compare import read_runs
 from veilmeter.results.model import AttackerResult, Results
 from veilmeter.wording.english.page import recordings_each
+
+WIDE = 850  # of a figure that takes the page's width
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """`chart` is Altair's or its finished specification (large ones take seconds to convert), `caption` says how to
+    read it and what is good, `alt` replaces it."""
+
+    id: str
+    title: str
+    caption: str
+    alt: str
+    chart: Any
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        chart: dict[str, Any] = plain(
+            self.chart if isinstance(self.chart, dict) else style.apply_style(self.chart).to_dict(validate=False)
+        )
+        chart.get("config", {}).pop("background", None)  # the page's own shows through
+        return chart
+
+
+def save_figures(
+    figures: Iterable[Figure],
+    folder: str | Path,
+    formats: Iterable[str] = style.FORMATS,
+    setting: Typesetting | None = None,
+) -> None:
+    """Every figure as files, and its data as CSV."""
+    wanted = tuple(formats)
+    for figure in figures:
+        chart = figure.chart if isinstance(figure.chart, dict) else style.apply_style(figure.chart)
+        style.save(chart, folder, figure.id, wanted, setting)
+        write_text(make_folder(folder) / f"{figure.id}.csv", csv_of(figure.spec))
+
+
+def csv_of(spec: Mapping[str, Any]) -> str:
+    """A figure's data; tables with the same columns are one."""
+    by_columns: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for table in _tables(spec):
+        rows = [row for stored in table for row in _unfold(stored)]
+        by_columns.setdefault(tuple(dict.fromkeys(key for row in rows for key in row)), []).extend(rows)
+    out = io.StringIO()
+    for number, (keys, rows) in enumerate(by_columns.items()):
+        out.write("\n" if number else "")
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(keys)
+        writer.writerows([csv_cell(row.get(key, "")) for key in keys] for row in rows)
+    return out.getvalue()
+
+
+def _tables(node: Any) -> list[list[dict[str, Any]]]:
+    """Every table of data in a specification, in their order."""
+    if isinstance(node, list):
+        return [table for part in node for table in _tables(part)]
+    if not isinstance(node, dict):
+        return []
+    own = [
+        *node.get("datasets", {}).values(),
+        node.get("data", {}).get("values") if isinstance(node.get("data"), dict) else None,
+    ]
+    below = [table for key, part in node.items() if key not in ("datasets", "data") for table in _tables(part)]
+    return [rows for rows in own if isinstance(rows, list) and rows] + below
+
+
+def _unfold(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """A table may be stored by columns: lists side by side, and what is the same in every row once."""
+    lists = [value for value in row.values() if isinstance(value, list)]
+    if not lists:
+        return [row]
+    return [
+        {key: value[at] if isinstance(value, list) else value for key, value in row.items()}
+        for at in range(len(lists[0]))
+    ]
+
+
+# --- the technical part, section by section
 
 LN10 = math.log(10)
 NOTHING_HEARD = "has heard nothing (perfect privacy)"
@@ -219,4 +309,145 @@ def _learning_curve(results: Results) -> Figure | None:
         curve(points, "pairs", title="recordings known in both forms", logarithmic=True).properties(
             width=WIDE - 60, height=280, title=""
         ),
+    )  # fmt: skip
+
+
+# --- several systems: the worst attacker's Linkability, privacy against use, DeID against G_VD
+
+AXIS_MARGIN = 0.06  # of what is shown, on either side
+
+
+def system_figures(systems: Mapping[str, Results]) -> list[Figure]:
+    makers = (_linkability, _trade_off, _distinctness)
+    return [figure for maker in makers if (figure := maker(systems)) is not None]
+
+
+def save_system_figures(
+    folders: Sequence[str | Path],
+    out: str | Path,
+    *,
+    formats: Iterable[str] = style.FORMATS,
+    setting: Typesetting | None = None,
+) -> list[str]:
+    """The figures of the runs in these folders as files in `out`, each with its data as CSV; their names."""
+    drawn = system_figures({run.name: run.results for run in read_runs(folders)})
+    save_figures(drawn, out, formats, setting)
+    return [figure.id for figure in drawn]
+
+
+def _linkability(systems: Mapping[str, Results]) -> Figure | None:
+    worst = {
+        name: results.attackers[results.criteria["linking"].attacker].estimates
+        for name, results in systems.items()
+        if "linking" in results.criteria and results.criteria["linking"].attacker in results.attackers
+    }
+    figure = curves_figure(worst, "linkability", who="system")
+    return figure and Figure(
+        figure.id,
+        "Linkability by the strongest attacker",
+        "Each line is a system under the attacker who links most. Lines near the dashed one, what guessing achieves, are good.",
+        figure.alt,
+        figure.chart,
+    )  # fmt: skip
+
+
+def _uses(systems: Mapping[str, Results]) -> list[tuple[str, Estimate, Estimate]]:
+    """Name, a measure of use that all systems have, and the worst Linkability."""
+    shared = [
+        name
+        for name in next(iter(systems.values())).part("utility").names
+        if all(results.part("utility").single(name) is not None for results in systems.values())
+    ]
+    if not shared or not all("linking" in results.criteria for results in systems.values()):
+        return []
+    points = [(name, results.part("utility").single(shared[0]), results.criteria["linking"].estimate)
+              for name, results in systems.items()]  # fmt: skip
+    return [(name, use, link) for name, use, link in points if use is not None]
+
+
+def pareto_front(points: list[tuple[str, float, float]]) -> list[str]:
+    """Systems that no other beats in both (name, use, risk), where a high use and a low risk are good.
+
+    >>> pareto_front([("a", 0.9, 0.5), ("b", 0.5, 0.1), ("c", 0.4, 0.6)])
+    ['a', 'b']
+    """
+    return [
+        name
+        for name, use, risk in points
+        if not any(u >= use and r <= risk and (u > use or r < risk) for other, u, r in points if other != name)
+    ]
+
+
+def _trade_off(systems: Mapping[str, Results]) -> Figure | None:
+    points = _uses(systems)
+    if len(points) < 2:
+        return None
+    import altair as alt
+
+    sign = -1 if better_direction(points[0][1]) == "lower" else 1
+    front = pareto_front([(name, sign * use.value, link.value) for name, use, link in points])
+    rows: list[dict[str, Any]] = []
+    for name, use, link in points:
+        low_x, high_x = _within_range(use, *(use.interval or (use.value, use.value)))
+        low_y, high_y = link.interval or (link.value, link.value)
+        rows.append({"system": name, "use": use.value, "linked": link.value, "low_x": low_x, "high_x": high_x,
+                     "low_y": low_y, "high_y": high_y, "front": name in front})  # fmt: skip
+    names = [name for name, _, _ in points]
+    base = alt.Chart(style.table(rows))
+    use_title = f"{points[0][1].label} ({'lower' if sign < 0 else 'higher'} is better)"
+    ends = [min(row["low_x"] for row in rows), max(row["high_x"] for row in rows)]
+    margin = AXIS_MARGIN * (ends[1] - ends[0]) or 1.0
+    domain = list(_within_range(points[0][1], ends[0] - margin, ends[1] + margin))
+    x = alt.X("use:Q", title=use_title, scale=alt.Scale(domain=domain, nice=False))
+    y = alt.Y(
+        "linked:Q",
+        title="recordings linked (lower is better)",
+        axis=alt.Axis(format="%"),
+        scale=alt.Scale(domain=[0, 1]),
+    )
+    color = alt.Color("system:N", legend=None, scale=alt.Scale(domain=names, range=style.hues(names)))
+    chart = alt.layer(
+        base.transform_filter("datum.front").mark_line(color=GRAY, strokeDash=[4, 3]).encode(x=x, y=y),
+        base.mark_rule(opacity=0.6).encode(x="low_x:Q", x2="high_x:Q", y="linked:Q", color=color),
+        base.mark_rule(opacity=0.6).encode(x="use:Q", y="low_y:Q", y2="high_y:Q", color=color),
+        base.mark_point(filled=True, size=110, opacity=1).encode(
+            x=x, y=y, color=color, tooltip=["system:N", "use:Q", "linked:Q"]
+        ),
+        base.mark_text(align="left", dx=9, dy=-9, fontSize=11).encode(x=x, y=y, text="system:N", color=color),
+    ).properties(width=640, height=340)
+    in_words = "; ".join(
+        f"{name}: {use.format_value()}, {100 * link.value:.0f} of 100 linked" for name, use, link in points
+    )
+    return Figure(
+        "trade-off",
+        "Privacy against use",
+        "Further down fewer people are found. The dashed line joins the systems that no other beats in both: "
+        f"{', '.join(front)}. Crosses are 95 % intervals.",
+        in_words + ".",
+        chart,
+    )
+
+
+def _within_range(estimate: Estimate, low: float, high: float) -> tuple[float, float]:
+    """Cut off where the measure ends: no share of words is below 0."""
+    entry = measure_of(estimate)
+    return (low, high) if entry is None else (max(low, entry.low), min(high, entry.high))
+
+
+def _distinctness(systems: Mapping[str, Results]) -> Figure | None:
+    points = []
+    for name, results in systems.items():
+        deid, g_vd = (results.part("similarity").single(measure) for measure in ("deid", "g_vd"))
+        if deid is not None and g_vd is not None and math.isfinite(deid.value) and math.isfinite(g_vd.value):
+            points.append((name, deid, g_vd))
+    if len(points) < 2:
+        return None
+    in_words = "; ".join(f"{name}: DeID {d.value:.1f} %, G_VD {g.value:.1f} dB" for name, d, g in points)
+    return Figure(
+        "deid-gvd",
+        "Protection against distinctness",
+        "To the right people are better hidden, further up the anonymized voices stay more distinct from each other. Which of the "
+        "two matters depends on the use.",
+        in_words + ".",
+        scatter(points).properties(width=640, height=340),
     )  # fmt: skip
