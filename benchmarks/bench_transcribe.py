@@ -19,8 +19,7 @@ ROUNDS = 3
 
 
 def _corpus(root: Path) -> None:
-    from veilmeter.demo.corpus import SENTENCES
-    from veilmeter.demo.voices import speak, voices
+    from veilmeter.demo.corpus import SENTENCES, speak, voices
     from veilmeter.speech.audio import write_audio
 
     for place, voice in enumerate(voices(VOICES)):

@@ -16,8 +16,7 @@ import voiceprivacy_folders as vpc
 from typer.testing import CliRunner
 
 from veilmeter.assessment import assess, assess_challenge, make_settings
-from veilmeter.assessment.challenge.emotions import measure_emotions
-from veilmeter.assessment.challenge.table import rank_table, write_rows
+from veilmeter.assessment.challenge.table import measure_emotions, rank_table, write_rows
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, warning

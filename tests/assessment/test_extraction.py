@@ -273,8 +273,8 @@ def test_one_folder_of_voiceprivacy_data(voiceprivacy: Path, tmp_path: Path) -> 
     sets = [data / f"libri_test_{role}" for role in ("enrolls", "trials_f", "trials_m")]
     named = assess(sets, [folder.with_name(folder.name + "_anon") for folder in sets], **options).results
     assert named.attackers["ignorant"].estimates == results.attackers["ignorant"].estimates
+    from veilmeter.report.public import reported
     from veilmeter.report.sound import recordings_of
-    from veilmeter.report.source import reported
 
     heard = recordings_of(reported(tmp_path / "run"))
     assert len(heard) == 8

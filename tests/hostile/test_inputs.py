@@ -23,7 +23,7 @@ from veilmeter.attacks.inversion.attack import load_map
 from veilmeter.core.engine import open_engine
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.data.corpus import read_corpus
-from veilmeter.report.source import reported
+from veilmeter.report.public import reported
 from veilmeter.results.run_folder import write_results
 
 soundfile = pytest.importorskip("soundfile")

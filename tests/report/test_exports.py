@@ -21,8 +21,7 @@ from veilmeter.metrics.measure import MEASURES
 from veilmeter.metrics.similarity.matrices import KINDS
 from veilmeter.report import write_report
 from veilmeter.report.html import Options, render, technical_sections
-from veilmeter.report.public import public, run_key
-from veilmeter.report.source import Reported, reported
+from veilmeter.report.public import Reported, public, reported, run_key
 from veilmeter.results.model import Results
 from veilmeter.results.run_folder import Matrices, read_matrices, read_results, write_matrices
 

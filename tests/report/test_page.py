@@ -246,9 +246,8 @@ def test_sound_plays_where_it_was_allowed(browser: Any, tmp_path: Path, run: Pat
 
     from veilmeter.data.corpus import Utterance
     from veilmeter.report.html import Options, render
-    from veilmeter.report.public import public
+    from veilmeter.report.public import public, reported
     from veilmeter.report.sound import data_uri
-    from veilmeter.report.source import reported
 
     tone = tmp_path / "tone.wav"
     soundfile.write(tone, 0.1 * np.sin(np.arange(16_000) / 10), 16_000)

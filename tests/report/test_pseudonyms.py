@@ -28,7 +28,7 @@ from veilmeter.core.findings import Finding, Reference, group_references, text_f
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.report import write_figures, write_report
 from veilmeter.report.compare import write_comparison
-from veilmeter.report.source import reported
+from veilmeter.report.public import reported
 from veilmeter.results.run_folder import read_results, write_results
 
 SPEAKERS = ("5", "100", "the", "high", "people", "ignorant", "linkability", "a", "x/Y.wav", "Ængström木", "of", "EER")

@@ -22,8 +22,7 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.report import write_report
 from veilmeter.report.compare import write_comparison
 from veilmeter.report.decision import anonymizer_words
-from veilmeter.report.public import TITLE, Names, public, public_results
-from veilmeter.report.source import reported
+from veilmeter.report.public import TITLE, Names, public, public_results, reported
 from veilmeter.results.model import Input
 from veilmeter.results.run_folder import read_results, write_results
 from veilmeter.wording import sentence, sentences, text

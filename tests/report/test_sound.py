@@ -21,8 +21,8 @@ from veilmeter.core.errors import InputError
 from veilmeter.data.corpus import Utterance
 from veilmeter.report import sound, write_report
 from veilmeter.report.compare import display_names, write_comparison
+from veilmeter.report.public import reported
 from veilmeter.report.sound import AUDIO_SECONDS, first_seconds, pairs_of, player_of
-from veilmeter.report.source import reported
 from veilmeter.results.compare import ComparedRun, read_runs
 from veilmeter.speech.audio import write_audio
 

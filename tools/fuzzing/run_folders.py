@@ -63,8 +63,7 @@ def _report(folder: Path) -> object:
     from veilmeter.core.files import to_json
     from veilmeter.report.exports import latex, markdown
     from veilmeter.report.html import Options
-    from veilmeter.report.public import public
-    from veilmeter.report.source import reported
+    from veilmeter.report.public import public, reported
     from veilmeter.results.run_folder import results_to_json
 
     shown, _ = public(reported(folder), b"k" * 32)

@@ -126,8 +126,7 @@ def _public_problem(
     problem: VeilmeterError, results: Results | None, options: GateOptions
 ) -> tuple[VeilmeterError, Results | None]:
     """Why the gate could not be checked, as the results say it without rare values of attributes."""
-    from veilmeter.report.public import public
-    from veilmeter.report.source import Reported
+    from veilmeter.report.public import Reported, public
 
     if results is None:
         return problem, None
@@ -142,8 +141,7 @@ def _public_problem(
 def _public(outcome: Gate, results: Results, by: Sequence[str]) -> tuple[Gate, Results]:
     """The same gate for the pages of a build server, which have many readers: of results without folders, ids and rare
     values of attributes. Nobody is named there, so that pseudonyms need no key."""
-    from veilmeter.report.public import names_of, public, public_baseline
-    from veilmeter.report.source import Reported
+    from veilmeter.report.public import Reported, names_of, public, public_baseline
     from veilmeter.results.gate import gate
 
     run = Reported(results=results)

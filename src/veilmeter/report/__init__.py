@@ -12,7 +12,7 @@ from veilmeter.core.files import to_json, write_bytes, write_text
 if TYPE_CHECKING:
     from veilmeter.report.figures.typesetting import Typesetting
     from veilmeter.report.html import Options
-    from veilmeter.report.source import Reported, Subject
+    from veilmeter.report.public import Reported, Subject
 
 SUFFIXES = {"html": "html", "pdf": "pdf", "docx": "docx", "md": "md", "latex": "tex", "json": "json"}
 ANNEX_FORMS = ("html", "pdf", "docx")
@@ -45,8 +45,7 @@ def write_report(
     """The report of a run folder, or of an `Assessment` or `Results` in memory: `html`, `pdf`, `docx` (the annex for
     the file), `md`, `latex` or `json`; by default RUN/report.<suffix>, and RUN/annex.<suffix> with `annex_only`."""
     from veilmeter.report.html import Options
-    from veilmeter.report.public import public, run_key
-    from veilmeter.report.source import reported
+    from veilmeter.report.public import public, reported, run_key
 
     _check(form, annex_only, threshold, paper)
     asked = {"threshold": threshold, "release_size": release_size, "candidates": candidates, "paper": paper}
@@ -86,8 +85,7 @@ def write_figures(
     threshold: float | None = None,
 ) -> None:
     """Every figure of a run's report as files in `folder`, each with its data as CSV; `setting` is for print."""
-    from veilmeter.report.public import public, run_key
-    from veilmeter.report.source import reported
+    from veilmeter.report.public import public, reported, run_key
 
     subject = reported(run)
     shown, _ = public(subject, run_key(subject.folder), show_ids=show_ids)

@@ -17,11 +17,10 @@ from veilmeter.report.decision import Decision, Dots, decide, everybody, never_t
 from veilmeter.report.figures import style
 from veilmeter.report.figures.page import system_figures
 from veilmeter.report.html import Options, page, render
-from veilmeter.report.public import public, run_key
+from veilmeter.report.public import Reported, public, reported, run_key
 from veilmeter.report.release import Release, release_of
 from veilmeter.report.rows import CriterionRow, criterion_row
 from veilmeter.report.sound import player_of
-from veilmeter.report.source import Reported, reported
 from veilmeter.results.compare import ComparedFigure, ComparedRun, Comparison, compare
 from veilmeter.results.criteria import inference_criterion
 from veilmeter.results.levels import ORDER

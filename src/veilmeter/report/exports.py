@@ -26,8 +26,8 @@ from veilmeter.report.html import (
 )
 from veilmeter.report.latex import latex_label, latex_number, latex_table, latex_text
 from veilmeter.report.people import CHANNELS, channel_rows
+from veilmeter.report.public import Reported
 from veilmeter.report.rows import ORDER, Row, attacker_rows, criterion_row, measures_of, section_rows
-from veilmeter.report.source import Reported
 from veilmeter.results.model import Results
 from veilmeter.results.trust import doubts
 from veilmeter.wording import sentence, sentences, text

@@ -34,6 +34,7 @@ from veilmeter.report.people import (
     people_figures,
     people_table,
 )
+from veilmeter.report.public import Reported
 from veilmeter.report.release import curves_of
 from veilmeter.report.rows import (
     ORDER,
@@ -45,7 +46,6 @@ from veilmeter.report.rows import (
     section_rows,
 )
 from veilmeter.report.sound import Recordings
-from veilmeter.report.source import Reported
 from veilmeter.results.model import Results
 from veilmeter.results.run_folder import Matrices
 from veilmeter.wording import sentence, sentences

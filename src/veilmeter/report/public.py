@@ -1,5 +1,5 @@
-"""Results that are safe to publish: no ids of people, recordings or files, no rare values of attributes. Every export
-is made of these.
+"""The subject of a report: a run as it was read, and as it is safe to publish, with no ids of people, recordings or
+files and no rare values of attributes. Every export is made of the latter.
 
 Fields are replaced by their type and text is never searched, so that nothing depends on what ids look like. What was
 measured stays as it is. Everything else remains in the run folder. Pseudonyms do not tell who or what they stand for,
@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from veilmeter.anonymizers.base import ANONYMIZERS
 from veilmeter.assessment.settings import Settings
@@ -25,12 +27,53 @@ from veilmeter.core.files import write_bytes
 from veilmeter.core.findings import Finding, Reference, map_references, references
 from veilmeter.core.options import options_of
 from veilmeter.metrics.measure import MEASURES
-from veilmeter.report.source import Reported
 from veilmeter.results.compare import ComparedFigure
 from veilmeter.results.gate import BaselineCheck
 from veilmeter.results.model import AttackerResult, Input, Part, Person, Results
-from veilmeter.results.run_folder import Matrices
+from veilmeter.results.run_folder import MATRICES, Matrices, read_matrices, read_results, table_of
 from veilmeter.speech.extractors.base import EXTRACTORS
+
+if TYPE_CHECKING:
+    from veilmeter.assessment import Assessment
+
+
+Subject: TypeAlias = "str | Path | Results | Assessment"
+DAY = 10  # characters of a time that name the day
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Reported:
+    """`folder` is where the run lies, if anywhere; `created` the day on which it was made, if that is known."""
+
+    results: Results
+    matrices: Matrices | None = None
+    folder: Path | None = None
+    created: str = ""
+
+
+def reported(subject: Subject) -> Reported:
+    """A run folder is read. An assessment in memory is taken as it is, and nothing of its folder is read again."""
+    if isinstance(subject, Results):
+        return Reported(results=subject)
+    if not isinstance(subject, str | Path):
+        created = subject.created[:DAY]
+        return Reported(results=subject.results, matrices=subject.matrices, folder=subject.folder, created=created)
+    folder = Path(subject)
+    if folder.is_file():
+        folder = folder.parent
+    results = read_results(folder)
+    path = table_of(folder, results, MATRICES)
+    matrices = None if path is None else read_matrices(path)
+    return Reported(results=results, matrices=matrices, folder=folder, created=_day(folder))
+
+
+def _day(folder: Path) -> str:
+    with suppress(OSError, ValueError, AttributeError, RecursionError):  # the page does without the day
+        return str(json.loads((folder / "timings.json").read_text(encoding="utf-8")).get("created", ""))[:DAY]
+    return ""
+
+
+# --- what may be shown
 
 TITLE = "Assessment of anonymized speech"
 OWN_EXTRACTOR = "an extractor of one's own"

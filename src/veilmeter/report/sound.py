@@ -18,7 +18,7 @@ from veilmeter.core.options import options_of
 from veilmeter.data.corpus import CorpusReading, Utterance
 from veilmeter.data.matching import match_ids
 from veilmeter.data.roles import SIDES, SpeechRole
-from veilmeter.report.source import Reported
+from veilmeter.report.public import Reported
 from veilmeter.results.model import Results
 
 LISTENED_PEOPLE = 8  # those most at risk with any of the systems; every recording is there once per system

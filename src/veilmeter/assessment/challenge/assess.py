@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from veilmeter.assessment.challenge.emotions import Emotions, measure_emotions
-from veilmeter.assessment.challenge.table import ChallengeRow, rank_table, write_rows
+from veilmeter.assessment.challenge.table import ChallengeRow, Emotions, measure_emotions, rank_table, write_rows
 from veilmeter.assessment.protocol import GivenProtocol
 from veilmeter.assessment.run import Assessment, assess
 from veilmeter.assessment.settings import AttackerSettings, Settings

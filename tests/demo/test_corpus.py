@@ -12,8 +12,7 @@ pytest.importorskip("soundfile")
 
 from veilmeter.core.engine import Here
 from veilmeter.data.corpus import read_corpus
-from veilmeter.demo.corpus import SESSIONS, build, record
-from veilmeter.demo.voices import RATE, speak, voices
+from veilmeter.demo.corpus import RATE, SESSIONS, build, record, speak, voices
 
 TEXT = "The boat left the harbor before the morning fog had lifted."
 
