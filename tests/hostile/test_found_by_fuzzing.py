@@ -140,12 +140,12 @@ def test_lhotse_manifests_of_other_types(
 
 
 def test_printed_figures_with_hundreds_of_digits(tmp_path: Path) -> None:
-    from veilmeter.cli.legal import _earlier
+    from veilmeter.cli.shared_options import read_curves
 
     point = {"value": 0.5, "interval": [10**400, 1], "at": []}
     (tmp_path / "a.json").write_text(json.dumps({"estimates": {"linkability": [point]}}))
     with pytest.raises(InputError, match="not what the command prints"):
-        _earlier(f"ignorant={tmp_path / 'a.json'}")
+        read_curves(f"ignorant={tmp_path / 'a.json'}")
 
 
 def test_tokens_that_end_within_a_length() -> None:

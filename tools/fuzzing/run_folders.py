@@ -219,9 +219,9 @@ def _make_printed(folder: Path) -> None:
 
 
 def _read_printed(folder: Path) -> object:
-    from veilmeter.cli.legal import _earlier
+    from veilmeter.cli.shared_options import read_curves
 
-    return _earlier(f"ignorant={folder / 'printed.json'}")
+    return read_curves(f"ignorant={folder / 'printed.json'}")
 
 
 KEPT: dict[str, tuple[Make, Read, tuple[str, ...], int]] = {

@@ -6,7 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from veilmeter.cli.command import Given, Lists
-from veilmeter.cli.shared_options import LADDER_TEXT, AttackerEmbeddings, typesetting
+from veilmeter.cli.shared_options import (
+    LADDER_TEXT,
+    AttackerEmbeddings,
+    curve_label,
+    draw_curves,
+    gains,
+    ladder,
+    read_attacker_vectors,
+    short_speakers,
+    show_if_slow,
+    typesetting,
+)
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, warning
@@ -68,7 +79,6 @@ def command(given: Given) -> None:
     """
     from contextlib import closing
 
-    from veilmeter.cli import legal
     from veilmeter.cli.output import Page, emit, output_form
     from veilmeter.core.engine import open_engine
     from veilmeter.metrics.legal.conversations import per_speaker_estimates
@@ -78,12 +88,12 @@ def command(given: Given) -> None:
     options = given.build(LinkabilityOptions)
     form = output_form(options)
     setting = typesetting(options)
-    label = legal.label(given, options)
+    label = curve_label(given, options)
     every = options.speakers == EVERY_SIZE
     wanted = [] if every else sorted(set(options.speakers))
     lengths = sorted(set(options.lengths))
     sizes = sorted(set(options.population))
-    people, tested, inputs, warnings = legal.read(options)
+    people, tested, inputs, warnings = read_attacker_vectors(options)
     largest = len(people.names)
     if wanted and wanted[-1] > largest:
         raise InputError(
@@ -91,15 +101,15 @@ def command(given: Given) -> None:
             path=options.enroll,
             fix=f"give at most {largest}",
         )
-    steps = wanted or (list(range(2, largest + 1)) if every else legal.ladder(largest))
+    steps = wanted or (list(range(2, largest + 1)) if every else ladder(largest))
     if sizes and largest < FEW_ENROLLED:
         warnings.append(warning("few_enrolled", count=largest))
     curves: dict[str, list[Estimate]] = {}
     drawn: dict[str, Any] = {"most": options.conversations, "seed": options.seed}
-    with closing(open_engine(options.jobs, options.cluster)) as engine, legal.later("scoring") as progress:
+    with closing(open_engine(options.jobs, options.cluster)) as engine, show_if_slow("scoring") as progress:
         for utterances in lengths:
             link = linkability(people, tested, length=utterances, progress=progress, **drawn)
-            warnings += legal.short_speakers(_short(link, people.names, tested.names), utterances, utterances)
+            warnings += short_speakers(_short(link, people.names, tested.names), utterances, utterances)
             points = {"linkability": link.estimates(steps, intervals=options.intervals)}
             points["one_minus_eer"] = one_minus_eer(
                 people, tested, steps, length=utterances, intervals=options.intervals, engine=engine, **drawn
@@ -135,7 +145,7 @@ def command(given: Given) -> None:
         people, tested, min(lengths), options.conversations
     )
     warnings += given.find_unused(options, is_drawn)
-    drawn_files = legal.draw(options, curves, label, setting)
+    drawn_files = draw_curves(options, curves, label, setting)
     page = Page(
         title=f"{options.test}: {len(tested.names):,} speakers, {largest:,} enrolled ({options.enroll})",
         estimates=curves,
@@ -175,8 +185,6 @@ def _draws_recordings(people: Embeddings, tested: Embeddings, length: int, conve
 
 
 def _notes(curves: dict[str, list[Estimate]], no_intervals: bool) -> list[Finding]:
-    from veilmeter.cli import legal
-
     notes = []
     if not no_intervals:
         notes.append(Finding("intervals_of_linkability"))
@@ -192,4 +200,4 @@ def _notes(curves: dict[str, list[Estimate]], no_intervals: bool) -> list[Findin
                 speakers=far.n["speakers"],
             )
         )
-    return notes + legal.gains(curves.get("linkability_knowing", []))
+    return notes + gains(curves.get("linkability_knowing", []))

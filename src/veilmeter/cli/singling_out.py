@@ -7,7 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilmeter.cli.command import Given, Lists
-from veilmeter.cli.shared_options import LADDER_TEXT, AttackerEmbeddings, typesetting
+from veilmeter.cli.shared_options import (
+    LADDER_TEXT,
+    AttackerEmbeddings,
+    curve_label,
+    draw_curves,
+    gains,
+    ladder,
+    read_attacker_vectors,
+    short_speakers,
+    show_if_slow,
+    typesetting,
+)
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, warning
 from veilmeter.core.option_groups import CURVE, MORE
@@ -67,7 +78,6 @@ def command(given: Given) -> None:
 
         veilmeter singling-out --enroll xvect_enrolls --test xvect_trials_anon --rule balanced --attribute gender
     """
-    from veilmeter.cli import legal
     from veilmeter.cli.output import Page, emit, output_form
     from veilmeter.metrics.legal.conversations import per_speaker_estimates, speakers_by_length
     from veilmeter.metrics.legal.one_minus_eer import one_minus_eer
@@ -76,13 +86,13 @@ def command(given: Given) -> None:
     options = given.build(SinglingOutOptions)
     form = output_form(options)
     setting = typesetting(options)
-    label = legal.label(given, options)
+    label = curve_label(given, options)
     wanted, lengths = sorted(set(options.speakers)), sorted(set(options.lengths))
-    people, tested, inputs, warnings = legal.read(options)
+    people, tested, inputs, warnings = read_attacker_vectors(options)
     steps, remarks = _steps(speakers_by_length(tested, lengths), wanted, options.test)
     warnings += remarks
     curves: dict[str, list[Estimate]] = {}
-    with legal.later("scoring") as progress:
+    with show_if_slow("scoring") as progress:
         for utterances, sizes in steps.items():
             drawn: dict[str, Any] = {"predicates": options.predicates, "seed": options.seed, "progress": progress}
             single = singling_out(
@@ -96,7 +106,7 @@ def command(given: Given) -> None:
                 control=options.control,
                 **drawn,
             )
-            warnings += legal.short_speakers(single.dropped, 2 * utterances, utterances)
+            warnings += short_speakers(single.dropped, 2 * utterances, utterances)
             points = single.estimates(intervals=options.intervals)
             points["one_minus_eer"] = one_minus_eer(
                 people,
@@ -126,7 +136,7 @@ def command(given: Given) -> None:
                 )
             for key, curve in points.items():
                 curves.setdefault(key, []).extend(curve)
-    drawn_files = legal.draw(options, curves, label, setting)
+    drawn_files = draw_curves(options, curves, label, setting)
     page = Page(
         title=f"{options.test}: {len(tested.names):,} speakers, {len(people.names):,} enrolled ({options.enroll})",
         estimates=curves,
@@ -153,8 +163,6 @@ SECTIONS = {
 
 def _steps(most: dict[int, int], wanted: list[int], test: Path) -> tuple[dict[int, list[int]], list[Finding]]:
     """The numbers of speakers for each length; those that no length has are an error, those of some left out."""
-    from veilmeter.cli import legal
-
     largest = max(most.values())
     if wanted and wanted[-1] > largest:
         length = max(most, key=lambda utterances: most[utterances])
@@ -166,7 +174,7 @@ def _steps(most: dict[int, int], wanted: list[int], test: Path) -> tuple[dict[in
         )
     steps, remarks = {}, []
     for length, people in most.items():
-        sizes = [n for n in wanted if n <= people] if wanted else legal.ladder(people) if people >= 2 else []
+        sizes = [n for n in wanted if n <= people] if wanted else ladder(people) if people >= 2 else []
         gone = [n for n in wanted if n > people]
         if gone or not sizes:
             remarks.append(
@@ -180,9 +188,7 @@ def _steps(most: dict[int, int], wanted: list[int], test: Path) -> tuple[dict[in
 
 
 def _notes(curves: dict[str, list[Estimate]], no_intervals: bool) -> list[Finding]:
-    from veilmeter.cli import legal
-
     notes = [Finding("isolation_chance")]
     if not no_intervals:
         notes.append(Finding("intervals_of_isolation"))
-    return notes + legal.gains(curves.get("singling_out_knowing", []))
+    return notes + gains(curves.get("singling_out_knowing", []))
