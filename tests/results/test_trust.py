@@ -227,7 +227,13 @@ def test_target_voices_must_not_explain_the_errors() -> None:
 
 def test_every_check_says_what_its_failure_means() -> None:
     evidence = TrustFacts(
-        compared=4, unchanged=4, trials=4, copies=4, overlap={"train_original": 2}, targets=FLATTERING
+        compared=4,
+        unchanged=4,
+        trials=4,
+        copies=4,
+        overlap={"train_original": 2},
+        targets=FLATTERING,
+        ahead={"somebody": 0.4},
     )
     results = with_attackers(
         original=[eer(40)], ignorant=[eer(10), d_ece(0.1, 0.4)], informed=[eer(30)], lazy_informed=[eer(20)]
@@ -242,6 +248,7 @@ def test_every_check_says_what_its_failure_means() -> None:
     checks = made(results, evidence)
     expected = {
         trust.STRONG: HIGHER,
+        trust.HEARD: HIGHER,
         trust.ADAPTED: HIGHER,
         trust.CHANGED: "not protected at all",
         trust.COPIES: LOWER,

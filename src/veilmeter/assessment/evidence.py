@@ -20,16 +20,18 @@ from veilmeter.assessment.experiment import Experiment
 from veilmeter.assessment.plan import AssessmentPlan
 from veilmeter.assessment.speech import Speech, join_corpora
 from veilmeter.assessment.tasks import Done, TaskId, TaskKind
-from veilmeter.attacks.attacker import AttackerId
+from veilmeter.attacks.attacker import BASELINE, AttackerId
 from veilmeter.attacks.material import NotPossibleError
 from veilmeter.core.engine import Engine
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import cache_folder, make_folder, write_json
+from veilmeter.core.findings import Reference
 from veilmeter.core.keys import key_of
 from veilmeter.data.corpus import Utterance
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.matching import match_ids
 from veilmeter.data.roles import SIDES, SpeechRole
+from veilmeter.metrics.legal.linkability import better_impostors
 from veilmeter.metrics.own_run import release_linking, run_difference
 from veilmeter.metrics.target_voices import (
     TargetVoices,
@@ -157,6 +159,51 @@ def _single_trials(job: Job) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
     return spoken.utterances[:, 0], trials_to_compare(job.test, spoken, job.scoring.names)
 
 
+LEAST_RECORDINGS = 10  # with one value of an attribute: the mean of fewer varies too much
+
+
+def ahead_on_originals(jobs: Mapping[AttackerId, Job], done: Done) -> tuple[dict[str, float], dict[Reference, float]]:
+    """Where nothing was anonymized, the share of other people who fit a recording at least as well as its speaker: the
+    mean of each person and, for attributes that vary within people such as a session, of each value."""
+    job = jobs.get(AttackerId(BASELINE))
+    arrays = {} if job is None else done[TaskId(TaskKind.ATTACKER, BASELINE)][1]
+    if job is None or "scores" not in arrays:
+        return {}, {}
+    rows = _scored_recordings(job, arrays["scores"].shape[1])
+    code = {speaker: row for row, speaker in enumerate(job.scoring.names)}
+    known = np.array([job.test.speakers[row] in code for row in rows], bool)
+    if len(code) < 2 or not known.any():
+        return {}, {}
+    tried, table = job.test.take(rows[known]), arrays["scores"][:, known]
+    own = np.array([code[speaker] for speaker in tried.speakers], np.int64)
+    ahead = better_impostors(table.T, own) / (len(code) - 1)
+    people = {speaker: float(ahead[tried.speakers == speaker].mean()) for speaker in tried.names}
+    values: dict[Reference, float] = {}
+    for attribute, column in tried.attributes.items():
+        pairs = {(speaker, value) for speaker, value in zip(tried.speakers, column, strict=True) if value}
+        if len(pairs) == len({speaker for speaker, _ in pairs}):
+            continue  # it belongs to people, who are looked at one by one
+        for value in sorted({value for _, value in pairs}):
+            with_value = np.asarray(column) == value
+            if with_value.sum() >= LEAST_RECORDINGS:
+                values[Reference("value", str(value), attribute)] = float(ahead[with_value].mean())
+    return people, values
+
+
+def _scored_recordings(job: Job, columns: int) -> NDArray[np.int64]:
+    """The recording of each column of the scores that were kept, of longer conversations the first one; none where
+    that is not known."""
+    lengths = sorted(job.options.lengths, key=lambda length: length != 1)
+    tried = (trial_conversations(job.test, length, len(job.scoring.names), job.options.seed) for length in lengths)
+    spoken = next((some for some in tried if some is not None), None)
+    if spoken is None:
+        return np.zeros(0, np.int64)
+    rows = spoken.utterances[:, 0]
+    if len(rows) != columns:
+        rows = rows[trials_to_compare(job.test, spoken, job.scoring.names)]
+    return rows if len(rows) == columns else np.zeros(0, np.int64)
+
+
 def target_voice_labels(tried: Embeddings, entries: Mapping[str, Entry]) -> NDArray[np.int64] | None:
     """Each recording's target voice as a number, by a column of the anonymized side or by the manifest; a single number
     that was drawn is cut into a few ranges. None where neither has it."""
@@ -212,6 +259,7 @@ def trust_facts(
     alike = let_through(experiment.original, experiment.anonymized, seed=seed)
     repeated = copies(known, tried) | np.isin(tried.utterances.astype(str), sorted(known_copies.repeated))
     assessed = set(experiment.original.names)
+    ahead, ahead_of_values = ahead_on_originals(plan.jobs, done)
     return TrustFacts(
         compared=len(experiment.original),
         unchanged=None if same is None else int(same.sum()),
@@ -226,6 +274,8 @@ def trust_facts(
         not_covered=len(_without_run(experiment)),
         release_p=_release_p(experiment, seed),
         length_p=_length_p(experiment),
+        ahead=ahead,
+        ahead_of_values=ahead_of_values,
         targets=target_voices(experiment, plan.jobs, done, folders, seed=seed),
     )
 

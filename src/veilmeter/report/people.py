@@ -15,6 +15,7 @@ from veilmeter.report.rows import Row, row
 from veilmeter.results.model import Channel, ChannelPerson, Channels, Person, Results
 from veilmeter.results.people import channel_title, shortest
 from veilmeter.results.run_folder import Matrices
+from veilmeter.results.trust import HEARD
 from veilmeter.wording import sentence
 from veilmeter.wording.english import page as words
 
@@ -56,13 +57,16 @@ def people_table(results: Results) -> PeopleTable:
     attackers = [name for name in results.attackers if any(name in person.by_attacker for person in people)]
     genders = any(person.gender for person in people)
     deids = any(person.deid is not None for person in people)
-    hidden = {*(() if genders else ("gender",)), *(() if deids else ("deid",))}
+    unheard = {
+        speaker for check in results.checks if check.name == HEARD and check.failed for speaker in check.finding.people
+    }
+    hidden = {key for key, shown in (("gender", genders), ("deid", deids), ("original", unheard)) if not shown}
     columns = [
-        Column(key, title, key not in ("speaker", "gender"))
+        Column(key, title, key not in ("speaker", "gender", "original"))
         for key, title in words.people_columns(attackers).items()
         if key not in hidden
     ]
-    rows = tuple(_row(person, attackers, genders, deids) for person in people[:MOST_PEOPLE])
+    rows = tuple(_row(person, attackers, genders, deids, unheard) for person in people[:MOST_PEOPLE])
     left = len(people) - len(rows)
     return PeopleTable(
         gist=sentence(results.people.finding, "technical"),
@@ -73,7 +77,7 @@ def people_table(results: Results) -> PeopleTable:
     )
 
 
-def _row(person: Person, attackers: list[str], genders: bool, deids: bool) -> PersonRow:
+def _row(person: Person, attackers: list[str], genders: bool, deids: bool, unheard: set[str]) -> PersonRow:
     risk = person.risk
     cells = [Cell(person.speaker), _number(risk.value), Cell(risk.format_interval(), risk.value)]
     for name in attackers:
@@ -81,6 +85,7 @@ def _row(person: Person, attackers: list[str], genders: bool, deids: bool) -> Pe
         cells.append(_number(None if point is None else point.value))
     cells += [Cell(person.gender)] if genders else []
     cells += [_number(person.deid, 1)] if deids else []
+    cells += [Cell(words.NOT_RECOGNIZED if person.speaker in unheard else "")] if unheard else []
     return PersonRow(person.speaker, tuple(cells))
 
 

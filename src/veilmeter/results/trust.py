@@ -15,7 +15,7 @@ from typing import Any
 
 from veilmeter.attacks.attacker import ATTACKERS, BASELINE
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.findings import Direction, Finding, Severity
+from veilmeter.core.findings import Direction, Finding, Reference, Severity, first_speakers, group_references
 from veilmeter.metrics.target_voices import TargetVoices
 from veilmeter.results.criteria import NEEDED, cases
 from veilmeter.results.levels import (
@@ -29,7 +29,7 @@ from veilmeter.results.levels import (
     speakers_to_rule_out,
     surplus,
 )
-from veilmeter.results.model import Check, Criterion, Part, Results
+from veilmeter.results.model import AttackerResult, Check, Criterion, Part, Results
 
 MOST_SAME_SESSION = 0.10
 MOST_TIED = 0.05
@@ -38,12 +38,14 @@ SURE_LENGTHS = 0.01  # probability that chance alone relates the lengths of vect
 SURE_RUN = 0.01  # probability that two runs of one anonymizer differ as much
 SURE_RELEASE = 0.01  # probability that chance alone links released recordings to each other
 LEAST_LINKED = 0.5  # of the way from chance to certainty, on original speech
+WEAK = 15.0  # percent: the EER on original speech above which an extractor is too weak
 MOST_DUE = 0.2  # of the strongest attacker's error, to where target voices lie
 MOST_LOST = 0.5  # of the recordings, in which not a single word is understood
 LEAST_QUALITY = 1.5  # predicted MOS: the bottom of the scale is 1
 UNDERSTOOD = 0.5  # of the original recordings must have words, or the recognizer can't judge
 
 STRONG = "strong on original speech"
+HEARD = "everybody is recognized on original speech"
 ADAPTED = "adaptation helps"
 CHANGED = "anonymized differs from original"
 COPIES = "no copies in enrollment and trials"
@@ -74,7 +76,9 @@ class TrustFacts:
     `length_p` how often chance would relate the lengths of people's vectors as closely (None: all have one length);
     `targets` what target voices have to do with attackers' errors (None: nobody shares one); `run_p` how often two runs
     of one anonymizer would differ as much as the attackers' and the release (None: not compared); `not_covered` the
-    people of whom attackers have no run; `release_p` how often chance would link the release to itself as well.
+    people of whom attackers have no run; `release_p` how often chance would link the release to itself as well;
+    `ahead` of each person, and `ahead_of_values` of each value of an attribute of recordings, the share of other people
+    who fit their original recordings at least as well as they do themselves.
     """
 
     compared: int = 0
@@ -89,6 +93,8 @@ class TrustFacts:
     run_p: float | None = None
     not_covered: int = 0
     release_p: float | None = None
+    ahead: Mapping[str, float] = field(default_factory=dict)
+    ahead_of_values: Mapping[Reference, float] = field(default_factory=dict)
 
 
 def meaning(check: Check) -> Finding:
@@ -134,7 +140,8 @@ def checks(results: Results, facts: TrustFacts) -> tuple[Check, ...]:
     """Every check of a run whose criteria are known: failed ones first, then open ones, then those that passed."""
     limits = {key: float(results.settings[key]) for key in ("weak_attacker", "precision") if key in results.settings}
     every = [
-        check_strength(results, limits.get("weak_attacker", 15.0)),
+        check_strength(results, limits.get("weak_attacker", WEAK)),
+        check_everybody_heard(results, facts, limits.get("weak_attacker", WEAK)),
         check_adaptation(results),
         check_changes(facts),
         check_copies(facts),
@@ -162,12 +169,17 @@ def _with_severity(check: Check) -> Check:
 
 
 def check_strength(results: Results, limit: float) -> Check:
-    """The extractor must recognize people where nothing was anonymized: by its EER, else by how many it links."""
+    """The extractor must recognize people where nothing was anonymized: by its EER, of everybody and within every group
+    that is looked at, else by how many it links."""
     baseline = results.attackers.get(BASELINE)
     eer = None if baseline is None else baseline.estimates.single("eer")
-    if eer is not None and math.isfinite(eer.value):
+    if baseline is not None and eer is not None and math.isfinite(eer.value):
+        group, worst = _weakest_group(baseline, limit) if eer.value <= limit else ({}, None)
+        eer = eer if worst is None else worst
         passed = eer.value <= limit
-        finding = Finding.of("original_eer", passed=passed, eer=eer.value, limit=limit)
+        finding = Finding.of(
+            "original_eer", passed=passed, eer=eer.value, limit=limit, group=group_references(group) or None
+        )
         return Check(name=STRONG, finding=finding, passed=passed, misleads="overestimated", figure=eer, limit=limit)
     points = [] if baseline is None else list(baseline.estimates.points("linkability"))
     if points:
@@ -184,6 +196,43 @@ def check_strength(results: Results, limit: float) -> Check:
         )
     finding = Finding("original_not_measured")
     return Check(name=STRONG, finding=finding, passed=None, misleads="overestimated", limit=limit)
+
+
+def _weakest_group(baseline: AttackerResult, limit: float) -> tuple[Mapping[str, str], Estimate | None]:
+    """The group whose EER lies furthest above the limit, even at the lower end of its interval; none where there is
+    none. The mean over all hides a group that the extractor does not recognize."""
+    weak = [
+        (eer.value, {attribute: value}, eer)
+        for attribute, values in baseline.by.items()
+        for value, estimates in values.items()
+        if (eer := estimates.single("eer")) is not None and (eer.interval or (eer.value,))[0] > limit
+    ]
+    _, group, worst = max(weak, key=lambda row: row[0], default=(0.0, {}, None))
+    return group, worst
+
+
+def check_everybody_heard(results: Results, facts: TrustFacts, limit: float) -> Check:
+    """Everybody must be recognized where nothing was anonymized, one by one: of others a failure to recognize them says
+    nothing. The same holds for the recordings of a session or in a language. Of people who are found in anonymized
+    speech all the same, something is known."""
+    if not facts.ahead:
+        finding = Finding("original_not_measured")
+        return Check(name=HEARD, finding=finding, passed=None, misleads="overestimated", applies=False)
+    found = set(results.people.unprotected)
+    people = tuple(speaker for speaker, ahead in facts.ahead.items() if 100 * ahead > limit and speaker not in found)
+    values = tuple(value for value, ahead in facts.ahead_of_values.items() if 100 * ahead > limit)
+    passed = not people and not values
+    finding = Finding.of(
+        "people_unheard",
+        people=people,
+        unheard=len(people),
+        total=len(facts.ahead),
+        limit=limit,
+        examples=first_speakers(people) or None,
+        recordings=values or None,
+    )
+    share = len(people) / len(facts.ahead)
+    return Check(name=HEARD, finding=finding, passed=passed, misleads="overestimated", figure=share, limit=0.0)
 
 
 def check_adaptation(results: Results) -> Check:

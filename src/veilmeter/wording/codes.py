@@ -288,7 +288,9 @@ declare(
 )
 
 # --- what the assessment checks about itself; the slot is the check
-declare("original_eer", slot="strong", passed=bool, eer=float, limit=float)
+declare("original_eer", slot="strong", passed=bool, eer=float, limit=float, group=Group | None)
+declare("people_unheard", unheard=int, total=int, limit=float, examples=tuple[Reference, ...] | None,
+        recordings=Group | None)  # fmt: skip
 declare("original_linked", slot="strong", passed=bool, linked=float, speakers=int)
 declare("original_not_measured", slot="strong")
 declare("adaptation_not_run", slot="adaptation", missing=Literal["adapted", "unadapted"])

@@ -5,23 +5,53 @@ from __future__ import annotations
 from typing import Literal
 
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.findings import Direction, Level
-from veilmeter.wording.catalog import Catalog
-from veilmeter.wording.english.verdict import needs
+from veilmeter.core.findings import Direction, Level, Reference
+from veilmeter.wording.catalog import Catalog, shown
+from veilmeter.wording.english.verdict import needs, within
 from veilmeter.wording.numbers import capitalize, chance, count, of_hundred, percent
 
 WORDS = Catalog()
 
-_WEAK = (
-    "it hardly recognizes people at all, so its failure on anonymized speech proves little. Use a stronger extractor."
-)
+_WEAK = "so its failure on anonymized speech proves little. Use a stronger extractor."
 
 
 @WORDS.words("original_eer")
-def _original_eer(passed: bool, eer: float, limit: float) -> str:
+def _original_eer(passed: bool, eer: float, limit: float, group: tuple[Reference, ...] = ()) -> str:
     if passed:
         return f"On original speech the attacker's EER is {eer:.1f} %: it recognizes people (limit {limit:g} %)."
-    return f"Even on original speech the attacker's EER is {eer:.1f} % (limit {limit:g} %): {_WEAK}"
+    whom = f"people{within(group)}" if group else "people at all"
+    among = f" among people{within(group)}" if group else ""
+    return (
+        f"Even on original speech the attacker's EER{among} is {eer:.1f} % (limit {limit:g} %): it hardly recognizes "
+        f"{whom}, {_WEAK}"
+    )
+
+
+@WORDS.words("people_unheard")
+def _people_unheard(
+    unheard: int,
+    total: int,
+    limit: float,
+    examples: tuple[Reference, ...] = (),
+    recordings: tuple[Reference, ...] = (),
+) -> str:
+    if not unheard and not recordings:
+        few = f"at most {limit:g} of 100 others fit their recordings as well as they do"
+        return f"On original speech each of {count(total, 'person', 'people')} is recognized: {few}."
+    sentences = []
+    if unheard:
+        named = f"{shown(examples)}{', ...' if unheard > len(examples) else ''}"
+        verb = "is" if unheard == 1 else "are"
+        whom = "this person" if unheard == 1 else "them"
+        sentences.append(
+            f"{unheard:,} of {count(total, 'person', 'people')} ({named}) {verb} not recognized even on original speech: "
+            f"nothing can be said of {whom}."
+        )
+    if recordings:
+        sentences.append(
+            f"Recordings with {shown(recordings)} are not recognized even on original speech: nothing can be said of them."
+        )
+    return " ".join([*sentences, "Use an extractor that recognizes them."])
 
 
 @WORDS.words("original_linked")
@@ -31,7 +61,7 @@ def _original_linked(passed: bool, linked: float, speakers: int) -> str:
         return (
             f"On original speech {figure}: it recognizes people (half of the way from chance to certainty is required)."
         )
-    return f"Even on original speech {figure} (half of the way from chance to certainty is required): {_WEAK}"
+    return f"Even on original speech {figure} (half of the way from chance to certainty is required): it hardly recognizes people at all, {_WEAK}"
 
 
 WORDS.say("original_not_measured", "How well attackers recognize people on original speech was not measured.")

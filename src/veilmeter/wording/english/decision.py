@@ -117,6 +117,8 @@ def _limit_compared(percent: float, chosen_before: bool, estimate: Estimate, pla
 REMEDIES = {
     "strong on original speech": "Assess with a stronger recognizer: this one hardly recognizes people even without "
     "anonymization.",
+    "everybody is recognized on original speech": "Assess with a recognizer that knows everybody without anonymization, "
+    "or leave out those whom it does not know.",
     "adaptation helps": "Give the attackers more training speech: their adaptation failed, and a real attacker may do better.",
     "anonymized differs from original": "Check the files: some anonymized recordings are identical to the originals.",
     "no copies in enrollment and trials": "Remove duplicates: some recordings are in both the enrollment and the trials.",

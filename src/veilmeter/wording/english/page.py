@@ -377,7 +377,11 @@ def people_columns(attackers: Sequence[str]) -> dict[str, str]:
     return {
         "speaker": "speaker", "risk": "highest risk", "interval": "95 % interval",
         **{name: name for name in attackers}, "gender": "gender", "deid": "similarity gone (%)",
+        "original": "original speech",
     }  # fmt: skip
+
+
+NOT_RECOGNIZED = "not recognized"  # of a person, on original speech
 
 
 def people_introduction(expected_by_chance: float | None) -> str:
