@@ -121,7 +121,7 @@ _WHERE = {
     "read_embeddings": "data.formats.vectors",
     "read_results": "results.run_folder",
     "read_scores": "data.scores",
-    "save_system_figures": "report.system_figures",
+    "save_system_figures": "report.figures.page",
     "similarity": "metrics.similarity.matrices",
     "singling_out": "metrics.legal.singling_out",
     "system_table": "results.system_table",

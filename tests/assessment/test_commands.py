@@ -48,10 +48,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 READERS = (
     "assessment.run.read_results",
-    "report.source._day",
-    "report.source.read_matrices",
-    "report.source.read_results",
-    "report.source.table_of",
+    "report.public._day",
+    "report.public.read_matrices",
+    "report.public.read_results",
+    "report.public.table_of",
     "results.run_folder.read_results",
     "results.run_folder.read_table",
     "results.run_folder.table_of",
