@@ -13,7 +13,7 @@ from veilmeter.assessment import assess, attack
 from veilmeter.assessment.evidence import target_voice_labels
 from veilmeter.core.findings import warning
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.metrics.target_voices import TargetVoices
+from veilmeter.metrics.vector_checks import TargetVoices
 from veilmeter.results.model import Check
 from veilmeter.results.trust import TARGETS, check_target_voices
 from veilmeter.wording import sentence

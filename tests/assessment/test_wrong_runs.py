@@ -10,7 +10,7 @@ import pytest
 from veilmeter import assess
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.metrics.own_run import release_linking, run_difference
+from veilmeter.metrics.vector_checks import release_linking, run_difference
 from veilmeter.results import trust
 from veilmeter.results.model import Results
 from veilmeter.wording import sentence

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from veilmeter.metrics.target_voices import (
+from veilmeter.metrics.vector_checks import (
     PRIOR,
     found_target_voices,
     share_ahead,

@@ -11,7 +11,7 @@ from sample_results import attacker, eer, link, sample
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import text_finding
 from veilmeter.core.intervals import wilson
-from veilmeter.metrics.target_voices import TargetVoices
+from veilmeter.metrics.vector_checks import TargetVoices
 from veilmeter.results import trust
 from veilmeter.results.model import Check, Criterion, Level, Results
 from veilmeter.results.trust import STILL_SPEECH, TARGETS, TrustFacts

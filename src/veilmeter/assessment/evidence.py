@@ -32,14 +32,18 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.matching import match_ids
 from veilmeter.data.roles import SIDES, SpeechRole
 from veilmeter.metrics.legal.linkability import better_impostors
-from veilmeter.metrics.own_run import release_linking, run_difference
-from veilmeter.metrics.target_voices import (
+from veilmeter.metrics.vector_checks import (
     TargetVoices,
+    copies,
+    find_unchanged,
     found_target_voices,
+    length_correlation,
+    let_through,
+    release_linking,
+    run_difference,
     share_of_shared_voices,
     target_voice_effect,
 )
-from veilmeter.metrics.vector_checks import copies, find_unchanged, length_correlation, let_through
 from veilmeter.results.trust import TrustFacts
 from veilmeter.speech.copies import find_unchanged_speech, same_recordings
 

@@ -183,6 +183,13 @@ def unit(vectors: ArrayLike) -> NDArray[np.float32]:
     return scaled
 
 
+def unit64(vectors: ArrayLike) -> NDArray[np.float64]:
+    """Rows of length 1 in double precision; a zero row stays zero."""
+    x = np.asarray(vectors, np.float64)
+    norms = np.sqrt(np.einsum("ij,ij->i", x, x))
+    return x / np.where(norms > 0, norms, 1.0)[:, None]
+
+
 def strings(values: Iterable[str]) -> Strings:
     """An array of Python strings: ids differ in length, and speakers repeat."""
     items = list(values)

@@ -1,27 +1,49 @@
-"""Checks of the vectors themselves: copies of a recording where there should be none, and lengths that identify people.
+"""Checks of the vectors themselves: copies of recordings, lengths that identify people, wrong runs, and target voices.
 
-An anonymized recording may not have changed at all, or one recording may be in enrollment and trials under two ids. Two
-vectors are of one recording where they are a hundred times closer than two recordings of one speaker usually are: no
-extractor gives the same vector twice for different speech, and none gives exactly the same for a recording that was
-scaled or encoded again.
+*Copies.* An anonymized recording may not have changed at all, or one recording may be in enrollment and trials under
+two ids. Two vectors are of one recording where they are a hundred times closer than two recordings of one speaker
+usually are: no extractor gives the same vector twice for different speech, and none gives exactly the same for a
+recording that was scaled or encoded again. *Lengths.* Comparisons by angle ignore the length of a vector; an attacker
+need not.
 
-Comparisons by angle ignore the length of a vector; an attacker need not.
+*Runs.* What an attacker finds by a run says nothing about a release that another system, or the same one with another
+key, made. If both are runs of one anonymizer, it makes no difference which is which: for each person the two are
+exchanged at random, and the distance of the two sets of recordings must not stand out. It is that of the means, of the
+covariances, and of the covariances with the originals (what becomes of a voice); each is a sum over pairs of people, so
+that an exchange changes signs only. Released recordings that are linked to other released ones of the same person show
+that there is something to find, whatever the attackers found.
+
+*Target voices* (Franzreb et al. 2025, Panariello et al. 2025). An anonymizer that gives recordings target voices moves
+them to where these lie. An attacker whose copies of two people have the same target voice takes one for the other,
+however much of both is left: its error then says more about the draw of target voices than about what they hide. What
+a candidate scores with *other* people's recordings of a target voice is the target voice's part of their scores. Taken
+off, the rest is what the attacker would have found had it known the target voices; everybody's part is learned without
+the two people who are compared.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from veilmeter.data.embeddings import Embeddings
+from veilmeter.core.intervals import LEVEL, cluster_interval
+from veilmeter.data.embeddings import Embeddings, unit, unit64
+from veilmeter.metrics.legal.chance import better_counts, linkability_draws, name_blocks, relabelings
+from veilmeter.metrics.scores.eer import eer
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
 
 CLOSER = 0.01  # of the usual distance (1 - cosine) of two recordings of one speaker
 SMALLEST, LARGEST = 1e-6, 1e-2  # bounds of that distance: rounding, and voices that hardly resemble themselves
 MOST_PAIRS = 1_000_000_000  # a few seconds; beyond, only recordings of the same speaker are compared
 BLOCK = 2048
+LEAST_PEOPLE = 6  # of a test over people: two to the sixth exchanges are the fewest among which one stands out
 FAR_OUT = 3.0  # times the distance between the quartiles, above the upper one (Tukey's far outliers)
 MOST_OTHERS = 1000  # originals of others that every recording is compared with
 
@@ -103,7 +125,6 @@ def usual_distance(*sides: Embeddings) -> float:
     return float(np.clip(usual, SMALLEST / CLOSER, LARGEST / CLOSER))
 
 
-LEAST_PEOPLE = 6
 SAME = 1e-4  # lengths that differ by less were made equal
 
 
@@ -127,3 +148,225 @@ def _mean_log_lengths(side: Embeddings, people: list[str]) -> NDArray[np.float64
     means = np.bincount(side.codes, lengths, len(side.names)) / np.bincount(side.codes, minlength=len(side.names))
     place = {name: code for code, name in enumerate(side.names)}
     return np.asarray(means[[place[name] for name in people]])
+
+
+DRAWS = 499
+MOST_PEOPLE, MOST_RECORDINGS = 500, 4  # of each: more would hardly add power
+
+
+def run_difference(original: Embeddings, released: Embeddings, run: Embeddings, *, seed: int = 0) -> float | None:
+    """How often two runs of one anonymizer would differ as much as these, over the recordings that both have; None
+    where there are too few people or other vectors."""
+    rows = [u for u in run.utterances if u in released.utterance_rows and u in original.utterance_rows]
+    clear, first, second = (_few(side.of_utterances(rows), seed) for side in (original, released, run))
+    if len(clear.names) < LEAST_PEOPLE or first.dimension != second.dimension:
+        return None
+    whose = np.eye(len(clear.names))[clear.codes]
+    (before,), (one, two) = _features(clear), _features(first, second)
+    difference = one - two
+    means = difference @ difference.T
+    covariances = (one @ one.T) ** 2 + (two @ two.T) ** 2 - (one @ two.T) ** 2 - (two @ one.T) ** 2
+    kept = (before @ before.T) * means
+    rng = np.random.default_rng([seed, 23])
+    signs = np.concatenate([np.ones((1, len(clear.names))), rng.choice([-1.0, 1.0], (DRAWS, len(clear.names)))])
+    distances = np.stack([_distances(whose.T @ pairs @ whose, signs) for pairs in (means, covariances, kept)])
+    # The largest of the three, each by its place among its own exchanges.
+    places = (distances[:, :, None] >= distances[:, None, :] - 1e-9).mean(axis=2).max(axis=0)
+    return float(np.mean(places >= places[0] - 1e-12))
+
+
+def _distances(pairs: Floats, signs: Floats) -> Floats:
+    distances: Floats = np.einsum("ds,st,dt->d", signs, pairs, signs, optimize=True)
+    return distances
+
+
+def _features(*sides: Embeddings) -> list[Floats]:
+    """Directions and, as one coordinate more, lengths, around what all sides have in common."""
+    wide = [side.vectors.astype(np.float64) for side in sides]
+    lengths = [np.log(np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-30)) for rows in wide]
+    spread = 2 * max(float(np.std(np.concatenate(lengths))), 1e-6)
+    rows = [np.hstack([unit(some), length / spread]) for some, length in zip(wide, lengths, strict=True)]
+    origin = np.concatenate(rows).mean(axis=0)
+    return [some - origin for some in rows]
+
+
+def release_linking(known: Embeddings, tried: Embeddings, *, seed: int = 0) -> float | None:
+    """How often chance would link released trials to released recordings of the same people as well, by their cosine:
+    among two people or among all, whichever stands out more. None where fewer than two people are in both."""
+    people = [name for name in known.names if name in set(tried.names)]
+    if len(people) < 2:
+        return None
+    if len(people) > MOST_PEOPLE:
+        drawn = np.random.default_rng([seed, 24]).choice(len(people), MOST_PEOPLE, replace=False)
+        people = [people[row] for row in np.sort(drawn)]
+    known, tried = (_few(side, seed, people) for side in (known, tried))
+    place = {name: row for row, name in enumerate(people)}
+    whose = np.array([place[name] for name in known.speakers], np.int64)
+    sums = np.zeros((len(people), known.dimension))
+    np.add.at(sums, whose, known.unit.astype(np.float64))
+    own = np.array([place[name] for name in tried.speakers], np.int64)
+    better = better_counts(unit(sums) @ tried.unit.T)
+    names = relabelings(people, draws=DRAWS, seed=seed, blocks=name_blocks(own, len(people)))
+    sizes = sorted({2, len(people)})
+    rates = linkability_draws(better, own, sizes, names)
+    return min(1.0, len(sizes) * float((rates >= rates[:, :1] - 1e-12).mean(axis=1).min()))
+
+
+def _few(side: Embeddings, seed: int, people: list[str] | None = None) -> Embeddings:
+    """At most so many recordings of at most so many people."""
+    names = list(side.names) if people is None else people
+    if len(names) > MOST_PEOPLE:
+        names = [names[row] for row in np.random.default_rng([seed, 25]).choice(len(names), MOST_PEOPLE, replace=False)]
+    wanted, left = set(names), dict.fromkeys(names, MOST_RECORDINGS)
+    rows = []
+    for row, speaker in enumerate(side.speakers):
+        if speaker in wanted and left[speaker]:
+            left[speaker] -= 1
+            rows.append(row)
+    return side.take(rows)
+
+
+LEAST_SHARED = 0.5  # of the recordings must have a target voice that other people have too
+PRIOR = 2.0  # recordings' worth of a candidate's mean over all target voices
+SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 32)  # numbers of target voices to look for
+ONE_PLACE = 1e-9  # mean squared distance: below, all lie in one place
+RECORDINGS_EACH = 4  # at least, on average, for a number of target voices to be looked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetVoices:
+    """What target voices hide from the strongest attacker.
+
+    Errors are the share of other candidates placed before the right one: `reported` that of the strongest attacker as
+    it is, `informed` that of `attacker` once target voices are taken off; EERs beside them. `gain` is the interval of
+    what this takes off that attacker's error, at 95 % for all attackers together.
+    """
+
+    attacker: str
+    voices: int
+    known: bool
+    reported: float
+    informed: float
+    eer_reported: float
+    eer_informed: float
+    gain: tuple[float, float]
+
+    @property
+    def share(self) -> float:
+        """The part of the reported error that comes from where target voices lie."""
+        return max(0.0, 1 - self.informed / self.reported) if self.reported > 0 else 0.0
+
+
+def target_voice_effect(
+    scores: Mapping[str, Floats], own: Mapping[str, Codes], groups: Codes, *, known: bool
+) -> TargetVoices | None:
+    """Of attackers' scores (candidates x recordings), with the row of who speaks in each recording and the recordings'
+    target voices. None where people do not share target voices, or there are too few of them."""
+    if not scores:
+        return None
+    first = next(iter(own.values()))
+    if len(np.unique(first)) < LEAST_PEOPLE or share_of_shared_voices(groups, first) < LEAST_SHARED:
+        return None
+    as_it_is = {name: share_ahead(table, own[name]) for name, table in scores.items()}
+    strongest = min(as_it_is, key=lambda name: float(as_it_is[name].mean()))
+    without = {name: without_target_voices(table, own[name], groups) for name, table in scores.items()}
+    errors = {name: share_ahead(table, own[name]) for name, table in without.items()}
+    best = min(errors, key=lambda name: float(errors[name].mean()))
+    # Taking off a candidate's mean helps by itself, wherever some people resemble many others.
+    plain = share_ahead(without_target_voices(scores[best], own[best], np.zeros_like(groups)), own[best])
+    level = 1 - (1 - LEVEL) / len(scores)
+    return TargetVoices(
+        attacker=best,
+        voices=len(np.unique(groups)),
+        known=known,
+        reported=float(as_it_is[strongest].mean()),
+        informed=float(errors[best].mean()),
+        eer_reported=_eer(scores[strongest], own[strongest]),
+        eer_informed=_eer(without[best], own[best]),
+        gain=cluster_interval(plain - errors[best], own[best], level=level),
+    )
+
+
+def share_of_shared_voices(groups: Codes, speakers: Codes) -> float:
+    """The share of recordings whose target voice somebody else has too.
+
+    >>> share_of_shared_voices(np.array([0, 0, 1, 1]), np.array([0, 1, 2, 2]))
+    0.5
+    """
+    pairs = np.unique(np.stack([groups, speakers]), axis=1)
+    people = np.bincount(pairs[0], minlength=int(groups.max()) + 1)
+    return float(np.mean(people[groups] > 1))
+
+
+def share_ahead(scores: Floats, own: Codes) -> Floats:
+    """For each recording the share of other candidates who score as high as the right one; equal ones count half."""
+    right = scores[own, np.arange(len(own))]
+    ahead = (scores > right).sum(axis=0) + 0.5 * ((scores == right).sum(axis=0) - 1)
+    return np.asarray(ahead / max(1, len(scores) - 1))
+
+
+def without_target_voices(scores: Floats, own: Codes, groups: Codes) -> Floats:
+    """Scores without what each candidate scores with other people's recordings of the same target voice.
+
+    A cell of a candidate and a recording looks neither at the candidate's own recordings nor at those of whoever speaks
+    in this one, so that right and wrong cells are treated alike.
+    """
+    n, voices, trials = len(scores), int(groups.max()) + 1, np.arange(len(own))
+    places, cell = np.unique(own * voices + groups, return_inverse=True)  # a person with a target voice
+    person, voice = places // voices, places % voices
+    _, starts, speaker = np.unique(person, return_index=True, return_inverse=True)
+    speaker = speaker[cell]
+    order = np.argsort(cell, kind="stable")
+    sums = np.add.reduceat(scores[:, order], np.searchsorted(cell[order], np.arange(len(places))), axis=1)
+    counts = np.bincount(cell).astype(float)
+    sums[person, np.arange(len(places))] = 0.0  # a candidate's own recordings are not impostors
+    of_voice = (voice[:, None] == np.arange(voices)).astype(float)
+    of_candidate = np.zeros((n, voices))
+    of_candidate[person, voice] = counts
+    # The candidate's scores with the same target voice, without the speaker's, and in how many recordings.
+    usual_here = (sums @ of_voice)[:, groups]
+    usual_here -= sums[:, cell]
+    heard = (counts @ of_voice - of_candidate)[:, groups]
+    heard -= counts[cell]
+    heard[own, trials] += counts[cell]  # taken off before
+    # The same over all target voices.
+    of_person = np.add.reduceat(counts, starts)
+    usual = np.add.reduceat(sums, starts, axis=1)[:, speaker]
+    np.subtract(sums.sum(axis=1, keepdims=True), usual, out=usual)
+    everywhere = (counts.sum() - of_candidate.sum(axis=1, keepdims=True)) - of_person[speaker]
+    everywhere[own, trials] += of_person[speaker]
+    usual /= np.maximum(everywhere, 1.0, out=everywhere)
+    usual *= PRIOR
+    usual_here += usual
+    heard += PRIOR
+    usual_here /= heard
+    return np.asarray(np.subtract(scores, usual_here, out=usual_here))
+
+
+def _eer(scores: Floats, own: Codes) -> float:
+    right = np.arange(len(scores))[:, None] == own
+    return eer(scores[right], scores[~right])
+
+
+def found_target_voices(vectors: ArrayLike, *, seed: int = 0) -> Codes:
+    """Groups of recordings that lie together, as many as stand apart best (Calinski and Harabasz 1974)."""
+    from scipy.cluster.vq import ClusterError, kmeans2
+
+    x = unit64(vectors)
+    x = x - x.mean(axis=0)
+    spread = float(np.sum(x**2))
+    best, kept = -np.inf, np.zeros(len(x), np.int64)
+    for size in SIZES:
+        if size * RECORDINGS_EACH > len(x) or spread <= ONE_PLACE * len(x):
+            break
+        try:
+            centers, codes = kmeans2(x, size, minit="++", seed=np.random.default_rng([seed, size]), missing="raise")
+        except ClusterError:
+            continue  # fewer places than that
+        within = float(np.sum((x - centers[codes]) ** 2))
+        apart = (spread - within) / (size - 1) / max(within / (len(x) - size), 1e-12)
+        if apart > best:
+            best, kept = apart, np.asarray(codes, np.int64)
+        if within <= ONE_PLACE * len(x):
+            break  # every place has its own
+    return np.unique(kept, return_inverse=True)[1].astype(np.int64)

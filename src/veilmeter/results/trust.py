@@ -16,7 +16,7 @@ from typing import Any
 from veilmeter.attacks.attacker import ATTACKERS, BASELINE
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Direction, Finding, Reference, Severity, first_speakers, group_references
-from veilmeter.metrics.target_voices import TargetVoices
+from veilmeter.metrics.vector_checks import TargetVoices
 from veilmeter.results.criteria import NEEDED, cases
 from veilmeter.results.levels import (
     ALPHA,

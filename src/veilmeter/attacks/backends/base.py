@@ -21,8 +21,8 @@ from veilmeter.attacks.material import Rows
 from veilmeter.core.errors import InputError
 from veilmeter.core.registry import Registry
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.metrics.discriminant import shrunk as shrunk
-from veilmeter.metrics.discriminant import unit64 as unit64
+from veilmeter.data.embeddings import unit64 as unit64
+from veilmeter.metrics.inference import shrunk as shrunk
 
 Array = NDArray[np.float64]
 

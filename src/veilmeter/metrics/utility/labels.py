@@ -17,7 +17,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import draw_people, percentile
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.metrics.discriminant import discriminant_views, nearest_class
+from veilmeter.metrics.inference import discriminant_views, nearest_class
 from veilmeter.metrics.measure import Measure, estimate_of, measure
 
 LEAST_SPEAKERS = 3  # with a value, for it to be learned from some and recognized for others
