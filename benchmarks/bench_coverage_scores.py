@@ -16,8 +16,7 @@ import numpy as np
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.scores import zebra
 from veilmeter.metrics.scores.forms import SortedScores
-from veilmeter.metrics.scores.null import null_levels
-from veilmeter.metrics.scores.summary import replicates_of, score_functions, shape_of, values
+from veilmeter.metrics.scores.summary import null_levels, replicates_of, score_functions, shape_of, values
 
 MEASURES = ("eer", "d_ece", "min_cllr", "min_dcf@p=0.05")
 

@@ -20,7 +20,7 @@ from veilmeter.assessment import attack
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimates
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.metrics.scores.null import null_levels
+from veilmeter.metrics.scores.summary import null_levels
 from veilmeter.results.criteria import cases
 from veilmeter.results.levels import chance_of
 from veilmeter.results.model import Results

@@ -9,11 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veilmeter.core import ordering
 from veilmeter.data.scores import Scores
+from veilmeter.metrics import calibration
 from veilmeter.metrics.scores.forms import SortedScores
-from veilmeter.metrics.scores.null import CellRelabeling, MatrixRelabeling, deal_partners, null_levels, relabeling
-from veilmeter.metrics.scores.summary import measure_scores, score_functions, values
+from veilmeter.metrics.scores.summary import (
+    CellRelabeling,
+    MatrixRelabeling,
+    deal_partners,
+    measure_scores,
+    null_levels,
+    relabeling,
+    score_functions,
+    values,
+)
 
 FUNCTIONS = score_functions()
 
@@ -136,8 +144,8 @@ def test_levels_of_many_scores_give_the_same_chance(known: bool, monkeypatch: py
     if not known:
         scores = Scores.from_arrays(scores.targets, scores.impostors)
     exact = null_levels(scores, FUNCTIONS)
-    monkeypatch.setattr(ordering, "MANY", 0)
-    monkeypatch.setattr(ordering, "FULLEST", 1e-3)
+    monkeypatch.setattr(calibration, "MANY", 0)
+    monkeypatch.setattr(calibration, "FULLEST", 1e-3)
     binned = null_levels(scores, FUNCTIONS)
     assert exact.keys() == binned.keys()
     assert [binned[name].mean for name in exact] == pytest.approx([exact[name].mean for name in exact], rel=0.01)

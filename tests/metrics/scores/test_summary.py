@@ -20,10 +20,9 @@ from veilmeter.metrics.scores import resampling, zebra
 from veilmeter.metrics.scores.d_sys import of_histograms
 from veilmeter.metrics.scores.eer import eer
 from veilmeter.metrics.scores.forms import SortedScores, bin_counts
-from veilmeter.metrics.scores.null import null_levels
 from veilmeter.metrics.scores.resampling import Shape, interval, layout
 from veilmeter.metrics.scores.score_sets import compare_sets, cross_calibration, per_speaker
-from veilmeter.metrics.scores.summary import measure_scores, score_functions, values
+from veilmeter.metrics.scores.summary import measure_scores, null_levels, score_functions, values
 
 FUNCTIONS = score_functions()
 NAMES = tuple(FUNCTIONS)

@@ -20,8 +20,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.core.ordering import levels_of
-from veilmeter.metrics.calibration import groups_of_draws, pool_sets
+from veilmeter.metrics.calibration import groups_of_draws, levels_of, pool_sets
 from veilmeter.metrics.legal.linkability import link_probability
 from veilmeter.metrics.scores.zebra import DEce
 

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import multiplicities, percentile, wilson
-from veilmeter.core.ordering import order_of
+from veilmeter.metrics.calibration import order_of
 from veilmeter.metrics.legal.linkability import Linkability, ScoreSample
 from veilmeter.metrics.measure import Measure, estimate_of
 

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from veilmeter.core.engine import Engine, engine_for, map_ordered, stretches
 from veilmeter.core.intervals import draw_people, t_quantile, wilson
-from veilmeter.core.ordering import order_of
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.calibration import Groups, group, join_groups, run_starts, softplus
+from veilmeter.metrics.calibration import Groups, group, join_groups, order_of, run_starts, softplus
 from veilmeter.metrics.scores.forms import ScoreFunction, SortedScores, WeightedSets
 
 STRETCH = 16_384  # trials weighed at a time: their weights in some tens of replicates take 3 MB

@@ -17,9 +17,15 @@ from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.scores import resampling, zebra
 from veilmeter.metrics.scores.cllr import MinCllr
 from veilmeter.metrics.scores.forms import SortedScores
-from veilmeter.metrics.scores.null import Null, null_levels
 from veilmeter.metrics.scores.resampling import Replicates
-from veilmeter.metrics.scores.summary import Functions, function_estimate, score_estimate, score_functions
+from veilmeter.metrics.scores.summary import (
+    Functions,
+    Null,
+    function_estimate,
+    null_levels,
+    score_estimate,
+    score_functions,
+)
 
 Floats = NDArray[np.float64]
 _FUNCTIONS: Functions = {"d_ece": zebra.DEce(), "min_cllr": MinCllr()}  # what eq. 17-20 are made of

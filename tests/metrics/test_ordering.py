@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from veilmeter.core import ordering
-from veilmeter.core.ordering import levels_of, order_of
+from veilmeter.metrics import calibration
+from veilmeter.metrics.calibration import levels_of, order_of
 
 FINITE = st.floats(allow_nan=False, width=64)
 ALIKE = st.sampled_from(
@@ -45,16 +45,16 @@ def test_levels_are_the_distinct_numbers(values: np.ndarray) -> None:
 
 
 def test_of_very_many_numbers_those_on_one_level_hardly_differ() -> None:
-    values = np.random.default_rng(0).normal(size=ordering.MANY)
+    values = np.random.default_rng(0).normal(size=calibration.MANY)
     found = levels_of(values)
-    assert len(found.numbers) == ordering.FINE
-    assert np.abs(found.numbers[found.of] - values).max() <= np.ptp(values) / (ordering.FINE - 1)
-    assert np.array_equal(found.sizes, np.bincount(found.of, minlength=ordering.FINE))
+    assert len(found.numbers) == calibration.FINE
+    assert np.abs(found.numbers[found.of] - values).max() <= np.ptp(values) / (calibration.FINE - 1)
+    assert np.array_equal(found.sizes, np.bincount(found.of, minlength=calibration.FINE))
     assert (np.diff(found.of[order_of(values)]) >= 0).all()
 
 
 @pytest.mark.parametrize("far", [1e9, 1e308])
 def test_a_far_number_does_not_put_all_others_on_one_level(far: float) -> None:
-    values = np.random.default_rng(0).normal(size=ordering.MANY)
+    values = np.random.default_rng(0).normal(size=calibration.MANY)
     values[:2] = far, -far
     assert len(levels_of(values).numbers) == len(np.unique(values))
