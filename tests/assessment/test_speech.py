@@ -11,7 +11,7 @@ from veilmeter.assessment.run import assess
 from veilmeter.assessment.settings import Settings, make_settings
 from veilmeter.assessment.speech import check_inputs, read_sources
 from veilmeter.core.errors import InputError
-from veilmeter.data.roles import SIDES, SpeechRole
+from veilmeter.data.corpus import SIDES, SpeechRole
 from veilmeter.speech.audio import chose_channel
 
 soundfile = pytest.importorskip("soundfile")

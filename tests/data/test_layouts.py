@@ -80,13 +80,13 @@ def test_accents_in_two_forms_are_not_merged(tmp_path: Path) -> None:
 def test_recordings_that_can_not_be_read_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["m4a", "aac", "wma", "amr", "webm", "mp4", "gsm"]
     put(tmp_path, "anna/1.wav", "bert/1.wav", *(f"anna/x.{name}" for name in names), "anna/notes.txt", "bert/y.raw")
-    monkeypatch.setattr("veilmeter.data.formats.walk.media_installed", lambda: False)
+    monkeypatch.setattr("veilmeter.data.layouts.media_installed", lambda: False)
     corpus = read_corpus(tmp_path)
     assert len(corpus) == 2
     unread = [problem for problem in corpus.problems if problem.kind == "unread-format"]
     assert len(unread) == len(names) + 1
     assert all(problem.fatal and "FLAC or WAV" in problem.fix for problem in unread)
-    monkeypatch.setattr("veilmeter.data.formats.walk.media_installed", lambda: True)
+    monkeypatch.setattr("veilmeter.data.layouts.media_installed", lambda: True)
     assert [u.id for u in read_corpus(tmp_path)] == ["anna/1", "anna/x", "bert/1"]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from veilmeter.data.corpus import read_corpus
-from veilmeter.data.formats.text_lines import read_texts
+from veilmeter.data.layouts import read_texts
 
 
 def put(root: Path, name: str, text: str = "") -> Path:

@@ -36,8 +36,7 @@ from veilmeter.core.errors import InputError, Problem, VeilmeterError
 from veilmeter.core.files import Journal, make_folder, only_one, plain
 from veilmeter.core.user_code import files_to_load, version_of
 from veilmeter.data.corpus import Corpus, Utterance, file_name
-from veilmeter.data.formats.walk import MEDIA_SUFFIXES, SUFFIXES, inside
-from veilmeter.data.layouts import LAYOUTS
+from veilmeter.data.layouts import LAYOUTS, MEDIA_SUFFIXES, SUFFIXES, inside
 from veilmeter.speech.audio import LONGEST_SECONDS
 from veilmeter.speech.recordings import map_corpus, refusal, refuse_unusable
 

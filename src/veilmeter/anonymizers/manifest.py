@@ -24,9 +24,8 @@ from typing import Any
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import to_json, write_bytes, write_text
 from veilmeter.data.corpus import Corpus, Utterance
-from veilmeter.data.formats.csv_list import guard_cell
-from veilmeter.data.formats.text_lines import read_lines
-from veilmeter.data.layouts import LAYOUTS, Evidence
+from veilmeter.data.formats.table import guard_cell
+from veilmeter.data.layouts import LAYOUTS, Evidence, read_lines
 
 
 @dataclass(frozen=True, slots=True)

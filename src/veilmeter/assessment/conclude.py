@@ -27,7 +27,7 @@ from veilmeter.attacks.attacker import AttackerId, Success, takeovers
 from veilmeter.core.findings import Finding, about, distinct
 from veilmeter.core.option_groups import ALL, EVERY_SIZE
 from veilmeter.core.options import option_without_effect, options_of, unused_options
-from veilmeter.data.roles import SIDES, SpeechRole
+from veilmeter.data.corpus import SIDES, SpeechRole
 from veilmeter.metrics.legal.chance import Relabeled, joint_chance
 from veilmeter.metrics.similarity.matrices import KINDS
 from veilmeter.results.levels import with_chance

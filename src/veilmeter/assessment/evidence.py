@@ -27,10 +27,9 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.files import cache_folder, make_folder, write_json
 from veilmeter.core.findings import Reference
 from veilmeter.core.keys import key_of
-from veilmeter.data.corpus import Utterance
+from veilmeter.data.corpus import SIDES, SpeechRole, Utterance
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.matching import match_ids
-from veilmeter.data.roles import SIDES, SpeechRole
 from veilmeter.metrics.legal.linkability import better_impostors
 from veilmeter.metrics.vector_checks import (
     TargetVoices,

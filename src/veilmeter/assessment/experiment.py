@@ -24,10 +24,9 @@ from veilmeter.attacks.vector_attackers import AdaptedAttacker
 from veilmeter.core.engine import Engine, Progress
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, warning
-from veilmeter.data.corpus import Corpus
+from veilmeter.data.corpus import SIDES, Corpus, SpeechRole
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.matching import Matched, match
-from veilmeter.data.roles import SIDES, SpeechRole
 from veilmeter.speech.extractors.base import extractor_label
 
 NOT_OF_A_PERSON = ("session", "duration", "text", "path", "part", "set", "role", "language")

@@ -29,7 +29,7 @@ from veilmeter.core.files import BROKEN_ARCHIVE, make_folder, only_one, whole_fi
 from veilmeter.core.user_code import version_of
 from veilmeter.data.corpus import Corpus, Stretch, Utterance
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.data.formats.text_lines import read_texts
+from veilmeter.data.layouts import read_texts
 from veilmeter.data.matching import match_ids
 from veilmeter.speech.annotations import annotate_corpus, transcripts
 from veilmeter.speech.extractors.base import Extractor, load_extractor, load_same_extractor

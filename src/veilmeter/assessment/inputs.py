@@ -35,10 +35,10 @@ from veilmeter.attacks.material import AttackerRun, DrawLevel
 from veilmeter.core.engine import Engine, Progress
 from veilmeter.core.errors import InputError, Problem, refuse
 from veilmeter.core.findings import Finding, file_reference, warning
+from veilmeter.data.corpus import SpeechRole
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.data.formats.walk import locate
+from veilmeter.data.layouts import locate
 from veilmeter.data.matching import Matched, match
-from veilmeter.data.roles import SpeechRole
 from veilmeter.metrics.vector_checks import find_unchanged
 
 if TYPE_CHECKING:

@@ -51,9 +51,9 @@ from veilmeter.attacks.material import (
 from veilmeter.attacks.vector_attackers import LEAST_PAIRS, VectorComparison
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, about
+from veilmeter.data.corpus import SpeechRole
 from veilmeter.data.embeddings import Embeddings, strings
 from veilmeter.data.matching import match
-from veilmeter.data.roles import SpeechRole
 from veilmeter.results.model import AttackerResult
 from veilmeter.results.people import channel_attackers
 from veilmeter.speech.extractors.base import extractor_label

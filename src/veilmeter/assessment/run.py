@@ -60,8 +60,8 @@ from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import make_folder, only_one, remove_leftovers, sha256, write_json
 from veilmeter.core.findings import Finding, about, not_possible
 from veilmeter.core.options import options_of
+from veilmeter.data.corpus import SIDES, SpeechRole
 from veilmeter.data.matching import match
-from veilmeter.data.roles import SIDES, SpeechRole
 from veilmeter.results.model import AttackerResult, Input, Matching, ProtocolFacts, Results
 from veilmeter.results.run_folder import RESULTS, Matrices, read_results, write_results
 from veilmeter.results.trust import TrustFacts

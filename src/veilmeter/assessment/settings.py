@@ -21,8 +21,7 @@ from veilmeter.core.options import (
     place_code,
     read_options,
 )
-from veilmeter.data.corpus import AUDIO, SPEECH, CorpusReading, strict
-from veilmeter.data.roles import SpeechRole
+from veilmeter.data.corpus import AUDIO, SPEECH, CorpusReading, SpeechRole, strict
 
 if TYPE_CHECKING:
     from veilmeter.attacks.material import Used

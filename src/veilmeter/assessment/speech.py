@@ -21,12 +21,11 @@ from veilmeter.core.engine import Say
 from veilmeter.core.errors import InputError, Problem, refuse
 from veilmeter.core.files import to_json, write_text
 from veilmeter.core.findings import Finding, warning
-from veilmeter.data.corpus import CorpusReading
+from veilmeter.data.corpus import SIDES, CorpusReading, SpeechRole
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.table import parse_columns
 from veilmeter.data.layouts import LAYOUTS, recognize
 from veilmeter.data.matching import Listed, Matched, find_partners
-from veilmeter.data.roles import SIDES, SpeechRole
 from veilmeter.results.model import Input
 
 if TYPE_CHECKING:

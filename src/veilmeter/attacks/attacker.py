@@ -29,8 +29,8 @@ from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.findings import Finding, as_findings, text_finding, warning
 from veilmeter.core.intervals import LEVEL, cluster_interval
 from veilmeter.core.registry import Registry
+from veilmeter.data.corpus import SpeechRole
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.data.roles import SpeechRole
 
 if TYPE_CHECKING:
     from veilmeter.core.estimate import Estimates

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding
+from veilmeter.data.corpus import SpeechRole
 from veilmeter.data.embeddings import Embeddings, strings, unit
-from veilmeter.data.roles import SpeechRole
 
 if TYPE_CHECKING:
     from veilmeter.attacks.backends.scoring import KaldiFiles

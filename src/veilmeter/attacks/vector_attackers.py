@@ -17,8 +17,8 @@ from veilmeter.attacks.backends.scoring import Fixed, Recipe
 from veilmeter.attacks.material import Desk, NotPossibleError, Rows
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding
+from veilmeter.data.corpus import SpeechRole
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.data.roles import SpeechRole
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,7 +63,7 @@ def command(given: Given) -> None:
     from veilmeter.cli.shared_options import remarks_on_reading
     from veilmeter.cli.terminal import show_progress, stages
     from veilmeter.core.engine import open_engine
-    from veilmeter.data.roles import SIDES
+    from veilmeter.data.corpus import SIDES
 
     options = given.build(UtilityOptions)
     form = output_form(options)

@@ -1,4 +1,4 @@
-"""Corpora (who speaks, where the audio is, in which session) and the options with which one is read."""
+"""Corpora (who speaks, where the audio is, in which session), the options to read one, and the roles of speech."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -316,3 +317,26 @@ class CorpusReading(OptionSet):
     @property
     def roots(self) -> tuple[Path, ...]:
         return tuple(map(Path, self.root))
+
+
+class SpeechRole(StrEnum):
+    """What speech is given for; the value is the name of the option, and of the input in results.json."""
+
+    ORIGINAL = "original"
+    ANONYMIZED = "anonymized"
+    ATTACKER_RUN = "attacker_run"
+    TRAIN_ORIGINAL = "train_original"
+    TRAIN_ANONYMIZED = "train_anonymized"
+    TRAIN_SIMILAR = "train_similar"
+
+    @property
+    def is_training(self) -> bool:
+        """Whether it is speech of other people, to train attackers on."""
+        return self in (SpeechRole.TRAIN_ORIGINAL, SpeechRole.TRAIN_ANONYMIZED, SpeechRole.TRAIN_SIMILAR)
+
+    @property
+    def is_original(self) -> bool:
+        return self in (SpeechRole.ORIGINAL, SpeechRole.TRAIN_ORIGINAL)
+
+
+SIDES = (SpeechRole.ORIGINAL, SpeechRole.ANONYMIZED)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, Reference, warning
 from veilmeter.data.embeddings import Embeddings, Strings, strings
-from veilmeter.data.formats.walk import MEDIA_SUFFIXES, SUFFIXES
+from veilmeter.data.layouts import MEDIA_SUFFIXES, SUFFIXES
 
 
 def normal_id(text: str) -> str:

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, missing_extra
 from veilmeter.core.options import options_of
-from veilmeter.data.corpus import CorpusReading, Utterance
+from veilmeter.data.corpus import SIDES, CorpusReading, SpeechRole, Utterance
 from veilmeter.data.matching import match_ids
-from veilmeter.data.roles import SIDES, SpeechRole
 from veilmeter.report.public import Reported
 from veilmeter.results.model import Results
 

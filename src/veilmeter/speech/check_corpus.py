@@ -15,8 +15,7 @@ from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.options import unused_options
 from veilmeter.data.checks import Checked
 from veilmeter.data.corpus import Corpus, CorpusReading, Stretch, read_corpus
-from veilmeter.data.formats.walk import sample
-from veilmeter.data.layouts import NotACorpus, recognize
+from veilmeter.data.layouts import NotACorpus, recognize, sample
 from veilmeter.speech.audio import LONGEST_SECONDS, AudioError, clipping_problem, read_recording, reading_facts
 
 Progress = Callable[[int, int], None]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, Problem, missing_extra
 from veilmeter.data.corpus import MIX, Stretch
-from veilmeter.data.formats.walk import MEDIA_SUFFIXES
+from veilmeter.data.layouts import MEDIA_SUFFIXES
 
 _CONFINED = {
     "format_whitelist": "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,asf,amr,amrnb,amrwb,aac,avi,ac3,eac3,mp3,ogg,gsm,ape,wv",

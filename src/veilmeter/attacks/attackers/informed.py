@@ -17,7 +17,7 @@ from veilmeter.attacks.material import Desk, NotPossibleError
 from veilmeter.attacks.vector_attackers import AdaptedAttacker
 from veilmeter.core.colors import RED
 from veilmeter.core.findings import Finding
-from veilmeter.data.roles import SpeechRole
+from veilmeter.data.corpus import SpeechRole
 
 
 class Informed(AdaptedAttacker):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from veilmeter.core.errors import InputError
-from veilmeter.data.formats import csv_list, json_lines
+from veilmeter.data.formats import json_lines, table
 from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions
 
 _NAMES = ("metadata.csv", "metadata.jsonl")
@@ -31,7 +31,7 @@ def read(path: Path, options: ReadOptions) -> Reading:
     reading = Reading()
     own = replace(options, part=None)
     for file in lists:
-        reader = csv_list.read if file.suffix == ".csv" else json_lines.read_objects_as_rows
+        reader = table.read if file.suffix == ".csv" else json_lines.read_objects_as_rows
         listed = reader(file, own)
         split = "" if file.parent == path else file.parent.name
         prefix = f"{split}/" if split and len(lists) > 1 else ""
@@ -55,7 +55,7 @@ def _lists(folder: Path) -> list[Path]:
 def _fits(file: Path) -> bool:
     if not file.is_file():
         return False
-    return csv_list.is_list(file) if file.suffix == ".csv" else json_lines.recognizes(file)
+    return table.is_list(file) if file.suffix == ".csv" else json_lines.recognizes(file)
 
 
 LAYOUT = Layout(recognizes, read, Evidence.LISTS, frozenset({"part", "roots", "columns"}), has_lists=True)

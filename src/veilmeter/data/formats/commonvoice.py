@@ -7,8 +7,7 @@ from pathlib import Path
 
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.corpus import Utterance, gender_code
-from veilmeter.data.formats.text_lines import read_lines
-from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions
+from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions, read_lines
 
 _WHOLE = "validated"
 _FEW = 20

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from veilmeter.core.errors import Problem
 from veilmeter.data.corpus import Utterance
-from veilmeter.data.formats.walk import Walk, sample
-from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions
+from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions, Walk, sample
 
 
 def recognizes(root: Path) -> bool:

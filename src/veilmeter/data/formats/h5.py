@@ -18,7 +18,7 @@ from veilmeter.core.files import whole_file
 from veilmeter.core.processes import run_confined
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.kaldi import with_meta
-from veilmeter.data.formats.vector_file import RawVectors
+from veilmeter.data.formats.vectors import RawVectors
 
 _LONGEST = 1 << 20
 _LONGEST_TEXT = 1 << 16

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.files import make_folder, whole_file, write_text
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.data.formats.vector_file import RawVectors
+from veilmeter.data.formats.vectors import RawVectors
 
 _FLOATS = {b"FV ": ("<f4", 1), b"DV ": ("<f8", 1), b"FM ": ("<f4", 2), b"DM ": ("<f8", 2)}
 _SCP_VALUE = re.compile(r"^(?P<path>.*?)(?::(?P<offset>\d+))?$")

@@ -17,9 +17,7 @@ from pathlib import Path
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.corpus import Utterance, gender_code
 from veilmeter.data.formats.table import channel_number
-from veilmeter.data.formats.text_lines import read_lines, read_texts
-from veilmeter.data.formats.walk import Walk, locate
-from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions
+from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions, Walk, locate, read_lines, read_texts
 from veilmeter.data.matching import IdMatch, match_ids
 
 _PIPE = "this is a shell command, which is never run"

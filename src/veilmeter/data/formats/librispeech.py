@@ -10,9 +10,7 @@ from pathlib import Path
 
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.corpus import Utterance, gender_code
-from veilmeter.data.formats.text_lines import read_lines, read_texts
-from veilmeter.data.formats.walk import Walk, named
-from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions
+from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions, Walk, named, read_lines, read_texts
 
 _NAME = re.compile(r"(\d+)-(\d+)-\d+")
 PARTS = re.compile(r"(train|dev|test)-(clean|other)(-\d+)?")

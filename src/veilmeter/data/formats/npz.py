@@ -14,7 +14,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.files import BROKEN_ARCHIVE, whole_file
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.kaldi import with_meta
-from veilmeter.data.formats.vector_file import RawVectors
+from veilmeter.data.formats.vectors import RawVectors
 
 # Deflate can blow a file up a thousand times; honest vectors hardly shrink at all.
 _LARGEST_EXPANSION = 100

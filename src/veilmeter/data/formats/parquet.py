@@ -20,7 +20,7 @@ from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.files import make_folder, whole_file
 from veilmeter.core.parquet_bounds import arrow_errors, largest_size, refuse_expansion, refuse_nested, texts
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.data.formats.vector_file import RawVectors
+from veilmeter.data.formats.vectors import RawVectors
 
 METADATA_KEY = b"veilmeter"
 ROW_GROUP = 4096  # rows decoded at a time; with 256 numbers each, some megabytes

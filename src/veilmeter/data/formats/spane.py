@@ -12,8 +12,7 @@ from pathlib import Path, PurePath
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.corpus import Utterance, gender_code
 from veilmeter.data.formats.json_lines import as_text, first_object, read_objects
-from veilmeter.data.formats.walk import locate
-from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions
+from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions, locate
 
 _ROOT = "{root}"
 _PATHS = ("path", "audio_filepath")
