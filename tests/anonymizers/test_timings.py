@@ -10,8 +10,7 @@ import pytest
 
 from veilmeter.anonymizers import treatment
 from veilmeter.anonymizers.anonymize_corpus import anonymize_corpus
-from veilmeter.anonymizers.mcadams import McAdams
-from veilmeter.anonymizers.timings import (
+from veilmeter.anonymizers.manifest import (
     Effort,
     ProcessorClock,
     TimedEngine,
@@ -21,6 +20,7 @@ from veilmeter.anonymizers.timings import (
     timings_path,
     write_timings,
 )
+from veilmeter.anonymizers.mcadams import McAdams
 from veilmeter.core.engine import Here
 from veilmeter.data.corpus import read_corpus
 
@@ -30,10 +30,10 @@ def ticks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A processor that spends exactly one second between any two looks at it."""
     from itertools import count
 
-    from veilmeter.anonymizers import timings
+    from veilmeter.anonymizers import manifest
 
     seconds = count()
-    monkeypatch.setattr(timings, "processor_seconds", lambda: float(next(seconds)))
+    monkeypatch.setattr(manifest, "processor_seconds", lambda: float(next(seconds)))
 
 
 def test_the_clock_leaves_out_what_is_paused(ticks: None) -> None:
@@ -100,10 +100,10 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 def test_reading_audio_is_not_counted(folder_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading that costs a hundred seconds each leaves the system's own time as it is."""
-    from veilmeter.anonymizers import timings
+    from veilmeter.anonymizers import manifest
 
     spent, read = [0.0], treatment.RecordingStream.__iter__
-    monkeypatch.setattr(timings, "processor_seconds", lambda: spent[0])
+    monkeypatch.setattr(manifest, "processor_seconds", lambda: spent[0])
 
     def slow(stream: Any) -> Any:
         spent[0] += 100

@@ -12,7 +12,7 @@ import pytest
 from tests.fetched import fetched
 from typer.testing import CliRunner
 
-from veilmeter.anonymizers.timings import Effort, Timings, write_timings
+from veilmeter.anonymizers.manifest import Effort, Timings, write_timings
 from veilmeter.assessment.utility import UtilitySettings, measure_utility, spread_over_people, with_labels
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
@@ -25,7 +25,7 @@ from veilmeter.metrics.measure import Measure
 from veilmeter.results.model import Part
 from veilmeter.results.trust import check_speech, use_finding
 from veilmeter.speech.audio import write_audio
-from veilmeter.speech.pitch import PitchTracker
+from veilmeter.speech.quality import PitchTracker
 from veilmeter.wording import sentence
 
 WORDS = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen")

@@ -14,7 +14,7 @@ from scipy.stats import multivariate_normal
 
 from veilmeter.attacks.backends import LDA, PLDA, Averages, CenteredCosine, Cosine, average, single
 from veilmeter.attacks.backends.base import shrunk, unit64
-from veilmeter.attacks.backends.kaldi import KaldiRecipe, read_kaldi_recipe, read_plda
+from veilmeter.attacks.backends.lda import KaldiRecipe, read_kaldi_recipe, read_plda
 from veilmeter.core.errors import InputError
 
 

@@ -16,8 +16,7 @@ from veilmeter.data.corpus import CorpusReading
 from veilmeter.demo import story
 from veilmeter.speech import weights
 from veilmeter.speech.audio import write_audio
-from veilmeter.speech.pitch import PitchTracker
-from veilmeter.speech.quality import Quality, QualityModels
+from veilmeter.speech.quality import PitchTracker, Quality, QualityModels
 
 RATE = 16_000
 OWN = """

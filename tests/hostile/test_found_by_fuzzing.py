@@ -41,8 +41,7 @@ def test_a_manifest_of_other_types(tmp_path: Path, change: dict[str, object]) ->
 
 
 def test_files_that_nest_without_end(tmp_path: Path) -> None:
-    from veilmeter.anonymizers.manifest import read_manifest
-    from veilmeter.anonymizers.timings import read_timings
+    from veilmeter.anonymizers.manifest import read_manifest, read_timings
 
     (tmp_path / "m.jsonl").write_text(DEEP + "\n")
     with pytest.raises(InputError, match="not a line of a manifest"):

@@ -11,8 +11,7 @@ from tests.fetched import fetched
 from veilmeter.data.corpus import read_corpus
 from veilmeter.speech import quality
 from veilmeter.speech.audio import read_audio
-from veilmeter.speech.pitch import FRAME_SECONDS, PitchTracker
-from veilmeter.speech.quality import QualityModels
+from veilmeter.speech.quality import FRAME_SECONDS, PitchTracker, QualityModels
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from veilmeter.speech.extractors.rhythm import (
     rhythm_statistics,
 )
 from veilmeter.speech.extractors.words import hash_items, style_features, tokens, word_features
-from veilmeter.speech.pitch import FRAME
+from veilmeter.speech.quality import FRAME
 
 PEOPLE, EACH = 8, 5
 RATE = 16_000

@@ -23,7 +23,7 @@ def _make_plda(folder: Path) -> None:
 
 
 def _read_plda(folder: Path) -> object:
-    from veilmeter.attacks.backends.kaldi import read_plda
+    from veilmeter.attacks.backends.lda import read_plda
 
     return read_plda(folder / "plda")
 

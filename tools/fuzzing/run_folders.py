@@ -154,13 +154,13 @@ def _read_manifest(folder: Path) -> object:
 
 
 def _make_timings(folder: Path) -> None:
-    from veilmeter.anonymizers.timings import Effort, Timings, write_timings
+    from veilmeter.anonymizers.manifest import Effort, Timings, write_timings
 
     write_timings(folder / "out", Timings("mcadams", "1", Effort(1.0, 2.0), Effort(3.0, 4.0)))
 
 
 def _read_timings(folder: Path) -> object:
-    from veilmeter.anonymizers.timings import real_time_factor
+    from veilmeter.anonymizers.manifest import real_time_factor
 
     return real_time_factor([folder / "out"])
 

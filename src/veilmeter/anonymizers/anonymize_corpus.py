@@ -28,8 +28,20 @@ from veilmeter.anonymizers.base import (
     load_anonymizer,
     options_of,
 )
-from veilmeter.anonymizers.manifest import Entry, Item, read_journal, read_manifest, write_manifest, write_side_files
-from veilmeter.anonymizers.timings import NO_EFFORT, Effort, TimedEngine, Timings, read_timings, write_timings
+from veilmeter.anonymizers.manifest import (
+    NO_EFFORT,
+    Effort,
+    Entry,
+    Item,
+    TimedEngine,
+    Timings,
+    read_journal,
+    read_manifest,
+    read_timings,
+    write_manifest,
+    write_side_files,
+    write_timings,
+)
 from veilmeter.anonymizers.treatment import NOT_ANONYMIZED, Treated, Treatment, file_hash, is_refused_unheard
 from veilmeter.core.engine import Engine, Here, Progress
 from veilmeter.core.errors import InputError, Problem, VeilmeterError

@@ -1,4 +1,4 @@
-"""The files beside anonymized recordings: the manifest, and the lists of the source's layout.
+"""The files beside anonymized recordings: the manifest, the lists of the source's layout, and the timings.
 
 The manifest links every anonymized recording to its source and its parameters. Anyone who has it can undo much of the
 protection, so it is written beside the anonymized corpus and not into it, readable by its owner only.
@@ -8,6 +8,9 @@ so a run that was killed and started again ends with the same bytes as one that 
 
 The lists make the anonymized corpus readable in its source's layout. Only what was anonymized is listed, and no more
 about a speaker than the layout asks for: LibriSpeech's SPEAKERS.TXT, for one, is written without the readers' names.
+
+The timings say how long the anonymizer worked. They are never part of what it made: a run repeated gives the same
+bytes, not the same times.
 """
 
 from __future__ import annotations
@@ -15,14 +18,20 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+import resource
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from veilmeter.core.engine import Engine, Result
+from veilmeter.core.engine import Item as WorkItem
 from veilmeter.core.errors import InputError
-from veilmeter.core.files import to_json, write_bytes, write_text
+from veilmeter.core.files import to_json, write_bytes, write_json, write_text
 from veilmeter.data.corpus import Corpus, Utterance
 from veilmeter.data.formats.table import guard_cell
 from veilmeter.data.layouts import LAYOUTS, Evidence, read_lines
@@ -275,3 +284,146 @@ def _write(path: Path, text: str) -> Path:
     if not path.is_file() or path.is_symlink() or path.read_bytes() != data:
         write_bytes(path, data)
     return path
+
+
+def processor_seconds() -> float:
+    """Since the process began; only differences mean anything."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+class ProcessorClock:
+    """Adds up the processor time of some blocks, without what is paused within them."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._lap = 0.0
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        started = processor_seconds()
+        try:
+            yield
+        finally:
+            self.seconds += processor_seconds() - started
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        started = processor_seconds()
+        try:
+            yield
+        finally:
+            self.seconds -= processor_seconds() - started
+
+    def lap(self) -> float:
+        """The seconds since it was asked last."""
+        seconds, self._lap = self.seconds - self._lap, self.seconds
+        return max(0.0, seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class _TimedTask:
+    task: Callable[[Any], Any]
+
+    def __call__(self, item: Any) -> tuple[Any, float]:
+        clock = ProcessorClock()
+        with clock.running():
+            result = self.task(item)
+        return result, clock.seconds
+
+
+class TimedEngine:
+    """An engine that adds up what its workers' processors spend on tasks, wherever they run."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.seconds = 0.0
+
+    @property
+    def workers(self) -> int:
+        return self._engine.workers
+
+    def run(self, task: Callable[[WorkItem], Result], items: Sequence[WorkItem]) -> Iterator[tuple[int, Result]]:
+        for number, (result, seconds) in self._engine.run(_TimedTask(task), items):
+            self.seconds += seconds
+            yield number, result
+
+    def close(self) -> None:
+        self._engine.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """Processor seconds that were spent on so many seconds of speech."""
+
+    processor_seconds: float = 0.0
+    speech_seconds: float = 0.0
+
+    def __add__(self, other: Effort) -> Effort:
+        return Effort(self.processor_seconds + other.processor_seconds, self.speech_seconds + other.speech_seconds)
+
+    @property
+    def rate(self) -> float:
+        return self.processor_seconds / self.speech_seconds if self.speech_seconds > 0 else 0.0
+
+
+NO_EFFORT = Effort()
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """What went into an output folder: `preparing` over the whole corpus, such as listening to every speaker first, and
+    `anonymizing` one recording after the other. Reading and writing audio files is not counted."""
+
+    system: str
+    version: str
+    preparing: Effort = NO_EFFORT
+    anonymizing: Effort = NO_EFFORT
+
+    @property
+    def real_time_factor(self) -> float | None:
+        """Processor seconds for a second of speech; None where nothing was timed."""
+        return self.preparing.rate + self.anonymizing.rate if self.anonymizing.speech_seconds > 0 else None
+
+    def after(self, earlier: Timings | None) -> Timings:
+        """Including the earlier runs that this one continued. Each run prepares again: the longest counts."""
+        if earlier is None or (earlier.system, earlier.version) != (self.system, self.version):
+            return self
+        preparing = max(self.preparing, earlier.preparing, key=lambda effort: effort.rate)
+        return Timings(self.system, self.version, preparing, earlier.anonymizing + self.anonymizing)
+
+
+def timings_path(out: str | Path) -> Path:
+    """Where the timings of an output folder lie: beside it, as the manifest does.
+
+    >>> timings_path("data/libri-anon").as_posix()
+    'data/libri-anon.timings.json'
+    """
+    folder = Path(os.path.abspath(out)) if Path(out).name in ("", "..") else Path(out)
+    return folder.with_name(folder.name + ".timings.json")
+
+
+def read_timings(out: str | Path) -> Timings | None:
+    """The timings of a folder that veilmeter made; None without any, or where they can't be read: nothing rests on
+    them."""
+    try:
+        form = json.loads(timings_path(out).read_text(encoding="utf-8"))
+        efforts = (Effort(**{key: float(value) for key, value in form[name].items()}) for name in _EFFORTS)
+        return Timings(str(form["system"]), str(form["version"]), *efforts)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+        return None
+
+
+def real_time_factor(folders: Iterable[str | Path]) -> float | None:
+    """The mean over the folders that veilmeter made, weighted by their speech; None if it made none of them."""
+    known = [timings for timings in map(read_timings, folders) if timings is not None]
+    timed = [(timings.real_time_factor, timings.anonymizing.speech_seconds) for timings in known]
+    total = sum(seconds for factor, seconds in timed if factor is not None)
+    return sum(factor * seconds for factor, seconds in timed if factor is not None) / total if total else None
+
+
+def write_timings(out: str | Path, timings: Timings) -> None:
+    write_json(timings_path(out), {**asdict(timings), "real_time_factor": timings.real_time_factor})
+
+
+_EFFORTS = ("preparing", "anonymizing")

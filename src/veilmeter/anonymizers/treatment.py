@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.anonymizers.base import Anonymizer, Batches, ByBlocks, Output, Samples
-from veilmeter.anonymizers.manifest import Entry, Item
-from veilmeter.anonymizers.timings import NO_EFFORT, Effort, ProcessorClock
+from veilmeter.anonymizers.manifest import NO_EFFORT, Effort, Entry, Item, ProcessorClock
 from veilmeter.core.errors import InputError, Problem, VeilmeterError
 from veilmeter.core.files import as_veilmeter_error, sha256
 from veilmeter.core.user_code import load_files

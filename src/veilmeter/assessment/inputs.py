@@ -16,8 +16,7 @@ import numpy as np
 
 from veilmeter.anonymizers.anonymize_corpus import Anonymized, anonymize_corpus, manifest_path, own_seeds, run_again
 from veilmeter.anonymizers.base import Draw, load_anonymizer, parse_options
-from veilmeter.anonymizers.manifest import Entry, read_manifest
-from veilmeter.anonymizers.timings import real_time_factor
+from veilmeter.anonymizers.manifest import Entry, read_manifest, real_time_factor
 from veilmeter.assessment.settings import AttackerSettings, Settings
 from veilmeter.assessment.speech import (
     Corpora,

@@ -56,7 +56,7 @@ def command(given: Given) -> None:
     """
     from contextlib import closing
 
-    from veilmeter.anonymizers.timings import real_time_factor
+    from veilmeter.anonymizers.manifest import real_time_factor
     from veilmeter.assessment.speech import read_sources
     from veilmeter.assessment.utility import UtilitySettings, measure_utility
     from veilmeter.cli.output import Page, emit, output_form

@@ -25,8 +25,7 @@ from veilmeter.core.text import csv_cell
 from veilmeter.core.user_code import version_of
 from veilmeter.data.corpus import Corpus
 from veilmeter.speech.audio import LONGEST_SECONDS
-from veilmeter.speech.pitch import PitchTracker
-from veilmeter.speech.quality import QualityModels
+from veilmeter.speech.quality import PitchTracker, QualityModels
 from veilmeter.speech.recognizers.base import DEFAULT, Language, load_recognizer, resolve_language
 from veilmeter.speech.recordings import (
     AUDIO,

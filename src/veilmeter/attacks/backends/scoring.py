@@ -190,7 +190,7 @@ class Recipe:
 
     def scorer(self, enroll: Embeddings, test: Embeddings) -> Scorer:
         if self.kaldi is not None:
-            from veilmeter.attacks.backends.kaldi import read_kaldi_recipe
+            from veilmeter.attacks.backends.lda import read_kaldi_recipe
 
             return Fixed(read_kaldi_recipe(self.kaldi.plda, self.kaldi.mean, self.kaldi.lda))
         name, options = ScoringOptions.parse(self.kind)

@@ -20,7 +20,7 @@ from scipy.signal import find_peaks
 
 from veilmeter.core.errors import missing_extra
 from veilmeter.speech.audio import RATE
-from veilmeter.speech.pitch import FRAME, FRAME_SECONDS, PitchTracker
+from veilmeter.speech.quality import FRAME, FRAME_SECONDS, PitchTracker
 
 # Part of the version: raise it when the same samples may give other values.
 CODE = 2
