@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from sample_results import attacker, eer, link, sample
 
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.results import levels
-from veilmeter.results.criteria import criteria
+from veilmeter.results.criteria import criteria, strongest
 from veilmeter.results.model import AttackerResult, Chance, Level, LinkedPerson, Part, People, Results
 from veilmeter.results.trust import TrustFacts, doubts
 from veilmeter.results.verdict import LAWYER, conclude
@@ -320,3 +321,57 @@ def test_two_people_of_a_group_decide_nothing(people: int, level: Level) -> None
     results = conclude(measured(ignorant=replace(holder, by={"gender": {"x": Estimates([few, told])}})), FINE)
     assert results.criteria["linking"].level == level
     assert ("disclosure" in results.criteria) is (level == "high")
+
+
+def of_people(hits: np.ndarray) -> AttackerResult:
+    """An attacker who links so many of three recordings of each person, among twenty."""
+    value = float(hits.mean() / 3)
+    rows = tuple(
+        LinkedPerson(speaker=f"s{row}", length=1, among=20, conversations=3, linked=float(number / 3))
+        for row, number in enumerate(hits)
+    )
+    return attacker("a", link(value, low=max(0.0, value - 0.2), high=min(1.0, value + 0.2)), people=rows)
+
+
+def test_the_headline_is_not_the_luckiest_figure() -> None:
+    """Five attackers who are equally good: the best of them looks better than it is."""
+    rng = np.random.default_rng(0)
+    best, shown = [], []
+    for _ in range(150):
+        hits = rng.binomial(3, rng.beta(2, 2, (5, 20)))
+        results = measured(**{f"a{number}": of_people(row) for number, row in enumerate(hits)})
+        chosen = strongest(results)
+        assert chosen is not None
+        best.append(hits.mean(axis=1).max() / 3)
+        shown.append(chosen.estimate.value)
+        low, high = chosen.estimate.interval or (0.0, 0.0)
+        assert low <= chosen.estimate.value <= high
+    assert np.mean(best) > 0.55
+    assert abs(np.mean(shown) - 0.5) < 0.02  # the mean of 150 varies by 0.007
+
+
+def test_an_attacker_that_is_always_strongest_keeps_its_figure() -> None:
+    results = measured(weak=of_people(np.ones(20)), strong=of_people(np.full(20, 3)))
+    chosen = strongest(results)
+    assert chosen is not None
+    assert (chosen.attacker, chosen.estimate) == (
+        "strong",
+        results.attackers["strong"].estimates.points("linkability")[0],
+    )
+
+
+def test_the_headline_is_about_everybody_and_then_about_the_worst_group() -> None:
+    group = {"gender": {"f": Estimates([with_p(0.9, 0.001, speakers=10, low=0.7, high=0.97)])}}
+    results = concluded(ignorant=attacker("ignorant", with_p(0.5, 0.001, low=0.3, high=0.7), by=group))
+    words = sentences(results.verdict.headline)
+    assert "links 50 [30, 70] to the right person among 20;" in words[1]
+    assert "among 10 with gender f" in words[2]
+
+
+def test_no_figure_is_above_what_the_luckiest_reaches() -> None:
+    """A figure that chance explains is not told beside a smaller one that chance reaches."""
+    chance = Chance(draws=499, tests=9, best_link=0.04)
+    results = replace(measured(ignorant=[with_p(0.05, 0.2, speakers=100, low=0.0, high=0.1)]), chance=chance)
+    assert "luckiest" not in text(conclude(results, FINE).verdict.headline)
+    results = replace(measured(ignorant=[with_p(0.03, 0.2, speakers=100, low=0.0, high=0.1)]), chance=chance)
+    assert "may reach 4 by chance alone" in text(conclude(results, FINE).verdict.headline)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
+from veilmeter.results.criteria import strongest
 from veilmeter.results.model import Results
 
 Basis = Literal["measured", "model", "beyond"]
@@ -138,8 +139,8 @@ class Release:
 def release_of(
     results: Results, *, people: int | None = None, candidates: int | None = None, curves: Sequence[Curve] | None = None
 ) -> Release | None:
-    """The release under the attacker that finds most people; None where Linkability was not measured. Without numbers
-    the people that were assessed are the release, and the list of candidates."""
+    """The release under the strongest attacker; None where Linkability was not measured. Without numbers the people
+    that were assessed are the release, and the list of candidates."""
     for name, given, least in (("release-size", people, 1), ("candidates", candidates, 2)):
         if given is not None and given < least:
             raise InputError(f"--{name} must be at least {least} (got {given})")
@@ -148,5 +149,14 @@ def release_of(
         return None
     assessed = max(curve.most_measured for curve in known)
     listed = candidates or assessed
-    worst = max(known, key=lambda curve: (curve.at(listed).value, curve.length))
+    worst = _strongest_curve(results, known)
     return Release(people or assessed, listed, worst.at(listed), worst)
+
+
+def _strongest_curve(results: Results, curves: Sequence[Curve]) -> Curve:
+    """The curve of the headline's attacker; its last measured point is the headline's figure."""
+    chosen = strongest(results)
+    for curve in curves:
+        if chosen is not None and curve.attacker == chosen.attacker and curve.measured[-1].at == chosen.estimate.at:
+            return replace(curve, measured=(*curve.measured[:-1], chosen.estimate))
+    return max(curves, key=lambda curve: (curve.at(curve.most_measured).value, curve.length))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from veilmeter.attacks.attacker import BASELINE
 from veilmeter.core.findings import Finding, Level, Reference
-from veilmeter.results.criteria import criteria, kept_attribute
+from veilmeter.results.criteria import criteria, kept_attribute, linking_finding, same_point, strongest
 from veilmeter.results.levels import SEVERITY, worst_level
 from veilmeter.results.model import Criterion, Results, Verdict
 from veilmeter.results.people import Traits, people
@@ -71,7 +71,7 @@ def _headline(results: Results, risks: Sequence[Criterion]) -> Iterator[Finding]
     else:
         worst = next((criterion for criterion in risks if criterion.level == level), risks[0])
     if worst is not None:
-        yield worst.finding
+        yield from _worst_case(results, worst)
     if worst is not None and worst.details.get(WITHIN_RELEASE):
         yield from (check.finding for check in results.checks if check.name == RELEASE)
     kept = kept_attribute(results)
@@ -80,6 +80,22 @@ def _headline(results: Results, risks: Sequence[Criterion]) -> Iterator[Finding]
     if level == "low":
         # A reassurance says in the same breath what it does not rest on.
         yield from (finding for question in open_questions(results) for finding in question)
+
+
+def _worst_case(results: Results, worst: Criterion) -> Iterator[Finding]:
+    """Of linking first what holds for everybody, then the worst case, where it is that of a group or a smaller set."""
+    everybody = strongest(results) if worst.name == "linking" and worst.level != "unknown" else None
+    if everybody is None:
+        yield worst.finding
+        return
+    original = same_point(results, everybody)
+    finding = linking_finding(worst.level, everybody.estimate, everybody.attacker, {}, original)
+    luckiest = worst.finding.values.get("luckiest")
+    if isinstance(luckiest, float) and everybody.estimate.value <= luckiest:
+        finding = replace(finding, values={**finding.values, "luckiest": luckiest})
+    yield finding
+    if worst.group or worst.estimate.at.get("speakers") != everybody.estimate.at.get("speakers"):
+        yield worst.finding
 
 
 def _remarks(results: Results, risks: Sequence[Criterion]) -> Iterator[Finding]:

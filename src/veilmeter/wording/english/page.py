@@ -327,7 +327,13 @@ def dots_caption(point: Estimate, group: Mapping[str, str]) -> str:
 
 def attackers_caption(point: Estimate, group: Mapping[str, str], more: int) -> str:
     rest = f"; {more} more in the annex" if more > 0 else ""
-    return f"In 100 attempts{_attempt(point, group)}{rest}."
+    chosen = (
+        " The figure at the top is that of the strongest attacker where it was chosen on other people, as the best of "
+        "several looks too good."
+        if "as_measured" in point.extra
+        else ""
+    )
+    return f"In 100 attempts{_attempt(point, group)}{rest}.{chosen}"
 
 
 def _attempt(point: Estimate, group: Mapping[str, str]) -> str:

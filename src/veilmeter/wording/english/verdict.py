@@ -145,7 +145,7 @@ def _linking(
     original: Estimate | None = None,
 ) -> str:
     sentence = (
-        f"Of 100 recordings, {a(attacker)} with {utterances(estimate)} links {of_hundred(estimate)} to the right "
+        f"Of 100 recordings, {_whose(attacker, estimate)} with {utterances(estimate)} links {of_hundred(estimate)} to the right "
         f"person among {among(estimate)}{within(group)}; chance links {chance(by_chance)}"
     )
     if luckiest is not None:
@@ -156,6 +156,11 @@ def _linking(
     if original is not None:
         sentence += f" On original speech it is {span(100 * original.value, None)}."
     return sentence
+
+
+def _whose(attacker: str, estimate: Estimate) -> str:
+    """Where it was chosen by its success, the figure is that of a choice made on other people."""
+    return f"the strongest attacker (mostly {attacker})" if "as_measured" in estimate.extra else a(attacker)
 
 
 def _why_unknown(suspects: int, total: int, tried_once: bool) -> str:
