@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from veilmeter.core.errors import InputError
 from veilmeter.data.corpus import read_corpus
-from veilmeter.data.layouts import read_texts
+from veilmeter.data.formats.kaldi import read_map
+from veilmeter.data.layouts import read_lines, read_texts
 
 
 def put(root: Path, name: str, text: str = "") -> Path:
@@ -82,3 +84,19 @@ def test_lines_of_texts(tmp_path: Path) -> None:
     path = put(tmp_path, "text", "b two\tWORDS\nc\nb again\n")
     assert read_texts(path) == {"b": "two WORDS"}
     assert read_texts(tmp_path / "none") == {}
+
+
+@pytest.mark.parametrize("line", [b"b \xff\n", b"b " + b"x" * (1 << 20)])
+def test_the_line_that_can_not_be_read_is_named(line: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "utt2spk"
+    path.write_bytes(b"\xef\xbb\xbfa s\r\n\n" + line)
+    for read in (lambda: list(read_lines(path)), lambda: read_map(path, [])):
+        with pytest.raises(InputError, match=r"utt2spk:3: th(is|e) line"):
+            read()
+
+
+def test_lines_are_read_without_mark_end_and_blank_ones(tmp_path: Path) -> None:
+    path = tmp_path / "utt2spk"
+    path.write_bytes(b"\xef\xbb\xbfa s\r\n \nb t")
+    assert list(read_lines(path)) == [(1, "a s"), (3, "b t")]
+    assert read_map(path, []) == {"a": "s", "b": "t"}

@@ -32,7 +32,6 @@ from veilmeter.core.estimate import Estimate
 Level = Literal["low", "raised", "high", "unknown"]  # of a risk
 Direction = Literal["overestimated", "underestimated", "either"]  # how privacy may be misjudged
 Severity = Literal["information", "warning", "problem"]
-SEVERITIES: tuple[Severity, ...] = ("information", "warning", "problem")
 
 # value: of an attribute. run: the name of a run or a system. text: untrusted text, such as another library's message.
 ReferenceKind = Literal["speaker", "recording", "file", "attribute", "value", "run", "text"]

@@ -366,16 +366,19 @@ LONGEST_LINE = 1 << 20
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """(number, line) of every line that is not blank, without its end."""
     try:
-        with open(path, encoding="utf-8-sig", newline="\n") as handle:
+        with open(path, "rb") as handle:
             number = 0
             while line := handle.readline(LONGEST_LINE):
                 number += 1
                 if len(line) == LONGEST_LINE:
-                    raise InputError("the line has more than a million characters", path=path, line=number)
-                if line.strip():
-                    yield number, line.rstrip("\r\n")
-    except UnicodeDecodeError:
-        raise InputError("the file is not UTF-8 text", path=path, fix="convert it, e.g. with iconv") from None
+                    raise InputError("the line has more than a million bytes", path=path, line=number)
+                try:
+                    text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                except UnicodeDecodeError:
+                    fix = "convert the file, e.g. with iconv"
+                    raise InputError("this line is not UTF-8 text", path=path, line=number, fix=fix) from None
+                if text.strip():
+                    yield number, text.rstrip("\r\n")
     except OSError as error:
         raise InputError(f"the file can't be read: {error.strerror}", path=path) from None
 

@@ -202,9 +202,6 @@ class MeasureRegistry(Registry[Measure]):
         entries = [self[name] for name in dict.fromkeys([*own, *self._loaded, *added])]
         return [entry for entry in entries if entry.kind == kind]
 
-    def of_section(self, section: str) -> list[Measure]:
-        return [measure for measure in self.values() if measure.section == section]
-
     def _load(self, name: str) -> Measure:
         return self._of_scores.get(name) or super()._load(name)
 

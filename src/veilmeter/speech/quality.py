@@ -115,7 +115,6 @@ def open_model(*, offline: bool = False) -> Any:
 CODE = 1
 MOST_STRETCHES = 12  # of a long recording, spread evenly over it
 DNSMOS_SAMPLES = int(9.01 * RATE)
-DNSMOS_OUTPUTS = ("dnsmos_sig", "dnsmos_bak", "dnsmos_ovr")
 # The published calibration of the raw outputs to listeners' scores: quadratic, linear and constant terms.
 _POLYNOMIALS = (
     (-0.08397278, 1.22083953, 0.0052439),

@@ -67,32 +67,6 @@ class OwnData:
         """Whether there are other people's originals and copies by every extractor."""
         return bool(self.views) and all(view.others is not None for view in self.views)
 
-    def with_runs(self, kept: Sequence[int]) -> OwnData:
-        """With some of the runs only."""
-        views = tuple(replace(view, copies=tuple(view.copies[run] for run in kept)) for view in self.views)
-        return replace(
-            self, draws=tuple(self.draws[run] for run in kept), present=self.present[list(kept)], views=views
-        )
-
-    def with_rows(self, kept: NDArray[np.bool_]) -> OwnData:
-        """With some of the utterances only; every candidate must keep one."""
-        views = tuple(
-            replace(view, originals=view.originals[kept], copies=tuple(copy[kept] for copy in view.copies))
-            for view in self.views
-        )
-        return replace(self, labels=self.labels[kept], present=self.present[:, kept], views=views)
-
-    def with_others(self, people: int) -> OwnData:
-        """With so many of the other people; without any for 0."""
-
-        def some(others: OtherCopies | None) -> OtherCopies | None:
-            if others is None or not people:
-                return None
-            kept = others.speakers < people
-            return OtherCopies(others.originals[kept], others.copies[kept], others.speakers[kept])
-
-        return replace(self, views=tuple(replace(view, others=some(view.others)) for view in self.views))
-
 
 def own_data(material: Material, draws: Sequence[DrawLevel] | None = None) -> OwnData:
     """The attacker's data of `material`, with the runs that are its own, or the released one where it has none."""

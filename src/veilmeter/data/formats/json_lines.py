@@ -11,9 +11,7 @@ from typing import IO, Any
 
 from veilmeter.core.errors import InputError
 from veilmeter.data.formats.table import find_columns, is_table, read_rows
-from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions
-
-LONGEST_LINE = 1 << 20
+from veilmeter.data.layouts import LONGEST_LINE, Evidence, Layout, Reading, ReadOptions
 
 
 def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -17,6 +17,7 @@ from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.files import make_folder, whole_file, write_text
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vectors import RawVectors
+from veilmeter.data.layouts import read_lines
 
 _FLOATS = {b"FV ": ("<f4", 1), b"DV ": ("<f8", 1), b"FM ": ("<f4", 2), b"DM ": ("<f8", 2)}
 _SCP_VALUE = re.compile(r"^(?P<path>.*?)(?::(?P<offset>\d+))?$")
@@ -72,10 +73,8 @@ def _read_scp_into(raw: RawVectors, scp: Path) -> None:
     arks: dict[str, Ark | Problem] = {}
     vectors: list[NDArray[np.float32]] = raw.vectors  # type: ignore[assignment]
     assert raw.places is not None
-    for number, line in text_lines(scp):
+    for number, line in read_lines(scp):
         fields = line.split(None, 1)
-        if not fields:
-            continue
         place = (str(scp), number)
         if len(fields) == 1:
             raw.problems.append(Problem("bad-line", "an id without a place", *place, fix="write: id file.ark:offset"))
@@ -244,29 +243,16 @@ def _seconds(text: str) -> float:
 def read_map(path: Path, problems: list[Problem]) -> dict[str, str]:
     """A text file of `key value` lines."""
     values: dict[str, str] = {}
-    for number, line in text_lines(path):
+    for number, line in read_lines(path):
         fields = line.split(None, 1)
         if len(fields) == 2:
             value = fields[1].strip()
             if values.setdefault(fields[0], value) != value:
                 what = f"{fields[0]!r} is there twice, as {values[fields[0]]!r} and as {value!r}"
                 problems.append(Problem("two-values", what, str(path), number, "remove one of the lines"))
-        elif fields:
+        else:
             problems.append(Problem("bad-line", f"{fields[0]!r} has no value", str(path), number, "add it", False))
     return values
-
-
-def text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """(number, line) of a UTF-8 file."""
-    try:
-        with open(path, "rb") as handle:
-            for number, line in enumerate(handle, 1):
-                try:
-                    yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
-                except UnicodeDecodeError:
-                    raise InputError("this line is not UTF-8 text", path=path, line=number) from None
-    except OSError as error:
-        raise InputError(f"the file can't be read: {error.strerror}", path=path) from None
 
 
 def write_ark(embeddings: Embeddings, ark: Path, scp: Path) -> None:
