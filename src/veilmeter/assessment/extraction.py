@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.engine import Engine, Progress, Say
 from veilmeter.core.errors import InputError, Problem, VeilmeterError
-from veilmeter.core.files import BROKEN_ARCHIVE, make_folder, only_one, whole_file
+from veilmeter.core.files import BROKEN_ARCHIVE, LARGEST_LIST, make_folder, only_one, open_input, whole_file
 from veilmeter.core.user_code import version_of
 from veilmeter.data.corpus import Corpus, Stretch, Utterance
 from veilmeter.data.embeddings import Embeddings
@@ -116,7 +117,7 @@ def texts_of(path: Path) -> dict[str, str]:
     if place.suffix.lower() != ".csv":
         return read_texts(place)
     try:
-        with open(place, encoding="utf-8-sig", newline="") as lines:
+        with open_input(place, most=LARGEST_LIST) as handle, TextIOWrapper(handle, "utf-8-sig", newline="") as lines:
             reader = csv.DictReader(lines)
             if not {"utterance", "text"} <= set(reader.fieldnames or ()):
                 raise InputError(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
+from veilmeter.core.files import read_input_text
 from veilmeter.core.findings import Finding, warning
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.results.model import ProtocolFacts
@@ -248,13 +249,7 @@ def _unlike_people(embeddings: Embeddings, protocol: Protocol) -> list[Finding]:
 
 
 def _lines(path: str | Path) -> list[tuple[int, list[str]]]:
-    file = Path(path)
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(error.strerror or str(error), path=path) from None
-    except UnicodeDecodeError:
-        raise InputError("this list is not UTF-8", path=path, fix="save it as UTF-8") from None
+    text = read_input_text(path)
     numbered = [(number, line.split()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     if not numbered:
         raise InputError("this list is empty", path=path)

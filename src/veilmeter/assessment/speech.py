@@ -6,7 +6,6 @@ Paths, lists and ids are checked before the first recording is read: lists take 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ from veilmeter.assessment.settings import DRAWS, Settings
 from veilmeter.attacks.material import DrawLevel
 from veilmeter.core.engine import Say
 from veilmeter.core.errors import InputError, Problem, refuse
-from veilmeter.core.files import to_json, write_text
+from veilmeter.core.files import read_input_json, to_json, write_text
 from veilmeter.core.findings import Finding, warning
 from veilmeter.data.corpus import SIDES, CorpusReading, SpeechRole
 from veilmeter.data.embeddings import Embeddings
@@ -187,9 +186,9 @@ def join_parts(role: SpeechRole, name: str, sources: Sequence[SpeechPart]) -> Sp
 def _extractor_of(path: Path) -> dict[str, Any] | None:
     """The extractor of a store that `embed` wrote."""
     try:
-        about = json.loads((path / "embeddings.json").read_text(encoding="utf-8"))
+        about = read_input_json(path / "embeddings.json")
         return {"name": str(about["extractor"]), "version": str(about["version"]), "dimension": int(about["dimension"])}
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (InputError, ValueError, KeyError, TypeError):
         return None
 
 

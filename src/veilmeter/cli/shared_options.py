@@ -292,22 +292,19 @@ def draw_curves(
 
 def read_curves(word: str) -> tuple[str, dict[str, list[Estimate]]]:
     """The curves of an earlier run, and the name of its attacker, from NAME=FILE."""
-    import json
-
     from veilmeter.core.estimate import Estimate
+    from veilmeter.core.files import read_input_json
 
     name, _, path = word.partition("=")
     if not name or not path:
         raise InputError(f"--beside {word!r} is not NAME=FILE", fix="as in --beside ignorant=ignorant.json")
     try:
-        form = json.loads(Path(path).read_text(encoding="utf-8"))
+        form = read_input_json(path)
         curves = {key: points for key, points in form["estimates"].items() if isinstance(points, list)}
         return clean(name), {
             key: [Estimate.from_json(key, point) for point in points] for key, points in curves.items()
         }
-    except OSError as error:
-        raise InputError(f"it can't be read: {error.strerror}", path=path) from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(
             "this is not what the command prints with --json", path=path, fix="run it with --json > FILE"
         ) from None

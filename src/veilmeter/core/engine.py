@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
 from veilmeter.core.errors import InputError, VeilmeterError, missing_extra
+from veilmeter.core.files import read_input_text
 from veilmeter.core.option_groups import CLUSTER_HELP
 from veilmeter.core.processes import raise_on_signal
 
@@ -57,18 +58,15 @@ def batch_cluster(kind: str, config: str | None, workers: int | None) -> Any:
 def read_config(path: Path) -> dict[str, Any]:
     import yaml
 
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"the configuration can't be read: {error}", path=path) from None
+    text = read_input_text(path, most=LARGEST_CONFIG)
     try:
         # Aliases let a few lines grow to gigabytes, and deep nesting takes minutes; a configuration needs neither.
-        if len(text) > LARGEST_CONFIG or not _is_flat(text):
+        if not _is_flat(text):
             raise InputError(
                 "not a plain configuration file", path=path, fix="write it without YAML aliases or deep nesting"
             )
         config = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: an integer of thousands of digits
         raise InputError(f"this is not YAML: {error}", path=path) from None
     if not isinstance(config, dict) or "jobqueue" not in config:
         raise InputError("no `jobqueue` section in it", path=path)

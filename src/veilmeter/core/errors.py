@@ -42,6 +42,10 @@ class InputError(VeilmeterError):
     """A file, an array or an option that can't be used as it is."""
 
 
+class MissingInput(InputError):
+    """A file that is not there."""
+
+
 class MissingExtra(VeilmeterError):
     """A library of an extra that is not installed.
 

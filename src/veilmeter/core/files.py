@@ -1,9 +1,12 @@
-"""Files that appear whole or not at all, readable by their owner only: embeddings and scores are biometric data."""
+"""Files in and out. A user's file is read only if it is a regular one of bounded size (`open_input`); ours appear whole
+or not at all, readable by their owner only: embeddings and scores are biometric data."""
 
 from __future__ import annotations
 
 import errno
+import gzip
 import hashlib
+import io
 import json
 import math
 import os
@@ -17,9 +20,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any
+from typing import IO, Any
 
-from veilmeter.core.errors import VeilmeterError
+from veilmeter.core.errors import InputError, MissingInput, VeilmeterError
 
 PRIVATE_FILE = 0o600
 # All that Python's zip reader and NumPy raise on archives that are damaged, encrypted or made up.
@@ -27,7 +30,112 @@ BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFErro
                   TypeError, AttributeError, IndexError, SyntaxError, TokenError, MemoryError)  # fmt: skip
 PRIVATE_FOLDER = 0o700
 INDENTED = 4  # levels of a JSON file that are laid out on lines of their own
+LARGEST_INPUT = 1 << 28  # bytes of a text or JSON file that is read as a whole
+LARGEST_LIST = 1 << 29  # bytes of a list whose lines are all kept; of scores only numbers are kept, which have no limit
+# Unpacked bytes of a gzip file, per packed byte and beyond: lists shrink to a thirtieth, bombs to a thousandth.
+_MOST_UNPACKED, _UNPACKED_FREELY = 100, 1 << 22
 _COMMANDS = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+
+
+def open_input(path: str | Path, *, most: int | None = None, unpack: bool = False) -> IO[bytes]:
+    """A user's file for reading: a regular one, of at most `most` bytes. Opening a pipe would wait for a writer, and a
+    device never ends. With `unpack` a gzip file is read as what it holds, unless that is absurdly much.
+
+    >>> open_input("/dev/zero")
+    Traceback (most recent call last):
+    ...
+    veilmeter.core.errors.InputError: /dev/zero: not a regular file (copy the content to a file)
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        raise unreadable_input(error, path) from None
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)
+        if stat.S_ISDIR(status.st_mode):
+            raise InputError("this is a folder, not a file", path=path)
+        raise InputError("not a regular file", path=path, fix="copy the content to a file")
+    if most is not None and status.st_size > most:
+        os.close(handle)
+        raise InputError(f"the file is too large: {status.st_size:,} bytes, and at most {most:,} are read", path=path)
+    opened = os.fdopen(handle, "rb")
+    try:
+        is_packed = opened.peek(2)[:2] == b"\x1f\x8b"
+    except OSError as error:  # what the system shows as a file may not be one, such as /proc/self/mem
+        opened.close()
+        raise unreadable_input(error, path) from None
+    if unpack and is_packed:
+        return io.BufferedReader(_Unpacked(opened, path), 1 << 18)
+    return opened
+
+
+def unreadable_input(error: OSError | ValueError, path: str | Path) -> InputError:
+    """Why the system can't open a user's file, in plain words."""
+    if isinstance(error, FileNotFoundError):
+        what = "this link leads nowhere" if os.path.islink(path) else "there is no such file"
+        return MissingInput(what, path=path)
+    if isinstance(error, ValueError):
+        return InputError("the name holds a zero byte", path=str(path).replace("\0", "\\0"))
+    if error.errno == errno.ELOOP:
+        return InputError("this link leads back to itself", path=path)
+    if error.errno == errno.ENXIO:  # a socket
+        return InputError("not a regular file", path=path)
+    return InputError(f"the file can't be read: {error.strerror}", path=path)
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of a gzip file, with an error where it grows as only a bomb does."""
+
+    def __init__(self, packed: IO[bytes], path: str | Path) -> None:
+        self._packed, self._path, self._count = packed, path, 0
+        self._content = gzip.GzipFile(fileobj=packed)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self._content.readinto(buffer)
+        self._count += count
+        if self._count > _UNPACKED_FREELY + _MOST_UNPACKED * self._packed.tell():
+            raise InputError(f"unpacked it is more than {_MOST_UNPACKED} times as large", path=self._path)
+        return count
+
+    def close(self) -> None:
+        self._packed.close()
+        super().close()
+
+
+def check_input(path: str | Path, *, most: int | None = None) -> None:
+    """The checks of `open_input`, for a file that a library opens by its name."""
+    open_input(path, most=most).close()
+
+
+def read_input(path: str | Path, *, most: int = LARGEST_INPUT) -> bytes:
+    """All bytes of a user's file."""
+    with open_input(path, most=most) as handle:
+        try:
+            data = handle.read(most + 1)
+        except OSError as error:
+            raise unreadable_input(error, path) from None
+    if len(data) > most:  # what the system shows as a file may have no size
+        raise InputError(f"the file is too large: more than {most:,} bytes", path=path)
+    return data
+
+
+def read_input_text(path: str | Path, *, most: int = LARGEST_INPUT) -> str:
+    try:
+        return read_input(path, most=most).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("the file is not UTF-8 text", path=path, fix="convert it, e.g. with iconv") from None
+
+
+def read_input_json(path: str | Path, *, most: int = LARGEST_INPUT) -> Any:
+    """The value in a user's JSON file."""
+    try:
+        return json.loads(read_input_text(path, most=most))
+    except (ValueError, RecursionError) as error:  # also integers of thousands of digits, and nesting without end
+        raise InputError(f"invalid JSON: {error}", path=path) from None
 
 
 def make_folder(path: str | Path) -> Path:

@@ -92,7 +92,10 @@ class Figures(OptionSet):
 
 
 def seed(**declared: Any) -> Any:
-    return declare(0, help="Random seed.", least=0, group=COMPUTATION, role="computation", example=3, **declared)
+    most = 2**32 - 1  # of scikit-learn
+    return declare(
+        0, help="Random seed.", least=0, most=most, group=COMPUTATION, role="computation", example=3, **declared
+    )
 
 
 def intervals(**declared: Any) -> Any:
@@ -108,7 +111,7 @@ def offline(**declared: Any) -> Any:
 def jobs(**declared: Any) -> Any:
     return declare(
         None, help="Processes on this machine. Results do not depend on it.", metavar="N", least=1,
-        default_text="one per core", group=COMPUTATION, role="computation", **declared,
+        most=10_000, default_text="one per core", group=COMPUTATION, role="computation", **declared,
     )  # fmt: skip
 
 

@@ -21,10 +21,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from veilmeter.core.errors import InputError
+from veilmeter.core.files import read_input_text
 from veilmeter.core.findings import Finding, Reference, warning
 
 Role = Literal["source", "protocol", "computation", "output"]
 MISSING = dataclasses.MISSING
+LARGEST_NUMBER = 10**15  # of whole numbers: beyond, floats skip some, and arrays have no such index
 LARGEST_FILE = 1_000_000  # bytes of a TOML file
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text", Path: "a path"}
 _SEVERAL = {int: "whole numbers", float: "numbers", str: "text", Path: "paths"}
@@ -190,7 +192,7 @@ def rename(values: Mapping[str, Any], declared: Mapping[str, Option]) -> dict[st
         positive = name.removeprefix("no_")
         if name not in declared and positive in declared and declared[positive].is_flag:
             if not isinstance(value, bool):
-                raise InputError(f"{name} must be true or false (got {value!r})")
+                raise InputError(f"{name} must be true or false (got {_shown(value)})")
             name, value = positive, not value
         if name in renamed:
             raise InputError(f"{name} is given twice", fix="give it once")
@@ -208,10 +210,10 @@ def read_value(declared: Option, value: Any) -> Any:
         items = [value] if isinstance(value, str | Path | int | float) else list(value)
         if not all(_has_type(item, declared.item) for item in items) or declared.count not in (None, len(items)):
             many = "" if declared.count is None else f"{declared.count} "
-            raise InputError(f"{declared.name} must be {many}{_SEVERAL[declared.item]} (got {value!r})")
+            raise InputError(f"{declared.name} must be {many}{_SEVERAL[declared.item]} (got {_shown(value)})")
         return tuple(declared.item(item) for item in items)
     if not _has_type(value, declared.item):
-        raise InputError(f"{declared.name} must be {_WORDS[declared.item]} (got {value!r})")
+        raise InputError(f"{declared.name} must be {_WORDS[declared.item]} (got {_shown(value)})")
     return declared.item(value)
 
 
@@ -243,11 +245,20 @@ def parse_number(declared: Option, word: str) -> float:
         number = float(word)
         if declared.item is float:
             return number
-        if number == int(number) and abs(number) <= 1e15:
+        if number == int(number) and abs(number) <= LARGEST_NUMBER:
             return int(number)
     except (ValueError, OverflowError):
         pass
-    raise InputError(f"{declared.name} must be {_WORDS[declared.item]} (got {word!r})")
+    raise InputError(f"{declared.name} must be {_WORDS[declared.item]} (got {_shown(word)})")
+
+
+def _shown(value: Any) -> str:
+    """What was given, in an error; not thousands of digits."""
+    try:
+        text = repr(value)
+    except ValueError:  # an integer that Python does not print
+        return "a number of thousands of digits"
+    return text if len(text) <= 100 else f"{text[:60]}... of {len(text)} characters"
 
 
 def parse_percentage(value: Any) -> Any:
@@ -261,7 +272,7 @@ def parse_percentage(value: Any) -> Any:
     try:
         return float(value.strip().removesuffix("%"))
     except ValueError:
-        raise InputError(f"not a percentage: {value!r}", fix="as in 15%") from None
+        raise InputError(f"not a percentage: {_shown(value)}", fix="as in 15%") from None
 
 
 def parse_fraction(value: Any) -> Any:
@@ -276,7 +287,7 @@ def parse_fraction(value: Any) -> Any:
     try:
         return float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
-        raise InputError(f"not a fraction: {value!r}", fix="as in 0.2 or 20%") from None
+        raise InputError(f"not a fraction: {_shown(value)}", fix="as in 0.2 or 20%") from None
 
 
 def _check(declared: Option, value: Any) -> None:
@@ -286,6 +297,8 @@ def _check(declared: Option, value: Any) -> None:
     for item in items:
         if isinstance(item, int | float) and not isinstance(item, bool):
             _check_bounds(declared, item)
+        elif isinstance(item, str | Path) and "\0" in str(item):
+            raise InputError(f"{declared.name} holds a zero byte", fix="no file or name can have one")
         elif known := declared.known_values:
             refuse_unknown(declared.name, str(item), known)
 
@@ -297,6 +310,8 @@ def _check_bounds(declared: Option, value: float) -> None:
         ("above", declared.above, operator.gt),
         ("below", declared.below, operator.lt),
     )
+    if isinstance(value, int) and abs(value) > LARGEST_NUMBER:  # more than any index of an array, and `:g` may fail
+        raise InputError(f"{declared.name} must be at most {LARGEST_NUMBER:g} (got {_shown(value)})")
     bounds = [(f"{words} {bound:g}", holds(value, bound)) for words, bound, holds in tests if bound is not None]
     if value not in declared.also and not all(holds for _, holds in bounds):
         raise InputError(f"{declared.name} must be {' and '.join(text for text, _ in bounds)} (got {value:g})")
@@ -307,7 +322,7 @@ def refuse_unknown(name: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
         near = difflib.get_close_matches(value, known, 1)
         fix = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(known)}"
-        raise InputError(f"{name}: unknown value {value!r}", fix=fix)
+        raise InputError(f"{name}: unknown value {_shown(value)}", fix=fix)
 
 
 # --- effects
@@ -338,13 +353,10 @@ def read_options(path: str | Path, *kinds: type) -> dict[str, Any]:
     import tomllib
 
     file = Path(path)
+    text = read_input_text(path, most=LARGEST_FILE)
     try:
-        if file.stat().st_size > LARGEST_FILE:
-            raise InputError("too large for a configuration file", path=path)
-        values = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(error.strerror or str(error), path=path) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        values = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: also an integer of thousands of digits
         raise InputError(f"invalid TOML: {error}", path=path) from None
     return _read_table(values, all_options(kinds), file, "")
 

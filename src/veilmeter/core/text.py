@@ -1,10 +1,12 @@
-"""Untrusted text made safe to show: ids and paths come from files, and terminals, spreadsheets and browsers obey."""
+"""Untrusted text: its numbers, and forms safe to show, as terminals, spreadsheets and browsers obey what is in ids."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from typing import Any
+
+_MOST_DIGITS = 18  # what 64 bits hold
 
 
 def clean(text: str, keep: str = "") -> str:
@@ -14,6 +16,15 @@ def clean(text: str, keep: str = "") -> str:
     ('a?[31mb?c', 'two\\nlines')
     """
     return "".join(c if c.isprintable() or c in keep else "?" for c in text)
+
+
+def parse_index(text: str) -> int | None:
+    """A whole number from 0, such as an offset or an index; None for anything else, and for numbers that no file has.
+
+    >>> parse_index("42"), parse_index("-1"), parse_index("9" * 5000), parse_index("²")
+    (42, None, None, None)
+    """
+    return int(text) if len(text) <= _MOST_DIGITS and text.isascii() and text.isdecimal() else None
 
 
 def csv_cell(value: Any) -> Any:

@@ -23,6 +23,7 @@ from typing import Any
 from weakref import ref
 
 from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.files import check_input
 
 INSTALLED = frozenset({"site-packages", "dist-packages"})  # what lies there changes with its version, not by editing
 
@@ -96,6 +97,7 @@ def _place(name: str, own: str) -> Path | None:
     return file if top == own or not INSTALLED & set(file.resolve().parts) else None
 
 
+LARGEST_SOURCE = 10_000_000  # bytes of a file of Python
 UNKNOWN = "unknown"  # version of what has no source
 _PLAIN = (str, bytes, int, float, complex, tuple, type(None))
 _files: dict[str, str] = {}
@@ -271,8 +273,7 @@ def _module(name: str, spec: str, kind: str) -> ModuleType:
 
 
 def _module_of_file(path: Path, kind: str) -> ModuleType:
-    if not path.is_file():
-        raise InputError(f"the {kind}'s file is not there", path=path)
+    check_input(path, most=LARGEST_SOURCE)
     loader = _SourceLoader(_name(path), str(path))
     spec = importlib.util.spec_from_file_location(_name(path), path, loader=loader)
     if spec is None or spec.loader is None:

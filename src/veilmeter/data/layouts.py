@@ -16,7 +16,9 @@ from enum import IntEnum
 from pathlib import Path
 
 from veilmeter.core.errors import InputError, Problem
+from veilmeter.core.files import LARGEST_LIST, open_input
 from veilmeter.core.registry import Registry
+from veilmeter.core.text import parse_index
 from veilmeter.data.corpus import MIX, Corpus, Utterance, clean_id
 
 OPTIONS = {"part": "--part", "suffix": "--suffix", "roots": "--root", "columns": "--columns"}
@@ -198,9 +200,9 @@ def _choose_channel(utterances: Iterable[Utterance], channel: str | None) -> Ite
     """With the channel that the user chose, where no list names one."""
     if channel is None:
         return utterances
-    if channel != "mix" and not channel.isdecimal():
-        raise InputError(f"no channel {channel!r}", fix="give a number from 0, or mix")
-    number = MIX if channel == "mix" else int(channel)
+    number = MIX if channel == "mix" else parse_index(channel)
+    if number is None:
+        raise InputError(f"no channel {channel[:40]!r}", fix="give a number from 0, or mix")
     return (u if u.channel is not None else replace(u, channel=number, of_several=True) for u in utterances)
 
 
@@ -366,7 +368,7 @@ LONGEST_LINE = 1 << 20
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """(number, line) of every line that is not blank, without its end."""
     try:
-        with open(path, "rb") as handle:
+        with open_input(path, most=LARGEST_LIST) as handle:
             number = 0
             while line := handle.readline(LONGEST_LINE):
                 number += 1

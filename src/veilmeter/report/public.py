@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,7 +22,7 @@ from veilmeter.anonymizers.base import ANONYMIZERS
 from veilmeter.assessment.settings import Settings
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates
-from veilmeter.core.files import write_bytes
+from veilmeter.core.files import read_input, read_input_json, write_bytes
 from veilmeter.core.findings import Finding, Reference, map_references, references
 from veilmeter.core.options import options_of
 from veilmeter.metrics.measure import MEASURES
@@ -68,8 +67,8 @@ def reported(subject: Subject) -> Reported:
 
 
 def _day(folder: Path) -> str:
-    with suppress(OSError, ValueError, AttributeError, RecursionError):  # the page does without the day
-        return str(json.loads((folder / "timings.json").read_text(encoding="utf-8")).get("created", ""))[:DAY]
+    with suppress(InputError, AttributeError):  # the page does without the day
+        return str(read_input_json(folder / "timings.json").get("created", ""))[:DAY]
     return ""
 
 
@@ -391,6 +390,7 @@ def _is_figure(word: str) -> bool:
 # --- pseudonyms
 
 KEY_FILE = "pseudonyms.key"
+LARGEST_KEY = 1 << 16  # bytes
 
 # Parameters of a point whose words are veilmeter's own. A word under any other name is a value of an attribute.
 _PLAIN_PARAMETERS = frozenset({"attack", "attribute", "knows", "label", "model", "read_from", "run", "trained_on"})
@@ -476,10 +476,7 @@ def run_key(run: str | Path | None) -> bytes:
     path = Path(run) / KEY_FILE
     if path.is_symlink():
         raise InputError("this key is a link to another file", path=path, fix="remove it; a new key is made")
-    try:
-        key = path.read_bytes()
-    except FileNotFoundError:
-        key = b""
+    key = read_input(path, most=LARGEST_KEY) if path.exists() else b""
     if len(key) < 32:
         key = secrets.token_bytes(32)
         write_bytes(path, key)

@@ -117,7 +117,7 @@ class LimitCheck:
 # A figure: `eer`, `linkability@20`, `linkability@20,L3`, `informed:eer`.
 FIGURE_FORM = (
     r"(?:(?P<attacker>[A-Za-z][\w.+-]*):)?(?P<measure>[A-Za-z_0-9.-]+(?:@[a-z]+=[0-9.e-]+)?)"
-    r"(?:@(?P<speakers>[0-9_]+))?(?:[,@]L=?(?P<length>[0-9]+))?"
+    r"(?:@(?P<speakers>[0-9]{1,3}(?:_?[0-9]{1,3}){0,5}))?(?:[,@]L=?(?P<length>[0-9]{1,9}))?"
 )
 _FORM = re.compile(FIGURE_FORM + r"=(?P<bound>[-+0-9.eE]+)(?P<percent>\s?%)?")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,9 +12,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.core.errors import InputError
+from veilmeter.core.errors import InputError, MissingInput
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.files import sha256, to_json, whole_file, write_text
+from veilmeter.core.files import read_input_json, sha256, to_json, whole_file, write_text
 from veilmeter.core.parquet_bounds import read_table
 from veilmeter.core.typed_json import MalformedError, decode, encode
 from veilmeter.metrics.measure import label_of, measure_of
@@ -26,6 +25,7 @@ from veilmeter.results.trust import doubting_checks
 
 SCHEMA = 3
 RESULTS = "results.json"
+LARGEST_RESULTS = 1 << 27  # bytes; results of 10,000 people have a tenth of that
 TABLES = "tables"
 ESTIMATES = "estimates.parquet"
 MATRICES = "matrices.parquet"
@@ -74,11 +74,9 @@ def read_results(folder: str | Path) -> Results:
     path = Path(folder)
     file = path / RESULTS if path.is_dir() else path
     try:
-        form = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        form = read_input_json(file, most=LARGEST_RESULTS)
+    except MissingInput:
         raise InputError("no results found", path=file, fix="run `veilmeter assess ... --out RUN` first") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"these results can't be read: {error}", path=file, fix="run the assessment again") from None
     return results_from_json(form, path=file)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import math
 import os
-import stat
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.core.errors import InputError, Problem, missing_extra
+from veilmeter.core.errors import InputError, MissingInput, Problem, missing_extra
+from veilmeter.core.files import open_input
 from veilmeter.data.corpus import MIX, Stretch
 from veilmeter.data.layouts import MEDIA_SUFFIXES
 
@@ -235,19 +235,16 @@ def open_sound(handle: io.FileIO, path: str | Path) -> Any:
 def open_regular(path: str | Path) -> io.FileIO:
     """The file if it is a regular one: opening a pipe or a device would wait, or never end."""
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
-    except FileNotFoundError:
+        handle: io.FileIO = open_input(path).detach()  # type: ignore[attr-defined]
+    except MissingInput:
         raise bad("missing-audio", path) from None
-    except (OSError, ValueError) as error:
-        raise bad("unreadable", path, detail=getattr(error, "strerror", None) or str(error)) from None
-    status = os.fstat(handle)
-    if not stat.S_ISREG(status.st_mode):
-        os.close(handle)
-        raise bad("unreadable", path, detail="not a regular file")
-    if status.st_size == 0:
-        os.close(handle)
+    except InputError as error:
+        raise bad("unreadable", path, detail=error.what) from None
+    handle.seek(0)  # libsndfile gets the same handle: no reading ahead
+    if os.fstat(handle.fileno()).st_size == 0:
+        handle.close()
         raise bad("empty", path)
-    return os.fdopen(handle, "rb", buffering=0)  # libsndfile gets the same handle: no reading ahead
+    return handle
 
 
 class StretchReader:

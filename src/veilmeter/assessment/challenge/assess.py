@@ -15,7 +15,7 @@ from veilmeter.assessment.settings import AttackerSettings, Settings
 from veilmeter.attacks.attacker import BASELINE, attacker_name, attackers_for
 from veilmeter.core.engine import Say, ShowProgress
 from veilmeter.core.errors import InputError, Problem, refuse
-from veilmeter.core.files import make_folder, to_json, write_text
+from veilmeter.core.files import make_folder, open_input, to_json, write_text
 from veilmeter.core.findings import Finding, file_reference, warning
 from veilmeter.data.corpus import Corpus
 from veilmeter.data.formats.vpc import (
@@ -322,7 +322,7 @@ class _LeftBeside:
         anonymized = challenge_set.trials.anonymized.path
         newest = max((file.stat().st_mtime for file in anonymized.rglob("*.wav")), default=0.0)
         for file in self._scores_of(challenge_set):
-            with open(file.path, "rb") as lines:
+            with open_input(file.path) as lines:
                 scored = sum(1 for line in lines if line.strip())
             if scored != listed:
                 findings.append(

@@ -33,6 +33,7 @@ from veilmeter.attacks.backends.base import (
     unit64,
 )
 from veilmeter.core.errors import InputError
+from veilmeter.core.files import read_input
 from veilmeter.data.embeddings import Embeddings
 
 
@@ -246,21 +247,12 @@ LARGEST = 100_000  # dimensions; a header that promises more is broken or hostil
 
 def read_plda(path: str | Path) -> PLDA:
     """The model, scored as Kaldi's `ivector-plda-scoring` does (length normalization inside the model)."""
-    data = _read(path)
+    data = read_input(path, most=1 << 31)
     mean, transform, psi = _binary(data, path) if data[:2] == b"\0B" else _text(data, path)
     try:
         return PLDA(mean, transform, psi, length="kaldi")
     except InputError as error:
         raise InputError(error.what, path=path) from None
-
-
-def _read(path: str | Path) -> bytes:
-    file = Path(path)
-    if not file.is_file():
-        raise InputError("there is no such file", path=path)
-    if file.stat().st_size > 2**31:
-        raise InputError("this is too large for a PLDA model", path=path)
-    return file.read_bytes()
 
 
 def _binary(data: bytes, path: str | Path) -> tuple[Array, Array, Array]:

@@ -29,7 +29,7 @@ from veilmeter.attacks.inversion.procrustes import (
     wasserstein_procrustes,
 )
 from veilmeter.core.errors import InputError
-from veilmeter.core.files import BROKEN_ARCHIVE, whole_file
+from veilmeter.core.files import BROKEN_ARCHIVE, check_input, whole_file
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.npz import refuse_bombs
 from veilmeter.data.matching import match, with_people_of
@@ -232,6 +232,7 @@ def identity_map(dimension: int) -> InversionMap:
 def load_map(path: str | Path) -> InversionMap:
     """A map that `InversionMap.save` wrote. Files are not trusted: no pickle, and every array is checked."""
     try:
+        check_input(path)
         with zipfile.ZipFile(path) as archive:
             refuse_bombs(archive, Path(path))
         with np.load(path, allow_pickle=False) as stored:
@@ -247,8 +248,6 @@ def load_map(path: str | Path) -> InversionMap:
                 for number, group in enumerate(about["groups"])
             }
             return InversionMap(alignments, str(about["column"]), dict(about["facts"]))
-    except FileNotFoundError:
-        raise InputError("there is no such file", path=path) from None
     except InputError as error:
         raise InputError(error.what, path=path, fix=error.fix) from None
     except BROKEN_ARCHIVE as error:

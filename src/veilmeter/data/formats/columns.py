@@ -5,17 +5,17 @@ The file is read in pieces that end at a line's end, so memory is bounded by the
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, Problem
+from veilmeter.core.files import open_input
 from veilmeter.core.findings import Finding, Reference, file_reference, warning
 
 LEAST = 1 << 18  # bytes: below, importing Arrow takes longer than reading
@@ -151,7 +151,7 @@ def raw_pieces(path: str | Path, *, size: int = PIECE) -> Iterator[tuple[bytes, 
     """The file in pieces that end at a line's end, all line ends alike, with the number of the first line and how many
     there are."""
     line = 1
-    with _open(path) as handle:
+    with open_input(path, unpack=True) as handle:
         rest = b""
         while True:
             try:
@@ -183,22 +183,6 @@ def raw_pieces(path: str | Path, *, size: int = PIECE) -> Iterator[tuple[bytes, 
                 line += count
             if not data:
                 return
-
-
-def _open(path: str | Path) -> IO[bytes]:
-    try:
-        handle = open(path, "rb")  # noqa: SIM115  (closed by the caller's with)
-        start = handle.read(2)
-        handle.seek(0)
-    except FileNotFoundError:
-        raise InputError("there is no such file", path=path) from None
-    except IsADirectoryError:
-        raise InputError("this is a folder, not a file", path=path) from None
-    except (OSError, ValueError) as error:  # ValueError: a null byte in the name
-        raise InputError(f"this can't be read: {error}", path=path) from None
-    if start == b"\x1f\x8b":
-        return gzip.GzipFile(fileobj=handle)  # type: ignore[return-value]
-    return handle
 
 
 def _check_start(data: bytes, path: str | Path) -> None:

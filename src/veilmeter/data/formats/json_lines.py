@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from veilmeter.core.errors import InputError
+from veilmeter.core.files import LARGEST_LIST, open_input
 from veilmeter.data.formats.table import find_columns, is_table, read_rows
 from veilmeter.data.layouts import LONGEST_LINE, Evidence, Layout, Reading, ReadOptions
 
@@ -17,7 +17,7 @@ from veilmeter.data.layouts import LONGEST_LINE, Evidence, Layout, Reading, Read
 def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """(number, object) of every line that is not blank."""
     try:
-        with _open(path) as handle:
+        with open_input(path, most=LARGEST_LIST, unpack=True) as handle:
             number = 0
             while line := handle.readline(LONGEST_LINE):
                 number += 1
@@ -35,15 +35,6 @@ def first_object(path: Path) -> dict[str, Any]:
         return next(read_objects(path), (0, {}))[1]
     except InputError:
         return {}
-
-
-def _open(path: Path) -> IO[bytes]:
-    handle = open(path, "rb")  # noqa: SIM115  (closed by the caller's with)
-    if handle.read(2) == b"\x1f\x8b":
-        handle.seek(0)
-        return gzip.GzipFile(fileobj=handle)  # type: ignore[return-value]
-    handle.seek(0)
-    return handle
 
 
 def _object(line: bytes, path: Path, number: int) -> dict[str, Any]:

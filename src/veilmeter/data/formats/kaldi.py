@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.files import make_folder, whole_file, write_text
+from veilmeter.core.text import parse_index
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vectors import RawVectors
 from veilmeter.data.layouts import read_lines
@@ -62,7 +63,7 @@ def _scp_files(folder: Path) -> list[Path]:
         return [folder / "xvector.scp"]
     pieces = [p for p in folder.glob("xvector.*.scp") if p.is_file()]
     if pieces:
-        return sorted(pieces, key=lambda p: [int(x) if x.isdigit() else -1 for x in p.name.split(".")])
+        return sorted(pieces, key=lambda p: [-1 if (n := parse_index(x)) is None else n for x in p.name.split(".")])
     # Other extractors name theirs embedding.scp, dvector.scp...; wav.scp and a speaker's means are something else.
     others = [p for p in folder.glob("*.scp") if p.name not in ("wav.scp", "feats.scp", "vad.scp", "segments.scp")]
     others = [p for p in others if p.is_file() and not p.name.startswith("spk")]
@@ -96,13 +97,20 @@ def _read_scp_into(raw: RawVectors, scp: Path) -> None:
             raw.problems.append(Problem(ark.kind, ark.what, *place, fix=ark.fix))
             continue
         try:
-            vectors.append(ark.at(int(offset or 0)))
+            vectors.append(ark.at(_offset(offset, ark)))
         except InputError as error:
             what = f"the vector of {utterance!r} can't be read: {error.what}"
             raw.problems.append(Problem("bad-vector", what, *place, fix=f"write {ark.path.name} again"))
             continue
         raw.utterances.append(utterance)
         raw.places.append(place)
+
+
+def _offset(text: str | None, ark: Ark) -> int:
+    offset = parse_index(text or "0")
+    if offset is None:
+        raise InputError(f"byte {str(text)[:40]} lies outside the file", path=ark.path)
+    return offset
 
 
 def _open_ark(name: str, scp: Path, line: int) -> Ark | Problem:

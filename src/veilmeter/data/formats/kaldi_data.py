@@ -16,7 +16,7 @@ from pathlib import Path
 
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.corpus import Utterance, gender_code
-from veilmeter.data.formats.table import channel_number
+from veilmeter.data.formats.table import channel_number, parse_seconds
 from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions, Walk, locate, read_lines, read_texts
 from veilmeter.data.matching import IdMatch, match_ids
 
@@ -218,9 +218,9 @@ def _segment(fields: Sequence[str], recordings: Mapping[str, Utterance]) -> Utte
     whole = recordings.get(fields[1])
     if whole is None:
         raise ValueError(f"the recording {fields[1]!r} is not in wav.scp")
-    start, end = float(fields[2]), float(fields[3])
-    if not 0 <= start < float("inf") or not (end == -1 or start < end < float("inf")):
-        raise ValueError(f"not a stretch of a recording: {fields[2]} to {fields[3]} s")
+    start, end = parse_seconds(fields[2], "start"), parse_seconds(fields[3], "end")
+    if start < 0 or not (end == -1 or start < end):
+        raise ValueError(f"not a stretch of a recording: {start:g} to {end:g} s")
     channel = channel_number(fields[4]) if len(fields) == 5 else whole.channel
     return replace(whole, id=fields[0], start=start, end=None if end == -1 else end, channel=channel)
 

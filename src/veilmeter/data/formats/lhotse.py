@@ -14,6 +14,7 @@ from typing import Any
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.data.corpus import Utterance, gender_code
 from veilmeter.data.formats.json_lines import as_text, first_object, read_objects
+from veilmeter.data.formats.table import parse_seconds
 from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions, locate
 
 _SUFFIXES = (".jsonl", ".jsonl.gz")
@@ -96,11 +97,11 @@ class _Manifest:
                 raise _Unusable("channels", f"it has the channels {channel}: a voice has one")
             channel = channel[0]
         path, inner, several = self._source(recording, int(channel))
-        start = _number(offset) + _number(entry.get("start", 0))
-        end = start + _number(entry.get("duration"))
+        start = parse_seconds(offset, "start") + parse_seconds(entry.get("start", 0), "start")
+        end = start + parse_seconds(entry.get("duration"), "duration")
         if start < 0 or end <= start:
             raise _Unusable("bad-line", f"not a stretch of a recording: {start:g} to {end:g} s")
-        total = _number(recording.get("duration", 0))
+        total = parse_seconds(recording.get("duration", 0), "duration")
         whole = start == 0 and total > 0 and abs(end - total) < 0.01
         custom = entry.get("custom")
         attributes = {key: as_text(item) for key, item in (custom if isinstance(custom, dict) else {}).items()}
@@ -141,13 +142,6 @@ class _Unusable(Exception):
 def _objects(value: Any) -> list[dict[str, Any]]:
     """The objects of a list; none where it is something else."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _number(value: Any) -> float:
-    number = float(value)
-    if not abs(number) < 1e9:
-        raise ValueError(f"not a time: {value!r}")
-    return number
 
 
 def _manifests(folder: Path, kind: str) -> list[Path]:

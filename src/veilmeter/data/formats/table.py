@@ -45,6 +45,7 @@ _NOT_UNDERSTOOD = {
         for name in names
     },
 }
+_LONGEST = 1e9  # seconds: 30 years
 _SIDES = {"a": 0, "b": 1, "left": 0, "right": 1}
 
 
@@ -198,13 +199,25 @@ def _utterance(columns: Columns, row: Mapping[str, str], path: Path) -> Utteranc
 def _seconds(text: str, what: str) -> float | None:
     if not text:
         return None
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value) or (value < 0 and what != "end"):
-        raise ValueError(f"the {what} {text[:40]!r} is not a number of seconds")
+    value = parse_seconds(text, what)
+    if value < 0 and what != "end":
+        raise ValueError(f"the {what} {text[:40]!r} is before the recording begins")
     return value
+
+
+def parse_seconds(value: object, what: str) -> float:
+    """A time in a list, in seconds; a ValueError where no recording has it.
+
+    >>> parse_seconds("1.5", "start"), parse_seconds(2, "end")
+    (1.5, 2.0)
+    """
+    try:
+        seconds = float(value)  # type: ignore[arg-type]
+    except (ValueError, TypeError, OverflowError):
+        seconds = math.nan
+    if not abs(seconds) < _LONGEST:
+        raise ValueError(f"the {what} {str(value)[:40]!r} is not a number of seconds")
+    return seconds
 
 
 def channel_number(text: str) -> int | None:

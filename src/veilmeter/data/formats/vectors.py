@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, Problem, missing_extra, refuse
+from veilmeter.core.files import check_input, open_input
 from veilmeter.core.findings import Finding, Reference, file_reference, warning
+from veilmeter.core.text import parse_index
 from veilmeter.data.embeddings import Embeddings
 
 Vectors = NDArray[np.float32] | Sequence[NDArray[np.float32]]
@@ -237,14 +239,14 @@ def _tensor(path: Path) -> NDArray[np.float32]:
         import torch
     except ImportError:
         raise missing_extra("torch", "audio") from None
-    if path.stat().st_size > _LARGEST:
-        raise InputError("the file is larger than 8 GB", path=path)
+    check_input(path, most=_LARGEST)
     try:
         loaded = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # an untrusted file: torch raises whatever its parts do
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"not a tensor that can be loaded safely: {first}", path=path) from None
-    if not isinstance(loaded, torch.Tensor) or loaded.ndim != 2 or not loaded.is_floating_point():
+    is_plain = isinstance(loaded, torch.Tensor) and loaded.layout == torch.strided and not loaded.is_quantized
+    if not is_plain or loaded.ndim != 2 or not loaded.is_floating_point():
         raise InputError("not a table of vectors", path=path)
     expanded = loaded.shape[0] * loaded.shape[1] * loaded.element_size()
     if expanded > path.stat().st_size:  # strides of 0 make a table of any size from one number
@@ -257,9 +259,10 @@ def _numbers(table: dict[str, str], path: Path, count: int) -> dict[str, int]:
 
 
 def _number(text: str, path: Path, count: int) -> int:
-    if not text.isdecimal() or int(text) >= count:
+    number = parse_index(text)
+    if number is None or number >= count:
         raise InputError(f"not an index of the {count} vectors: {text[:40]!r}", path=path)
-    return int(text)
+    return number
 
 
 KNOWN = (
@@ -297,14 +300,15 @@ def check_embeddings(path: str | Path) -> tuple[Embeddings | None, list[Problem]
 
 def is_embeddings(path: str | Path) -> bool:
     """Whether this looks like a file or folder of vectors, without reading it."""
-    return _reader(Path(path)) is not None
+    try:
+        return _reader(Path(path)) is not None
+    except InputError:  # whoever reads it says why
+        return False
 
 
 def find(path: str | Path) -> RawVectors:
     """The content of the file or folder, not yet checked."""
     root = Path(path)
-    if not root.exists():
-        raise InputError("there is no such file or folder", path=root)
     reader = _reader(root)
     if reader is None:
         raise InputError("no vectors are recognized here", path=root, fix=f"known: {KNOWN}")
@@ -322,13 +326,8 @@ def _reader(path: Path) -> Callable[[Path], RawVectors] | None:
         if is_vector_folder(path):
             return read_vector_folder
         return kaldi.read_xvector_folder if kaldi.is_xvector_folder(path) else None
-    if not path.is_file():
-        return None
-    try:
-        with open(path, "rb") as handle:
-            head = handle.read(4096)
-    except OSError as error:
-        raise InputError(f"the file can't be read: {error.strerror}", path=path) from None
+    with open_input(path) as handle:
+        head = handle.read(4096)
     if head.startswith(b"PAR1"):
         return None if holds_audio(path) else parquet.read_store
     if head.startswith(b"PK"):
