@@ -361,7 +361,7 @@ def read_kaldi_recipe(plda: str | Path, mean: str | Path | None = None, lda: str
 
 def _array(path: str | Path, dimensions: int) -> Array:
     """A vector or matrix by itself in a file, text or binary."""
-    data = _read(path)
+    data = read_input(path, most=1 << 31)
     if data[:2] == b"\0B":
         numbers, _ = _binary_array(data, 2, "V" if dimensions == 1 else "M", path)
         return numbers
