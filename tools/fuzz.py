@@ -6,6 +6,7 @@ time than any file of its size may. Inputs follow from the seed, so that a findi
 
     python tools/fuzz.py [--inputs 2000] [--seed 0] [--guided SECONDS] [--counts FILE] [READER ...]
 
+Whole commands get special files and values beyond every limit (`tools/fuzzing/odd_inputs`), also as `commands` alone.
 With `--guided` atheris, where it is installed, chooses inputs by what they reach. `--counts` adds up several calls.
 """
 
@@ -32,6 +33,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from tools.fuzzing import odd_inputs  # noqa: E402
 from tools.fuzzing.changes import change  # noqa: E402
 from tools.fuzzing.readers import Reader, readers  # noqa: E402
 
@@ -236,9 +238,10 @@ def main() -> int:
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--guided", type=int, default=0, metavar="SECONDS", help="for each reader, with atheris")
     options.add_argument("--counts", type=Path, help="a file to add the counts to")
+    options.add_argument("--only", default="", help="odd inputs of commands: those whose name matches this pattern")
     options.add_argument("--first", type=int, default=0, help=argparse.SUPPRESS)
     options.add_argument("--child", type=Path, help=argparse.SUPPRESS)
-    options.add_argument("readers", nargs="*", help="how their names begin; all by default")
+    options.add_argument("readers", nargs="*", help="how their names begin, or commands; all by default")
     given = options.parse_args()
     if given.child:
         if given.guided:
@@ -268,6 +271,8 @@ def fuzz_all(given: argparse.Namespace) -> int:
             add_counts(given.counts, name, reader, count, megabytes)
         print(f"{name:26} {count:9,} inputs, {time.monotonic() - start:6.1f} s, at most {megabytes} MB", flush=True)
     print(f"{total:,} inputs in all", flush=True)
+    if not given.readers or "commands" in given.readers:
+        good &= odd_inputs.run(given.only)
     return 0 if good else 1
 
 
