@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates
-from veilmeter.core.findings import text_finding
+from veilmeter.core.findings import Level, text_finding
 from veilmeter.metrics.measure import MEASURES
 from veilmeter.results.gate import LimitCheck, Side, check_limit, gate, parse_limit
 from veilmeter.results.model import Check, Part, Results
@@ -148,7 +148,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert [line.split()[0] for line in text.splitlines()] == [
         "holds", "BROKEN", "BROKEN", "open", "Level", "Checked:", "Note:", "Attackers"
     ]  # fmt: skip
-    assert f"Level of the risk: {results_with().verdict.level}." in text
+    assert f"Level of the risk: {results_with().verdict.level} (linking)." in text
     assert "Checked: the attackers ignorant, lazy-informed; of everybody and within gender f, m." in text
     note = "linkability@20 <= 0.9 was not checked everywhere. There is no such figure for ignorant (gender f), ignorant"
     assert note in text
@@ -190,3 +190,30 @@ def test_use_is_gated_beside_privacy_by_the_command(tmp_path: Path) -> None:
     assert all(line.startswith("holds") and "gender m" in line for line in lines)
     code, lines = gated("--max", "wer=13.9", "--max", "d_wer=4.4", "--min", "mos=3.3")
     assert (code, [line[:6] for line in lines]) == (1, ["BROKEN"] * 3)
+
+
+@pytest.mark.parametrize(
+    ("level", "most", "passes"),
+    [
+        ("low", "low", True), ("raised", "low", False), ("raised", "raised", True), ("high", "raised", False),
+        ("unknown", "raised", False), ("high", None, True),
+    ],
+)  # fmt: skip
+def test_the_level_may_be_limited(level: Level, most: Level | None, passes: bool) -> None:
+    results = sample()
+    linking = replace(results.criteria["linking"], level=level)
+    verdict = replace(results.verdict, level=level, trustworthy=True)
+    results = replace(results, checks=(), verdict=verdict, criteria={"linking": linking})
+    outcome = gate(results, [], trustworthy=True, max_level=most)
+    assert outcome.passed is passes
+    words = sentence(outcome.level_finding)
+    assert words.startswith(f"Level of the risk: {level}")
+    assert ("linking" in words) is (level != "low")
+
+
+def test_the_scope_names_the_part_that_decides() -> None:
+    estimates = Estimates([Estimate(name="deid", value=99.0, unit="percent")])
+    results = replace(results_with(), parts={"similarity": Part(name="similarity", estimates=estimates)})
+    scope = sentence(gate(results, [parse_limit("deid=90", "min")]).scope)
+    assert "similarity" in scope
+    assert "similarity" not in sentence(gate(results, [parse_limit("eer=9", "min")]).scope)

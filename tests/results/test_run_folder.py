@@ -114,6 +114,7 @@ def test_an_older_run_is_refused_with_a_sentence(tmp_path: Path) -> None:
         (("attackers", "ignorant", "name"), "informed", "calls itself 'informed'"),
         (("checks", 0, "passed"), False, "the check 'a' failed"),
         (("verdict", "level"), "low", "that of linking is raised"),
+        (("criteria", "linking", "attacker"), "informed", "its attacker 'informed' is not in the results"),
         (("seed",), 1.5, "seed: a whole number"),
         (("verdict", "trustwrothy"), True, "did you mean 'trustworthy'"),
     ],

@@ -14,6 +14,7 @@ from veilmeter.cli.shared_options import run
 from veilmeter.cli.terminal import Exit
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.findings import Level
 from veilmeter.core.option_groups import OUTPUT
 from veilmeter.core.options import OptionSet, declare
 
@@ -48,6 +49,10 @@ class GateOptions(OptionSet):
     trustworthy: bool = declare(
         False, help="Fail too if a check that applies to this run could not be made.", example=True
     )
+    max_level: Level | None = declare(
+        None, help="Highest level of risk that passes: low or raised; an unknown one fails.", metavar="LEVEL",
+        choices=("low", "raised"), example="raised",
+    )  # fmt: skip
     even_if_doubted: bool = declare(False, help="Check the limits only, even if self-checks failed.", example=True)
     resamples: int = declare(
         1000, help="Bootstrap resamples for the intervals of differences to the baseline.", least=10, example=40
@@ -71,15 +76,15 @@ def command(given: Given) -> None:
     """Check a run against limits, as in continuous integration.
 
     A limit is compared with the unfavorable end of the 95 % interval, over all attackers and groups of the run. The
-    exit code is 0 if every limit holds and no trust check failed, 1 if a limit is broken, a trust check failed or
-    the run is significantly worse than its baseline, 2 if a limit can't be checked. All codes: docs/reference/exit-
-    codes.md.
+    exit code is 0 if every limit holds and no trust check failed, 1 if a limit is broken, the level is too high, a
+    trust check failed or the run is significantly worse than its baseline, 2 if a limit can't be checked. All codes:
+    docs/reference/exit-codes.md.
 
     Examples:
 
         veilmeter gate run/ --max linkability@20=20% --min eer=30 --by gender
 
-        veilmeter gate run/ --trustworthy --baseline last-week/ --junit gate.xml --summary gate.md
+        veilmeter gate run/ --max-level raised --trustworthy --baseline last-week/ --junit gate.xml --summary gate.md
     """
     from veilmeter.results.run_folder import read_results
 
@@ -108,8 +113,8 @@ def _check_limits(options: GateOptions, results: Results) -> Gate:
     from veilmeter.results.gate import against_baseline, gate, parse_limit
 
     limits = [parse_limit(text, "max") for text in options.max] + [parse_limit(text, "min") for text in options.min]
-    if not limits and not options.trustworthy and options.baseline is None:
-        raise InputError("no limit was given", fix="give --max linkability@100=0.05, --min eer=30 or the like")
+    if not limits and not options.trustworthy and options.baseline is None and options.max_level is None:
+        raise InputError("no limit was given", fix="give --max linkability@100=0.05, --max-level raised or the like")
     groups = list(dict.fromkeys(options.by))
     earlier = None
     if options.baseline is not None:
@@ -118,7 +123,7 @@ def _check_limits(options: GateOptions, results: Results) -> Gate:
         )
     return gate(
         results, limits, by=groups, trustworthy=options.trustworthy, even_if_doubted=options.even_if_doubted,
-        baseline=earlier,
+        max_level=options.max_level, baseline=earlier,
     )  # fmt: skip
 
 
@@ -149,7 +154,8 @@ def _public(outcome: Gate, results: Results, by: Sequence[str]) -> tuple[Gate, R
     limits = list(dict.fromkeys(check.limit for check in outcome.limits))
     baseline = outcome.baseline and public_baseline(outcome.baseline, names_of(run, b""))
     options = {"trustworthy": outcome.trustworthy, "even_if_doubted": outcome.even_if_doubted}
-    return gate(shown, limits, by=list(dict.fromkeys(by)), baseline=baseline, **options), shown
+    groups = list(dict.fromkeys(by))
+    return gate(shown, limits, by=groups, baseline=baseline, max_level=outcome.max_level, **options), shown
 
 
 def _write(outcome: Gate | VeilmeterError, results: Results | None, junit: Path | None, summary: Path | None) -> None:
@@ -185,7 +191,8 @@ def _print(run: Path, outcome: Gate, *, json: bool) -> None:
         lines += [f"BROKEN  ... and {len(worse) - LISTED} more; --json has all of them"] if len(worse) > LISTED else []
         lines += [sentence(outcome.baseline.finding)]
         lines += [f"Note: {remark}." for remark in sentences(outcome.baseline.remarks)]
-    lines.append(f"Level of the risk: {outcome.level}.")
+    allowed = "" if outcome.max_level is None else "holds   " if outcome.level_holds else "BROKEN  "
+    lines.append(allowed + sentence(outcome.level_finding))
     if outcome.limits:
         lines.append(f"Checked: {sentence(outcome.scope)}.")
         for check in outcome.limits:

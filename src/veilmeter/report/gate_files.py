@@ -33,6 +33,9 @@ def cases_of(outcome: Gate) -> list[JobCase]:
         JobCase("limits", sentence(check.title), "passed" if check.holds else "failure", sentence(check.finding))
         for check in outcome.limits
     ]
+    if outcome.max_level is not None:
+        level = sentence(outcome.level_finding)
+        cases.append(JobCase("limits", "level of the risk", "passed" if outcome.level_holds else "failure", level))
     cases += [
         JobCase("trust", words, "skipped" if outcome.even_if_doubted else "failure", words)
         for words in map(text, outcome.doubts)
@@ -93,6 +96,7 @@ def summary(outcome: Gate | Exception, results: Results | None) -> str:
     verdict = results.verdict
     lines = [f"## Privacy gate: {'passed' if outcome.passed else 'failed'}", ""]
     lines += [f"**{markdown_text(results.title)}**: {markdown_text(text(verdict.headline))}", ""]
+    lines += [f"{'' if outcome.level_holds else '**Broken.** '}{markdown_text(sentence(outcome.level_finding))}", ""]
     if outcome.limits:
         lines += ["| limit | outcome | figure that decides |", "|---|---|---|"]
         lines += [_limit_row(check) for check in outcome.limits]

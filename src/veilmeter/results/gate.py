@@ -20,6 +20,7 @@ from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Level, Reference, group_references
 from veilmeter.metrics.measure import Measure, better_direction, measure_of
 from veilmeter.results.compare import ComparedFigure, Comparison, compare
+from veilmeter.results.levels import ORDER
 from veilmeter.results.model import AttackerResult, Part, Results
 from veilmeter.results.trust import Doubt, doubts, open_questions
 from veilmeter.wording import sentence, sentences, text
@@ -394,7 +395,8 @@ class Gate:
     """Whether a run passes: its limits, what it doubts, which checks are open and which attackers were not run.
 
     A doubted run fails unless it is accepted `even_if_doubted`; with `trustworthy` asked for, an open check fails too.
-    `scope` says what the limits were held against, `level` how high the assessment calls the risk.
+    `scope` says what the limits were held against, `level` how high the assessment calls the risk and `decided_by` the
+    criteria that make it so; with `max_level` it may not be higher. A level that is unknown may be any.
     """
 
     limits: tuple[LimitCheck, ...]
@@ -405,19 +407,34 @@ class Gate:
     even_if_doubted: bool
     scope: Finding
     level: Level
+    decided_by: tuple[str, ...] = ()
+    max_level: Level | None = None
     baseline: BaselineCheck | None = None
+
+    @property
+    def level_holds(self) -> bool:
+        if self.max_level is None:
+            return True
+        return self.level != "unknown" and ORDER.index(self.level) <= ORDER.index(self.max_level)
+
+    @property
+    def level_finding(self) -> Finding:
+        return Finding.of("gate_level", level=self.level, decided_by=self.decided_by or None, max_level=self.max_level)
 
     @property
     def passed(self) -> bool:
         doubted = bool(self.doubts) and not self.even_if_doubted
         worse = self.baseline is not None and bool(self.baseline.worse)
         unsettled = self.trustworthy and bool(self.doubts + self.open_questions)
-        return all(limit.holds for limit in self.limits) and not doubted and not worse and not unsettled
+        holds = self.level_holds and all(limit.holds for limit in self.limits)
+        return holds and not doubted and not worse and not unsettled
 
     def to_json(self) -> dict[str, Any]:
         return {
             "passed": self.passed,
             "level": self.level,
+            "decided_by": list(self.decided_by),
+            "max_level": self.max_level,
             "scope": sentence(self.scope),
             "limits": [limit.to_json() for limit in self.limits],
             "distrust": list(map(text, self.doubts)),
@@ -434,6 +451,7 @@ def gate(
     by: Sequence[str] = (),
     trustworthy: bool = False,
     even_if_doubted: bool = False,
+    max_level: Level | None = None,
     baseline: BaselineCheck | None = None,
 ) -> Gate:
     """A run against limits, over all attackers that were run.
@@ -453,8 +471,12 @@ def gate(
         not_run=tuple(name for name in default_attackers() if name not in results.attackers),
         trustworthy=trustworthy,
         even_if_doubted=even_if_doubted,
-        scope=_scope(results),
+        scope=_scope(results, limits),
         level=results.verdict.level,
+        decided_by=tuple(
+            name for name, found in results.criteria.items() if found.risk and found.level == results.verdict.level
+        ),
+        max_level=max_level,
         baseline=baseline,
     )
 
@@ -479,15 +501,23 @@ def _without_interval(checks: Sequence[LimitCheck]) -> list[Doubt]:
     ]
 
 
-def _scope(results: Results) -> Finding:
+def _scope(results: Results, limits: Sequence[Limit]) -> Finding:
     """Whose figures the limits are held against: a reader must not have to guess what was checked."""
+    parts = [
+        place.holder.name
+        for limit in limits
+        for place in _places(results, limit.attacker, None)
+        if isinstance(place.holder, Part) and any(_candidates(place, limit))
+    ]
     holders: list[AttackerResult | Part] = [*results.attacks.values(), *results.parts.values()]
     groups = {
         attribute: dict.fromkeys(value for holder in holders for value in holder.by.get(attribute, {}))
         for attribute in dict.fromkeys(name for holder in holders for name in holder.by if name != "attacker")
     }
     values = tuple(Reference("value", value, attribute) for attribute, known in groups.items() for value in known)
-    return Finding.of("gate_scope", attackers=tuple(results.attacks), groups=values or None)
+    return Finding.of(
+        "gate_scope", attackers=tuple(results.attacks), groups=values or None, parts=tuple(dict.fromkeys(parts)) or None
+    )
 
 
 def against_baseline(

@@ -219,10 +219,15 @@ def _refuse_impossible_value(place: str, point: Estimate) -> None:
         raise MalformedError(f"{place}.{point.name}", f"{point.label} can't be {point.value:g}")
 
 
+OF_ATTACKERS = ("linking", "singling_out", "disclosure")  # criteria whose figure is an attacker's
+
+
 def _refuse_foreign_figure(results: Results, name: str, criterion: Criterion) -> None:
     """The figure that a criterion rests on is one that its attacker has."""
     holder = results.attackers.get(criterion.attacker)
     if holder is None:
+        if name in OF_ATTACKERS:
+            raise MalformedError(f"criteria.{name}", f"its attacker {criterion.attacker!r} is not in the results")
         return
     estimates = [holder.estimates, *(group for groups in holder.by.values() for group in groups.values())]
     figure = criterion.estimate

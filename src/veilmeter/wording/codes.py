@@ -368,7 +368,8 @@ declare("attacker_untested", attacker=str, baseline=Reference)
 declare("limit", limit=str, group=Group | None)
 declare("limit_checked", estimate=Estimate, place=str, group=Group | None, better=Literal["higher", "lower"] | None)
 declare("limit_without_interval", limit=Reference, group=Group | None)
-declare("gate_scope", attackers=Names, groups=Group | None)
+declare("gate_scope", attackers=Names, groups=Group | None, parts=Names | None)
+declare("gate_level", level=Level, decided_by=Names | None, max_level=Level | None)
 # --- what was not tested
 
 declare("not_asked_for")

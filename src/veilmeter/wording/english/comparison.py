@@ -7,7 +7,7 @@ from typing import Literal
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Level, Reference
 from veilmeter.wording.catalog import Catalog, shown
-from veilmeter.wording.numbers import count, full
+from veilmeter.wording.numbers import count, full, listing
 
 WORDS = Catalog()
 
@@ -145,9 +145,18 @@ def _limit_without_interval(limit: Reference, group: tuple[Reference, ...] = ())
 
 
 @WORDS.words("gate_scope")
-def _gate_scope(attackers: tuple[str, ...], groups: tuple[Reference, ...] = ()) -> str:
+def _gate_scope(attackers: tuple[str, ...], groups: tuple[Reference, ...] = (), parts: tuple[str, ...] = ()) -> str:
     values: dict[str, list[str]] = {}
     for group in groups:
         values.setdefault(group.attribute, []).append(shown(Reference("value", group.id)))
     inside = "".join(f" and within {attribute} {', '.join(named)}" for attribute, named in values.items())
-    return f"the attackers {', '.join(attackers) or '(none)'}; of everybody{inside}"
+    further = f"; {', '.join(parts)}" if parts else ""
+    return f"the attackers {', '.join(attackers) or '(none)'}{further}; of everybody{inside}"
+
+
+@WORDS.words("gate_level")
+def _gate_level(level: Level, decided_by: tuple[str, ...] = (), max_level: Level | None = None) -> str:
+    causes = listing([name.replace("_", " ") for name in decided_by])
+    because = f" ({causes})" if causes and level != "low" else ""
+    most = "" if max_level is None else f", at most {max_level} is allowed"
+    return f"Level of the risk: {level}{because}{most}."
