@@ -145,6 +145,16 @@ def test_no_comparison_holds_a_canary(run: Path, tmp_path: Path) -> None:
     assert [file.name for file in (path, *path.parent.iterdir()) if file.is_file() and held(file)] == []
 
 
+def test_a_comparison_reads_each_run_once(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is written again meanwhile must not show figures of two runs on one page."""
+
+    def fail(folder: Path) -> None:
+        raise AssertionError(f"read again: {folder}")
+
+    monkeypatch.setattr("veilmeter.report.public.read_results", fail)
+    write_comparison([run, run], tmp_path / "c.html", resamples=10)
+
+
 def test_the_files_of_a_gate_hold_no_canary(run: Path, tmp_path: Path) -> None:
     from typer.testing import CliRunner
 

@@ -69,9 +69,8 @@ def write_comparison(
 
 @style.without_checks()
 def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = False, with_audio: bool = False) -> str:
-    originals = dict(
-        zip(display_names(comparison.runs), (reported(run.folder) for run in comparison.runs), strict=True)
-    )
+    read = (reported(run.folder, run.results) for run in comparison.runs)
+    originals = dict(zip(display_names(comparison.runs), read, strict=True))
     player = player_of(originals) if with_audio else None
     systems = [_system(name, original, folder, bundle) for name, original in originals.items()]
     figures = system_figures({system.name: system.results for system in systems})

@@ -50,8 +50,9 @@ class Reported:
     created: str = ""
 
 
-def reported(subject: Subject) -> Reported:
-    """A run folder is read. An assessment in memory is taken as it is, and nothing of its folder is read again."""
+def reported(subject: Subject, results: Results | None = None) -> Reported:
+    """A run folder is read, but for `results` that were read from it before. An assessment in memory is taken as it is,
+    and nothing of its folder is read again."""
     if isinstance(subject, Results):
         return Reported(results=subject)
     if not isinstance(subject, str | Path):
@@ -60,7 +61,7 @@ def reported(subject: Subject) -> Reported:
     folder = Path(subject)
     if folder.is_file():
         folder = folder.parent
-    results = read_results(folder)
+    results = results or read_results(folder)
     path = table_of(folder, results, MATRICES)
     matrices = None if path is None else read_matrices(path)
     return Reported(results=results, matrices=matrices, folder=folder, created=_day(folder))

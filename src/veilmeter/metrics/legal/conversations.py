@@ -236,3 +236,8 @@ def per_speaker_estimates(
         )
         for who, value, counts in sorted(people, key=lambda person: (-person[1], person[0]))
     ]
+
+
+def row_dots(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Row by row in float64, in one fixed order: equal vectors give equal scores."""
+    return np.asarray((a.astype(np.float64) * b.astype(np.float64)).sum(-1))

@@ -22,7 +22,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import LEVEL, cluster_error, logit_t
 from veilmeter.data.embeddings import Embeddings, unit
-from veilmeter.metrics.legal.conversations import conversations, models
+from veilmeter.metrics.legal.conversations import conversations, models, row_dots
 from veilmeter.metrics.measure import Measure, estimate_of
 
 TEST_BLOCK, ENROLL_BLOCK = 1024, 8192  # 32 MB of scores at a time, whatever the number of speakers
@@ -314,11 +314,6 @@ def count_better(
             if progress is not None:
                 progress(done, total)
     return counts
-
-
-def row_dots(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Row by row in float64, in one fixed order: equal vectors give equal scores."""
-    return np.asarray((a.astype(np.float64) * b.astype(np.float64)).sum(-1))
 
 
 def linkability(

@@ -16,8 +16,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.legal.conversations import conversations, models
-from veilmeter.metrics.legal.linkability import row_dots
+from veilmeter.metrics.legal.conversations import conversations, models, row_dots
 from veilmeter.metrics.measure import Measure, measure
 from veilmeter.metrics.scores.summary import eer_estimate
 

@@ -28,8 +28,8 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import cluster_error, logit_t, multiplicities, percentile
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.metrics.legal.conversations import conversations, models
-from veilmeter.metrics.legal.linkability import ENROLL_BLOCK, Linkability, row_dots
+from veilmeter.metrics.legal.conversations import conversations, models, row_dots
+from veilmeter.metrics.legal.linkability import ENROLL_BLOCK, Linkability
 from veilmeter.metrics.measure import Measure, estimate_of
 
 _LOW, _HIGH = -9.0, 16.0  # of log a and log b
