@@ -1,6 +1,9 @@
 """The adaptive attacker's cost: CPU seconds and memory against the number of people, and beside other people's speech.
 
     python -m benchmarks.bench_adaptive [--people 250,500,1000,2000] [--dimension 192] [--others 0]
+    python -m benchmarks.bench_adaptive --leaks 100
+
+The second prints how many of 100 recordings it links, among so many people, by leaks that no affine method sees.
 
 Targets: 1,000 people with 4 recordings each in 2 runs in at most 25 CPU seconds and 1.5 GB; linear beyond.
 """
@@ -76,13 +79,50 @@ def measure(people: int, dimension: int, others: int) -> dict[str, float]:
     }
 
 
+def leaks(people: int, seeds: int = 2) -> None:
+    """Linked of 100 by the affine methods and by all of them, for each nonlinear leak of the worlds."""
+    from benchmarks.world_cases import LEAKS, RECORDINGS, Case, World, voices_of
+    from veilmeter.attacks.adaptive import FAMILIES, fit_adaptive, own_data
+    from veilmeter.attacks.material import AttackerRun, Material
+    from veilmeter.data.embeddings import Embeddings
+
+    affine = [name for name, family in FAMILIES.items() if not family.nonlinear]
+    for about, leak in LEAKS.items():
+        linked = np.zeros((seeds, 2))
+        for seed in range(seeds):
+            voices = voices_of(
+                World(lambda v: Case(v.original, v.original), True, ""), people, np.random.default_rng(seed)
+            )
+            drawn = voices.rng.random((people, voices.original.shape[1]))[voices.own]
+            ids, names = [str(row) for row in range(len(drawn))], [f"s{person:04}" for person in voices.own]
+            known = voices.take < RECORDINGS // 2
+            original, release, run = (
+                Embeddings(rows, ids, names) for rows in (voices.original, *(leak(voices, drawn) for _ in range(2)))
+            )
+            trials = release.take(~known)
+            material = Material(
+                candidates=original.take(known),
+                trials=trials.vectors,
+                conversations=(np.arange(len(trials))[:, None],),
+                runs=(AttackerRun(vectors=run.take(known), draw="utterance", certain=True),),
+            )
+            for column, methods in enumerate((affine, None)):
+                logits = fit_adaptive(own_data(material), methods).logits(trials.vectors)
+                linked[seed, column] = 100 * np.mean(logits.argmax(axis=1) == trials.codes)
+        print(f"| {about} | {linked[:, 0].mean():.0f} | {linked[:, 1].mean():.0f} |", flush=True)
+
+
 def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--people", default="250,500,1000,2000")
     parser.add_argument("--dimension", type=int, default=192)
     parser.add_argument("--others", type=int, default=0)
     parser.add_argument("--one", action="store_true", help="this process, one size, as JSON")
+    parser.add_argument("--leaks", type=int, metavar="PEOPLE", help="what is found, in place of what it costs")
     given = parser.parse_args(arguments)
+    if given.leaks:
+        leaks(given.leaks)
+        return
     sizes = [int(size) for size in given.people.split(",")]
     if given.one:
         print(json.dumps(measure(sizes[0], given.dimension, given.others)))

@@ -232,6 +232,72 @@ def _tried(kept: bool) -> Callable[[Voices], Case]:
     return make
 
 
+def _nonlinear(leak: Callable[[Voices, Floats], Floats]) -> Callable[[Voices], Case]:
+    """`leak` gives recordings from voices and from numbers between 0 and 1 that were drawn for each person."""
+
+    def make(voices: Voices) -> Case:
+        drawn = voices.rng.random((voices.people, DIMENSION))[voices.own]
+        return Case(voices.original, leak(voices, drawn), leak(voices, drawn))
+
+    return make
+
+
+def phases(voices: Voices, drawn: Floats) -> Floats:
+    """Half of the coordinates are noise x, the others 5 x plus what was drawn, modulo 1."""
+    x = voices.rng.random((len(voices.own), DIMENSION // 2))
+    return np.concatenate([x, (5 * x + drawn[:, : DIMENSION // 2]) % 1], axis=1)
+
+
+def one_phase(voices: Voices, drawn: Floats) -> Floats:
+    x = voices.rng.random(drawn.shape)
+    x[:, 7] = (5 * x[:, 3] + drawn[:, 0]) % 1
+    return x
+
+
+def parities(size: int) -> Callable[[Voices, Floats], Floats]:
+    """The sign of the product of each `size` coordinates is the person's."""
+
+    def leak(voices: Voices, drawn: Floats) -> Floats:
+        x = voices.noise()
+        wanted = np.where(drawn[:, : DIMENSION // size] < 0.5, -1, 1)
+        x[:, ::size] *= np.sign(x).reshape(len(x), -1, size).prod(axis=2) * wanted
+        return x
+
+    return leak
+
+
+def random_signs(voices: Voices, drawn: Floats) -> Floats:
+    return np.asarray(np.abs(voices.original) * voices.rng.choice([-1, 1], drawn.shape))
+
+
+def random_mirror(voices: Voices, drawn: Floats) -> Floats:
+    return voices.original * voices.rng.choice([-1, 1], (len(drawn), 1)) + 0.3 * voices.noise()
+
+
+def radii(voices: Voices, drawn: Floats) -> Floats:
+    """Each two coordinates are a point on a circle whose radius is the person's."""
+    angles = 2 * np.pi * voices.rng.random((len(drawn), DIMENSION // 2))
+    circles = (1 + drawn[:, : DIMENSION // 2]) * np.stack([np.cos(angles), np.sin(angles)])
+    return np.concatenate(list(circles), axis=1)
+
+
+def rotated_parities(voices: Voices, drawn: Floats) -> Floats:
+    return parities(4)(voices, drawn) @ draw_rotation(np.random.default_rng(5))
+
+
+LEAKS: dict[str, Callable[[Voices, Floats], Floats]] = {
+    "phases of 24 pairs of coordinates": phases,
+    "phase of one pair": one_phase,
+    "signs of products of 4 coordinates": parities(4),
+    "signs of products of 3 coordinates": parities(3),
+    "coordinates with random signs": random_signs,
+    "vectors with random signs": random_mirror,
+    "radii of 24 pairs of coordinates": radii,
+    "signs of products of 4, in a secret rotation": rotated_parities,
+    "signs of products of 16 coordinates": parities(16),
+}
+
+
 def _few_have_little(people: int) -> list[int]:
     """One person in five has two recordings, the others twelve."""
     return [2 if person % 5 == 0 else 12 for person in range(people)]
@@ -285,6 +351,10 @@ WORLDS: dict[str, World] = {
     "people twice": World(_people_twice(1.0), True, "half kept, everybody under two ids"),
     "perfect, people twice": World(_people_twice(0.0), False, "perfect, everybody under two ids"),
     "perfect, accents": World(_accents, False, "perfect, some groups are one person"),
+    "phases": World(_nonlinear(phases), True, "the phase of two coordinates tells"),
+    "one phase": World(_nonlinear(one_phase), True, "the phase of two of 48 coordinates tells"),
+    "parities": World(_nonlinear(parities(4)), True, "the sign of a product of four coordinates tells"),
+    "random signs": World(_nonlinear(random_signs), True, "voices kept but for the signs of coordinates"),
     "three people": World(lambda v: _kept(v, np.ones(len(v.own), bool), 0.5), True, "hardly protected", people=3),
     "perfect, three people": World(_perfect, False, "noise in place of every recording", people=3),
     "one person tried": World(_tried(True), True, "unprotected, all trials of one person"),

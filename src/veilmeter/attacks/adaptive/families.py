@@ -60,8 +60,9 @@ class Family(Protocol):
     """A method with its parameters, registered in `FAMILIES`.
 
     `grid` are the parameters to choose from, `defaults` those used where nothing can be chosen honestly (with none it
-    is not used then). `transfers` says that it needs no copy of the person looked for. `about` completes the sentence
-    "The attacker ...".
+    is not used then). `transfers` says that it needs no copy of the person looked for, `nonlinear` that it
+    is used only where it clearly adds to the others, and that its scorers take coordinates (`Space.coordinates`) in
+    place of directions (`Space.apply`). `about` completes the sentence "The attacker ...".
     """
 
     name: str
@@ -69,6 +70,7 @@ class Family(Protocol):
     grid: tuple[Parameters, ...]
     defaults: tuple[Parameters, ...]
     transfers: bool
+    nonlinear: bool
 
     def possible(self, training: TrainingSet) -> bool:
         """Whether it can be fitted on such data, and at an acceptable cost."""
@@ -119,5 +121,7 @@ FAMILIES: Registry[Family] = Registry(
         "pooled-ridge": f"{_METHODS}:POOLED_RIDGE",
         "recovered-softmax": f"{_METHODS}:RECOVERED_SOFTMAX",
         "recovered-two-view-lda": f"{_METHODS}:RECOVERED_TWO_VIEW_LDA",
+        "kernel": "veilmeter.attacks.adaptive.nonlinear:KERNEL",
+        "interactions": "veilmeter.attacks.adaptive.nonlinear:INTERACTIONS",
     },
 )

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.attacks.adaptive.families import FAMILIES, Family, FittedMethod, Parameters
-from veilmeter.attacks.adaptive.fusion import fuse_channels, least_loss, log_softmax, sum_with_weights
+from veilmeter.attacks.adaptive.fusion import fit_weights, fuse_channels, least_loss, log_softmax, sum_with_weights
 from veilmeter.attacks.adaptive.own_data import OwnData, Split, speaker_splits, splits
 from veilmeter.attacks.adaptive.training import Space, TrainingSet, make_training
 from veilmeter.attacks.material import Floats, Rows
@@ -27,6 +27,7 @@ SCREENED = 500_000  # scores per method and parameters on that part
 LEAST_WEIGHT = 1e-3
 UNTESTED = 0.5  # the weight of methods that could not be tested, where those that could be carry no information
 BLOCK = 4_000_000  # scores at a time
+PROMISING, CLEAR = 1.0, 2.0  # standard errors by which a nonlinear method must gain: on one part, and on all
 
 
 @dataclass(frozen=True, order=True)
@@ -83,11 +84,12 @@ class Adaptive:
         step = max(1, BLOCK // max(1, self.candidates))
         for start in range(0, rows, step):
             part = slice(start, start + step)
-            seen = [
-                space.apply(np.asarray(vectors[part], np.float64))
-                for space, vectors in zip(spaces or self.spaces, trials, strict=True)
-            ]
+            wide = [np.asarray(vectors[part], np.float64) for vectors in trials]
+            directions = [space.apply(vectors) for space, vectors in zip(spaces or self.spaces, wide, strict=True)]
+            # Combinations of coordinates were found by the attacker's own copies and hold in their units alone.
+            coordinates = [space.coordinates(vectors) for space, vectors in zip(self.spaces, wide, strict=True)]
             for member in self.members:
+                seen = coordinates if FAMILIES[member.choice.family].nonlinear else directions
                 summed[part] += member.weight * member.scorer.scores(seen[member.choice.view])
         return summed
 
@@ -209,7 +211,8 @@ def _choose(
     most = max(200, MOST_SCORES // n)
     share = min(1.0, most / sum(split.size for split in held))
     thinned = [split.thin(max(1, round(share * split.size)), rng) for split in held]
-    grids = {place: list(methods[place[1]].grid) for place in possible}
+    affine = [place for place in possible if not methods[place[1]].nonlinear] or possible
+    grids = {place: list(methods[place[1]].grid) for place in affine}
     size = n * sum(split.size for split in thinned) * sum(map(len, grids.values()))
     if size > MOST_KEPT:
         part = held[0].thin(max(100, SCREENED // n), rng)
@@ -217,8 +220,13 @@ def _choose(
         grids = {place: [choice.parameters] for place, choice in _best(scores, labels)[0].items()}
     scores, labels = _held_out(data, methods, grids, thinned)
     best, losses = _best(scores, labels)
-    choices = list(best.values())
-    held_out = [scores[choice] for choice in choices]
+    tested = {choice: scores[choice] for choice in best.values()}
+    more = {place: list(methods[place[1]].grid) for place in possible if place not in affine}
+    if more:
+        added = _additions(data, methods, more, thinned, tested, labels)
+        losses |= {choice: least_loss(of_choice, labels) for choice, of_choice in added.items()}
+        tested |= added
+    choices, held_out = list(tested), list(tested.values())
     weights, loss = fuse_channels(held_out, [choice.view for choice in choices], labels)
     fused = sum_with_weights(held_out, weights)
     own = fused[np.arange(len(labels)), labels]
@@ -227,6 +235,41 @@ def _choose(
     if not kept:  # nothing distinguished people: whatever is used, it will be near chance
         kept = {min(losses, key=lambda choice: losses[choice]): LEAST_WEIGHT}
     return kept, Validation(linked, loss, len(labels), {str(choice): losses[choice] for choice in choices})
+
+
+Tested = dict[MethodChoice, NDArray[np.float32]]
+
+
+def _additions(
+    data: OwnData,
+    methods: Mapping[str, Family],
+    grids: Mapping[tuple[int, str], Sequence[Parameters]],
+    held: Sequence[Split],
+    tested: Tested,
+    labels: Rows,
+) -> Tested:
+    """The held-out scores of nonlinear methods, where they clearly add to what was tested: most data need none of them,
+    and a weight that fits chance costs. They are fitted on one part first, which most often settles it."""
+    tried, whose = _held_out(data, methods, grids, held[:1])
+    best, _ = _best(tried, whose)
+    before = [scores[: len(whose)] for scores in tested.values()]
+    if not best or _gain(before, [tried[choice] for choice in best.values()], whose) < PROMISING:
+        return {}
+    chosen = {place: [choice.parameters] for place, choice in best.items()}
+    added, _ = _held_out(data, methods, chosen, held)
+    return added if added and _gain(list(tested.values()), list(added.values()), labels) > CLEAR else {}
+
+
+def _gain(before: Sequence[NDArray[np.float32]], added: Sequence[NDArray[np.float32]], labels: Rows) -> float:
+    """What fusing more methods gains in cross-entropy, in standard errors over people."""
+    rows = np.arange(len(labels))
+
+    def likelihoods(scores: Sequence[NDArray[np.float32]]) -> Floats:
+        fused = sum_with_weights(scores, fit_weights(scores, labels)[0])
+        return log_softmax(fused.astype(np.float64))[rows, labels]
+
+    gains = np.bincount(labels, likelihoods([*before, *added]) - likelihoods(before))
+    return float(gains.sum() / max(np.sqrt(np.sum(gains**2)), 1e-12))
 
 
 def _best(
@@ -266,14 +309,15 @@ def _split_scores(
     grids: Mapping[tuple[int, str], Sequence[Parameters]],
     split: Split,
 ) -> Iterator[tuple[MethodChoice, NDArray[np.float32]]]:
-    trainings: dict[int, tuple[TrainingSet, Floats]] = {}
+    trainings: dict[int, tuple[TrainingSet, Floats, Floats]] = {}
     for (view, name), grid in grids.items():
         if view not in trainings:
             training = make_training(data, data.views[view], split.train, split.copied, split.train_runs)
             tested = np.concatenate([data.views[view].copies[run][rows] for run, rows in split.tests])
-            trainings[view] = training, training.space.apply(tested)
-        training, tested = trainings[view]
+            trainings[view] = training, training.space.apply(tested), training.space.coordinates(tested)
+        training, directions, coordinates = trainings[view]
         if not methods[name].possible(training):
             continue
         for parameters, scorer in methods[name].fit(training, grid):
-            yield MethodChoice(view, name, parameters), scorer.scores(tested)
+            seen = coordinates if methods[name].nonlinear else directions
+            yield MethodChoice(view, name, parameters), scorer.scores(seen)

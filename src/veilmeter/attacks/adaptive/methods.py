@@ -45,6 +45,7 @@ class MeanCopy:
     grid: tuple[Parameters, ...] = ((),)
     defaults: tuple[Parameters, ...] = ()
     transfers = False
+    nonlinear = False
 
     def possible(self, training: TrainingSet) -> bool:
         return len(training.x) > 0
@@ -63,6 +64,7 @@ class MeanOriginal:
     grid: tuple[Parameters, ...] = ((),)
     defaults: tuple[Parameters, ...] = ()
     transfers = True
+    nonlinear = False
 
     def possible(self, training: TrainingSet) -> bool:
         return training.comparable
@@ -128,6 +130,7 @@ class _CopyFamily:
     grid: tuple[Parameters, ...] = ((),)
     defaults: tuple[Parameters, ...] = ()
     transfers = False
+    nonlinear = False
 
     def __init__(self, name: str, about: str, *, normalizes: bool) -> None:
         self.name, self.about, self.normalizes = name, about, normalizes
@@ -179,6 +182,7 @@ class OneHotRidge:
     grid: tuple[Parameters, ...] = ((0.1,), (0.3,), (1.0,), (3.0,))
     defaults: tuple[Parameters, ...] = ((1.0,),)
     transfers = False
+    nonlinear = False
 
     def possible(self, training: TrainingSet) -> bool:
         return len(training.x) > 0
@@ -198,6 +202,7 @@ class RidgeToMean:
     grid: tuple[Parameters, ...] = ((0.1,), (0.3,), (1.0,), (3.0,))
     defaults: tuple[Parameters, ...] = ((1.0,),)
     transfers = True
+    nonlinear = False
 
     def possible(self, training: TrainingSet) -> bool:
         return training.copies > 0
@@ -228,6 +233,7 @@ class PooledRidge:
     grid: tuple[Parameters, ...] = tuple((weight, strength) for weight in (1.0, 3.0) for strength in (0.3, 1.0, 3.0))
     defaults: tuple[Parameters, ...] = ((1.0, 1.0),)
     transfers = True
+    nonlinear = False
 
     def possible(self, training: TrainingSet) -> bool:
         return training.pairs_x is not None
@@ -278,6 +284,7 @@ class SoftmaxRegression:
     grid: tuple[Parameters, ...] = ((1e-4,), (1e-3,), (1e-2,))
     defaults: tuple[Parameters, ...] = ((1e-2,),)
     transfers = False
+    nonlinear = False
 
     def possible(self, training: TrainingSet) -> bool:
         return len(training.x) > 0 and training.x.size * training.candidates <= MOST
@@ -320,6 +327,7 @@ class TwoViewLDA:
     )
     defaults: tuple[Parameters, ...] = ((0.0, 0.3, 0.5, 0.6), (0.0, 0.3, 0.5, -0.6))
     transfers = False
+    nonlinear = False
 
     def possible(self, training: TrainingSet) -> bool:
         return len(training.x) > 0
@@ -382,6 +390,7 @@ class Recovered:
         self.grid = grid
         self.defaults = defaults
         self.transfers = inner.transfers
+        self.nonlinear = inner.nonlinear
 
     def possible(self, training: TrainingSet) -> bool:
         return training.pairs_x is not None and self.inner.possible(training)

@@ -26,12 +26,13 @@ PREDICTION = 0.3  # the ridge, in units of the mean variance, that predicts copi
 @dataclass(frozen=True, eq=False)
 class Space:
     """Where raw vectors are put: the mean that is taken off, what coordinates are divided by, and how lengths become a
-    coordinate."""
+    coordinate; and the spread of each coordinate, for methods that take coordinates as they are."""
 
     mean: Floats
     scales: Floats
     length: float
     spread: float
+    spreads: Floats
 
     @classmethod
     def fit(cls, vectors: Floats) -> Space:
@@ -42,7 +43,9 @@ class Space:
         scales = turned.std(axis=0)
         scales = np.maximum(scales, LEAST_SCALE * max(float(scales.mean()), 1e-12))
         scales *= np.sqrt(np.mean(np.sum((turned / scales) ** 2, axis=1))) or 1.0  # so that lengths are about 1
-        return cls(mean, scales, float(lengths.mean()), spread if spread > LEAST_SPREAD else 0.0)
+        spreads = vectors.std(axis=0)
+        spreads = np.maximum(spreads, LEAST_SCALE * max(float(spreads.mean()), 1e-12))
+        return cls(mean, scales, float(lengths.mean()), spread if spread > LEAST_SPREAD else 0.0, spreads)
 
     def apply(self, vectors: Floats) -> Floats:
         d = vectors.shape[1]
@@ -53,11 +56,16 @@ class Space:
             lengths = np.clip((logs - self.length) / self.spread, -3, 3) / np.sqrt(d)
         return np.concatenate([unit64(vectors - self.mean) / self.scales, lengths[:, None]], axis=1)
 
+    def coordinates(self, vectors: Floats) -> Floats:
+        """Each coordinate by itself, in units of its spread."""
+        return (vectors - self.mean) / self.spreads
+
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
     """Copies `x` with their candidates `labels`, `copies` of them real and the others predicted; `mu` the centered
-    means of the candidates' originals.
+    means of the candidates' originals. `coordinates` are the real copies coordinate by coordinate (see `Space`), and
+    `recordings` which recording each of them is of.
 
     `pairs_x` and `pairs_y` are other people's copies and originals, row by row, and `within` their covariance within a
     speaker, over draws and utterances.
@@ -68,6 +76,8 @@ class TrainingSet:
     labels: Rows
     mu: Floats
     space: Space
+    coordinates: Floats
+    recordings: Rows
     comparable: bool = True
     copies: int = 0
     pairs_x: Floats | None = None
@@ -77,6 +87,11 @@ class TrainingSet:
     @cached_property
     def counts(self) -> Rows:
         return np.bincount(self.labels, minlength=self.candidates)
+
+    @cached_property
+    def heard(self) -> Rows:
+        """How many real copies there are of each candidate."""
+        return np.bincount(self.labels[: self.copies], minlength=self.candidates)
 
     @cached_property
     def means(self) -> Floats:
@@ -113,7 +128,11 @@ def make_training(
     pairs_x, pairs_y, within = _others(view.others)
     heard = len(x)
     x, labels = _with_predicted(x, labels, mu, n, pairs_x, pairs_y)
-    return TrainingSet(n, x, labels, mu, space, view.comparable, heard, pairs_x, pairs_y, within)
+    recordings = np.concatenate([np.flatnonzero(mask) for mask in kept])
+    as_they_are = space.coordinates(copies)
+    return TrainingSet(
+        n, x, labels, mu, space, as_they_are, recordings, view.comparable, heard, pairs_x, pairs_y, within
+    )
 
 
 def _without_copies(data: OwnData, view: View, mu: Floats) -> TrainingSet:
@@ -123,7 +142,8 @@ def _without_copies(data: OwnData, view: View, mu: Floats) -> TrainingSet:
     x, labels = np.zeros((0, len(space.mean) + 1)), np.zeros(0, np.int64)
     if pairs_x is not None:
         x, labels = _with_predicted(x, labels, mu, data.candidates, pairs_x, pairs_y)
-    return TrainingSet(data.candidates, x, labels, mu, space, view.comparable, 0, pairs_x, pairs_y, within)
+    none = np.zeros((0, len(space.mean))), np.zeros(0, np.int64)
+    return TrainingSet(data.candidates, x, labels, mu, space, *none, view.comparable, 0, pairs_x, pairs_y, within)
 
 
 def _others(others: OtherCopies | None) -> tuple[Floats | None, Floats | None, Floats | None]:
