@@ -56,9 +56,19 @@ def test_a_folder_of_2024(place: Path) -> None:
     data = vpc.challenge_2024(place)
     keys = {gender: (data / f"libri_test_trials_{gender}" / "trials").read_text() for gender in "fm"}
     scores = {}
+    used: dict[tuple[str, str], Path] = {}
+    unused: list[Path] = []
     for gender, key in keys.items():
         enrollment, trials = "libri_test_enrolls", f"libri_test_trials_{gender}"
-        vpc.scores_of(place, "asv_orig", enrollment, trials, key, 3.0)
+        original = vpc.scores_of(place, "asv_orig", enrollment, trials, key, 3.0)
+        ignorant = vpc.scores_of(place, "asv_orig", enrollment, f"{trials}{SUFFIX}", key, 2.5)
+        # The tools also apply the extractor trained on anonymized speech to these pairs, which no attacker would.
+        beside = [
+            vpc.scores_of(place, f"asv_anon{SUFFIX}", enrollment, trials, key, 0.1),
+            vpc.scores_of(place, f"asv_anon{SUFFIX}", enrollment, f"{trials}{SUFFIX}", key, 0.1),
+        ]
+        used |= {(gender, "original"): original, (gender, "ignorant"): ignorant}
+        unused += beside
         scores[gender] = vpc.scores_of(
             place, f"asv_anon{SUFFIX}", f"{enrollment}{SUFFIX}", f"{trials}{SUFFIX}", key, 1.5
         )
@@ -78,6 +88,10 @@ def test_a_folder_of_2024(place: Path) -> None:
         given = read_scores(scores[gender], data / f"libri_test_trials_{gender}" / "trials")
         by_rule = eer(given.targets, given.impostors, "speechbrain")
         assert informed["estimates"]["eer_speechbrain"]["value"] == pytest.approx(by_rule)
+        for name in ("original", "ignorant"):
+            given = read_scores(used[gender, name], data / f"libri_test_trials_{gender}" / "trials")
+            by_rule = eer(given.targets, given.impostors, "speechbrain")
+            assert found["attackers"][name]["estimates"]["eer_speechbrain"]["value"] == pytest.approx(by_rule)
         assert Path("out", f"libri_test_trials_{gender}", "report.html").is_file()
     rows = list(csv.DictReader(Path(f"out/result_for_rank{SUFFIX}.csv").read_text().splitlines()))
     assert {(row["dataset"], row["split"], row["gender"]) for row in rows} == {
@@ -94,7 +108,8 @@ def test_a_folder_of_2024(place: Path) -> None:
     assert {Path(path).name for path in not_used if not path.endswith("scores")} == {
         "libri_test", f"libri_test_enrolls_a{SUFFIX}", "IEMOCAP_test", f"IEMOCAP_test{SUFFIX}", "vctk-of-my-own",
     }  # fmt: skip
-    assert any(path.endswith(str(other.relative_to(place))) for path in not_used)
+    for path in (other, *unused):
+        assert any(listed.endswith(str(path.relative_to(place))) for listed in not_used)
     assert all(Path(path).name in ran.stdout for path in not_used)
 
 

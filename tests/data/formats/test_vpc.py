@@ -210,6 +210,9 @@ def test_trials_as_the_scorer_reads_them(
 def test_scores_of_the_challenges_tools(tmp_path: Path) -> None:
     exp = tmp_path / "exp"
     pairs = {
+        "asv_anon_b2/libri_dev_enrolls-libri_dev_trials_f": None,
+        "asv_anon_b2/libri_dev_enrolls-libri_dev_trials_f_b2": None,
+        "asv_anon_b3/libri_dev_enrolls_b2-libri_dev_trials_f_b2": None,
         "asv_orig/libri_dev_enrolls-libri_dev_trials_f": "original",
         "asv_orig/libri_dev_enrolls-libri_dev_trials_f_b2": "ignorant",
         "asv_orig/libri_dev_enrolls_b2-libri_dev_trials_f_b2": "lazy-informed",

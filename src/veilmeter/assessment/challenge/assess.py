@@ -270,7 +270,7 @@ class _LeftBeside:
         given: dict[str, dict[str, Any]] = {}
         for file in self._scores_of(challenge_set):
             name = attacker_of(file)
-            if name in asked and "scores" not in given.get(name, {}):
+            if name is not None and name in asked and "scores" not in given.get(name, {}):
                 given.setdefault(name, {})["scores"] = (str(file.path),)
                 self._used.add(file.path)
         for name, sides in self._vectors_of(challenge_set).items():
@@ -287,6 +287,7 @@ class _LeftBeside:
             for file in self.scores
             if (file.enrollment.base, file.trials.base) == wanted
             and {file.enrollment.suffix, file.trials.suffix} <= {"", self.suffix}
+            and file.attacker is not None
         ]
 
     def _vectors_of(self, challenge_set: ChallengeSet) -> dict[str, dict[str, tuple[str, ...]]]:
@@ -342,6 +343,6 @@ class _LeftBeside:
         return problems
 
 
-def attacker_of(file: ScoreFile) -> str:
-    """The attacker that made scores, by its name here: what the challenge calls semi-informed is informed."""
+def attacker_of(file: ScoreFile) -> str | None:
+    """The attacker with these scores, by its name here: what the challenge calls semi-informed is informed."""
     return attacker_name("vpc-semi-informed") if file.attacker == "semi-informed" else file.attacker

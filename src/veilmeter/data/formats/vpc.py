@@ -531,14 +531,20 @@ class ScoreFile:
     trials: DataFolder
 
     @property
-    def attacker(self) -> str:
-        """Who made them, by the challenge's own names: `original` compares original speech alone, to see whether the
-        extractor works at all."""
+    def attacker(self) -> str | None:
+        """The attacker with these scores, by the challenge's own names. `original` compares original speech alone, to
+        see whether the extractor works at all.
+
+        The tools also apply the extractor trained on a system's anonymized speech to original speech, and possibly to
+        another system's: no attacker would, so None.
+        """
+        if VectorFolder.is_adapted(self.system):
+            suffixes = {self.enrollment.suffix, self.trials.suffix}
+            trained_on = all(suffix and self.system.endswith(suffix) for suffix in suffixes)
+            return "semi-informed" if trained_on and len(suffixes) == 1 else None
         if not self.trials.suffix:
             return "original"
-        if not self.enrollment.suffix:
-            return "ignorant"
-        return "semi-informed" if VectorFolder.is_adapted(self.system) else "lazy-informed"
+        return "lazy-informed" if self.enrollment.suffix else "ignorant"
 
 
 @dataclass(frozen=True, slots=True)
