@@ -53,7 +53,7 @@ def test_each_group_is_held_against_the_limit_by_itself() -> None:
     ]  # fmt: skip
     assert sentence(outcome.limits[2].title) == "eer >= 30, gender m"
     assert sentence(outcome.limits[2].finding) == "40.0 % [37.0, 43.0] (ignorant)"
-    assert sentence(outcome.scope) == "the attackers ignorant; of everybody and within gender f, m"
+    assert sentence(outcome.scope) == "the attackers ignorant; runs; of everybody and within gender f, m"
 
 
 def test_a_group_that_is_not_known_is_no_group_that_passed() -> None:
@@ -71,7 +71,7 @@ def test_what_a_part_says_of_one_attacker_is_no_group_of_people() -> None:
     runs = Part(name="runs", estimates=Estimates([link(0.1)]), by={"attacker": {"ignorant": Estimates([eer(20.0)])}})
     outcome = gate(replace(grouped(), parts={"runs": runs}), [parse_limit("linkability@20=90%", "max")])
     assert sentences(outcome.limits[0].not_measured) == ("ignorant (gender f)", "ignorant (gender m)")
-    assert sentence(outcome.scope) == "the attackers ignorant; of everybody and within gender f, m"
+    assert sentence(outcome.scope) == "the attackers ignorant; runs; of everybody and within gender f, m"
 
 
 def test_the_worse_of_value_and_interval_counts() -> None:

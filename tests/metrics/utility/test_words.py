@@ -29,6 +29,39 @@ def edits(a: list[str], b: list[str]) -> int:
     return row[-1]
 
 
+@pytest.mark.parametrize(
+    ("written", "digits"),
+    [
+        (("one two three four five", "1, 2, 3, 4, 5", "12345", "1 2 3 4 5", "12 345", "12,345"), "1 2 3 4 5"),
+        (("nineteen eighty-four", "1984", "nineteen eighty four"), "1 9 8 4"),
+        (("in nineteen oh five", "in 1905"), "in 1 9 0 5"),
+        (("two thousand and one", "2001"), "2 0 0 1"),
+        (("twenty twenty four", "2024", "20 24"), "2 0 2 4"),
+        (("three dollars and fifty cents", "$3.50", "3 dollars 50"), "$ 3 5 0"),
+        (("three thousand five hundred dollars", "$3,500", "$3500"), "$ 3 5 0 0"),
+        (("twenty pounds", "£20"), "£ 2 0"),
+        (("call 555-1234", "call five five five, twelve thirty-four", "Call 555 12 34."), "call 5 5 5 1 2 3 4"),
+        (("020 7946 0018", "oh two oh seven nine four six double zero one eight"), "0 2 0 7 9 4 6 0 0 1 8"),
+        (("25%", "25 %", "twenty-five percent"), "2 5 %"),
+        (("three point five", "3.5"), "3 5"),
+        (("10:30", "ten thirty"), "1 0 3 0"),
+        (("the 20th", "the twentieth"), "the 2 0th"),
+        (("minus five", "-5"), "5"),
+    ],
+)
+def test_numbers_are_compared_digit_by_digit(written: tuple[str, ...], digits: str) -> None:
+    assert {normalize_text(text) for text in written} == {digits}
+
+
+def test_spoken_digits_that_are_written_out_are_no_errors() -> None:
+    texts = ["one two three", "4 5 6"], ["1, 2, 3", "four five six"]
+    found = count_errors(*([normalize_text(text) for text in side] for side in texts))
+    assert found.words.tolist() == [3, 3]
+    assert not found.word_errors.any()
+    wrong = count_errors([normalize_text("one two three four five")], [normalize_text("1 2 3 4 6")])
+    assert (wrong.word_errors[0], wrong.words[0]) == (1, 5)
+
+
 @settings(max_examples=200, deadline=None)
 @given(SENTENCES, SENTENCES)
 def test_errors_are_those_of_the_textbook(reference: str, hypothesis: str) -> None:

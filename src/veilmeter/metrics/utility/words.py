@@ -3,11 +3,13 @@
 Texts are normalized first, as the field does it. English goes through Whisper's English normalizer (`isn't` is
 `is not`, `twenty-five` is `25`, `colour` is `color`, hesitations such as `uh` are dropped); other languages through its
 basic one, which drops case, punctuation and symbols and keeps the marks that some scripts write vowels with. Chinese,
-Japanese, Thai and the like are written without blanks: there every character counts as a word.
+Japanese, Thai and the like are written without blanks: there every character counts as a word. Numbers are compared
+digit by digit, as they may be written in many ways: `555-1234`, `555 1234`, `five five five, twelve thirty-four`.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +22,10 @@ from veilmeter.core.errors import InputError, need
 from veilmeter.core.intervals import t_quantile, wilson
 from veilmeter.metrics.measure import Measure
 
+LEADING_ZERO = re.compile(r"(?<![\d.,])0\d+")  # as in telephone numbers, where the normalizer would drop it
+APART_PERCENT = re.compile(r"(?<=\d)\s+%")
+BETWEEN_DIGITS = re.compile(r"(?<=\d)[.,]?(?=\d)")
+NUMBER_MARK = re.compile(r"([$£€¢%])|(?<!\w)-(?=\d)")  # a minus is dropped, as the normalizer drops it before digits
 WITHOUT_BLANKS = frozenset({"zh", "ja", "th", "lo", "my", "km", "bo", "yue"})
 
 
@@ -27,9 +33,12 @@ def normalize_text(text: str, language: str = "en") -> str:
     """The words that count, separated by single blanks.
 
     >>> normalize_text("Mr. Smith isn't TWENTY-FIVE; uh, the color!")
-    'mister smith is not 25 the color'
+    'mister smith is not 2 5 the color'
     """
-    return " ".join(_normalizer(language)(text).split())
+    text = LEADING_ZERO.sub(lambda digits: " ".join(digits[0]), text)
+    text = APART_PERCENT.sub("%", text)
+    words = NUMBER_MARK.sub(r" \1 ", BETWEEN_DIGITS.sub(" ", _normalizer(language)(text)))
+    return " ".join("1" if word == "one" and language == "en" else word for word in words.split())
 
 
 @lru_cache(maxsize=8)
