@@ -178,18 +178,6 @@ class Scores:
             self.values[index], self.is_target[index], enroll, test, self.names, self.source, self.speakers_from
         )
 
-    def with_values(self, values: ArrayLike) -> Scores:
-        """The same trials with other scores, as after a calibration."""
-        return Scores(
-            np.asarray(values, np.float64),
-            self.is_target,
-            self.enroll_speaker,
-            self.test_speaker,
-            self.names,
-            self.source,
-            self.speakers_from,
-        )
-
 
 def present(*codes: NDArray[np.integer]) -> NDArray[np.int64]:
     """The codes that occur, rising: one pass and no sort, since there are fewer people than trials.

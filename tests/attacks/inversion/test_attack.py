@@ -58,7 +58,6 @@ def test_apply_and_invert_are_each_others_inverse() -> None:
     assert np.allclose(learnt.anonymize(clear).vectors, unit_rows(hidden.vectors), atol=1e-5)
     one = learnt.alignments["f"]
     assert np.allclose(one.restore(one.anonymize(clear.vectors)), one.see(clear.vectors))
-    assert np.allclose(unit_rows(one.to_clear_space(one.see(clear.vectors))), unit_rows(clear.vectors))
 
 
 def test_the_order_and_extra_utterances_do_not_matter() -> None:
@@ -115,7 +114,6 @@ def test_pca_is_exact_and_its_signs_are_fixed() -> None:
     assert np.allclose(a.basis, b.basis)
     values = np.linalg.svd(x - x.mean(0))[1]
     assert np.sum(a.project(x) ** 2) == pytest.approx(np.sum(values[:3] ** 2))
-    assert np.allclose(a.restore(a.project(x)).mean(0), x.mean(0))
 
 
 def test_hard_inputs_are_handled_or_said() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -318,7 +319,7 @@ def test_a_speaker_whom_protection_fails_comes_first() -> None:
     scores = correlated(np.random.default_rng(7), 8, 25, 0.3)
     assert scores.enroll_speaker is not None
     failed = (scores.enroll_speaker == 5) & scores.is_target
-    worse = scores.with_values(scores.values + 4 * failed)
+    worse = replace(scores, values=scores.values + 4 * failed)
     found = per_speaker(worse, resamples=60)
     assert found["d_ece_per_speaker"][0].at["speaker"] == "5"
     assert len(found["eer_per_speaker"]) == 8

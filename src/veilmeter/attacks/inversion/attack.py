@@ -68,13 +68,6 @@ class Preprocessing:
         """As the rotation sees them: projected, with length 1."""
         return unit_rows(self.project(vectors))
 
-    def restore(self, projected: ArrayLike) -> Floats:
-        """Back into the space of the original vectors (their length is lost, and what PCA dropped is the mean)."""
-        x = np.asarray(projected, float)
-        if self.basis.size:
-            x = x @ self.basis.T
-        return x + self.mean if self.mean.size else x
-
 
 def fit_preprocessing(vectors: ArrayLike, *, pca: int | None = None, center: bool = False) -> Preprocessing:
     """Fit on one side's training vectors. PCA is exact (full SVD; signs fixed, so that nothing is left to chance)."""
@@ -139,10 +132,6 @@ class Alignment:
     def anonymize(self, clear: ArrayLike) -> Floats:
         """The other way round: where the rotation says that the anonymizer puts these clear vectors."""
         return self.clear.apply(clear) @ self.rotation.T
-
-    def to_clear_space(self, restored: ArrayLike) -> Floats:
-        """Restored vectors in the coordinates of the clear extractor."""
-        return self.clear.restore(restored)
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,6 @@ from veilmeter.metrics.similarity.matrices import KINDS, Similarity, SimilarityM
 
 Floats = NDArray[np.float64]
 CORNERS = ("worm", "chameleon", "phantom", "dove")
-ANIMALS = ("sheep", "goat", "lamb", "wolf", *CORNERS)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

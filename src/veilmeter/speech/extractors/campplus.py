@@ -34,7 +34,6 @@ except ImportError:
     raise missing_extra("torch", "audio") from None
 
 DIMENSION = 192
-TENSORS = 937
 
 HEAD_CHANNELS = 32
 GROWTH = 32
