@@ -539,3 +539,23 @@ def test_an_external_program(folder_corpus: Path, tmp_path: Path) -> None:
     done = run(folder_corpus, tmp_path / "out", system)
     assert done.done == 12
     np.testing.assert_array_equal(read_audio(tmp_path / "out/s1/u1.flac"), read_audio(folder_corpus / "s1/u1.wav"))
+
+
+def test_odd_recordings_are_left_out_and_the_others_done(
+    folder_corpus: Path, tmp_path: Path, make_voice: Callable[..., Any]
+) -> None:
+    """FLAC holds neither 768 kHz nor 12 channels, and a file of a terabyte would be hashed for an hour."""
+    import soundfile
+
+    voice = make_voice(1, 0.6)
+    soundfile.write(folder_corpus / "s0" / "high.wav", np.repeat(voice, 48), 768_000)
+    soundfile.write(folder_corpus / "s1" / "many.wav", np.repeat(voice[:, None], 12, axis=1), 16_000)
+    with open(folder_corpus / "s2" / "endless.wav", "wb") as file:
+        file.truncate(1 << 40)
+    done = run(folder_corpus, tmp_path / "out", McAdams())
+    assert done.written == 12
+    left_out = {Path(problem.path).stem: problem.what for problem in done.problems}
+    assert left_out.keys() == {"high", "many", "endless"}
+    assert "768000 Hz" in left_out["high"]
+    assert "12 channels" in left_out["many"]
+    assert "too large" in left_out["endless"]

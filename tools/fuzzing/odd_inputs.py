@@ -98,10 +98,10 @@ FILES: dict[str, str] = {
     "list.jsonl": "check list.jsonl",
     "list.jsonl.gz": "check list.jsonl.gz",
     "data.parquet": "check data.parquet",
-    "kaldi/wav.scp": "check kaldi",
-    "kaldi/utt2spk": "check kaldi",
-    "kaldi/segments": "check kaldi",
-    "kaldi/text": "check kaldi",
+    "kaldi/wav.scp": "check kaldi --root corpus",
+    "kaldi/utt2spk": "check kaldi --root corpus",
+    "kaldi/segments": "check kaldi --root corpus",
+    "kaldi/text": "check kaldi --root corpus",
     "corpus/s1/odd.wav": "check corpus",
     "corpus/s1/odd.wav (anonymize)": "anonymize corpus out --system mcadams --jobs 1",
     "corpus/s1/odd.mp3": "check corpus",
@@ -197,7 +197,10 @@ def values() -> dict[str, tuple[Callable[[Path], object], str]]:
                 cases[f"{verb}: {column} {value[:9]}"] = (_csv(column, value), command.format("list.csv"))
         for start, end in (("-5", "1"), ("0", "1e308"), ("1e307", "1e308"), ("nan", "1"), ("0.5", "0.50000001"),
                            ("0", DIGITS), ("-0.0", "1e-9")):  # fmt: skip
-            cases[f"{verb}: segment {start[:9]} {end[:9]}"] = (_segments(start, end), command.format("kaldi"))
+            cases[f"{verb}: segment {start[:9]} {end[:9]}"] = (
+                _segments(start, end),
+                command.format("kaldi --root corpus"),
+            )
     for option in ("speakers", "lengths", "seed", "population", "resamples", "draws", "sizes"):
         for value in (DIGITS, str(2**63), str(2**31), "-1", "1e400", "0", "nan"):
             cases[f"linkability --{option} {value[:9]}"] = (

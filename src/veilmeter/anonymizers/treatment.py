@@ -38,6 +38,7 @@ from veilmeter.speech.audio import (
     read_recording,
     write_blocks,
 )
+from veilmeter.speech.decoding import open_regular
 
 FULL_SCALE = 32767 / 32768
 HOPS_PER_SECOND = 100
@@ -313,6 +314,7 @@ class Treatment:
                 entry = item.planned
                 try:
                     with clock.pause():
+                        open_regular(item.utterance.path).close()  # before it is hashed: it may be endless
                         entry = replace(entry, source_sha256=file_hash(item.utterance.path))
                         source = SourceAudio(item.utterance, self.max_seconds, clock)
                     if item.refusal:
@@ -333,7 +335,10 @@ class Treatment:
                 outcome = _failure(entry, result, path)
             else:
                 with result:
-                    outcome = self._write(entry, result, source, path)
+                    try:
+                        outcome = self._write(entry, result, source, path)
+                    except InputError as error:  # what the recording asks for can't be written; others can
+                        outcome = _failure(entry, error, path)
             yield number, replace(outcome, effort=Effort(clock.lap(), source.seconds))
         yield from failures
 

@@ -42,7 +42,8 @@ MOST_PRINTED, MOST_ERRORS = 1 << 20, 8000  # bytes kept from the end of a progra
 TAIL = 2000  # characters of these in an error
 MOST_FILES, MOST_BYTES = 10_000, 20 << 30  # of a program that are hashed
 CONFINED_MEMORY = 3 << 30  # bytes of address space beyond a multiple of the file's size
-CONFINED_SECONDS, BYTES_PER_SECOND = 30, 1 << 20  # far more time than an intact file needs
+CONFINED_SECONDS, BYTES_PER_SECOND = 10, 1 << 20  # far more time than an intact file needs
+_PATIENCE = 20  # times that, where a child waits instead of working, or for a processor
 _CHILD = "import sys; from veilmeter.core.processes import child; child(sys.argv[1:])"
 _BROKEN = (OSError, ValueError, TypeError, RuntimeError, KeyError, UnicodeError, MemoryError, ArithmeticError)
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
@@ -361,9 +362,16 @@ def run_confined(function: str, path: Path, arguments: Sequence[str], what: str)
     with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:
         answer = Path(folder, "answer.json")
         command = [sys.executable, "-P", "-c", _CHILD, function, str(answer), *map(str, limits), str(path), *arguments]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        try:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=_PATIENCE * limits[0]
+            )
+        except subprocess.TimeoutExpired:
+            raise InputError(f"corrupt {what}: its library did not answer", path=path) from None
         if not answer.is_file():
             how = f"signal {-done.returncode}" if done.returncode < 0 else f"code {done.returncode}"
+            if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+                how = f"it took more than {limits[0]} s, or too much memory"
             raise InputError(f"corrupt {what}: its library failed ({how})", path=path)
         facts: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
     if "error" in facts:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import lru_cache
 from pathlib import Path
 
 from veilmeter.core.errors import InputError, Problem
@@ -105,6 +106,7 @@ class NotACorpus(InputError):
 
 def read(path: Path, name: str | None, options: ReadOptions) -> Corpus:
     """The corpus at a path in the named layout, or in the one that recognizes it."""
+    _real_folder.cache_clear()  # links may have changed since the last corpus
     try:
         if not path.exists():
             raise InputError("there is no such file or folder", path=path)
@@ -217,27 +219,41 @@ def locate(
 
     Relative paths are sought below `folder`, then below each of `more`.
     """
-    confined = [os.path.realpath(root) for root in (folder, *roots)] if roots else None
+    confined = [_real(root) for root in (folder, *roots)] if roots else None
     if "\0" in value or not value:
         return "bad-line", "not a path"
     if os.path.isabs(value):
-        if confined is None and not absolute and not inside(os.path.realpath(value), [os.path.realpath(folder)]):
+        if confined is None and not absolute and not inside(_real(value), [_real(folder)]):
             return "outside-root", "it leads out of its folder; give the folder with --root if you trust it"
         if not os.path.isfile(value):
             return "missing-audio", "there is no such file"
-        if confined is not None and not inside(os.path.realpath(value), confined):
+        if confined is not None and not inside(_real(value), confined):
             return "outside-root", "it lies outside the folders given with --root"
         return Path(value)
     outside = False
     for base in (folder, *more):
         path = base / value
         if path.is_file():
-            if inside(os.path.realpath(path), confined or [os.path.realpath(base)]):
+            if inside(_real(path), confined or [_real(base)]):
                 return path
             outside = True
-    if outside or not inside(os.path.realpath(folder / value), [os.path.realpath(base) for base in (folder, *more)]):
+    if outside or not inside(_real(folder / value), [_real(base) for base in (folder, *more)]):
         return "outside-root", "it leads out of its folder; give the folder with --root if you trust it"
     return "missing-audio", "there is no such file"
+
+
+def _real(path: str | Path) -> str:
+    """The path without links, as `os.path.realpath`; lists name many files of few folders."""
+    folder, name = os.path.split(path)
+    if name in ("", ".", ".."):
+        return os.path.realpath(path)
+    whole = os.path.join(_real_folder(folder), name)
+    return os.path.realpath(whole) if os.path.islink(whole) else whole
+
+
+@lru_cache(maxsize=4096)
+def _real_folder(folder: str) -> str:
+    return os.path.realpath(folder)
 
 
 def inside(real: str, allowed: Sequence[str]) -> bool:

@@ -197,7 +197,8 @@ def write_blocks(path: str | Path, blocks: Iterable[NDArray[Any]], rate: int = R
                     sound.write(steps if channels == 1 else np.repeat(steps[:, None], channels, axis=1))
         except (soundfile.SoundFileError, AssertionError, RuntimeError):
             if sink.error is None:
-                raise
+                what = f"{form} can't hold {rate} Hz and {channels} channel{'' if channels == 1 else 's'}"
+                raise InputError(what, path=target, fix="resample it, or leave out channels") from None
         if sink.error is not None:
             raise sink.error
 

@@ -111,6 +111,7 @@ class MediaFile:
 
 
 RATE = 16_000
+LARGEST_RECORDING = 1 << 35  # bytes: two days in CD quality
 SHORTEST_SECONDS = 0.5
 
 KINDS = {
@@ -235,7 +236,7 @@ def open_sound(handle: io.FileIO, path: str | Path) -> Any:
 def open_regular(path: str | Path) -> io.FileIO:
     """The file if it is a regular one: opening a pipe or a device would wait, or never end."""
     try:
-        handle: io.FileIO = open_input(path).detach()  # type: ignore[attr-defined]
+        handle: io.FileIO = open_input(path, most=LARGEST_RECORDING).detach()  # type: ignore[attr-defined]
     except MissingInput:
         raise bad("missing-audio", path) from None
     except InputError as error:

@@ -194,3 +194,33 @@ def test_what_is_no_model_is_an_error(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "m.onnx").write_bytes(data)
     with pytest.raises(InputError):
         load_onnx(tmp_path / "m.onnx")
+
+
+def test_a_model_that_loops_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    onnx = pytest.importorskip("onnx")
+    helper, kinds = onnx.helper, onnx.TensorProto
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go_on"], ["go_on_out"]), helper.make_node("Sin", ["v"], ["v_out"])], "body",
+        [helper.make_tensor_value_info("i", kinds.INT64, []), helper.make_tensor_value_info("go_on", kinds.BOOL, []),
+         helper.make_tensor_value_info("v", kinds.FLOAT, None)],
+        [helper.make_tensor_value_info("go_on_out", kinds.BOOL, []),
+         helper.make_tensor_value_info("v_out", kinds.FLOAT, None)],
+    )  # fmt: skip
+    graph = helper.make_graph(
+        [helper.make_node("Loop", ["", "true", "features"], ["vector"], body=body)], "endless",
+        [helper.make_tensor_value_info("features", kinds.FLOAT, [1, "frames", 80])],
+        [helper.make_tensor_value_info("vector", kinds.FLOAT, None)],
+        [helper.make_tensor("true", kinds.BOOL, [], [True])],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save(model, tmp_path / "endless.onnx")
+    monkeypatch.setattr("veilmeter.speech.extractors.onnx.FIRST_SECONDS", 0.5)
+    with pytest.raises(InputError, match=r"more than 0.5 s for one second"):
+        load_onnx(tmp_path / "endless.onnx")
+
+
+def test_a_model_without_end_is_not_hashed(tmp_path: Path) -> None:
+    with open(tmp_path / "a.onnx", "wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(InputError, match="too large"):
+        load_onnx(tmp_path / "a.onnx")

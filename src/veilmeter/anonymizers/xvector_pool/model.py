@@ -17,7 +17,7 @@ from veilmeter.anonymizers.xvector_pool.features import LIMIT, SourceFrames, sta
 from veilmeter.anonymizers.xvector_pool.selection import Plda, VoicePool
 from veilmeter.anonymizers.xvector_pool.world import ORDER, Analysis
 from veilmeter.core.errors import InputError, VeilmeterError, missing_extra
-from veilmeter.core.files import sha256, whole_file
+from veilmeter.core.files import check_input, sha256, whole_file
 from veilmeter.data.embeddings import unit
 
 try:
@@ -103,6 +103,7 @@ def make_converters(shape: ConverterShape, members: int, state: dict[str, Tensor
 
 FORMAT = "veilmeter-xvector-pool-4"
 FILE = "model.safetensors"
+LARGEST_MODEL = 1 << 32  # bytes; the one that ships has a thousandth of that
 # Vectors of real speakers have this length after whitening; an average of several is shorter and must be brought back,
 # else the decoder gives everyone the same mean voice.
 SPEAKER_NORM = 9.0
@@ -263,6 +264,7 @@ def load(path: str | Path) -> VoiceModel:
 
     if Path(path).is_dir():
         path = Path(path) / FILE
+    check_input(path, most=LARGEST_MODEL)
     try:
         with safe_open(path, framework="numpy") as handle:
             about = json.loads((handle.metadata() or {}).get(_ABOUT, "{}"))

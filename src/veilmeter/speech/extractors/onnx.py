@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -18,9 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError, VeilmeterError, missing_extra, need
-from veilmeter.core.files import sha256, write_bytes, write_text
+from veilmeter.core.files import check_input, sha256, write_bytes, write_text
 from veilmeter.speech.extractors.base import Extractor, as_vector
-from veilmeter.speech.onnx_session import GraphBuilder, first_line, open_session
+from veilmeter.speech.onnx_session import GraphBuilder, first_line, import_runtime, open_session
 
 RATE = 16000
 MEL_BINS = 80
@@ -236,6 +237,8 @@ def _mean_and_deviation(graph: GraphBuilder, x: str, frames: str) -> str:
 
 # Part of the cached graph's name and of the extractor's version: raise it when the graph changes.
 GRAPH = 1
+FIRST_SECONDS = 30  # that a model may take for its first call; ours take a hundredth
+LARGEST_MODEL = 1 << 31  # bytes of an ONNX file, by its own format; weights beside it are further files
 # Keys of a model's own metadata that say how its features are computed; WeSpeaker's values where it says nothing.
 WINDOW, SCALE = "veilmeter.window", "veilmeter.scale"
 
@@ -256,7 +259,7 @@ class OnnxExtractor:
         except ValueError:
             raise InputError(f"the model's metadata {SCALE} is not a number", path=path) from None
         second = np.random.default_rng(0).standard_normal(16_000).astype(np.float32) * np.float32(0.1)
-        self.dimension = len(self.embed(second))
+        self.dimension = len(self._embed_first(self.features(second)))
 
     def __repr__(self) -> str:
         return f"OnnxExtractor({self.name}, {self.dimension}-d, {self.version})"
@@ -268,9 +271,25 @@ class OnnxExtractor:
     def embed(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
         return self.embed_features(self.features(samples))
 
-    def embed_features(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _embed_first(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        """One second of noise, within a time limit: an untrusted model may loop."""
+        options = import_runtime().RunOptions()
+        limit = threading.Timer(FIRST_SECONDS, setattr, (options, "terminate", True))
+        limit.daemon = True
+        limit.start()
         try:
-            outputs = self.session.run(None, {self._input: features})
+            return self.embed_features(features, options)
+        except VeilmeterError:
+            if not options.terminate:
+                raise
+            what = f"the model takes more than {FIRST_SECONDS} s for one second of sound"
+            raise InputError(what, path=self.path) from None
+        finally:
+            limit.cancel()
+
+    def embed_features(self, features: NDArray[np.float32], options: Any = None) -> NDArray[np.float32]:
+        try:
+            outputs = self.session.run(None, {self._input: features}, options)
         except Exception as error:  # ONNX Runtime's own types are not public
             raise VeilmeterError(f"the model fails: {first_line(error)}", path=self.path) from None
         return as_vector(outputs[0], self.name)
@@ -294,8 +313,7 @@ class OnnxExtractor:
 def load_onnx(path: str | Path) -> OnnxExtractor:
     """`onnx:FILE`; its content, and that of weights beside it, is the version."""
     file = Path(path)
-    if not file.is_file():
-        raise InputError("there is no such model", path=file, fix="give --extractor onnx:FILE")
+    check_input(file, most=LARGEST_MODEL)
     return OnnxExtractor(file, name=f"onnx:{file.name}", version=f"onnx-{model_digest(file)[:12]}")
 
 
