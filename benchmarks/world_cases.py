@@ -155,6 +155,14 @@ def _copies(voices: Voices) -> Case:
     return Case(original, changed)
 
 
+def _released_copies(voices: Voices) -> Case:
+    """A perfect anonymizer, but the anonymized recordings of everybody's second half are those of the first half."""
+    changed = voices.noise()
+    half = voices.take >= RECORDINGS // 2
+    changed[half] = changed[~half]
+    return Case(voices.original, changed)
+
+
 def _mislabels(voices: Voices) -> Case:
     """Hardly protected, and every fifth recording stands under a wrong name."""
     rows = np.flatnonzero(voices.rng.random(len(voices.own)) < 0.2)
@@ -331,6 +339,7 @@ WORLDS: dict[str, World] = {
     "norm": World(_norm, True, "the length of a vector tells"),
     "few sessions": World(_few_sessions, True, "some recordings of some people unchanged"),
     "copies": World(_copies, False, "a perfect anonymizer, recordings twice in the data"),
+    "released copies": World(_released_copies, False, "a perfect anonymizer, anonymized recordings twice in the data"),
     "mislabels": World(_mislabels, True, "hardly protected, labels partly wrong"),
     "deaf": World(_deaf, True, "an extractor that hears nothing: nothing can be known"),
     "swapped": World(_swapped, True, "two people in each other's voice, the others noise"),

@@ -26,7 +26,7 @@ from veilmeter.metrics.legal.chance import Relabeled
 
 WITNESSES = {3: 6, 20: 6, 40: 6, 100: 6, 400: 3}  # of each world, by the number of people; none of larger ones
 FIRST_WITNESS = 1000  # seeds that no judgment has
-NOT_EXACT = ("copies",)  # nobody is recognized, but copies are linked
+NOT_EXACT = ("copies", "released copies")  # nobody is recognized, but copies are linked
 
 
 @dataclass(frozen=True)

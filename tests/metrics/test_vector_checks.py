@@ -7,7 +7,7 @@ import pytest
 
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics import vector_checks
-from veilmeter.metrics.vector_checks import copies, find_unchanged, length_correlation
+from veilmeter.metrics.vector_checks import copies, find_unchanged, length_correlation, released_copies
 
 PEOPLE, EACH = 12, 4
 
@@ -92,3 +92,18 @@ def test_lengths_without_information_are_seldom_called_telling() -> None:
         _, p = length_correlation(noise.take(even), noise.take(~even)) or (0.0, 1.0)
         alarms += p < 0.05
     assert alarms <= 20
+
+
+def test_a_pseudo_voice_that_never_varies_is_no_copy() -> None:
+    names = np.repeat([f"s{person}" for person in range(8)], 4).tolist()
+    ids = [str(row) for row in range(len(names))]
+    rng = np.random.default_rng(0)
+    first = np.arange(len(names)) % 4 < 2
+    vary = Embeddings(rng.standard_normal((len(names), 16)), ids, names)
+    same = vary.with_vectors(np.repeat(rng.standard_normal((8, 16)), 4, axis=0))
+    twice = vary.vectors.copy()
+    twice[~first] = twice[first]
+    assert not released_copies(vary.take(first), vary.take(~first)).any()
+    assert not released_copies(same.take(first), same.take(~first)).any()
+    doubled = vary.with_vectors(twice)
+    assert released_copies(doubled.take(first), doubled.take(~first)).all()

@@ -45,13 +45,14 @@ def test_people_who_can_be_recognized_are_never_called_safe(
         ("new voices", 24, ("ignorant", "lazy-informed")),
         ("one voice", 20, ("ignorant", "lazy-informed")),
         ("copies", 20, ("ignorant", "lazy-informed")),
+        ("released copies", 20, ("ignorant", "lazy-informed")),
         ("perfect, unequal", 30, ("adaptive",)),
     ],
 )
 def test_nobody_is_trustworthily_called_recognizable(world: str, people: int, attackers: tuple[str, ...]) -> None:
     judgment = judge(world, people, 3, attackers, FAST)  # one seed in twenty may be called recognizable by chance
     assert not judgment.false_alarm
-    if world == "copies":
+    if world in ("copies", "released copies"):
         assert "no copies in enrollment and trials" in judgment.distrust
 
 

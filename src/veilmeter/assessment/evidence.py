@@ -39,6 +39,7 @@ from veilmeter.metrics.vector_checks import (
     length_correlation,
     let_through,
     release_linking,
+    released_copies,
     run_difference,
     share_of_shared_voices,
     target_voice_effect,
@@ -261,6 +262,7 @@ def trust_facts(
         same |= np.isin(experiment.original.utterances.astype(str), sorted(known_copies.unchanged))
     alike = let_through(experiment.original, experiment.anonymized, seed=seed)
     repeated = copies(known, tried) | np.isin(tried.utterances.astype(str), sorted(known_copies.repeated))
+    released = released_copies(experiment.enrollment(experiment.anonymized), experiment.trials(experiment.anonymized))
     assessed = set(experiment.original.names)
     ahead, ahead_of_values = ahead_on_originals(plan.jobs, done)
     return TrustFacts(
@@ -269,6 +271,7 @@ def trust_facts(
         let_through=0 if alike is None or same is None else int((alike & ~same).sum()),
         trials=len(tried),
         copies=int(repeated.sum()),
+        released_copies=int((released & ~repeated).sum()) if len(released) == len(repeated) else int(released.sum()),
         overlap={
             str(role): len(assessed & set(experiment.training[role].embeddings.names)) for role in plan.used.training
         },

@@ -94,6 +94,15 @@ def copies(enrollment: Embeddings, trials: Embeddings) -> NDArray[np.bool_]:
     return same
 
 
+def released_copies(enrollment: Embeddings, trials: Embeddings) -> NDArray[np.bool_]:
+    """Which anonymized trials also occur among the anonymized enrollment recordings. None where an anonymizer gives all
+    recordings of a person the same vector: then it is the pseudo-voice that repeats."""
+    distances = _distances_within(trials, enrollment)
+    if not len(distances) or float(np.median(distances)) < SMALLEST:
+        return np.zeros(len(trials), dtype=bool)
+    return copies(enrollment, trials)
+
+
 def _rows_of(side: Embeddings) -> dict[str, NDArray[np.intp]]:
     order = np.argsort(side.codes, kind="stable")
     firsts = np.searchsorted(side.codes[order], np.arange(1, len(side.names)))
@@ -113,16 +122,21 @@ def _near(known: NDArray[np.float32], tried: NDArray[np.float32], limit: float) 
 
 
 def usual_distance(*sides: Embeddings) -> float:
-    """The median of 1 - cosine between two recordings of one speaker, next to each other in the order given."""
-    distances = []
+    """The median of 1 - cosine between two recordings of one speaker."""
+    distances = _distances_within(*sides)
+    usual = float(np.median(distances)) if len(distances) else LARGEST / CLOSER
+    return float(np.clip(usual, SMALLEST / CLOSER, LARGEST / CLOSER))
+
+
+def _distances_within(*sides: Embeddings) -> NDArray[np.float64]:
+    """1 - cosine between two recordings of one speaker, next to each other in the order given."""
+    distances = [np.zeros(0)]
     for side in sides:
         order = np.argsort(side.codes, kind="stable")
         codes, vectors = side.codes[order], side.unit[order]
         pairs = np.flatnonzero(codes[1:] == codes[:-1])
-        if len(pairs):
-            distances.append(1 - np.einsum("ij,ij->i", vectors[pairs], vectors[pairs + 1], dtype=np.float64))
-    usual = float(np.median(np.concatenate(distances))) if distances else LARGEST / CLOSER
-    return float(np.clip(usual, SMALLEST / CLOSER, LARGEST / CLOSER))
+        distances.append(1 - np.einsum("ij,ij->i", vectors[pairs], vectors[pairs + 1], dtype=np.float64))
+    return np.concatenate(distances)
 
 
 SAME = 1e-4  # lengths that differ by less were made equal

@@ -70,8 +70,8 @@ class TrustFacts:
     """Facts that the checks need and no estimate carries.
 
     `unchanged` of `compared` recordings are the original ones (None: they can't be compared), `let_through` others are
-    outliers that resemble their original; `copies` of `trials`
-    recordings also occur in the enrollment set, under another id (None: not looked for); `overlap` are the assessed
+    outliers that resemble their original; `copies` of `trials` recordings also occur in the enrollment set, under
+    another id (None: not looked for), `released_copies` more on the anonymized side alone; `overlap` are the assessed
     people who are in each set of training speech; `own_runs` how often attackers ran the anonymizer themselves;
     `length_p` how often chance would relate the lengths of people's vectors as closely (None: all have one length);
     `targets` what target voices have to do with attackers' errors (None: nobody shares one); `run_p` how often two runs
@@ -86,6 +86,7 @@ class TrustFacts:
     let_through: int = 0
     trials: int = 0
     copies: int | None = None
+    released_copies: int = 0
     overlap: Mapping[str, int] = field(default_factory=dict)
     own_runs: int = 0
     length_p: float | None = None
@@ -293,9 +294,11 @@ def check_copies(facts: TrustFacts) -> Check:
     """An attacker who enrolls the very recording that is tried recognizes the recording, not the voice."""
     if facts.copies is None or not facts.trials:
         return Check(name=COPIES, finding=Finding("copies_not_sought"), passed=None, misleads="underestimated")
-    share = facts.copies / facts.trials
+    share = (facts.copies + facts.released_copies) / facts.trials
     passed = share <= MOST_COPIES
-    finding = Finding.of("copies", passed=passed, copies=facts.copies, trials=facts.trials)
+    finding = Finding.of(
+        "copies", passed=passed, copies=facts.copies, trials=facts.trials, released=facts.released_copies
+    )
     return Check(
         name=COPIES, finding=finding, passed=passed, misleads="underestimated", figure=share, limit=MOST_COPIES
     )

@@ -300,7 +300,7 @@ declare(
 declare("recordings_not_compared", slot="unchanged")
 declare("recordings_unchanged", slot="unchanged", unchanged=int, compared=int, let_through=int)
 declare("copies_not_sought", slot="copies")
-declare("copies", slot="copies", passed=bool, copies=int, trials=int)
+declare("copies", slot="copies", passed=bool, copies=int, trials=int, released=int)
 declare("linking_without_interval", slot="enough")
 declare(
     "enough_speakers",

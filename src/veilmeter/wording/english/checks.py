@@ -110,8 +110,14 @@ WORDS.say("copies_not_sought", "Copies of recordings in enrollment and trials we
 
 
 @WORDS.words("copies")
-def _copies(passed: bool, copies: int, trials: int) -> str:
-    sentence = f"{copies:,} of {trials:,} trial recordings also occur in the enrollment set under another id"
+def _copies(passed: bool, copies: int, trials: int, released: int = 0) -> str:
+    found = []
+    if copies or not released:
+        found.append(f"{copies:,} of {trials:,} trial recordings also occur in the enrollment set under another id")
+    if released:
+        more = f"{released:,} more" if copies else f"{released:,} of {trials:,} trial recordings"
+        found.append(f"{more} occur twice on the anonymized side alone, in enrollment and trials")
+    sentence = "; ".join(found)
     return sentence + ("." if passed else ": the recording is recognized, not the voice. Remove the copies.")
 
 
