@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from veilmeter.core.errors import InputError, missing_extra
 OPSET = 17
 IR_VERSION = 8
 EPSILON = 1e-5  # of torch's normalizations
+MICROSOFT = "com.microsoft"  # operators that ONNX Runtime adds
+BLOCK = 32  # numbers that share a scale
 
 Array = NDArray[np.float32]
 
@@ -90,6 +92,40 @@ class GraphBuilder:
         product = self.op("MatMul", [x, self.constant(weight.T.astype(np.float32))])
         return self.op("Add", [product, self.constant(bias.astype(np.float32))])
 
+    def quantized(
+        self, x: str, weight: NDArray[Any], bias: NDArray[Any] | None = None, output: str | None = None
+    ) -> str:
+        """A product with a matrix (and an offset for the last axis) in 8-bit integers, both sides scaled by blocks of
+        the summed axis: next to the products of floats, of a published model this changes one word in 200."""
+        height, width = weight.shape
+        blocks = weight.T.reshape(width, height // BLOCK, BLOCK)
+        scale = np.maximum(np.abs(blocks).max(axis=-1), 1e-12) / 127
+        integers = (np.round(blocks / scale[..., None]) + 128).astype(np.uint8)
+        inputs = [x, self.constant(integers), self.constant(scale.astype(np.float32))]
+        if bias is not None:
+            inputs += ["", "", self.constant(bias.astype(np.float32))]
+        sizes = {"K": height, "N": width, "bits": 8, "block_size": BLOCK, "accuracy_level": 4}
+        return self.op("MatMulNBits", inputs, output, domain=MICROSOFT, **sizes)
+
+    def split(self, x: str, parts: int) -> list[str]:
+        """Parts of one size, along the last axis."""
+        names = [f"n{len(self._nodes)}_{part}" for part in range(parts)]
+        self._nodes.append(self._onnx.helper.make_node("Split", [x], names, names[0], axis=-1))
+        return names
+
+    def attend(self, inputs: Sequence[str], heads: int, present: Sequence[str] = ()) -> str:
+        """Attention with several heads; `present` names the keys and values with those of the past."""
+        name = f"n{len(self._nodes)}"
+        node = self._onnx.helper.make_node(
+            "MultiHeadAttention", list(inputs), [name, *present], name, domain=MICROSOFT, num_heads=heads
+        )
+        self._nodes.append(node)
+        return name
+
+    def scale_norm(self, x: str, gain: NDArray[Any]) -> str:
+        """Layer normalization without an offset."""
+        return self.op("LayerNormalization", [x, self.constant(gain)], axis=-1, epsilon=EPSILON)
+
     def layer_norm(self, x: str, name: str) -> str:
         gain, offset = (self.constant(self.state[f"{name}.{part}"]) for part in ("weight", "bias"))
         return self.op("LayerNormalization", [x, gain, offset], axis=-1, epsilon=EPSILON)
@@ -100,16 +136,23 @@ class GraphBuilder:
         inputs: Mapping[str, Sequence[str | int]],
         outputs: Mapping[str, Sequence[str | int]],
         metadata: Mapping[str, str],
+        *,
+        integers: Collection[str] = (),
     ) -> bytes:
-        helper, floats = self._onnx.helper, self._onnx.TensorProto.FLOAT
+        """The model with these tensors by shape; all are floats but those named as `integers`."""
+        helper, types = self._onnx.helper, self._onnx.TensorProto
         given, wanted = (
-            [helper.make_tensor_value_info(tensor, floats, list(shape)) for tensor, shape in tensors.items()]
+            [
+                helper.make_tensor_value_info(tensor, types.INT64 if tensor in integers else types.FLOAT, list(shape))
+                for tensor, shape in tensors.items()
+            ]
             for tensors in (inputs, outputs)
         )
         graph = helper.make_graph(self._nodes, name, given, wanted, self._constants)
-        model = helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION, producer_name="veilmeter"
-        )
+        domains = [helper.make_opsetid("", OPSET)]
+        if any(node.domain == MICROSOFT for node in self._nodes):
+            domains.append(helper.make_opsetid(MICROSOFT, 1))
+        model = helper.make_model(graph, opset_imports=domains, ir_version=IR_VERSION, producer_name="veilmeter")
         helper.set_model_props(model, dict(metadata))
         self._onnx.checker.check_model(model)
         data: bytes = model.SerializeToString(deterministic=True)

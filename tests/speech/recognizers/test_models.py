@@ -9,9 +9,11 @@ import pytest
 from tests.fetched import fetched
 
 from veilmeter.data.corpus import read_corpus
+from veilmeter.speech import weights
 from veilmeter.speech.audio import read_audio
+from veilmeter.speech.onnx_session import open_session
 from veilmeter.speech.recognizers.base import Recognizer, load_recognizer
-from veilmeter.speech.recognizers.moonshine import read_tokens
+from veilmeter.speech.recognizers.moonshine import END, HEAD_SIZE, HEADS, START, Moonshine, read_tokens
 from veilmeter.speech.recognizers.whisper import decode, log_mels
 
 
@@ -65,3 +67,27 @@ def test_whispers_front_end_against_the_definition() -> None:
 def test_bytes_of_whispers_tokens() -> None:
     assert decode(["Ġê", "°Ģ", "<"]) == "가<"
     assert decode([]) == ""
+
+
+def test_moonshine_as_its_published_decoder(moonshine: Recognizer, sentence: np.ndarray) -> None:
+    """Our own graphs, with other integers, choose the tokens that the published graphs choose."""
+    assert isinstance(moonshine, Moonshine)
+    samples = sentence[: 4 * 16_000]
+    published = fetched(lambda: weights.fetch_all((weights.MOONSHINE_ENCODER, weights.MOONSHINE_DECODER)))
+    encoder, decoder = map(open_session, published)
+    inputs = {i.name: np.zeros((1, HEADS, 0, HEAD_SIZE), np.float32) for i in decoder.get_inputs()[2:-1]}
+    inputs |= {"encoder_hidden_states": encoder.run(None, {"input_values": samples[None]})[0]}
+    outputs = [output.name for output in decoder.get_outputs()]
+    tokens, first = [START], True
+    while tokens[-1] != END:
+        inputs |= {"input_ids": np.array([tokens[-1:]]), "use_cache_branch": np.array([not first])}
+        given = dict(zip(outputs, decoder.run(outputs, inputs), strict=True))
+        tokens.append(int(given.pop("logits")[0, -1].argmax()))
+        inputs |= {
+            name.replace("present.", "past_key_values."): past
+            for name, past in given.items()
+            if first or ".encoder." not in name
+        }
+        first = False
+    assert moonshine.decode(moonshine.encode(samples), 100)[0] == tokens[1:-1]
+    assert len(tokens) > 10
