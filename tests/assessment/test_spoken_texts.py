@@ -11,13 +11,17 @@ import pytest
 
 pytest.importorskip("soundfile")
 
-from veilmeter.assessment import assess
+from veilmeter.assessment import Assessment, assess
 from veilmeter.assessment.extraction import embed_texts, texts_of
 from veilmeter.core.engine import Here
 from veilmeter.core.errors import InputError
 from veilmeter.data.corpus import read_corpus
+from veilmeter.report import write_report
+from veilmeter.results.gate import gate
+from veilmeter.results.run_folder import read_results
 from veilmeter.speech.audio import RATE, write_audio
 from veilmeter.speech.extractors.words import style_features, word_features
+from veilmeter.wording import sentence
 
 PEOPLE, EACH = 6, 6
 TOPICS = ("ship sea sail wave", "king crown throne sword", "bread oven flour yeast", "horse saddle stable hay",
@@ -73,6 +77,55 @@ def test_people_who_differ_in_words_only_are_found_by_given_words(speech: Path) 
     assert together["linkability", 1] > 0.8
     assert {person.channel for person in results.channels.people} == {"words-given"}
     assert [channel.hears for channel in results.channels.channels] == ["speech", "words", "everything"]
+
+
+def test_the_first_verdict_comes_before_further_extractors_and_says_so(speech: Path) -> None:
+    """Noise hides everybody; words, which are read after the first verdict, do not."""
+    (speech / "noise.py").write_text("import numpy as np\ndef hear(samples):\n    return samples[:8]\n")
+    seen: list[Assessment] = []
+
+    def run(folder: str, *, wait: bool = True, told: bool = True) -> Assessment:
+        def first(assessment: Assessment) -> bool:
+            seen.append(assessment)
+            assert assessment.folder is not None
+            assert read_results(assessment.folder).pending == assessment.results.pending
+            return wait
+
+        return assess(
+            speech / "original",
+            speech / "anonymized",
+            attacker_run=str(speech / "again"),
+            extractor=[f"{speech / 'noise.py'}:hear", f"words:{speech / 'text'}"],
+            attackers=["adaptive"],
+            lengths=[1, 3],
+            intervals=False,
+            measures=["scores", "linkability", "ranks"],
+            out=speech / folder,
+            first=first if told else None,
+        )
+
+    ended = run("ended", wait=False)
+    assert ended is seen[0]
+    assert [sentence(finding) for finding in ended.results.pending] == [
+        "Attackers who use the extractor words-given are still to be run; they may find more."
+    ]
+    assert ended.results.channels is None
+    with pytest.raises(InputError, match="preliminary"):
+        gate(ended.results, [])
+    with pytest.raises(InputError, match="preliminary"):
+        write_report(ended, form="md")
+    page = write_report(ended).read_text()
+    assert "Preliminary: not everything has been measured yet." in page
+    assert "words-given are still to be run" in page
+    completed = run("ended")
+    assert completed.results.pending == ()
+    assert completed.results.channels is not None
+    assert len(seen) == 2
+    # The same results as without a first verdict, to the byte.
+    run("at once", told=False)
+    assert (speech / "ended" / "results.json").read_bytes() == (speech / "at once" / "results.json").read_bytes()
+    write_report(completed)
+    assert "Preliminary" not in (speech / "ended" / "report.html").read_text()
 
 
 def test_texts_of_lists(speech: Path) -> None:

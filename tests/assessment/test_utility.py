@@ -136,6 +136,14 @@ def test_silence_is_lost_speech_and_no_speech_is_doubted(tmp_path: Path, setting
     assert "In 3 of 4 anonymized recordings (3 are silent)" in sentence(check.finding)
 
 
+def test_whether_it_is_speech_is_open_until_it_was_measured() -> None:
+    check = check_speech(None, pending=True)
+    assert check.open
+    assert check.misleads == "overestimated"
+    assert sentence(check.finding) == "Whether the anonymized recordings are still speech has not been measured yet."
+    assert not check_speech(None).open
+
+
 def test_an_original_without_words_is_no_baseline(tmp_path: Path, settings: UtilitySettings) -> None:
     original = write(tmp_path / "original", dict.fromkeys(SAID, "- - - -"), texts=True)
     anonymized = write(tmp_path / "anonymized", SAID)

@@ -101,7 +101,7 @@ Measured = Mapping[TaskId, TaskResult]
 
 @dataclass(frozen=True, eq=False)
 class FinishedRun:
-    """A run that has measured everything."""
+    """A run that has measured everything, or everything but what is `pending`."""
 
     experiment: Experiment
     plan: AssessmentPlan
@@ -110,6 +110,7 @@ class FinishedRun:
     findings: tuple[Finding, ...]
     options: OptionUse
     duplicates: DuplicateAudio | None = None
+    pending: tuple[Finding, ...] = ()  # what is still to be measured
 
     def speech_of(self, role: SpeechRole) -> Speech:
         return next(speech for speech in self.speech if speech.role is role)
@@ -139,6 +140,7 @@ def build_results(outcome: FinishedRun, settings: Settings, command: Sequence[st
         channels=_channels(attackers, measured, settings),
         remarks=distinct([*outcome.options.remarks, *_measures_for_checks(settings)]),
         warnings=distinct([*warnings_of(outcome.findings, measured), *taken_over]),
+        pending=outcome.pending,
     )
     similarity = results.parts.get("similarity", Part(name="similarity")).details
     traits = Traits(

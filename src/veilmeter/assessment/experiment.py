@@ -151,6 +151,11 @@ def further_experiments(reader: InputReader, base: Experiment, runs: Sequence[Ru
     return {extractor_label(spec): _experiment_by(spec, reader, base, runs) for spec in reader.settings.extractor[1:]}
 
 
+def further_labels(settings: Settings) -> list[str]:
+    """The short names of the extractors after the first."""
+    return [extractor_label(spec) for spec in settings.extractor[1:]]
+
+
 def _experiment_by(spec: str, reader: InputReader, base: Experiment, runs: Sequence[RunAudio]) -> Experiment:
     """The experiment `base` with the vectors of this extractor, from the recordings that were read before."""
     vectors_only = [role for role, speech in reader.speech.items() if not speech.corpora]

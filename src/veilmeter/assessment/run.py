@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,7 +26,7 @@ from veilmeter.assessment.conclude import (
     write_tables,
 )
 from veilmeter.assessment.evidence import DuplicateAudio, find_duplicate_audio
-from veilmeter.assessment.experiment import Experiment, build_experiment, further_experiments
+from veilmeter.assessment.experiment import Experiment, build_experiment, further_experiments, further_labels
 from veilmeter.assessment.given_scores import ScoreFiles, measure_given
 from veilmeter.assessment.inputs import InputReader
 from veilmeter.assessment.plan import AssessmentPlan, describe, make_plan
@@ -64,7 +64,7 @@ from veilmeter.data.corpus import SIDES, SpeechRole
 from veilmeter.data.matching import match
 from veilmeter.results.model import AttackerResult, Input, Matching, ProtocolFacts, Results
 from veilmeter.results.run_folder import RESULTS, Matrices, read_results, write_results
-from veilmeter.results.trust import TrustFacts
+from veilmeter.results.trust import UTILITY_PENDING, TrustFacts
 from veilmeter.results.verdict import conclude
 from veilmeter.speech.audio import chose_channel, leaves_home
 from veilmeter.wording import text
@@ -87,6 +87,7 @@ def assess(
     say: Say | None = None,
     progress: ShowProgress | None = None,
     protocol: GivenProtocol | None = None,
+    first: Callable[[Assessment], bool] | None = None,
     **options: Any,
 ) -> Assessment:
     """Assess an anonymizer from original and anonymized speech of the same utterances.
@@ -97,6 +98,9 @@ def assess(
     the same names. With `out`, everything is written there, and an interrupted run is continued.
     A source that is given beside `settings` replaces the one they name. `protocol` says who is enrolled and tried
     where no list does. Without any speech, the scores that `attackers` are given are assessed by themselves.
+
+    With `out` and `first`, the attackers' verdict is written as soon as it is known, and passed to `first`; utility and
+    further extractors follow if it returns True, and complete the same folder. `results.pending` lists what is missing.
     """
     given = {role: options.pop(role, None) for role in SOURCES}
     given |= {SpeechRole.ORIGINAL: original, SpeechRole.ANONYMIZED: anonymized}
@@ -119,7 +123,7 @@ def assess(
     refuse_missing_files(settings)
     with closing(open_engine(jobs, cluster)) as engine, single_threaded():
         common = (settings, out, engine, StageLog(say or _silent, progress or _no_progress), tuple(argv))
-        run = ScoreRun(*common) if alone else SpeechRun(*common, sources=sources, given=protocol)
+        run = ScoreRun(*common) if alone else SpeechRun(*common, sources=sources, given=protocol, first=first)
         return run.execute()
 
 
@@ -183,6 +187,8 @@ class Run(ABC):
         self.log = log
         self.argv = argv
         self.stages = Stages(None if self.folder is None else self.folder / "stages")
+        self._performed: dict[str, tuple[TaskResult, Arrays]] = {}  # by the key of the task
+        self._has_recorded = False
 
     def execute(self) -> Assessment:
         if self.folder is None:
@@ -199,14 +205,15 @@ class Run(ABC):
 
     def perform(self, tasks: Sequence[Task]) -> Done:
         """Run every task that is not kept from an earlier run, wherever the engine runs it."""
-        done: dict[TaskId, tuple[TaskResult, Arrays]] = {}
+        done = {task.id: self._performed[task.key] for task in tasks if task.key in self._performed}
+        tasks_before = len(done)
         for task in tasks:
-            kept = self.stages.get(task.id, task.key)
+            kept = None if task.id in done else self.stages.get(task.id, task.key)
             if kept is not None:
                 done[task.id] = kept
         left = [task for task in tasks if task.id not in done]
-        if done:
-            self.log.say(f"{len(done)} of {len(tasks)} tasks are kept from an earlier run")
+        if len(done) > tasks_before:
+            self.log.say(f"{len(done) - tasks_before} of {len(tasks)} tasks are kept from an earlier run")
         if left:
             self.log.stage(Stage.MEASURING, ", ".join(str(task.id) for task in left))
         left = _longest_first(left)
@@ -216,6 +223,7 @@ class Run(ABC):
             done[task.id] = as_kept, self.stages.arrays_of(task.id, task.key, arrays)
             del arrays
             self.log.say(f"measured: {task.id} ({len(done)} of {len(tasks)})")
+        self._performed |= {task.key: done[task.id] for task in tasks}
         return {task.id: done[task.id] for task in tasks}  # in one order, wherever they ran
 
     def record(
@@ -226,8 +234,8 @@ class Run(ABC):
         left_out: int = 0,
         factor: float | None = None,
     ) -> Assessment:
-        """The finished assessment, written to the folder of the run, if it has one. Tables and the report of an earlier
-        run in this folder are removed."""
+        """The assessment, written to the folder of the run, if it has one. Tables and the report of an earlier run in
+        this folder are removed."""
         matrices = matrices_of(done)
         created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         if self.folder is not None:
@@ -235,9 +243,11 @@ class Run(ABC):
             for file in (self.folder / "tables").glob("*.parquet"):
                 if file.name not in written:
                     file.unlink()
-            (self.folder / "report.html").unlink(missing_ok=True)
+            if not self._has_recorded:
+                (self.folder / "report.html").unlink(missing_ok=True)
+            self._has_recorded = True
             results = write_results(self.folder, results)
-            self.log.stage(Stage.DONE)
+            self.log.stage(Stage.FIRST if results.pending else Stage.DONE)
             timings = {
                 "seconds": self.log.timings,
                 "total": round(time.monotonic() - self.log.started, 3),
@@ -294,10 +304,18 @@ def without_place(command: Sequence[str]) -> tuple[str, ...]:
 class SpeechRun(Run):
     """An assessment of speech, or of vectors of it."""
 
-    def __init__(self, *common: Any, sources: Mapping[SpeechRole, Any], given: GivenProtocol | None = None) -> None:
+    def __init__(
+        self,
+        *common: Any,
+        sources: Mapping[SpeechRole, Any],
+        given: GivenProtocol | None = None,
+        first: Callable[[Assessment], bool] | None = None,
+    ) -> None:
         super().__init__(*common)
         self.sources = sources
         self.given = given
+        self.first = first
+        self._duplicates: DuplicateAudio | None = None
 
     def assess(self) -> Assessment:
         if who := who_attacks(self.settings):
@@ -324,15 +342,30 @@ class SpeechRun(Run):
         refuse_mixtures(reader.all_speech)
         experiment = build_experiment(reader, matched, protocol, runs)
         keys = self.settings.trials or (self.given.keys if self.given else tuple(lists_near(near)[1]))
+        pending = self.pending(reader)
+        if pending and self.first is not None and self.folder is not None:
+            plan = make_plan(experiment, self.settings, keys)
+            assessment = self.finish(reader, experiment, plan, self.perform(plan.tasks), pending)
+            if not self.first(assessment):
+                return assessment
         further = further_experiments(reader, experiment, runs)
         plan = make_plan(experiment, self.settings, keys, further)
         return self.finish(reader, experiment, plan, {**self.perform(plan.tasks), **self.utility(reader, experiment)})
 
+    def pending(self, reader: InputReader) -> tuple[Finding, ...]:
+        """What is measured after the first verdict: it takes longest and changes least."""
+        further = [Finding.of("extractor_pending", extractor=label) for label in further_labels(self.settings)]
+        return (*further, *([Finding(UTILITY_PENDING)] if self.measures_utility(reader) else ()))
+
+    def measures_utility(self, reader: InputReader) -> bool:
+        """Whether utility was asked for, and there are recordings of both sides."""
+        return self.settings.wants("utility") and all(reader.speech[side].corpora for side in SIDES)
+
     def utility(self, reader: InputReader, experiment: Experiment) -> Done:
         """The utility of the speech, where there are recordings of both sides."""
-        sides = [reader.speech[side].corpora for side in SIDES]
-        if not self.settings.wants("utility") or not all(sides):
+        if not self.measures_utility(reader):
             return {}
+        sides = [reader.speech[side].corpora for side in SIDES]
         from veilmeter.assessment.utility import UtilitySettings, measure_utility, with_labels
 
         self.log.stage(Stage.UTILITY)
@@ -359,11 +392,20 @@ class SpeechRun(Run):
 
     def find_duplicates(self, reader: InputReader, experiment: Experiment) -> DuplicateAudio | None:
         """Whether recordings of both sides are copies of each other, where there are any."""
-        if all(reader.speech[side].is_audio for side in SIDES):
-            self.log.stage(Stage.DUPLICATES)
-        return find_duplicate_audio(experiment, reader.speech, self.engine)
+        if self._duplicates is None:
+            if all(reader.speech[side].is_audio for side in SIDES):
+                self.log.stage(Stage.DUPLICATES)
+            self._duplicates = find_duplicate_audio(experiment, reader.speech, self.engine)
+        return self._duplicates
 
-    def finish(self, reader: InputReader, experiment: Experiment, plan: AssessmentPlan, done: Done) -> Assessment:
+    def finish(
+        self,
+        reader: InputReader,
+        experiment: Experiment,
+        plan: AssessmentPlan,
+        done: Done,
+        pending: tuple[Finding, ...] = (),
+    ) -> Assessment:
         self.log.stage(Stage.CONCLUDING)
         corpora = [corpus for speech in reader.all_speech for corpus in speech.corpora]
         facts = Facts(
@@ -375,13 +417,15 @@ class SpeechRun(Run):
             used=plan.used,
             enrolled=len(experiment.enrollment(experiment.original).names),
             tuned=frozenset(name for name, own in experiment.own.items() if own.tuned),
-            parts=frozenset(task.name for task in done if task.kind is TaskKind.ANALYSIS),
+            parts=frozenset(task.name for task in done if task.kind is TaskKind.ANALYSIS)
+            | ({UTILITY.name} if Finding(UTILITY_PENDING) in pending else frozenset()),
             has_channels=any(map(chose_channel, corpora)),
             leaves_home=any(map(leaves_home, corpora)),
         )
         options = option_use(self.settings, facts)
         duplicates = self.find_duplicates(reader, experiment)
-        outcome = FinishedRun(experiment, plan, done, reader.all_speech, tuple(reader.findings), options, duplicates)
+        findings = tuple(reader.findings)
+        outcome = FinishedRun(experiment, plan, done, reader.all_speech, findings, options, duplicates, pending)
         results = build_results(outcome, self.settings, without_place(self.argv))
         left_out = sum(len(speech.left_out) for speech in reader.all_speech) + len(experiment.matched.left_out)
         assessment = self.record(results, done, plan.jobs, left_out, reader.real_time_factor())

@@ -479,13 +479,18 @@ SOURCES = tuple(SpeechRole(name) for name, declared in options_of(Settings).item
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(Workers):
-    """Where an assessment runs and what it prints. Its results do not depend on these, to the byte."""
+    """Where an assessment runs, what it prints, and whether it waits for what follows the first verdict. Its complete
+    results do not depend on these, to the byte."""
 
     out: Path | None = declare(
         None, help="Folder for results and report; an interrupted run continues there.", metavar="PATH",
         group=OUTPUT, role="output", path=True, example="elsewhere",
     )  # fmt: skip
     report: bool = declare(True, help="Do not write the HTML page.", group=OUTPUT, role="output")
+    wait: bool = declare(
+        True, help="End with the first verdict; the same command without it measures the rest.", group=OUTPUT,
+        role="output",
+    )  # fmt: skip
     json: bool = option_groups.json("Print results.json instead of the verdict.")
     quiet: bool = option_groups.quiet()
 

@@ -46,6 +46,7 @@ class Stage(StrEnum):
     UTILITY = "measuring utility"
     DUPLICATES = "looking for duplicate recordings"
     CONCLUDING = "drawing conclusions"
+    FIRST = "first verdict"
     DONE = "done"
 
 

@@ -113,6 +113,10 @@ def _print_open(results: Results, paragraph: Callable[..., None]) -> None:
     from veilmeter.results.trust import doubts, open_questions
     from veilmeter.wording import sentences, text
 
+    if results.pending:
+        paragraph("\nPreliminary. The same command without --no-wait measures the rest:", "bold")
+        for line in sentences(results.pending):
+            paragraph(f"  - {line}")
     if results.verdict.not_tested:
         paragraph("\nNot tested:", "bold")
         for line in sentences(results.verdict.not_tested):
@@ -186,9 +190,11 @@ def command(given: Given) -> None:
         "progress": partial(show_progress, quiet=place.quiet),
     }
     if settings.vpc is not None:
-        _show_challenge(assess_challenge(settings, place.out, **how), place)
+        _show_challenge(
+            assess_challenge(settings, place.out, first=partial(_show_first_sets, place=place), **how), place
+        )
     else:
-        _show(assess(settings=settings, out=place.out, **how), place.out, place)
+        _show(assess(settings=settings, out=place.out, first=partial(_show_first, place=place), **how), place)
 
 
 def _merge(values: Mapping[str, Any], given: Given) -> dict[str, Any]:
@@ -230,10 +236,37 @@ def with_attackers(
     return chosen
 
 
-def _show(assessment: Assessment, folder: Path, place: RunOptions) -> None:
+def _show_first(assessment: Assessment, place: RunOptions) -> bool:
+    """Print the verdict that is known before utility and further extractors, and write the page; returns whether to
+    wait for these."""
+    report = _report(assessment) if place.report else None
+    if place.wait and not place.json:
+        _print_first(assessment.results)
+        print(f"Report: {report or assessment.folder}\n", flush=True)
+    return place.wait
+
+
+def _print_first(results: Results) -> None:
+    from rich.text import Text
+
+    from veilmeter.core.text import clean
+    from veilmeter.wording import sentences, text
+
+    console = terminal.console()
+    doubt = "" if results.verdict.trustworthy else "NOT TRUSTWORTHY. "
+    console.print(Text(clean(f"First verdict: {doubt}{text(results.verdict.headline)}", keep="\n"), style="bold"))
+    for line in sentences(results.pending):
+        console.print(Text(clean(f"  - {line}")))
+
+
+def _show(assessment: Assessment, place: RunOptions) -> None:
     from veilmeter.cli.terminal import Exit
 
-    report = _report(assessment) if place.report else None
+    assert assessment.folder is not None
+    folder = assessment.folder
+    report = folder / "report.html" if assessment.results.pending and place.report else None  # written before
+    if place.report and report is None:
+        report = _report(assessment)
     if place.json:
         from veilmeter.core.files import to_json
         from veilmeter.results.run_folder import results_to_json
@@ -246,6 +279,19 @@ def _show(assessment: Assessment, folder: Path, place: RunOptions) -> None:
             print(f"Real-time factor of the anonymizer: {factor} (timings.json)")
     if assessment.left_out:
         raise typer.Exit(Exit.LEFT_OUT)
+
+
+def _show_first_sets(challenge: ChallengeAssessment, place: RunOptions) -> bool:
+    """The first verdicts of all sets, before utility and further extractors; returns whether to wait for these."""
+    if place.report:
+        for assessment in challenge.sets.values():
+            _report(assessment)
+    if place.wait and not place.json:
+        for name, assessment in challenge.sets.items():
+            print(f"{name} ({assessment.results.verdict.level})")
+            _print_first(assessment.results)
+        print(flush=True)
+    return place.wait
 
 
 def _show_challenge(challenge: ChallengeAssessment, place: RunOptions) -> None:

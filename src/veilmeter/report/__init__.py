@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = {"html": "html", "pdf": "pdf", "docx": "docx", "md": "md", "latex": "tex", "json": "json"}
 ANNEX_FORMS = ("html", "pdf", "docx")
+PRELIMINARY = ("html", "json")  # forms that say what is still to be measured
 PAPERS = ("a4", "letter")
 SHOWN_IN = {
     "threshold": ("html", "pdf", "docx", "md", "latex"),
@@ -52,6 +53,13 @@ def write_report(
     _refuse_what_is_not_shown(form, {**asked, "with_audio": with_audio or None, "show_ids": show_ids or None})
     subject = reported(run)
     annex_only = annex_only or form == "docx"
+    if subject.results.pending and (annex_only or form not in PRELIMINARY):
+        raise InputError(
+            f"preliminary results can't be written as {'an annex' if annex_only else form}: not everything has been "
+            "measured yet",
+            path=subject.folder,
+            fix="run the same `assess` command again, which measures the rest",
+        )
     if out is None and subject.folder is None:
         raise InputError("results in memory have no folder to write the report into", fix="give `out`")
     path = Path(out) if out is not None else _default(subject, form, annex_only)

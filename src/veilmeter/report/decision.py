@@ -15,7 +15,7 @@ from veilmeter.report.rows import Bar, CriterionRow, about_attacker, bar_of, cri
 from veilmeter.results.criteria import linking_finding
 from veilmeter.results.levels import ORDER as LEVEL_ORDER
 from veilmeter.results.model import Check, Criterion, Results
-from veilmeter.results.trust import doubts, meaning, open_questions
+from veilmeter.results.trust import UTILITY_PENDING, doubts, is_pending, meaning, open_questions
 from veilmeter.speech.extractors.base import HABITS, extractor_label, unheard_habits
 from veilmeter.wording import sentence, sentences, text
 from veilmeter.wording.english import page as words
@@ -94,6 +94,7 @@ class Decision:
     who: tuple[WhoRow, ...]
     who_caption: str
     trustworthy: bool
+    pending: tuple[str, ...]  # what is still to be measured
     reliance: str
     doubts: tuple[str, ...]
     checks: tuple[CheckRow, ...]
@@ -135,6 +136,7 @@ def decide(
         if linking is None
         else words.attackers_caption(linking.estimate, linking.group, len(who) - MOST_ATTACKERS),
         trustworthy=results.verdict.trustworthy,
+        pending=sentences(results.pending, "lay"),
         reliance=sentence(reliance(results), "lay"),
         doubts=_doubts(results),
         checks=check_rows(results),
@@ -384,7 +386,7 @@ def use(results: Results) -> tuple[Finding, ...]:
     """Sentences on what is left of words, quality and melody."""
     part = results.parts.get("utility")
     if part is None:
-        return (Finding("use_not_measured"),)
+        return (Finding(UTILITY_PENDING if is_pending(results, UTILITY_PENDING) else "use_not_measured"),)
     measured = []
     for name in part.estimates.names:
         point = part.estimates.single(name)

@@ -459,6 +459,11 @@ def gate(
     A limit is held against everybody together and against every group that the run has figures of, whichever is worst;
     with `by` it is held against each group of these attributes by itself as well, and must be known within each.
     """
+    if results.pending:
+        raise InputError(
+            "these results are preliminary: not everything has been measured yet",
+            fix="run the same `assess` command again, which measures the rest",
+        )
     groups: list[Group | None] = [None, *(group for attribute in by for group in groups_of(results, attribute))]
     checks = tuple(check_limit(results, limit, group) for limit in limits for group in groups)
     unsettled = [*open_questions(results), *_without_interval(checks)]

@@ -311,6 +311,7 @@ class Results:
     verdict: Verdict = field(default_factory=lambda: Verdict(level="unknown", trustworthy=False))
     remarks: tuple[Finding, ...] = ()  # settings that had no effect, what was asked for and not done
     warnings: tuple[Finding, ...] = ()
+    pending: tuple[Finding, ...] = ()  # what is still to be measured; nothing where the results are complete
     tables: Mapping[str, str] = field(default_factory=dict)  # file name to SHA-256 of the tables of this run
 
     @property

@@ -155,7 +155,7 @@ def checks(results: Results, facts: TrustFacts) -> tuple[Check, ...]:
         check_release(results.criteria.get("linking"), facts),
         check_vector_lengths(results, facts),
         check_target_voices(facts.targets, results.criteria.get("linking")),
-        check_speech(results.parts.get("utility")),
+        check_speech(results.parts.get("utility"), pending=is_pending(results, UTILITY_PENDING)),
     ]
     return tuple(sorted(map(_with_severity, every), key=_place))
 
@@ -531,8 +531,20 @@ def check_target_voices(effect: TargetVoices | None, linking: Criterion | None) 
     )
 
 
-def check_speech(utility: Part | None) -> Check:
-    """Silence and noise hide everybody: figures of privacy are worth nothing where no speech is left."""
+UTILITY_PENDING = "utility_pending"
+
+
+def is_pending(results: Results, code: str) -> bool:
+    """Whether something is still to be measured."""
+    return any(finding.code == code for finding in results.pending)
+
+
+def check_speech(utility: Part | None, *, pending: bool = False) -> Check:
+    """Silence and noise hide everybody: figures of privacy are worth nothing where no speech is left. As long as the
+    measurement is `pending`, the check is open."""
+    if pending:
+        finding = Finding("speech_not_yet_measured")
+        return Check(name=STILL_SPEECH, finding=finding, passed=None, misleads="overestimated")
     if utility is None or "speech" not in utility.details:
         return Check(name=STILL_SPEECH, finding=Finding("speech_not_measured"), passed=None, applies=False)
     counts: Mapping[str, Any] = utility.details["speech"]

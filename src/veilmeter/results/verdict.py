@@ -13,6 +13,7 @@ from veilmeter.results.model import Criterion, Results, Verdict
 from veilmeter.results.people import Traits, people
 from veilmeter.results.trust import (
     RELEASE,
+    UTILITY_PENDING,
     WITHIN_RELEASE,
     TrustFacts,
     checks,
@@ -80,6 +81,7 @@ def _headline(results: Results, risks: Sequence[Criterion]) -> Iterator[Finding]
     if level == "low":
         # A reassurance says in the same breath what it does not rest on.
         yield from (finding for question in open_questions(results) for finding in question)
+        yield from (finding for finding in results.pending if finding.code != UTILITY_PENDING)  # which is a check
 
 
 def _worst_case(results: Results, worst: Criterion) -> Iterator[Finding]:

@@ -99,6 +99,11 @@ declare("people_with_one_utterance", count=int)
 declare("run_is_released", run=str)
 declare("draw_contradicts_manifest", place=Reference, said=str, recorded=str)
 
+# --- what a preliminary verdict waits for
+
+declare("utility_pending")
+declare("extractor_pending", extractor=str)
+
 # --- utility
 
 declare("recordings_without_text", count=int)
@@ -336,6 +341,7 @@ declare(
     informed=float,
 )
 declare("speech_not_measured", slot="speech")
+declare("speech_not_yet_measured", slot="speech")
 declare("originals_without_words", slot="speech", wordless=int, recordings=int)
 declare("words_lost", slot="speech", lost=int, recordings=int, silent=int)
 declare("low_quality", slot="speech", quality=float)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -70,9 +70,14 @@ def assess_challenge(
     argv: Sequence[str] = (),
     say: Say | None = None,
     progress: ShowProgress | None = None,
+    first: Callable[[ChallengeAssessment], bool] | None = None,
 ) -> ChallengeAssessment:
     """Assess every set and gender of the folder `settings.vpc` in the variant `settings.suffix`, each into a folder of
-    its own below `out`, with a table of all of them beside."""
+    its own below `out`, with a table of all of them beside.
+
+    With `first`, the attackers' verdicts of all sets come before utility and further extractors of any set, and are
+    passed to `first`; these follow if it returns True.
+    """
     refuse_found(settings)
     assert settings.vpc is not None
     root, folder = Path(settings.vpc), make_folder(out)
@@ -80,10 +85,34 @@ def assess_challenge(
     if settings.strict:
         refuse(challenge.problems)
     left = _LeftBeside(root, challenge)
+    how: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "argv": argv, "say": say, "progress": progress}
+    if first is not None:
+        assessments = _assess_sets(challenge, settings, folder, left, {**how, "first": lambda assessment: False})
+        if any(assessment.results.pending for assessment in assessments.values()):
+            known = _write_tables(challenge, assessments, (), _not_used(challenge, left), folder)
+            if not first(known):
+                return known
+    assessments = _assess_sets(challenge, settings, folder, left, how)
+    emotions, unmeasured = measure_emotions(
+        challenge.emotion,
+        settings,
+        jobs=jobs,
+        cluster=cluster,
+        say=say or (lambda text: None),
+        progress=progress or (lambda title: nullcontext()),
+    )
+    not_used = (*unmeasured, *_not_used(challenge, left))
+    return _write_tables(challenge, assessments, emotions, not_used, folder)
+
+
+def _assess_sets(
+    challenge: Challenge, settings: Settings, folder: Path, left: _LeftBeside, how: Mapping[str, Any]
+) -> dict[str, Assessment]:
+    """Every set by its name; `how` is what `assess` is told beside its settings."""
     assessments: dict[str, Assessment] = {}
     for challenge_set in challenge.sets:
-        if say is not None:
-            say(f"{challenge_set.name} ({len(assessments) + 1} of {len(challenge.sets)})")
+        if how["say"] is not None:
+            how["say"](f"{challenge_set.name} ({len(assessments) + 1} of {len(challenge.sets)})")
         place = make_folder(folder / challenge_set.name)
         speech = _SetSpeech.of(challenge_set, challenge, settings)
         chosen = replace(
@@ -100,24 +129,14 @@ def assess_challenge(
             speech.anonymized,
             settings=chosen,
             out=place,
-            jobs=jobs,
-            cluster=cluster,
-            argv=argv,
-            say=say,
-            progress=progress,
             protocol=_protocol(challenge_set, speech.original, place, left.findings(challenge_set)),
-            **speech.training,
+            **{**how, **speech.training},
         )
-    emotions, unmeasured = measure_emotions(
-        challenge.emotion,
-        settings,
-        jobs=jobs,
-        cluster=cluster,
-        say=say or (lambda text: None),
-        progress=progress or (lambda title: nullcontext()),
-    )
-    not_used = (*challenge.problems, *unmeasured, *_speech_not_used(challenge), *left.not_used())
-    return _write_tables(challenge, assessments, emotions, not_used, folder)
+    return assessments
+
+
+def _not_used(challenge: Challenge, left: _LeftBeside) -> list[Problem]:
+    return [*challenge.problems, *_speech_not_used(challenge), *left.not_used()]
 
 
 def _speech_not_used(challenge: Challenge) -> list[Problem]:

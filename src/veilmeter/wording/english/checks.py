@@ -282,6 +282,7 @@ def _target_voices(
 
 
 WORDS.say("speech_not_measured", "Whether the anonymized recordings are still speech was not measured.")
+WORDS.say("speech_not_yet_measured", "Whether the anonymized recordings are still speech has not been measured yet.")
 WORDS.say(
     "originals_without_words",
     "The recognizer found no words in {wordless} of {recordings} original recordings, so it can't tell whether the "

@@ -149,6 +149,11 @@ WORDS.say(
     "draw_contradicts_manifest", "{place}: treated as drawn per {recorded}, as its manifest says, not per {said}."
 )
 
+# --- what a preliminary verdict waits for
+
+WORDS.say("utility_pending", "The utility of the anonymized speech is still to be measured.")
+WORDS.say("extractor_pending", "Attackers who use the extractor {extractor} are still to be run; they may find more.")
+
 # --- utility
 
 WORDS.say("recordings_without_text", "{count:recording} left out, because the corpus has no text for them.")

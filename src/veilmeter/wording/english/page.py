@@ -170,6 +170,7 @@ GLOSSARY = (
 
 TITLES = {
     "decision": "Decision",
+    "pending": "Preliminary: not everything has been measured yet. This page is replaced when it has.",
     "annex": "Annex for the file",
     "annex_short": "Annex",
     "people": "People",
