@@ -106,6 +106,7 @@ for package in {packages!r}:
         ("embed speech out.npz --jobs 1 --offline", "audio"),
         ("anonymize speech out --jobs 1", "audio"),
         ("anonymize speech out --jobs 1 --system xvector-pool --offline", "audio"),
+        ("anonymize speech out --jobs 1 --system cascade --offline", "audio"),
         ("anonymize speech out --cluster local", "cluster"),
     ],
 )

@@ -48,7 +48,7 @@ def test_built_in_systems_are_anonymizers() -> None:
         assert isinstance(made, Anonymizer)
         assert made.name == system
         assert made.version
-    assert ANONYMIZERS.names[:4] == ["mcadams", "mcadams-random", "xvector-pool", "command"]
+    assert ANONYMIZERS.names[:5] == ["mcadams", "mcadams-random", "xvector-pool", "cascade", "command"]
 
 
 def test_loading_a_light_system_imports_nothing_heavy() -> None:

@@ -60,6 +60,7 @@ ANONYMIZERS: Registry[Callable[..., Any]] = Registry(
         "mcadams": "veilmeter.anonymizers.mcadams:McAdams",
         "mcadams-random": "veilmeter.anonymizers.mcadams:RandomMcAdams",
         "xvector-pool": "veilmeter.anonymizers.xvector_pool:XvectorPool",
+        "cascade": "veilmeter.anonymizers.cascade:Cascade",
         "command": "veilmeter.anonymizers.command:Command",
     },
     accepts=callable,
@@ -94,7 +95,8 @@ class Anonymizer(Protocol):
     """Picklable, as it travels to other processes; weights are best loaded there, on first use.
 
     `version` changes whenever the same parameters would give other samples. It may also have `draws`, a `Draw`: whether
-    it draws for each speaker, for each utterance or not at all. One that can do both takes `per` as an option.
+    it draws for each speaker, for each utterance or not at all. One that can do both takes `per` as an option. With
+    `keeps_length = False`, outputs that are shorter or longer than their inputs are not reported.
     """
 
     @property

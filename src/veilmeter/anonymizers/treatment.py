@@ -412,7 +412,8 @@ class Treatment:
         facts = source.facts
         problems = [problem for problem in [clipping_problem(path, facts)] if problem is not None]
         problems += [Problem("remark", remark, str(path), fatal=False) for remark in source.remarks]
-        if abs(output.seconds / source.seconds - 1) > OTHER_LENGTH:
+        keeps_length = getattr(self._unpack(), "keeps_length", True)
+        if keeps_length and abs(output.seconds / source.seconds - 1) > OTHER_LENGTH:
             what = f"it lasted {source.seconds:.2f} s and lasts {output.seconds:.2f} s after anonymization"
             problems.append(Problem("other-length", what, str(path), fatal=False))
         gain = output.gain(source.meter.level)

@@ -28,7 +28,8 @@ class SystemOptions(OptionSet):
     )  # fmt: skip
     per: str | None = declare(
         None, help="Draw once per speaker or per utterance.", metavar="WHAT",
-        default_text="utterance for mcadams-random, speaker for xvector-pool and command", example="speaker",
+        default_text="utterance for mcadams-random and cascade, speaker for xvector-pool and command",
+        example="speaker",
     )  # fmt: skip
     command: str | None = declare(
         None, help="command: program such as 'myanon {input} {output}'; for many recordings with {input_list} "
@@ -50,6 +51,13 @@ class SystemOptions(OptionSet):
     )
     gender: str | None = declare(None, help="xvector-pool: random, same or cross.", example="cross")
     distance: str | None = declare(None, help="xvector-pool: cosine or plda.", example="plda")
+    voice: str | None = declare(
+        None, help="cascade: kokoro (a mixture of voices) or fast (one voice).", default_text="kokoro", example="fast"
+    )
+    keep: str | None = declare(
+        None, help="cascade: what is kept besides the words: punctuation.", metavar="WHAT", default_text="nothing",
+        example="punctuation",
+    )  # fmt: skip
     model: str | None = declare(
         None, help="xvector-pool: model trained by `veilmeter train`.", path=True, example="none"
     )
@@ -60,9 +68,9 @@ class AnonymizeOptions(SystemOptions, CorpusCommand):
     """The options of the command."""
 
     system: str | None = declare(
-        None, help="mcadams, mcadams-random, xvector-pool, command, the name of an installed one, module:name or "
-        "file.py:name.", metavar="NAME", default_text="mcadams, or command with --command", path=place_code,
-        example="mcadams-random",
+        None, help="mcadams, mcadams-random, xvector-pool, cascade, command, the name of an installed one, "
+        "module:name or file.py:name.", metavar="NAME", default_text="mcadams, or command with --command",
+        path=place_code, example="mcadams-random",
     )  # fmt: skip
     option: tuple[str, ...] = declare(
         (), help="Any other option of the system.", metavar="NAME=VALUE", example="gain=0.3"
@@ -98,6 +106,7 @@ def command(given: Given) -> None:
 
         veilmeter anonymize speech/ anonymized/ --system mcadams --alpha 0.8
         veilmeter anonymize speech/ anonymized/ --system mcadams-random --alpha-range 0.7 0.9 --per speaker --seed 1
+        veilmeter anonymize speech/ anonymized/ --system cascade --voice fast
         veilmeter anonymize speech/ anonymized/ --command 'sox {input} {output} pitch -300'
         veilmeter anonymize speech/ anonymized/ --command 'python neural.py {input_list} {output_list}'
     """

@@ -187,6 +187,24 @@ def import_runtime() -> Any:
     return onnxruntime
 
 
+def cut_behind(graph: Any, output: str) -> None:
+    """Leaves what the output is made of: nodes come after those that they need, so one way back finds all of it."""
+    from onnx import ValueInfoProto
+
+    needed = {output}
+    nodes = []
+    for node in reversed(graph.node):
+        if needed.intersection(node.output):
+            nodes.append(node)
+            needed.update(node.input)
+    constants = [constant for constant in graph.initializer if constant.name in needed]
+    for field, kept in ((graph.node, nodes[::-1]), (graph.initializer, constants)):
+        del field[:]
+        field.extend(kept)
+    del graph.output[:]
+    graph.output.append(ValueInfoProto(name=output))  # its type follows
+
+
 def first_line(error: Exception) -> str:
     """What ONNX Runtime said, without the pages that follow."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

@@ -24,7 +24,14 @@ from veilmeter.core.errors import InputError, need
 from veilmeter.core.files import whole_file
 from veilmeter.speech import weights
 from veilmeter.speech.audio import RATE
-from veilmeter.speech.onnx_session import MICROSOFT, GraphBuilder, import_runtime, open_session, session_options
+from veilmeter.speech.onnx_session import (
+    MICROSOFT,
+    GraphBuilder,
+    cut_behind,
+    import_runtime,
+    open_session,
+    session_options,
+)
 from veilmeter.speech.recognizers.base import RecognizerKind, Samples, Transcript, cut_at_pauses, join_transcripts
 
 # Part of the version: raise it when the same samples may give another text.
@@ -272,26 +279,8 @@ def write_graph(published: Path, target: Path, output: str = "") -> None:
             if attribute.type == onnx.AttributeProto.GRAPH:
                 attribute.g.name = attribute.g.name or attribute.name
     if output:
-        _cut_behind(model.graph, output)
+        cut_behind(model.graph, output)
     onnx.save(model, target)
-
-
-def _cut_behind(graph: Any, output: str) -> None:
-    """Leaves what the output is made of: nodes come after those that they need, so one way back finds all of it."""
-    from onnx import TensorProto, helper
-
-    needed = {output}
-    nodes = []
-    for node in reversed(graph.node):
-        if needed.intersection(node.output):
-            nodes.append(node)
-            needed.update(node.input)
-    constants = [constant for constant in graph.initializer if constant.name in needed]
-    for field, kept in ((graph.node, nodes[::-1]), (graph.initializer, constants)):
-        del field[:]
-        field.extend(kept)
-    del graph.output[:]
-    graph.output.append(helper.make_tensor_value_info(output, TensorProto.FLOAT, None))
 
 
 KIND = RecognizerKind(("en",), load)
