@@ -53,7 +53,7 @@ def test_each_group_is_held_against_the_limit_by_itself() -> None:
     ]  # fmt: skip
     assert sentence(outcome.limits[2].title) == "eer >= 30, gender m"
     assert sentence(outcome.limits[2].finding) == "40.0 % [37.0, 43.0] (ignorant)"
-    assert sentence(outcome.scope) == "the attackers ignorant; runs; of everybody and within gender f, m"
+    assert sentence(outcome.scope) == "the attackers ignorant; of everybody and within gender f, m"
 
 
 def test_a_group_that_is_not_known_is_no_group_that_passed() -> None:
