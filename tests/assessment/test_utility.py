@@ -23,7 +23,8 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics import measure as measures
 from veilmeter.metrics.measure import Measure
 from veilmeter.results.model import Part
-from veilmeter.results.trust import check_speech, use_finding
+from veilmeter.results.trust import check_speech
+from veilmeter.results.verdict import use_finding
 from veilmeter.speech.audio import write_audio
 from veilmeter.speech.quality import PitchTracker
 from veilmeter.wording import sentence

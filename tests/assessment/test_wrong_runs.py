@@ -13,7 +13,7 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.vector_checks import release_linking, run_difference
 from veilmeter.results import trust
 from veilmeter.results.model import Results
-from veilmeter.wording import sentence
+from veilmeter.wording import sentence, text
 
 PEOPLE, RECORDINGS, DIMENSION = 40, 6, 24
 Table = np.ndarray
@@ -123,4 +123,18 @@ def test_noise_seldom_links_itself() -> None:
         side = world.side(world.noise())
         first = [row % RECORDINGS < 3 for row in range(len(side))]
         found.append(release_linking(side.take(first), side.take(np.logical_not(first)), seed=seed))
-    assert sum(p is not None and p < trust.SURE_RELEASE for p in found) <= 3
+    assert sum(links is not None and links[0] < trust.SURE_RELEASE for links in found) <= 3
+
+
+def test_one_new_voice_per_person_and_run_links_the_release_only() -> None:
+    """That is a fact and no reason to doubt: the attackers' run is one of this anonymizer."""
+    world = Rotated(7)
+    drawn = [world.rng.standard_normal((PEOPLE, DIMENSION))[world.whose] + 0.1 * world.noise() for _ in range(2)]
+    world.release = drawn[0]
+    results = run(world, world.side(drawn[1]))
+    assert results.verdict.level == "raised"
+    assert checks(results)[trust.RELEASE]
+    assert "people are recognized" not in " ".join(sentence(check.finding) for check in results.checks)
+    words = text(results.verdict.headline)
+    assert "No attacker links released recordings to original ones, but released recordings of one person are" in words
+    assert "the same new voice in all recordings" in text(results.verdict.remarks)

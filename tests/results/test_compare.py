@@ -137,7 +137,7 @@ def test_nothing_to_compare(tmp_path: Path) -> None:
     folder = written(tmp_path / "a", sample())
     with pytest.raises(InputError, match="one run can't be compared"):
         compare([folder])
-    other = written(tmp_path / "b", replace(sample(), attackers={}, parts={}))
+    other = written(tmp_path / "b", replace(sample(), attackers={}, parts={}, criteria={}))
     with pytest.raises(InputError, match="nothing in common"):
         compare([folder, other])
 

@@ -265,6 +265,7 @@ def trust_facts(
     released = released_copies(experiment.enrollment(experiment.anonymized), experiment.trials(experiment.anonymized))
     assessed = set(experiment.original.names)
     ahead, ahead_of_values = ahead_on_originals(plan.jobs, done)
+    release_p, release_share = _release_links(experiment, seed)
     return TrustFacts(
         compared=len(experiment.original),
         unchanged=None if same is None else int(same.sum()),
@@ -278,7 +279,8 @@ def trust_facts(
         own_runs=sum(run.own for run in experiment.runs) if plan.used.copies else 0,
         run_p=_run_p(experiment, seed),
         not_covered=len(_without_run(experiment)),
-        release_p=_release_p(experiment, seed),
+        release_p=release_p,
+        release_share=release_share,
         length_p=_length_p(experiment),
         ahead=ahead,
         ahead_of_values=ahead_of_values,
@@ -303,17 +305,19 @@ def _without_run(experiment: Experiment) -> list[str]:
     return [speaker for speaker in enrolled if speaker not in covered] if runs else []
 
 
-def _release_p(experiment: Experiment, seed: int) -> float | None:
+def _release_links(experiment: Experiment, seed: int) -> tuple[float | None, float]:
     """How often chance would link released recordings to released ones as well: of everybody, or of those whom no run
-    of the attackers covers. Twice the smaller probability where both are looked at."""
+    of the attackers covers (twice the smaller probability where both are looked at); and how far everybody is linked
+    so, from chance (0) to certainty (1)."""
     known, tried = experiment.enrollment(experiment.anonymized), experiment.trials(experiment.anonymized)
-    probabilities = [release_linking(known, tried, seed=seed)]
+    everybody = release_linking(known, tried, seed=seed)
+    links = [everybody]
     left = set(_without_run(experiment))
     if left:
         rest = [side.take([speaker in left for speaker in side.speakers]) for side in (known, tried)]
-        probabilities.append(release_linking(*rest, seed=seed))
-    found = [p for p in probabilities if p is not None]
-    return min(1.0, len(found) * min(found)) if found else None
+        links.append(release_linking(*rest, seed=seed))
+    found = [p for p, _ in filter(None, links)]
+    return min(1.0, len(found) * min(found)) if found else None, 0.0 if everybody is None else everybody[1]
 
 
 def _length_p(experiment: Experiment) -> float | None:

@@ -204,9 +204,10 @@ def _features(*sides: Embeddings) -> list[Floats]:
     return [some - origin for some in rows]
 
 
-def release_linking(known: Embeddings, tried: Embeddings, *, seed: int = 0) -> float | None:
+def release_linking(known: Embeddings, tried: Embeddings, *, seed: int = 0) -> tuple[float, float] | None:
     """How often chance would link released trials to released recordings of the same people as well, by their cosine:
-    among two people or among all, whichever stands out more. None where fewer than two people are in both."""
+    among two people or among all, whichever stands out more; and how far from chance (0) to certainty (1) they are
+    linked among all. None where fewer than two people are in both."""
     people = [name for name in known.names if name in set(tried.names)]
     if len(people) < 2:
         return None
@@ -223,7 +224,9 @@ def release_linking(known: Embeddings, tried: Embeddings, *, seed: int = 0) -> f
     names = relabelings(people, draws=DRAWS, seed=seed, blocks=name_blocks(own, len(people)))
     sizes = sorted({2, len(people)})
     rates = linkability_draws(better, own, sizes, names)
-    return min(1.0, len(sizes) * float((rates >= rates[:, :1] - 1e-12).mean(axis=1).min()))
+    p = min(1.0, len(sizes) * float((rates >= rates[:, :1] - 1e-12).mean(axis=1).min()))
+    chance = 1 / len(people)
+    return p, float((rates[-1, 0] - chance) / (1 - chance))
 
 
 def _few(side: Embeddings, seed: int, people: list[str] | None = None) -> Embeddings:

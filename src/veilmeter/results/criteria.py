@@ -16,7 +16,6 @@ from veilmeter.attacks.attacker import BASELINE
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Level, Reference, Value, group_references
 from veilmeter.results.levels import (
-    ALPHA,
     ORDER,
     P_ADJUSTED,
     PRECISION,
@@ -242,15 +241,11 @@ def _total(results: Results, estimate: Estimate, suspects: int) -> int:
 
 
 def needed_to_settle(results: Results, estimate: Estimate, suspects: int) -> int | None:
-    """How many people would rule out a high risk, or distinguish suspects from chance; None where only more recordings
-    of each person help. A person tried twice or more is exposed by chance the less often the more people there are, but
-    among any number somebody is linked by chance once."""
-    if suspects and _tried_once(results):
+    """How many people would rule out a high risk; None where more people do not help: whether single people are linked
+    by chance is settled by more recordings of them, as among any number of people somebody is linked by chance."""
+    if suspects:
         return None
-    people = speakers_to_rule_out(estimate, float(results.settings.get("precision", PRECISION)))
-    if suspects and results.chance is not None and results.chance.exposed_p is not None:
-        people = math.ceil(len(results.people.persons) * results.chance.exposed_p / ALPHA)
-    return people
+    return speakers_to_rule_out(estimate, float(results.settings.get("precision", PRECISION)))
 
 
 def _tried_once(results: Results) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 from veilmeter.attacks.attacker import ATTACKERS, BASELINE
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.findings import Direction, Finding, Reference, Severity, first_speakers, group_references
+from veilmeter.core.findings import Direction, Finding, Level, Reference, Severity, first_speakers, group_references
 from veilmeter.metrics.vector_checks import TargetVoices
 from veilmeter.results.criteria import NEEDED, cases
 from veilmeter.results.levels import (
@@ -55,7 +55,7 @@ SESSIONS = "enrollment and trials of different sessions"
 TIES = "scores without ties"
 UPRIGHT = "scores are not inverted"
 OWN_RUNS = "attackers ran the anonymizer"
-RELEASE = "the release does not link itself"
+RELEASE = "the release agrees with the attackers"
 LENGTHS = "vector lengths tell nothing"
 TARGETS = "errors are not due to target voices"
 STILL_SPEECH = "anonymized recordings are speech"
@@ -76,7 +76,8 @@ class TrustFacts:
     `length_p` how often chance would relate the lengths of people's vectors as closely (None: all have one length);
     `targets` what target voices have to do with attackers' errors (None: nobody shares one); `run_p` how often two runs
     of one anonymizer would differ as much as the attackers' and the release (None: not compared); `not_covered` the
-    people of whom attackers have no run; `release_p` how often chance would link the release to itself as well;
+    people of whom attackers have no run; `release_p` how often chance would link the release to itself as well, and
+    `release_share` how far it is linked so, from chance (0) to certainty (1);
     `ahead` of each person, and `ahead_of_values` of each value of an attribute of recordings, the share of other people
     who fit their original recordings at least as well as they do themselves.
     """
@@ -94,6 +95,7 @@ class TrustFacts:
     run_p: float | None = None
     not_covered: int = 0
     release_p: float | None = None
+    release_share: float = 0.0
     ahead: Mapping[str, float] = field(default_factory=dict)
     ahead_of_values: Mapping[Reference, float] = field(default_factory=dict)
 
@@ -318,29 +320,30 @@ def check_speakers(linking: Criterion | None, precision: float) -> Check:
     """The claim that is made about linking must still hold at the end of the interval that speaks against it.
 
     A high risk must be high at the lower end too, a low one must stay within `precision` of chance at the upper end,
-    and one in between must be known within `precision`.
+    and one in between must be known within `precision`. Where only the release links itself, attackers found nobody.
     """
     if linking is None or linking.estimate.interval is None:
         return Check(name=ENOUGH, finding=Finding("linking_without_interval"), passed=None, limit=precision)
     estimate = linking.estimate
+    level: Level = "low" if linking.details.get(WITHIN_RELEASE) else linking.level
     value, (low, high) = estimate.value, linking.estimate.interval
     speakers, chance = int(estimate.n.get("speakers", 0)), chance_of(estimate)
-    if linking.level == "high":
+    if level == "high":
         reach, margin = value - low, value - (chance + HIGH_SHARE * (1 - chance))
-    elif linking.level in ("low", "unknown"):
+    elif level in ("low", "unknown"):
         reach, margin = high - value, chance + precision - value
     else:
         reach, margin = max(high - value, value - low), precision
     margin = max(margin, precision / 4)  # a value at the very border of its claim needs many, not infinitely many
-    passed = reach <= margin and linking.level != "unknown"
-    if linking.level in ("low", "unknown"):
+    passed = reach <= margin and level != "unknown"
+    if level in ("low", "unknown"):
         needed = linking.details.get(NEEDED, speakers_to_rule_out(estimate, precision))
     else:
         needed = speakers_needed(speakers, reach, margin)
     finding = Finding.of(
         "enough_speakers",
         passed=passed,
-        level=linking.level,
+        level=level,
         speakers=speakers,
         estimate=estimate,
         by_chance=chance,
@@ -440,6 +443,11 @@ def check_own_runs(results: Results, facts: TrustFacts) -> Check:
     return Check(name=OWN_RUNS, finding=finding, passed=passed, misleads=misleads, figure=float(facts.own_runs))
 
 
+def _runs_are_shown(facts: TrustFacts) -> bool:
+    """Whether attackers used runs that are like the release and cover everybody."""
+    return bool(facts.own_runs) and (facts.run_p is None or facts.run_p >= SURE_RUN) and not facts.not_covered
+
+
 def links_itself(linking: Criterion | None, facts: TrustFacts) -> bool:
     """Whether released recordings are linked to other released ones of the same people, and attackers found nobody."""
     found = linking is not None and linking.level in ("raised", "high") and not linking.details.get(WITHIN_RELEASE)
@@ -454,17 +462,26 @@ def raise_linking(linking: Criterion) -> Criterion:
 
 def check_release(linking: Criterion | None, facts: TrustFacts) -> Check:
     """Attackers who find nobody must not be contradicted by the release, whose recordings of one person may be alike:
-    then their runs are not those of this anonymizer, or a secret key keeps them off. Where people are recognized, it
-    changes no claim."""
+    then their runs may not be those of this anonymizer, or a secret key keeps them off. Where their runs are shown to
+    be runs of it, each person has a new voice in each run, and that is what links the recordings. Where people are
+    recognized, it changes no claim."""
     if facts.release_p is None:
         return Check(
             name=RELEASE, finding=Finding("release_not_linked"), passed=None, misleads="overestimated", applies=False
         )
-    failed = links_itself(linking, facts)
-    recognized = not failed and facts.release_p < SURE_RELEASE
+    linked = links_itself(linking, facts)
+    own_voices = linked and _runs_are_shown(facts)
+    failed = linked and not own_voices
+    recognized = not linked and facts.release_p < SURE_RELEASE
     return Check(
         name=RELEASE,
-        finding=Finding.of("release_linked", passed=not failed, recognized=recognized),
+        finding=Finding.of(
+            "release_linked",
+            passed=not failed,
+            recognized=recognized,
+            own_voices=own_voices,
+            share=facts.release_share if facts.release_p < SURE_RELEASE else 0.0,
+        ),
         passed=not failed,
         misleads="overestimated",
         figure=facts.release_p,
@@ -565,22 +582,4 @@ def check_speech(utility: Part | None, *, pending: bool = False) -> Check:
         finding = Finding.of("words_understood", understood=recordings - counts["lost"], recordings=recordings)
     return Check(
         name=STILL_SPEECH, finding=finding, passed=passed, misleads="overestimated", figure=figure, limit=limit
-    )
-
-
-def use_finding(utility: Part | None) -> Finding | None:
-    """Words and quality that are left; None where that was not measured."""
-    if utility is None:
-        return None
-    wer, wer_original, mos, mos_original = (
-        utility.estimates.single(name) for name in ("wer", "wer_original", "mos", "mos_original")
-    )
-    if wer is None and mos is None:
-        return None
-    return Finding.of(
-        "use",
-        wer=wer,
-        wer_original=None if wer_original is None else wer_original.value,
-        mos=None if mos is None else mos.value,
-        mos_original=None if mos_original is None else mos_original.value,
     )

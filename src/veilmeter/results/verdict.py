@@ -9,7 +9,7 @@ from veilmeter.attacks.attacker import BASELINE
 from veilmeter.core.findings import Finding, Level, Reference
 from veilmeter.results.criteria import criteria, kept_attribute, linking_finding, same_point, strongest
 from veilmeter.results.levels import SEVERITY, worst_level
-from veilmeter.results.model import Criterion, Results, Verdict
+from veilmeter.results.model import Criterion, Part, Results, Verdict
 from veilmeter.results.people import Traits, people
 from veilmeter.results.trust import (
     RELEASE,
@@ -21,8 +21,9 @@ from veilmeter.results.trust import (
     links_itself,
     open_questions,
     raise_linking,
-    use_finding,
 )
+
+ONE_VOICE = 0.8  # of the way from chance to certainty, from released to released recordings of one person
 
 # Questions for a lawyer, whatever was measured.
 LAWYER = tuple(map(Finding, ("lawyer_recipients", "lawyer_contents", "lawyer_other_data", "lawyer_acceptance")))
@@ -113,12 +114,32 @@ def _remarks(results: Results, risks: Sequence[Criterion]) -> Iterator[Finding]:
 
 def _pseudonyms(results: Results) -> bool:
     """Whether anonymized speech links to anonymized speech nearly as well as original to original, and not to the
-    original."""
-    eers = [
+    original: within the release or, where that was not measured, by the lazy-informed attacker."""
+    original, ignorant, lazy = (
         None if name not in results.attackers else results.attackers[name].estimates.single("eer")
         for name in (BASELINE, "ignorant", "lazy-informed")
-    ]
-    if any(eer is None for eer in eers):
+    )
+    if original is None or ignorant is None or ignorant.value <= 25:
         return False
-    original, ignorant, lazy = (eer.value for eer in eers if eer is not None)
-    return ignorant > 25 and lazy < max(5.0, 2 * original)
+    within = [check.finding.values.get("share") for check in results.checks if check.name == RELEASE]
+    if within and isinstance(within[0], float):
+        return within[0] >= ONE_VOICE
+    return lazy is not None and lazy.value < max(5.0, 2 * original.value)
+
+
+def use_finding(utility: Part | None) -> Finding | None:
+    """Words and quality that are left; None where that was not measured."""
+    if utility is None:
+        return None
+    wer, wer_original, mos, mos_original = (
+        utility.estimates.single(name) for name in ("wer", "wer_original", "mos", "mos_original")
+    )
+    if wer is None and mos is None:
+        return None
+    return Finding.of(
+        "use",
+        wer=wer,
+        wer_original=None if wer_original is None else wer_original.value,
+        mos=None if mos is None else mos.value,
+        mos_original=None if mos_original is None else mos_original.value,
+    )

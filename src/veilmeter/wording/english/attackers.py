@@ -33,7 +33,8 @@ WORDS.say(
 )
 WORDS.say("run_lacks_recordings", "{run} lacks {count} of {recordings:enrollment recording}.")
 WORDS.say(
-    "draw_unknown", "{run} does not say what one draw covers; treated as one draw per {level}, judging by its data."
+    "draw_unknown",
+    "{run} does not say what one draw covers; it is treated as one draw per {level}, by an estimate that may be wrong.",
 )
 WORDS.say(
     "draw_taken_per_speaker",

@@ -231,14 +231,21 @@ WORDS.say("release_not_linked", "Too few people have several released recordings
 
 
 @WORDS.words("release_linked")
-def _release_linked(passed: bool, recognized: bool) -> str:
+def _release_linked(passed: bool, recognized: bool, own_voices: bool, share: float) -> str:
     if recognized:
         return "Released recordings of one person are linked to each other; attackers recognize people anyway."
+    if own_voices:
+        return (
+            "No attacker links released recordings to original ones, but released recordings of one person are linked to "
+            "each other: anyone who knows who speaks in one of them finds others. In another run of the anonymizer people "
+            "sound different again."
+        )
     if passed:
         return "Released recordings of one person are not linked to each other more often than chance links them."
     return (
         "Released recordings of one person are linked to each other, though no attacker recognizes anybody: anyone who "
-        "knows one of them finds others, and an attacker with a run of the very system and key may find people."
+        "knows who speaks in one of them finds others, and an attacker with a run of the very system and key may find "
+        "people."
     )
 
 

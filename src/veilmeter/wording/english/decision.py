@@ -172,7 +172,8 @@ def _fewer_recordings_help(before: Estimate, after: Estimate) -> str:
 
 WORDS.say(
     "advice_vary_parameters",
-    "Vary the anonymizer's parameters from recording to recording: now it changes all voices in the same way.",
+    "Use an anonymizer whose effect can't be learned from examples, for instance by drawing new parameters for every "
+    "recording.",
 )
 
 

@@ -165,7 +165,7 @@ def _whose(attacker: str, estimate: Estimate) -> str:
 
 def _why_unknown(suspects: int, total: int, tried_once: bool) -> str:
     if suspects:
-        few = "with one trial each" if tried_once else "with so few people"
+        few = "with one trial each" if tried_once else "with so few trials each"
         verb = "is" if suspects == 1 else "are"
         linked = f"But {suspects} of {total:,} {verb} linked more often than not"
         return f"{linked}, and {few} this can't be distinguished from chance"
