@@ -8,10 +8,15 @@ that dies takes nothing with it: its items are given to another one.
 from __future__ import annotations
 
 import ctypes
+import logging
 import math
 import multiprocessing
 import os
+import queue
 import signal
+import socket
+import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -21,13 +26,15 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
+from ipaddress import ip_address
 from itertools import islice
 from multiprocessing import connection, resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
+from urllib.parse import urlsplit
 
-from veilmeter.core.errors import InputError, VeilmeterError, missing_extra
+from veilmeter.core.errors import InputError, VeilmeterError, missing_extra, need
 from veilmeter.core.files import read_input_text
 from veilmeter.core.option_groups import CLUSTER_HELP
 from veilmeter.core.processes import raise_on_signal
@@ -94,6 +101,10 @@ ShowProgress = Callable[[str], AbstractContextManager[Progress | None]]  # shows
 DEATHS = 3  # a pool is restarted so often without a result in between; then something is wrong with the work itself
 LAST_WORDS_SECONDS = 3.0  # for a worker that was asked to stop, before it is killed
 _LOOK_SECONDS = 1.0  # between two looks at which workers a cluster has
+_ANSWER_SECONDS = 15.0  # for a scheduler or a worker that is asked something
+_TELL_SECONDS = 5.0  # without a worker, until the user is told
+_SILENT_SECONDS = 90.0  # without a sign of life, until a worker is dropped the first time
+_MOST_FRAMES = 1000  # of Dask's greeting
 QUEUE = 4  # items handed out ahead for each worker: results must not pile up, and a stop must not wait for thousands
 _HAS_MASKS = hasattr(signal, "pthread_sigmask")  # not on Windows
 _STOPPING = {signal.SIGINT, signal.SIGTERM} | ({signal.SIGHUP, signal.SIGQUIT} if _HAS_MASKS else set())
@@ -312,32 +323,57 @@ def _leave_with(parent: Any) -> None:
 
 
 class Cluster:
-    """A Dask cluster: its scheduler's address, `local` for one on this machine, or a batch system."""
+    """A Dask cluster: its scheduler's address, `local` for one on this machine, or a batch system.
+
+    A scheduler runs whatever is sent to it, so that the local one listens on this machine only, with keys that exist as
+    long as it does. What goes wrong with a cluster is told in words; Dask's own log would be tracebacks.
+    """
 
     def __init__(self, address: str, workers: int | None = None) -> None:
-        try:
-            import dask
-            from distributed import Client, LocalCluster
-        except ImportError:
-            raise missing_extra("distributed", "cluster") from None
+        need("distributed", "dask")
+        from distributed import Client
+
+        for logger in ("distributed", "tornado", "asyncio"):
+            logging.getLogger(logger).setLevel(logging.CRITICAL)
         self._cluster: Any = None
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
         kind, _, config = address.partition(":")
         if kind in BATCH_SYSTEMS:
             self._cluster = batch_cluster(kind, config or None, workers)
         elif address == "local":
-            with dask.config.set(SELDOM):
-                self._cluster = LocalCluster(n_workers=workers or cores(), threads_per_worker=1, dashboard_address=None)
-        elif "://" not in address:
-            raise InputError(f"not a cluster: {address!r}", fix=CLUSTER_HELP)
+            self._cluster = self._start_local(workers or cores())
+        else:
+            check_address(address)
         try:
-            self._begin(Client(self._cluster or address, timeout="10s", set_as_default=False))
-        except OSError as error:
-            raise VeilmeterError(f"the cluster at {address} does not answer: {error}") from None
+            self._begin(_within(_ANSWER_SECONDS, Client, self._cluster or address, timeout="10s", set_as_default=False))
+        except Exception as error:  # whatever answers there, or a cluster's configuration
+            self._close_cluster()
+            what = "it is silent" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+            raise VeilmeterError(f"no Dask scheduler answers at {address}: {what.splitlines()[0]}") from None
+
+    def _start_local(self, workers: int) -> Any:
+        import dask
+        from distributed import LocalCluster
+
+        need("cryptography")
+        self._scratch = tempfile.TemporaryDirectory(prefix="veilmeter-dask-", ignore_cleanup_errors=True)
+        here = "127.0.0.1:0"  # with None the servers of figures would listen to everybody
+        with dask.config.set(SELDOM | {"temporary-directory": self._scratch.name}):
+            return LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address=here,
+                worker_dashboard_address=here,
+                security=True,
+                local_directory=self._scratch.name,
+            )
 
     def _begin(self, client: Any) -> None:
         self._client = client
         self._cores: dict[str, tuple[int, ...]] = {}
         self._at_once, self._preferred, self._looked = 1, list[str](), -math.inf
+        self._last_worker, self._patience, self._told = time.monotonic(), _SILENT_SECONDS, False
 
     @property
     def workers(self) -> int:
@@ -353,8 +389,12 @@ class Cluster:
         workers = self._client.scheduler_info(n_workers=-1)["workers"]
         new = [address for address in workers if address not in self._cores]
         if new and hasattr(os, "sched_getaffinity"):
-            own = self._client.run(os.sched_getaffinity, 0, workers=new, on_error="ignore")
-            self._cores |= {address: tuple(sorted(cores)) for address, cores in own.items()}
+            self._cores |= dict.fromkeys(new, ())  # of one that does not answer nothing is known
+            with suppress(TimeoutError):
+                own = _within(
+                    _ANSWER_SECONDS, self._client.run, os.sched_getaffinity, 0, workers=new, on_error="ignore"
+                )
+                self._cores |= {address: tuple(sorted(cores)) for address, cores in own.items()}
         sharing: dict[tuple[str, tuple[int, ...]], list[str]] = {}
         for address, about in workers.items():
             sharing.setdefault((about["host"], self._cores.get(address, ())), []).append(address)
@@ -365,13 +405,33 @@ class Cluster:
             self._at_once, self._preferred = QUEUE * max(len(workers), 2), []
         self._looked = time.monotonic()
 
+    def _watch(self) -> None:
+        """While no result comes: whether anybody is left to make one. A worker that gives no sign of life is dropped,
+        so that others get its tasks; each time the patience doubles, as one that only seems dead must not be dropped
+        again and again over the same work."""
+        if self._client.status not in ("running", "connecting"):
+            raise _lost()
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        now = time.monotonic()
+        if workers:
+            self._last_worker, self._told = now, False
+        elif now - self._last_worker > _TELL_SECONDS and not self._told:
+            print("the cluster has no worker left; waiting for one (Ctrl-C to stop; what was done is kept)",
+                  file=sys.stderr, flush=True)  # fmt: skip
+            self._told = True
+        latest = max((about["last_seen"] for about in workers.values()), default=0.0)  # by the scheduler's clock
+        for address, about in workers.items():
+            if latest - about["last_seen"] > self._patience:
+                print(f"the worker {address} is silent; its work is given to others", file=sys.stderr, flush=True)
+                self._client.run_on_scheduler(_drop_worker, address)
+                self._patience *= 2
+
     def run(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
-        from distributed import KilledWorker, as_completed
         from distributed.protocol.pickle import dumps
 
         numbers: dict[Any, int] = {}
         upcoming = iter(range(len(items)))
-        done = as_completed([], loop=self._client.loop)
+        done: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
         def hand_out() -> None:
             self._look()
@@ -382,30 +442,115 @@ class Cluster:
                     warnings.filterwarnings("ignore", "Sending large graph")
                     future = self._client.submit(_on_worker, parcel, pure=False, **to)
                 numbers[future.key] = number
-                done.add(future)
+                future.add_done_callback(done.put)
 
-        hand_out()
-        for future in done:
-            number = numbers.pop(future.key)
-            hand_out()  # before the result is fetched and put away, so that nobody waits for that
-            try:
+        with _explain_cluster():
+            hand_out()
+        while numbers:
+            with _explain_cluster():
+                try:
+                    future = done.get(timeout=_LOOK_SECONDS)
+                except queue.Empty:
+                    self._watch()
+                    continue
+                number = numbers.pop(future.key)
+                hand_out()  # before the result is fetched and put away, so that nobody waits for that
                 result = future.result()
-            except KilledWorker as error:
-                raise VeilmeterError(
-                    f"the workers of the cluster died over one item: {error}", fix="give the workers more memory"
-                ) from None
-            except (ImportError, AttributeError, RuntimeError) as error:
-                if not any(mark in str(error) for mark in _OTHER_CODE):
-                    raise
-                raise _other_code(error) from error
-            future.release()
+                future.release()
             yield number, result
 
     def close(self) -> None:
-        self._client.close()
+        with suppress(Exception):  # a scheduler that is gone; all work is done, or the error is on its way
+            self._client.close(timeout=_ANSWER_SECONDS)
+        self._close_cluster()
+
+    def _close_cluster(self) -> None:
         if self._cluster is not None:
             with suppress(AssertionError):  # Dask's own, where a job starts just then; all work is done
                 self._cluster.close()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+
+
+def check_address(address: str) -> None:
+    """An error for what is no address of a Dask scheduler: Dask itself would try for a long time, or for ever."""
+    try:
+        parts = urlsplit(address)
+        scheme, host, port = parts.scheme, parts.hostname, parts.port
+    except ValueError:
+        scheme, host, port = "", None, None
+    if host is None or port is None or scheme not in ("tcp", "tls"):
+        raise InputError(f"not a cluster: {address[:200]!r}", fix=CLUSTER_HELP)
+    try:
+        with socket.create_connection((host, port), timeout=_ANSWER_SECONDS) as connection:
+            # A scheduler greets whoever comes, with a small number of frames. With TLS the guest speaks first.
+            greeting = connection.recv(8, socket.MSG_WAITALL) if scheme == "tcp" else bytes([1] + 7 * [0])
+            is_here = ip_address(connection.getpeername()[0]).is_loopback
+    except (OSError, UnicodeError) as error:
+        why = "it is silent" if isinstance(error, TimeoutError) else getattr(error, "strerror", None) or str(error)
+        raise VeilmeterError(f"no Dask scheduler answers at {address}: {why}") from None
+    if len(greeting) < 8 or not 0 < int.from_bytes(greeting, "little") < _MOST_FRAMES:
+        raise VeilmeterError(f"no Dask scheduler answers at {address}: something else does")
+    if scheme == "tcp" and not is_here:
+        _ask_about(address)
+
+
+def _ask_about(address: str) -> None:
+    """Another machine without TLS: anyone on the way reads and changes what is sent. Asked where a person can answer."""
+    print(
+        f"{address} is not encrypted: use it in a network you trust, or tls:// (docs/how-to/cluster.md)",
+        file=sys.stderr,
+    )
+    if sys.stdin is not None and sys.stdin.isatty() and input("go on? [y/N] ").strip().lower() not in ("y", "yes"):
+        raise VeilmeterError("stopped before anything was sent to the cluster")
+
+
+def _within(seconds: float, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """What the function returns; a TimeoutError where it does not within so many seconds."""
+    outcome: Future[Any] = Future()
+
+    def call() -> None:
+        try:
+            outcome.set_result(function(*arguments, **options))
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=call, daemon=True).start()
+    return outcome.result(seconds)
+
+
+async def _drop_worker(address: str, dask_scheduler: Any = None) -> None:
+    await dask_scheduler.remove_worker(address, stimulus_id="veilmeter-silent-worker")
+
+
+def _lost() -> VeilmeterError:
+    return VeilmeterError(
+        "the connection to the cluster's scheduler is lost",
+        fix="run the same command again when it is back; what was done is kept",
+    )
+
+
+@contextmanager
+def _explain_cluster() -> Iterator[None]:
+    """Errors of the cluster, not of the work, in plain words."""
+    from concurrent.futures import CancelledError
+
+    from distributed import KilledWorker
+    from distributed.client import ClosedClientError
+    from distributed.comm.core import CommClosedError
+
+    try:
+        yield
+    except KilledWorker as error:
+        raise VeilmeterError(
+            f"the workers of the cluster died over one item: {error}", fix="give the workers more memory"
+        ) from None
+    except (CancelledError, ClosedClientError, CommClosedError):
+        raise _lost() from None
+    except (ImportError, AttributeError, RuntimeError) as error:
+        if not any(mark in str(error) for mark in _OTHER_CODE):
+            raise
+        raise _other_code(error) from error
 
 
 def _on_worker(parcel: bytes) -> Any:

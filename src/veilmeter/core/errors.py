@@ -120,6 +120,7 @@ LIBRARIES = {
     "distributed": ("distributed", "cluster"),
     "dask": ("dask", "cluster"),
     "dask_jobqueue": ("dask-jobqueue", "cluster"),
+    "cryptography": ("cryptography", "cluster"),
     "yaml": ("dask", "cluster"),
     "pandas": ("pandas", "pandas"),
 }

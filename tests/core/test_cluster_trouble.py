@@ -1,0 +1,187 @@
+"""A cluster in trouble: an address that is none, workers that die or fall silent, a scheduler that is gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from veilmeter.core import engine
+from veilmeter.core.engine import Cluster, map_ordered
+from veilmeter.core.errors import InputError, VeilmeterError
+
+pytest.importorskip("distributed")
+
+
+def slowly(number: int) -> int:
+    time.sleep(0.3)
+    return number * number
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", "x", "tcp://", "tcp://:", "tcp://:8786", "tcp://127.0.0.1", "tcp://127.0.0.1:99999", "tcp://127.0.0.1:-1",
+     "tcp://[::1", "http://127.0.0.1:80", "ucx://127.0.0.1:1", "inproc://a", "://", "local:"],
+)  # fmt: skip
+def test_what_is_no_address_is_refused_at_once(address: str) -> None:
+    with pytest.raises(InputError, match="not a cluster"):
+        Cluster(address)
+
+
+@pytest.mark.parametrize("answer", [None, b"HTTP/1.1 400 Bad Request\r\n\r\n", b""])
+@pytest.mark.parametrize("scheme", ["tcp", "tls"])
+def test_what_is_no_scheduler_is_told_within_seconds(
+    scheme: str, answer: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_ANSWER_SECONDS", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        held = []
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                held.append(connection)  # silence
+                if answer is not None:
+                    connection.sendall(answer)
+                    connection.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        with pytest.raises(VeilmeterError, match="no Dask scheduler answers"):
+            Cluster(f"{scheme}://127.0.0.1:{server.getsockname()[1]}")
+        server.shutdown(socket.SHUT_RDWR)
+    for connection in held:
+        connection.close()
+    with pytest.raises(VeilmeterError, match="no Dask scheduler answers"):
+        Cluster("tcp://127.0.0.1:1")
+
+
+def test_a_local_cluster_is_nobody_elses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It listens on this machine only, takes nobody without its keys, and leaves nothing behind."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(engine, "_ANSWER_SECONDS", 5.0)
+    cluster = Cluster("local", 1)
+    try:
+        address = cluster._cluster.scheduler_address
+        assert address.startswith("tls://127.0.0.1:")
+        assert map_ordered(cluster, abs, [-1, 2]) == [1, 2]
+        for scheme in ("tcp", "tls"):
+            with pytest.raises(VeilmeterError, match="no Dask scheduler answers"):
+                Cluster(address.replace("tls", scheme))
+    finally:
+        cluster.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_machine_is_asked_about(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    class Connection:
+        def __enter__(self) -> Connection:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def recv(self, *_: object) -> bytes:
+            return (3).to_bytes(8, "little")
+
+        def getpeername(self) -> tuple[str, int]:
+            return peer, 8786
+
+    monkeypatch.setattr(engine.socket, "create_connection", lambda *_, **__: Connection())
+    monkeypatch.setattr("builtins.input", lambda _: "n")
+    monkeypatch.setattr(sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
+    peer = "127.0.0.1"
+    engine.check_address("tcp://here:8786")
+    peer = "192.0.2.1"
+    engine.check_address("tls://elsewhere:8786")
+    assert capsys.readouterr().err == ""
+    with pytest.raises(VeilmeterError, match="before anything was sent"):
+        engine.check_address("tcp://elsewhere:8786")
+    monkeypatch.setattr("builtins.input", lambda _: "y")
+    engine.check_address("tcp://elsewhere:8786")
+    assert "is not encrypted" in capsys.readouterr().err
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    started = []
+
+    def start_one(*words: str) -> subprocess.Popen[str]:
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        command = [sys.executable, "-m", *words]
+        process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, text=True)  # fmt: skip
+        started.append(process)
+        return process
+
+    yield start_one
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def scheduler(start: Callable[..., subprocess.Popen[str]], folder: Path) -> tuple[subprocess.Popen[str], str]:
+    file = folder / "scheduler.json"
+    process = start("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard",
+                    "--scheduler-file", str(file))  # fmt: skip
+    import json
+
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if file.is_file() and file.stat().st_size:
+            return process, str(json.loads(file.read_text())["address"])
+        time.sleep(0.1)
+    raise AssertionError("no scheduler")
+
+
+def worker(start: Callable[..., subprocess.Popen[str]], address: str) -> subprocess.Popen[str]:
+    return start("distributed.cli.dask_worker", address, "--no-nanny", "--nthreads", "1", "--no-dashboard")
+
+
+def test_silent_and_killed_workers_and_a_scheduler_that_is_gone(
+    start: Callable[..., subprocess.Popen[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(engine, "_SILENT_SECONDS", 3.0)
+    monkeypatch.setattr(engine, "_TELL_SECONDS", 1.0)
+    main, address = scheduler(start, tmp_path)
+    workers = [worker(start, address) for _ in range(2)]
+    cluster = Cluster(address)
+    try:
+        cluster._client.wait_for_workers(2, timeout=60)
+        results = cluster.run(slowly, range(12))
+        done = dict([next(results)])
+        workers[0].send_signal(signal.SIGSTOP)  # the other one gets its tasks
+        done |= dict(results)
+        assert done == {number: number * number for number in range(12)}
+
+        results = cluster.run(slowly, range(6))
+        done = dict([next(results)])
+        for process in workers:
+            process.kill()
+        threading.Timer(4.0, worker, (start, address)).start()
+        done |= dict(results)
+        assert done == {number: number * number for number in range(6)}
+        told = capfd.readouterr().err
+        assert "no worker left; waiting" in told
+        assert "Traceback" not in told
+
+        results = cluster.run(slowly, range(20))
+        next(results)
+        main.kill()
+        with pytest.raises(VeilmeterError, match="scheduler is lost"):
+            list(results)
+    finally:
+        cluster.close()
+    assert "Traceback" not in capfd.readouterr().err
