@@ -360,14 +360,9 @@ class Cluster:
         here = "127.0.0.1:0"  # with None the servers of figures would listen to everybody
         with dask.config.set(SELDOM | {"temporary-directory": self._scratch.name}):
             return LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                host="127.0.0.1",
-                dashboard_address=here,
-                worker_dashboard_address=here,
-                security=True,
-                local_directory=self._scratch.name,
-            )
+                n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=here,
+                worker_dashboard_address=here, security=True, local_directory=self._scratch.name,
+            )  # fmt: skip
 
     def _begin(self, client: Any) -> None:
         self._client = client
@@ -496,11 +491,9 @@ def check_address(address: str) -> None:
 
 
 def _ask_about(address: str) -> None:
-    """Another machine without TLS: anyone on the way reads and changes what is sent. Asked where a person can answer."""
-    print(
-        f"{address} is not encrypted: use it in a network you trust, or tls:// (docs/how-to/cluster.md)",
-        file=sys.stderr,
-    )
+    """Another machine without TLS: anyone on the way can read and change what is sent."""
+    note = "use it in a network you trust, or tls:// (docs/how-to/cluster.md)"
+    print(f"{address} is not encrypted: {note}", file=sys.stderr)
     if sys.stdin is not None and sys.stdin.isatty() and input("go on? [y/N] ").strip().lower() not in ("y", "yes"):
         raise VeilmeterError("stopped before anything was sent to the cluster")
 
