@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
-LEAST_COVERED := 90  # percent of lines and branches, for `make coverage`
+LEAST_COVERED := 94  # percent of lines and branches, for `make coverage`; 96.3 were measured, with reference data
 # The same constraints for every install and for what packages need to build themselves.
 export PIP_CONSTRAINT       := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt

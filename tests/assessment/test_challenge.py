@@ -19,6 +19,7 @@ from veilmeter.assessment import assess, assess_challenge, make_settings
 from veilmeter.assessment.challenge.table import measure_emotions, rank_table, write_rows
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
+from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Finding, warning
 from veilmeter.core.typed_json import decode
 from veilmeter.data.formats.vpc import find_sets
@@ -137,7 +138,10 @@ def test_emotions_are_told_on_both_sides(place: Path) -> None:
     assert "needs two values with 3 speakers or more, there are neu (1)" in problems[0].what
     rows = [row for emotions in measured for row in emotions.rows()]
     assert {(row.dataset, row.split) for row in rows} == {("IEMOCAP", "dev"), ("emodata_track2", "test")}
-    block = rank_table([], {}, rows).split("---- SER results ----\n")[1].splitlines()
+    table = rank_table([], {"libri_test_trials_f": Estimate(name="wer", value=7.25)}, rows)
+    heard = table.split("---- ASR results ----\n")[1].split()
+    assert heard == ["dataset", "split", "gender", "WER", "0", "libri", "test", "f", "7.250"]
+    block = table.split("---- SER results ----\n")[1].splitlines()
     assert block[0].split() == [
         "dataset", "split", "trained", "read", "UAR", "ACC_ang", "ACC_hap", "ACC_neu", "ACC_sad"
     ]  # fmt: skip

@@ -53,10 +53,6 @@ class Unchanged:
     median: Correlation
 
     @property
-    def share(self) -> float:
-        return self.unchanged / self.stretches if self.stretches else 0.0
-
-    @property
     def is_copy(self) -> bool:
         """At least half of it is the original."""
         return self.stretches > 0 and 2 * self.unchanged >= self.stretches

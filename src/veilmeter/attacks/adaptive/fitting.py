@@ -70,7 +70,7 @@ class Validation:
 
 @dataclass(frozen=True, eq=False)
 class Adaptive:
-    """A fitted attacker. `logits` and `log_posteriors` take raw vectors, one array per extractor."""
+    """A fitted attacker. `logits` takes raw vectors, one array per extractor."""
 
     candidates: int
     members: tuple[Member, ...]
@@ -92,9 +92,6 @@ class Adaptive:
                 seen = coordinates if FAMILIES[member.choice.family].nonlinear else directions
                 summed[part] += member.weight * member.scorer.scores(seen[member.choice.view])
         return summed
-
-    def log_posteriors(self, *trials: NDArray[Any]) -> Floats:
-        return log_softmax(self.logits(*trials))
 
     def to_json(self) -> dict[str, Any]:
         """The choice, for results.json."""

@@ -37,10 +37,6 @@ class Averages:
     def __len__(self) -> int:
         return len(self.vectors)
 
-    def take(self, rows: ArrayLike) -> Averages:
-        index = np.asarray(rows)
-        return Averages(self.vectors[index], self.counts[index])
-
 
 class Backend(Protocol):
     """Scores are higher for the same speaker. `name` says in a few words what it is, for tables."""

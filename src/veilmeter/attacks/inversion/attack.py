@@ -124,11 +124,6 @@ class Alignment:
         """Clear vectors in the space where restored ones live, with length 1."""
         return self.clear.apply(clear)
 
-    def model(self, clear: ArrayLike) -> Floats:
-        """An enrollment model: the plain mean of raw vectors, seen in that space, with length 1."""
-        model: Floats = unit_rows(self.clear.project(clear).mean(0, keepdims=True))[0]
-        return model
-
     def anonymize(self, clear: ArrayLike) -> Floats:
         """The other way round: where the rotation says that the anonymizer puts these clear vectors."""
         return self.clear.apply(clear) @ self.rotation.T
