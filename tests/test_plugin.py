@@ -105,7 +105,7 @@ def test_measures_attack_and_back_end_are_in_the_results(run_folder: Path) -> No
     results = json.loads((run_folder / "results.json").read_text())
     assert {"ignorant", "nearest-recording"} <= set(results["attackers"])
     for attacker in ("ignorant", "nearest-recording"):
-        assert 0 < results["attackers"][attacker]["estimates"]["auc"]["value"] < 1
+        assert 0 < results["attackers"][attacker]["estimates"]["auc"]["value"] < 100
     assert "Euclidean distance" in json.dumps(results["attackers"]["ignorant"])
     parts = [part["estimates"] for part in results["parts"].values()]
     (shift,) = [estimates["mean_shift"] for estimates in parts if "mean_shift" in estimates]
@@ -123,7 +123,7 @@ def test_a_measure_of_scores_is_in_the_command_and_says_that_it_has_no_interval(
     ]
     (world / "scores.txt").write_text("\n".join(lines) + "\n")
     page = json.loads(succeeds("measure scores.txt --resamples 50 --json", installed, world))
-    assert 0.5 < page["estimates"]["auc"]["value"] < 1
+    assert 50 < page["estimates"]["auc"]["value"] < 100
     assert page["estimates"]["auc"]["interval"] is None
     table = succeeds("measure scores.txt --resamples 50", installed, world)
     assert "AUC" in table
@@ -131,8 +131,8 @@ def test_a_measure_of_scores_is_in_the_command_and_says_that_it_has_no_interval(
 
 
 def test_measures_are_gated_and_compared(installed: Path, world: Path, run_folder: Path) -> None:
-    assert run("gate run --max auc=1 --even-if-doubted", installed, world).returncode == 0
-    broken = run("gate run --max auc=0.4 --even-if-doubted", installed, world)
+    assert run("gate run --max auc=100% --even-if-doubted", installed, world).returncode == 0
+    broken = run("gate run --max auc=40% --even-if-doubted", installed, world)
     assert broken.returncode == 1
     assert "BROKEN  auc" in broken.stdout
     assert "AUC" in succeeds("compare run other --resamples 20 --markdown", installed, world)

@@ -64,7 +64,7 @@ CONFIGURATIONS: dict[str, dict[str, str]] = {
         "assess": "assess --scores ignorant=run1.txt --trials key.txt",
         "other": "assess --scores ignorant=run2.txt --trials key.txt",
         "compare": "compare assess other --resamples 100",
-        "gate": "gate assess --min eer=10 --max d_ece=0.5 --even-if-doubted",
+        "gate": "gate assess --min eer=10% --max d_ece=0.5 --even-if-doubted",
     },
     "vectors-plain": {
         "assess": f"assess {PLAIN}",
@@ -80,7 +80,7 @@ CONFIGURATIONS: dict[str, dict[str, str]] = {
         "assess": f"assess {GENDERS}",
         "other": "assess --original genders.npz --anonymized genders-run1.npz --population 5000 --candidates 10",
         "compare": "compare assess other --by gender --resamples 200",
-        "gate": "gate assess --max linkability@10=5% --min eer=30 --by gender --baseline other --resamples 200",
+        "gate": "gate assess --max linkability@10=5% --min eer=30% --by gender --baseline other --resamples 200",
         "linkability": "linkability --enroll genders.npz --test genders-anon.npz --attribute gender --speakers all",
         "singling-out": "singling-out --enroll genders.npz --test genders-anon.npz --attribute gender --rule balanced",
         "accent": f"assess {GENDERS} --by accent --attributes accent --seed 4",
@@ -91,7 +91,7 @@ CONFIGURATIONS: dict[str, dict[str, str]] = {
     },
     "vectors-with-lists": {
         "assess": f"assess {PLAIN} --enroll enroll.txt --trials trials.txt"
-        " --speakers 2,7,20 --weak-attacker 5 --precision 0.3 --folds 4",
+        " --speakers 2,7,20 --weak-attacker 5 --precision 30% --folds 4",
         "values": f"assess {PLAIN} --no-intervals",
     },
     "back-ends": {

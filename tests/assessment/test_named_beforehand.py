@@ -18,23 +18,23 @@ from veilmeter.results.run_folder import write_results
 
 
 def test_a_limit_can_not_be_added_once_there_are_results(tmp_path: Path) -> None:
-    refuse_late_threshold(tmp_path, 0.09)  # nothing was measured yet
+    refuse_late_threshold(tmp_path, 9.0)  # nothing was measured yet
     results = sample()
     write_results(tmp_path, results)
     refuse_late_threshold(tmp_path, None)
     with pytest.raises(InputError, match="not chosen beforehand"):
-        refuse_late_threshold(tmp_path, 0.09)
-    write_results(tmp_path, replace(results, settings={**results.settings, "threshold": 0.09}))
-    refuse_late_threshold(tmp_path, 0.09)  # the run is repeated as it was
-    with pytest.raises(InputError, match=r"limit 0\.2"):
-        refuse_late_threshold(tmp_path, 0.2)
+        refuse_late_threshold(tmp_path, 9.0)
+    write_results(tmp_path, replace(results, settings={**results.settings, "threshold": 9.0}))
+    refuse_late_threshold(tmp_path, 9.0)  # the run is repeated as it was
+    with pytest.raises(InputError, match="limit 20 %"):
+        refuse_late_threshold(tmp_path, 20.0)
     (tmp_path / "results.json").write_text("{")
     with pytest.raises(InputError, match="not chosen beforehand"):
-        refuse_late_threshold(tmp_path, 0.09)
+        refuse_late_threshold(tmp_path, 9.0)
 
 
-@pytest.mark.parametrize("threshold", [0, 1, -0.1, 9])
-def test_a_limit_is_a_probability(threshold: float) -> None:
+@pytest.mark.parametrize("threshold", [0, 1, 0.09, 100, "-9%", "nine"])
+def test_a_limit_is_a_percentage(threshold: float | str) -> None:
     with pytest.raises(InputError, match="threshold"):
         make_settings({"threshold": threshold})
 

@@ -74,7 +74,7 @@ def test_page_gate_and_compare(place: Path) -> None:
     assert "scores only, no recordings" in ran.output
     page = (place / "run" / "report.html").read_text(encoding="utf-8")
     assert "lazy-informed" in page
-    assert command(place, "gate", "HERE/run", "--min", "eer=1", "--even-if-doubted").exit_code == 0
+    assert command(place, "gate", "HERE/run", "--min", "eer=1%", "--even-if-doubted").exit_code == 0
     assert command(place, "gate", "HERE/run", "--min", "eer=45", "--even-if-doubted").exit_code == 1
     compared = command(place, "compare", "HERE/run", "HERE/other", "--resamples", "20")
     assert compared.exit_code == 0, compared.output

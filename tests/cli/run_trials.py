@@ -71,10 +71,10 @@ COMPARE = CommandTrials(
 GATE = CommandTrials(
     command="gate",
     modes={
-        "limits": words("HERE/run-a", "--min", "eer=1", "--even-if-doubted"),
+        "limits": words("HERE/run-a", "--min", "eer=1%", "--even-if-doubted"),
         "a baseline": words("HERE/run-a", "--baseline", "HERE/run-b", "--resamples", 20, "--even-if-doubted", "--json"),
         "trust": words("HERE/run-a", "--trustworthy"),
-        "doubted": words("HERE/run-a", "--min", "eer=1"),
+        "doubted": words("HERE/run-a", "--min", "eer=1%"),
     },
     guards=frozenset({"even_if_doubted"}),
     only={"doubted": frozenset({"even_if_doubted", "trustworthy", "by", "max", "min"})},

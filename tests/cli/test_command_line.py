@@ -17,7 +17,7 @@ from veilmeter.cli.command import pieces, split_values
 from veilmeter.cli.main import COMMANDS, app
 from veilmeter.cli.terminal import MEANINGS, Exit
 from veilmeter.core.errors import InputError
-from veilmeter.core.options import parse_fraction
+from veilmeter.core.options import parse_percentage
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vectors import write_embeddings
 from veilmeter.speech.extractors.base import EXTRACTORS
@@ -118,14 +118,19 @@ def test_lists_with_commas_repeated_or_both(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data,v2").mkdir()
     assert pieces("data,v2") == ["data,v2"]
-    assert pieces("informed:linkability@20,L3=0.2") == ["informed:linkability@20,L3=0.2"]
+    assert pieces("informed:linkability@20,L3=20%") == ["informed:linkability@20,L3=20%"]
     assert pieces("a=1, b=2") == ["a=1", "b=2"]
 
 
-def test_percentages_where_fractions_are_meant() -> None:
-    assert (parse_fraction("20%"), parse_fraction(" 0.2 ")) == (0.2, 0.2)
-    with pytest.raises(InputError, match="20%"):
-        parse_fraction("a fifth")
+def test_a_fraction_is_never_taken_for_a_percentage() -> None:
+    assert [parse_percentage(value) for value in ("20%", " 20 ", 20, "0.2 %", 0)] == [20.0, 20.0, 20.0, 0.2, 0.0]
+    for value in (0.2, "0.2", 1):
+        with pytest.raises(InputError, match="may be a fraction or a percentage") as refused:
+            parse_percentage(value)
+        assert refused.value.fix is not None
+        assert refused.value.fix.startswith("write ")
+    with pytest.raises(InputError, match="not a percentage"):
+        parse_percentage("a fifth")
 
 
 def test_exit_codes_are_documented() -> None:

@@ -60,13 +60,15 @@ def test_the_references_linkability(folder, reference):
             "--speakers", "2,5", "--speakers", "10", "20", "40,60", "--lengths", length,
         )  # fmt: skip
         curve = page["estimates"]["linkability"]
-        assert {str(one["speakers"]): one["value"] for one in curve} == pytest.approx(wanted[f"L{length}"], abs=1e-12)
-        assert all(one["length"] == length and one["unit"] == "probability" for one in curve)
+        assert {str(one["speakers"]): one["value"] for one in curve} == pytest.approx(
+            {n: 100 * share for n, share in wanted[f"L{length}"].items()}, abs=1e-10
+        )
+        assert all(one["length"] == length and one["unit"] == "percent" for one in curve)
         assert all(one["interval"][0] <= one["value"] <= one["interval"][1] for one in curve)
         assert page["warnings"] == []
         eer = page["estimates"]["one_minus_eer"]
         assert [one["speakers"] for one in eer] == [2, 5, 10, 20, 40, 60]
-        assert 0.8 < eer[0]["value"] < 1
+        assert 80 < eer[0]["value"] < 100
 
 
 def test_the_references_singling_out(folder):
@@ -78,10 +80,10 @@ def test_the_references_singling_out(folder):
     for name in names:
         assert [(one["speakers"], one["length"]) for one in page["estimates"][name]] == [(20, 1), (60, 1)]
     everybody = page["estimates"]["singling_out"][1]
-    assert everybody["value"] == pytest.approx(81 / 200)
-    assert everybody["null"] == pytest.approx(0.3496, abs=1e-4)
-    assert everybody["paper_chance"] == pytest.approx(0.3679, abs=1e-4)
-    assert page["estimates"]["singling_out"][0]["value"] == pytest.approx(0.4269, abs=0.05)
+    assert everybody["value"] == pytest.approx(40.5)
+    assert everybody["null"] == pytest.approx(34.96, abs=1e-2)
+    assert everybody["paper_chance"] == pytest.approx(36.79, abs=1e-2)
+    assert page["estimates"]["singling_out"][0]["value"] == pytest.approx(42.69, abs=5)
 
 
 def test_lengths_attributes_population_ranks_people_and_figures(folder, tmp_path):
@@ -128,7 +130,7 @@ def test_the_table_shows_its_numbers_on_a_narrow_terminal(folder):
     assert done.returncode == 0
     assert "…" not in done.stdout
     assert "back-test" in done.stdout.replace("\n", " ")
-    assert "0.300" in done.stdout
+    assert "30.0 %" in done.stdout
 
 
 def test_voiceprivacy_folders(vpc2020):

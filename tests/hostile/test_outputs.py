@@ -155,7 +155,7 @@ def test_assess_says_nothing_dangerous(files: dict[str, Path], tmp_path: Path) -
         assert_harmless(text, "text")
     for arguments in (
         ["compare", tmp_path / "run", tmp_path / "run", "--csv"],
-        ["gate", tmp_path / "run", "--max", "linkability@2=0.5"],
+        ["gate", tmp_path / "run", "--max", "linkability@2=50%"],
         ["report", tmp_path / "run", "--format", "md", "--out", tmp_path / "report.md"],
         ["report", tmp_path / "run", "--show-ids", "--figures", tmp_path / "figures"],
     ):

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 def pages(run: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     return {
-        "report": write_report(run, folder / "report.html", threshold=0.09),
+        "report": write_report(run, folder / "report.html", threshold="9%"),
         "annex": write_report(run, folder / "annex.html", annex_only=True),
         "comparison": write_comparison([run, run], folder / "comparison.html", resamples=20),
     }

@@ -62,10 +62,10 @@ def test_a_failed_check_is_counted_and_says_which_way_it_misleads() -> None:
 
 def release_results() -> Results:
     """Twenty people measured, a model to 1,000."""
-    points = [link(0.8, speakers=5), link(0.4, speakers=20, low=0.3, high=0.5)]
-    points += [link(0.9, speakers=20, length=3, low=0.8, high=0.95)]
-    far = link(0.1, speakers=1000, low=0.02, high=0.3)
-    model = Estimate(name="population_linkability", value=0.1, interval=(0.02, 0.3), at=far.at)
+    points = [link(80.0, speakers=5), link(40.0, speakers=20, low=30.0, high=50.0)]
+    points += [link(90.0, speakers=20, length=3, low=80.0, high=95.0)]
+    far = link(10.0, speakers=1000, low=2.0, high=30.0)
+    model = Estimate(name="population_linkability", value=10.0, unit="percent", interval=(2.0, 30.0), at=far.at)
     return replace(sample(), attackers={"ignorant": attacker("ignorant", *points, model)})
 
 
@@ -137,18 +137,18 @@ def test_a_limit_is_called_chosen_beforehand_only_if_the_settings_have_it() -> N
         found = limit_finding(results, named)
         return "" if found is None else sentence(found, "lay")
 
-    assert "that was named for this report" in limit_sentence(results, 0.09)
-    chosen = replace(results, settings={**results.settings, "threshold": 0.09})
-    assert "that was chosen before this assessment" in limit_sentence(chosen, 0.09)
-    assert limit_sentence(chosen, None) == limit_sentence(chosen, 0.09)
-    assert "that was named for this report" in limit_sentence(chosen, 0.2)
+    assert "that was named for this report" in limit_sentence(results, 9.0)
+    chosen = replace(results, settings={**results.settings, "threshold": 9.0})
+    assert "that was chosen before this assessment" in limit_sentence(chosen, 9.0)
+    assert limit_sentence(chosen, None) == limit_sentence(chosen, 9.0)
+    assert "that was named for this report" in limit_sentence(chosen, 20.0)
     assert limit_sentence(results, None) == ""
 
 
 def test_advice_follows_from_the_figures() -> None:
-    short, long = link(0.3, low=0.2, high=0.4), link(0.9, length=3, low=0.85, high=0.95)
+    short, long = link(30.0, low=20.0, high=40.0), link(90.0, length=3, low=85.0, high=95.0)
     informed = attacker("lazy-informed", short, long)
-    ignorant = attacker("ignorant", link(0.1, length=3), link(0.08))
+    ignorant = attacker("ignorant", link(10.0, length=3), link(8.0))
     linking = Criterion(name="linking", level="high", finding=text_finding(""), estimate=long, attacker="lazy-informed")
     results = replace(
         sample(), attackers={"ignorant": ignorant, "lazy-informed": informed}, criteria={"linking": linking}, checks=()
@@ -158,7 +158,7 @@ def test_advice_follows_from_the_figures() -> None:
     assert any(text.startswith("Draw a new voice for every recording") for text in texts)
     assert not any(text.startswith("Use a stronger anonymizer") for text in texts)
     strong = replace(
-        results, attackers={"ignorant": attacker("ignorant", link(0.8, length=3)), "lazy-informed": informed}
+        results, attackers={"ignorant": attacker("ignorant", link(80.0, length=3)), "lazy-informed": informed}
     )
     assert any(item.action.code == "advice_stronger_anonymizer" for item in advice(strong))
     calm = replace(results, criteria={"linking": replace(linking, level="low")})
@@ -266,7 +266,7 @@ def test_a_reassurance_says_what_it_does_not_rest_on() -> None:
     unmade = Check(name=trust.OWN_RUNS, finding=text_finding("The attackers did not run the anonymizer."), passed=None)
     results = replace(release_results(), checks=(unmade,))
     linking = Criterion(
-        name="linking", level="low", finding=text_finding(""), estimate=link(0.4, speakers=20), attacker="ignorant"
+        name="linking", level="low", finding=text_finding(""), estimate=link(40.0, speakers=20), attacker="ignorant"
     )
     calm = replace(results, criteria={"linking": linking}, verdict=replace(results.verdict, level="low"))
     assert sentence(unmade.finding) in decide(calm).detail

@@ -27,7 +27,7 @@ from veilmeter.results.run_folder import Matrices, read_matrices, read_results, 
 
 
 def test_markdown_says_the_decision_first_and_names_nobody(run: Path, tmp_path: Path) -> None:
-    text = write_report(run, tmp_path / "r.md", form="md", threshold=0.09).read_text()
+    text = write_report(run, tmp_path / "r.md", form="md", threshold="9%").read_text()
     results = read_results(run)
     assert text.splitlines()[2].startswith("**")
     assert "limit of 9 in 100 that was named for this report" in text
@@ -139,8 +139,10 @@ def test_a_measure_of_another_package_stands_in_its_section_or_apart(tmp_path: P
 
 @pytest.mark.parametrize("form", ["html", "md", "json"])
 def test_no_number_of_threshold_or_paper_that_makes_no_sense(run: Path, form: str) -> None:
-    with pytest.raises(InputError, match="not a probability"):
-        write_report(run, form=form, threshold=9)
+    with pytest.raises(InputError, match="must lie between 0 % and 100 %"):
+        write_report(run, form=form, threshold=109)
+    with pytest.raises(InputError, match="may be a fraction or a percentage"):
+        write_report(run, form=form, threshold=0.09)
     with pytest.raises(InputError, match="unknown paper"):
         write_report(run, form=form, paper="a5")
 
@@ -224,10 +226,10 @@ def test_a_run_without_optional_parts_still_reports(make_run: Callable[..., Path
 
 
 def test_what_a_form_can_not_show_is_refused(run: Path, tmp_path: Path) -> None:
-    text = write_report(run, tmp_path / "r.tex", form="latex", threshold=0.09).read_text()
+    text = write_report(run, tmp_path / "r.tex", form="latex", threshold="9%").read_text()
     assert "% The limit of 9 in 100 that was named for this report" in text
     for form, options, name in (
-        ("json", {"threshold": 0.09}, "--threshold"),
+        ("json", {"threshold": "9%"}, "--threshold"),
         ("latex", {"release_size": 100}, "--release-size"),
         ("json", {"candidates": 100}, "--candidates"),
         ("html", {"paper": "letter"}, "--paper"),

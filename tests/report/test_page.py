@@ -17,7 +17,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture(scope="module")
 def report(run: Path) -> Path:
-    return write_report(run, threshold=0.09)
+    return write_report(run, threshold="9%")
 
 
 def test_nothing_is_loaded_and_nothing_complains(browser: Any, report: Path) -> None:

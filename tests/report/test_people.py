@@ -25,7 +25,7 @@ def figures(eer: float, bits: float) -> Estimates:
     points = [Estimate(name="eer", value=eer, unit="percent", interval=(eer - 2, eer + 2))]
     for length in (3, 1):
         at = {"speakers": 14, "length": length}
-        points.append(Estimate(name="linkability", value=bits / 10 + length / 100, unit="probability", at=at))
+        points.append(Estimate(name="linkability", value=10 * bits + length, unit="percent", at=at))
         value = bits + (length - 1)
         points.append(
             Estimate(name="rank_disclosure", value=value, unit="bit", interval=(value - 0.3, value + 0.3), at=at)
@@ -53,7 +53,7 @@ def heard(run: Path) -> Results:
             speaker=person.speaker,
             channel="words" if number else "",
             bits={name: values[0] + number for name, values in BITS.items()},
-            linked=dict.fromkeys(BITS, 0.25),
+            linked=dict.fromkeys(BITS, 25.0),
         )
         for number, person in enumerate(results.people.persons)
     )
@@ -73,7 +73,7 @@ def test_the_table_holds_every_control(heard: Results) -> None:
     words = dict(table.rows)["words"]
     assert [row.speech for row in words] == ["anonymized", "original speech", "people shuffled"]
     assert [[cell.value for cell in row.cells] for row in words] == [
-        ["40.0 %", "0.220", "2.100 bit"], ["5.0 %", "0.230", "2.200 bit"], ["50.0 %", "0.000", "-0.100 bit"],
+        ["40.0 %", "22.0 %", "2.100 bit"], ["5.0 %", "23.0 %", "2.200 bit"], ["50.0 %", "0.0 %", "-0.100 bit"],
     ]  # fmt: skip
     assert words[0].cells[2].interval == "[1.800, 2.400]"
     assert table.people[0][1:] == ("–", ("0.4 bit, 25 %", "2.1 bit, 25 %", "2.3 bit, 25 %"))

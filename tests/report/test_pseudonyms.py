@@ -220,7 +220,7 @@ def gate_files(run: Path, folder: Path) -> Iterator[Path]:
         "gate",
         run,
         "--max",
-        "linkability@2=0.5",
+        "linkability@2=50%",
         "--min",
         "eer=30",
         "--by",

@@ -161,7 +161,7 @@ def test_the_files_of_a_gate_hold_no_canary(run: Path, tmp_path: Path) -> None:
     from veilmeter.cli.main import app
 
     xml, page = tmp_path / "gate.xml", tmp_path / "gate.md"
-    words = ["gate", run, "--max", "linkability@2=0.5", "--min", "eer=30", "--junit", xml, "--summary", page]
+    words = ["gate", run, "--max", "linkability@2=50%", "--min", "eer=30", "--junit", xml, "--summary", page]
     CliRunner().invoke(app, [str(word) for word in words])
     assert TITLE in page.read_text(encoding="utf-8")
     assert [file.name for file in (xml, page) if held(file)] == []
@@ -174,7 +174,7 @@ def test_a_gate_that_could_not_be_checked_names_no_canary_either(run: Path, tmp_
     from veilmeter.cli.main import app
 
     xml, page = tmp_path / "gate.xml", tmp_path / "gate.md"
-    words = ["gate", run, "--max", "linkability@12=0.5", "--by", "accent", "--junit", xml, "--summary", page]
+    words = ["gate", run, "--max", "linkability@12=50%", "--by", "accent", "--junit", xml, "--summary", page]
     done = CliRunner().invoke(app, [str(word) for word in words])
     assert "CANARY" in str(done.exception)  # the terminal of whoever has the run may say it
     assert "linkability@12" in page.read_text(encoding="utf-8")

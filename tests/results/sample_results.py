@@ -22,14 +22,14 @@ from veilmeter.results.model import (
 from veilmeter.wording import sentence
 
 
-def link(value: float, *, speakers: int = 20, length: int = 1, low: float = 0.0, high: float = 1.0) -> Estimate:
+def link(value: float, *, speakers: int = 20, length: int = 1, low: float = 0.0, high: float = 100.0) -> Estimate:
     return Estimate(
         name="linkability",
         label="Linkability",
         value=value,
-        unit="probability",
+        unit="percent",
         interval=(low, high),
-        null=1 / speakers,
+        null=100 / speakers,
         n={"speakers": speakers},
         better="lower",
         at={"speakers": speakers, "length": length},
@@ -60,14 +60,14 @@ def training_of(results: Results, attacker: str = "informed") -> str:
 
 
 def sample() -> Results:
-    point = link(0.4, low=0.3, high=0.5)
+    point = link(40.0, low=30.0, high=50.0)
     person = Person(speaker="s1", attacker="ignorant", risk=point, by_attacker={"ignorant": point}, unprotected=True)
     side = {"kind": "embeddings", "sha256": "0" * 64, "speakers": 20, "utterances": 80}
     return Results(
         version="0",
         title="b against a",
         seed=3,
-        settings={"precision": 0.1, "weak_attacker": 15.0, "title": ""},
+        settings={"precision": 10.0, "weak_attacker": 15.0, "title": ""},
         inputs={role: Input(role=role, path=role, **side) for role in ("original", "anonymized")},  # type: ignore[arg-type]
         matching=Matching(matched=80, unmatched={"only_original": 1}),
         protocol=ProtocolFacts(
@@ -78,15 +78,15 @@ def sample() -> Results:
             trial_utterances=40,
         ),
         attackers={
-            "original": attacker("original", eer(2.0), link(0.95, low=0.9, high=0.99)),
+            "original": attacker("original", eer(2.0), link(95.0, low=90.0, high=99.0)),
             "ignorant": attacker(
                 "ignorant",
                 eer(30.0),
                 point,
-                link(0.6, speakers=5, low=0.5, high=0.7),
+                link(60.0, speakers=5, low=50.0, high=70.0),
                 Estimate(name="l_w", label="l_w", value=float("inf"), unit="log10", extra={"tag": "F"}),
                 by={"gender": {"f": Estimates([eer(20.0)]), "m": Estimates([eer(40.0)])}},
-                people=(LinkedPerson(speaker="s1", length=1, among=20, conversations=2, linked=0.5),),
+                people=(LinkedPerson(speaker="s1", length=1, among=20, conversations=2, linked=50.0),),
                 profile={"prior": (0.1, 0.5)},
             ),
         },
@@ -110,7 +110,7 @@ def sample() -> Results:
             Check(name="a", finding=text_finding("Fine."), passed=True, figure=eer(2.0), limit=15.0),
             Check(name="b", finding=text_finding("Not known."), passed=None, applies=False),
         ),
-        people=People(persons=(person,), finding=text_finding("One of 20."), expected_by_chance=0.2, stability=0.5),
+        people=People(persons=(person,), finding=text_finding("One of 20."), expected_by_chance=0.2, stability=50.0),
         verdict=Verdict(
             level="raised",
             trustworthy=True,

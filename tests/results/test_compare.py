@@ -102,13 +102,13 @@ def test_every_setting_and_attacker_that_differs_is_named(tmp_path: Path) -> Non
     first = written(tmp_path / "a", base)
     changed = replace(
         base,
-        settings={**base.settings, "precision": 0.2, "lengths": [1, 3]},
+        settings={**base.settings, "precision": 20.0, "lengths": [1, 3]},
         attackers={**base.attackers, "informed": attacker("informed", eer(20))},
     )
     ignorant = replace(base.attackers["ignorant"], backend="plda")
     second = written(tmp_path / "b", replace(changed, attackers={**changed.attackers, "ignorant": ignorant}))
     warnings = " | ".join(sentences(compare([first, second]).warnings))
-    assert "the setting precision differs: 0.1 (a), 0.2 (b)" in warnings
+    assert "the setting precision differs: 10 (a), 20 (b)" in warnings
     assert "the setting lengths differs: none (a), 1, 3 (b)" in warnings
     assert "the informed attacker was not run everywhere: only in b" in warnings
     assert "the ignorant attacker compares differently" in warnings
@@ -124,7 +124,7 @@ def test_holms_rule_over_all_differences(tmp_path: Path) -> None:
     assert alone.interval == pytest.approx((2 - 2**0.5, 2 + 2**0.5))
     assert alone.extra["sure"]
     names = ["informed", "lazy-informed", "procrustes", "semi-informed", "wasserstein-procrustes"]
-    others = {name: attacker(name, link(0.3, low=0.2, high=0.4), eer(30.0)) for name in names}
+    others = {name: attacker(name, link(30.0, low=20.0, high=40.0), eer(30.0)) for name in names}
     for number, point in enumerate((near, far)):
         results = replace(base, attackers={"ignorant": attacker("ignorant", point), **others})
         write_results((first, second)[number], results)

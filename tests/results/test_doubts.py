@@ -59,7 +59,7 @@ def test_an_alarm_that_chance_cannot_explain_is_never_doubted_for_being_too_low_
     weak = TrustFacts(compared=80, unchanged=0, trials=40, copies=0, own_runs=0)
     holders = {
         "original": attacker("original", eer(40)),
-        "ignorant": attacker("ignorant", eer(30), link(0.5, low=0.28, high=0.72)),
+        "ignorant": attacker("ignorant", eer(30), link(50.0, low=28.0, high=72.0)),
     }
     alarm = conclude(replace(sample(), attackers=holders, people=People()), weak)
     assert alarm.verdict.level == "high"
@@ -70,5 +70,5 @@ def test_an_alarm_that_chance_cannot_explain_is_never_doubted_for_being_too_low_
     assert len(doubts(alarm)) == len(failed)
     copied = conclude(replace(sample(), attackers=holders, people=People()), replace(weak, copies=20))
     assert not copied.verdict.trustworthy
-    nobody = {**holders, "ignorant": attacker("ignorant", eer(50), link(0.05, low=0.02, high=0.1))}
+    nobody = {**holders, "ignorant": attacker("ignorant", eer(50), link(5.0, low=2.0, high=10.0))}
     assert not conclude(replace(sample(), attackers=nobody, people=People()), weak).verdict.trustworthy

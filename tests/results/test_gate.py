@@ -29,7 +29,9 @@ def results_with(*, failed: bool = False, open_check: bool = False) -> Results:
         checks.append(Check(name="c", finding=text_finding("It failed."), passed=False, misleads="overestimated"))
     if open_check:
         checks.append(Check(name="d", finding=text_finding("It was not tried."), passed=None, misleads="overestimated"))
-    lazy = attacker("lazy-informed", eer(25.0), link(0.5, low=0.4, high=0.6), link(0.7, length=3, low=0.5, high=0.8))
+    lazy = attacker(
+        "lazy-informed", eer(25.0), link(50.0, low=40.0, high=60.0), link(70.0, length=3, low=50.0, high=80.0)
+    )
     utility = Estimates([Estimate(name="wer", label="WER", value=120.0, unit="percent", interval=(110.0, 130.0))])
     guessed = Estimates([Estimate(name="inference", value=90.0, unit="percent", null=50.0, at={"attribute": "gender"})])
     return replace(
@@ -55,8 +57,8 @@ def test_the_bad_end_of_the_worst_attacker_and_group_decides() -> None:
     assert (above.holds, below.holds) == (False, True)
     assert above.candidate.group == {"gender": "f"}
     assert "(ignorant, gender f)" in sentence(above.finding)
-    assert check("lazy-informed:linkability@20,L3=0.5").decisive == 0.8
-    assert check("lazy:linkability@20,L1=0.5").decisive == 0.6
+    assert check("lazy-informed:linkability@20,L3=50%").decisive == 80
+    assert check("lazy:linkability@20,L1=50%").decisive == 60
     assert check("original:eer=9").decisive == 5
 
 
@@ -67,14 +69,25 @@ def test_percentages_are_understood() -> None:
     assert str(parse_limit("linkability@20=20%", "max")) == "linkability@20 <= 20%"
     in_decibels = Estimates([Estimate(name="g_vd", value=-1.0, unit="dB")])
     results = replace(results_with(), parts={"similarity": Part(name="similarity", estimates=in_decibels)})
-    with pytest.raises(InputError, match="not a share"):
+    with pytest.raises(InputError, match="not a percentage"):
         check("g_vd=3%", results=results)
 
 
-@pytest.mark.parametrize(("limit", "side"), [("linkability@20=20", "max"), ("eer=-1", "min"), ("eer=101", "max")])
+@pytest.mark.parametrize(("limit", "side"), [("linkability@20=120%", "max"), ("eer=-1", "min"), ("eer=101", "max")])
 def test_limits_outside_the_range_of_a_measure_are_refused(limit: str, side: Side) -> None:
     with pytest.raises(InputError, match="lies between"):
         check(limit, side)
+
+
+@pytest.mark.parametrize(("limit", "fix"), [
+    ("linkability@20=0.2", "write 20%, or 0.2% if that is meant"), ("eer=1", "write 100%, or 1% if that is meant"),
+])  # fmt: skip
+def test_a_fraction_is_never_taken_for_a_percentage(limit: str, fix: str) -> None:
+    with pytest.raises(InputError, match="may be a fraction or a percentage") as refused:
+        check(limit)
+    assert refused.value.fix == fix
+    assert check("linkability@20=20").limit == check("linkability@20=20%").limit  # above 1 it can be nothing else
+    assert not check("linkability@20=0.2%").holds
 
 
 def test_parts_can_be_gated_too() -> None:
@@ -143,19 +156,19 @@ def run(*words: object) -> tuple[int, str]:
 
 def test_the_command(tmp_path: Path) -> None:
     write_results(tmp_path, results_with(failed=True, open_check=True))
-    code, text = run("gate", tmp_path, "--max", "linkability@20=0.9", "--min", "eer=29")
+    code, text = run("gate", tmp_path, "--max", "linkability@20=90%", "--min", "eer=29")
     assert code == 1
     assert [line.split()[0] for line in text.splitlines()] == [
         "holds", "BROKEN", "BROKEN", "open", "Level", "Checked:", "Note:", "Attackers"
     ]  # fmt: skip
     assert f"Level of the risk: {results_with().verdict.level} (linking)." in text
     assert "Checked: the attackers ignorant, lazy-informed; of everybody and within gender f, m." in text
-    note = "linkability@20 <= 0.9 was not checked everywhere. There is no such figure for ignorant (gender f), ignorant"
+    note = "linkability@20 <= 90% was not checked everywhere. There is no such figure for ignorant (gender f), ignorant"
     assert note in text
     assert "It failed. The real risk may be higher" in text
     assert "not run: " in text
-    assert run("gate", tmp_path, "--max", "linkability@20=0.9", "--even-if-doubted")[0] == 0
-    code, text = run("gate", tmp_path, "--max", "linkability@20=0.9", "--json")
+    assert run("gate", tmp_path, "--max", "linkability@20=90%", "--even-if-doubted")[0] == 0
+    code, text = run("gate", tmp_path, "--max", "linkability@20=90%", "--json")
     form = json.loads(text)
     assert (code, form["passed"], form["limits"][0]["holds"]) == (1, False, True)
     assert "informed" in form["not_run"]

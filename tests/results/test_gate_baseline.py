@@ -27,9 +27,9 @@ from veilmeter.wording import sentence, sentences, text
 
 def grouped() -> Results:
     """Women are found more often than men, and nobody within a group was tried among 20."""
-    by = {"gender": {"f": Estimates([eer(20.0), link(0.7, speakers=10, low=0.6, high=0.8)]),
-                     "m": Estimates([eer(40.0), link(0.2, speakers=10, low=0.1, high=0.3)])}}  # fmt: skip
-    ignorant = attacker("ignorant", eer(30.0), link(0.4, low=0.3, high=0.5), by=by)
+    by = {"gender": {"f": Estimates([eer(20.0), link(70.0, speakers=10, low=60.0, high=80.0)]),
+                     "m": Estimates([eer(40.0), link(20.0, speakers=10, low=10.0, high=30.0)])}}  # fmt: skip
+    ignorant = attacker("ignorant", eer(30.0), link(40.0, low=30.0, high=50.0), by=by)
     return replace(sample(), attackers={"ignorant": ignorant})
 
 
@@ -51,7 +51,7 @@ def test_each_group_is_held_against_the_limit_by_itself() -> None:
     assert [(dict(check.group), check.holds, check.decisive) for check in outcome.limits] == [
         ({}, False, 17.0), ({"gender": "f"}, False, 17.0), ({"gender": "m"}, True, 37.0),
     ]  # fmt: skip
-    assert sentence(outcome.limits[2].title) == "eer >= 30, gender m"
+    assert sentence(outcome.limits[2].title) == "eer >= 30%, gender m"
     assert sentence(outcome.limits[2].finding) == "40.0 % [37.0, 43.0] (ignorant)"
     assert sentence(outcome.scope) == "the attackers ignorant; of everybody and within gender f, m"
 
@@ -68,29 +68,29 @@ def test_a_group_that_is_not_known_is_no_group_that_passed() -> None:
 
 
 def test_what_a_part_says_of_one_attacker_is_no_group_of_people() -> None:
-    runs = Part(name="runs", estimates=Estimates([link(0.1)]), by={"attacker": {"ignorant": Estimates([eer(20.0)])}})
+    runs = Part(name="runs", estimates=Estimates([link(10.0)]), by={"attacker": {"ignorant": Estimates([eer(20.0)])}})
     outcome = gate(replace(grouped(), parts={"runs": runs}), [parse_limit("linkability@20=90%", "max")])
     assert sentences(outcome.limits[0].not_measured) == ("ignorant (gender f)", "ignorant (gender m)")
     assert sentence(outcome.scope) == "the attackers ignorant; runs; of everybody and within gender f, m"
 
 
 def test_the_worse_of_value_and_interval_counts() -> None:
-    odd = replace(sample(), attackers={"ignorant": attacker("ignorant", link(0.9, low=0.0, high=0.1))})
+    odd = replace(sample(), attackers={"ignorant": attacker("ignorant", link(90.0, low=0.0, high=10.0))})
     assert not check_limit(odd, parse_limit("linkability@20=20%", "max")).holds
-    unknown = link(0.1).with_(interval=(0.0, float("nan")))
+    unknown = link(10.0).with_(interval=(0.0, float("nan")))
     odd = replace(sample(), attackers={"ignorant": attacker("ignorant", unknown)})
     assert not check_limit(odd, parse_limit("linkability@20=20%", "max")).holds
 
 
 def test_a_figure_in_a_strange_unit_is_refused() -> None:
-    odd = replace(sample(), attackers={"ignorant": attacker("ignorant", link(0.9).with_(unit="percent"))})
-    with pytest.raises(InputError, match="instead of 'probability'"):
+    odd = replace(sample(), attackers={"ignorant": attacker("ignorant", link(90.0).with_(unit="bit"))})
+    with pytest.raises(InputError, match="instead of 'percent'"):
         check_limit(odd, parse_limit("linkability@20=20%", "max"))
 
 
 def test_a_verdict_that_distrusts_itself_fails_without_a_failed_check() -> None:
     distrusted = replace(sample(), verdict=replace(sample().verdict, trustworthy=False))
-    limits = [parse_limit("eer=1", "min")]
+    limits = [parse_limit("eer=1%", "min")]
     assert gate(sample(), limits).passed
     assert not gate(distrusted, limits).passed
 
@@ -99,7 +99,7 @@ def test_values_without_intervals_are_open() -> None:
     bare = replace(sample(), attackers={"ignorant": attacker("ignorant", eer(30.0).with_(interval=None))})
     outcome = gate(bare, [parse_limit("eer=20", "min")], trustworthy=True)
     assert [text(question) for question in outcome.open_questions] == [
-        "eer >= 20: the figure has no interval, so only its value was checked."
+        "eer >= 20%: the figure has no interval, so only its value was checked."
     ]
     assert not outcome.passed
 
@@ -115,13 +115,13 @@ def contradictions() -> list[tuple[str, dict[str, Any]]]:
 
     return [
         ("Linkability can't be",
-         changed(lambda f: f["attackers"]["ignorant"]["estimates"]["linkability"][1].update(value=1.7))),
+         changed(lambda f: f["attackers"]["ignorant"]["estimates"]["linkability"][1].update(value=170))),
         ("EER can't be",
          changed(lambda f: f["attackers"]["ignorant"]["estimates"]["eer"].update(value=-5))),
         ("its level is low, yet that of linking is raised", changed(lambda f: f["verdict"].update(level="low"))),
         ("its level is unknown, yet that of linking", changed(lambda f: f["verdict"].update(level="unknown"))),
-        ("it rests on 0.01, yet ignorant has 0.4",
-         changed(lambda f: f["criteria"]["linking"]["estimate"].update(value=0.01, interval=[0, 0.02]))),
+        ("it rests on 1, yet ignorant has 40",
+         changed(lambda f: f["criteria"]["linking"]["estimate"].update(value=1, interval=[0, 2]))),
     ]  # fmt: skip
 
 
@@ -157,11 +157,11 @@ def test_a_sure_worsening_fails_in_the_direction_of_its_measure(tmp_path: Path) 
 
 
 def test_an_unsure_worsening_passes_and_says_what_differs(tmp_path: Path) -> None:
-    before, now = systems(tmp_path, -1.0, settings={"precision": 0.2})
+    before, now = systems(tmp_path, -1.0, settings={"precision": 20.0})
     found = against_baseline(before, now, resamples=20)
     assert found.worse == ()
     assert gate(sample(), [], baseline=found).passed
-    assert any("the setting precision differs: 0.1 (before), 0.2 (now)" in text for text in sentences(found.remarks))
+    assert any("the setting precision differs: 10 (before), 20 (now)" in text for text in sentences(found.remarks))
 
 
 def test_what_can_not_be_compared_is_open_or_refused(tmp_path: Path) -> None:
@@ -209,11 +209,11 @@ def test_what_a_build_server_gets(tmp_path: Path) -> None:
     assert run(*words)[0] == 1
     suite = ElementTree.parse(xml).getroot()[0]
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("4", "3", "0")
-    assert [case.get("name") for case in suite][:3] == ["eer >= 30", "eer >= 30, gender f", "eer >= 30, gender m"]
+    assert [case.get("name") for case in suite][:3] == ["eer >= 30%", "eer >= 30%, gender f", "eer >= 30%, gender m"]
     assert [len(case.findall("failure")) for case in suite] == [1, 1, 0, 1]
     text = page.read_text(encoding="utf-8")
     assert text.startswith("## Privacy gate: failed\n")
-    assert re.search(r"\| eer >= 30, gender f \| \*\*broken\*\* \| 20.0 % \[17.0, 23.0\] \(ignorant\) \|", text)
+    assert re.search(r"\| eer >= 30%, gender f \| \*\*broken\*\* \| 20.0 % \[17.0, 23.0\] \(ignorant\) \|", text)
     assert "- of_others: what It &lt;failed> & ?[31m \\| broke." in text
     # A gate that can't be checked leaves no earlier file to speak for it.
     with pytest.raises(InputError, match="no measure 'wer'"):
@@ -227,7 +227,7 @@ def test_what_a_build_server_gets(tmp_path: Path) -> None:
 
 
 def test_a_gate_without_doubts_has_a_case_that_passed() -> None:
-    outcome = gate(sample(), [parse_limit("eer=1", "min")])
+    outcome = gate(sample(), [parse_limit("eer=1%", "min")])
     suite = ElementTree.fromstring(junit(outcome))[0]
     assert [len(case) and case[0].tag for case in suite] == ["system-out", "system-out"]
     assert isinstance(outcome.limits[0].candidate.estimate, Estimate)
@@ -237,7 +237,7 @@ def test_the_command_with_a_baseline(tmp_path: Path) -> None:
     before, now = systems(tmp_path, -10.0)
     code, text = run("gate", now, "--baseline", before, "--resamples", 20)
     assert code == 1
-    assert "BROKEN  worse than before: ignorant: EER: 20.0 %, before 30.0 %; difference -10.0 % [" in text
+    assert "BROKEN  worse than before: ignorant: EER: 20.0 %, before 30.0 %; difference -10.0 points [" in text
     form = json.loads(run("gate", now, "--baseline", before, "--resamples", 20, "--json")[1])
     assert form["baseline"]["worse"][0]["title"] == "ignorant: EER"
     assert run("gate", before, "--baseline", now, "--resamples", 20)[0] == 1  # words get worse the other way round

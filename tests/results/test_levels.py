@@ -20,13 +20,13 @@ D_ECE = Estimate(name="d_ece", value=0.02, null=0.0, null_range=(0.0, 0.01), int
 
 
 def test_figures_get_their_probability_and_agreeing_intervals() -> None:
-    point = link(0.12, low=0.08, high=0.2)
-    holder = attacker("ignorant", point, link(0.5, speakers=5), D_ECE, by={"gender": {"f": Estimates([point])}})
+    point = link(12.0, low=8.0, high=20.0)
+    holder = attacker("ignorant", point, link(50.0, speakers=5), D_ECE, by={"gender": {"f": Estimates([point])}})
     results = with_chance(replace(sample(), attackers={"ignorant": holder}), JOINT)
     estimates = results.attackers["ignorant"].estimates
     everybody, untested = estimates.points("linkability")
     assert everybody.extra[P_ADJUSTED] == 0.4 / JOINT_SHARE
-    assert everybody.interval == (0.05, 0.2)  # guessing is not ruled out
+    assert everybody.interval == (5.0, 20.0)  # guessing is not ruled out
     assert P_ADJUSTED not in untested.extra
     (women,) = results.attackers["ignorant"].by["gender"]["f"]
     assert women.extra[P_ADJUSTED] == 0.004 / JOINT_SHARE
@@ -37,7 +37,7 @@ def test_figures_get_their_probability_and_agreeing_intervals() -> None:
     assert d_ece.extra[f"flipped_{P_ADJUSTED}"] == 0.6 / JOINT_SHARE
     assert results.chance is not None
     luck = results.chance
-    assert (luck.best_link, luck.exposed, luck.exposed_p, luck.exposed_luck) == (0.15, 0.5, 0.02 / JOINT_SHARE, 0.3)
+    assert (luck.best_link, luck.exposed, luck.exposed_p, luck.exposed_luck) == (15.0, 0.5, 0.02 / JOINT_SHARE, 0.3)
 
 
 def test_scores_of_another_system_are_not_tested_by_these_people() -> None:

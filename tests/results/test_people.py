@@ -17,7 +17,7 @@ from veilmeter.wording import sentence
 
 
 def linked(speaker: str, share: float, *, among: int = 40, trials: int = 4, length: int = 1) -> LinkedPerson:
-    return LinkedPerson(speaker=speaker, length=length, among=among, conversations=trials, linked=share)
+    return LinkedPerson(speaker=speaker, length=length, among=among, conversations=trials, linked=100 * share)
 
 
 def results_of(rows: dict[str, list[LinkedPerson]], chance: Chance | None = None) -> Results:
@@ -77,7 +77,7 @@ def test_the_attacker_that_finds_somebody_best_counts() -> None:
     )
     (person,) = found.persons
     assert (person.attacker, person.risk.value, person.gender, person.animal, person.deid) == (
-        "informed", 0.75, "f", "dove", 12.0,
+        "informed", 75.0, "f", "dove", 12.0,
     )  # fmt: skip
     assert set(person.by_attacker) == {"ignorant", "informed"}
 
@@ -85,11 +85,11 @@ def test_the_attacker_that_finds_somebody_best_counts() -> None:
 def test_attackers_agree_or_not() -> None:
     shares = [0.1, 0.4, 0.9]
     same = {name: [linked(f"s{n}", share) for n, share in enumerate(shares)] for name in ("ignorant", "informed")}
-    assert people(results_of(same)).stability == pytest.approx(1.0)
+    assert people(results_of(same)).stability == pytest.approx(100.0)
     other = same | {"informed": [linked(f"s{n}", share) for n, share in enumerate(reversed(shares))]}
     assert people(results_of(other)).stability == pytest.approx(0.0)
     everybody = {name: [linked(f"s{n}", 1.0) for n in range(3)] for name in ("ignorant", "informed")}
-    assert people(results_of(everybody)).stability == pytest.approx(1.0)
+    assert people(results_of(everybody)).stability == pytest.approx(100.0)
     nobody = {name: [linked(f"s{n}", 0.1) for n in range(3)] for name in ("ignorant", "informed")}
     assert people(results_of(nobody)).stability is None
 
@@ -103,8 +103,9 @@ def test_one_person_who_is_always_linked_is_listed_whatever_chance_explains() ->
         rows = {
             name: [
                 LinkedPerson(
-                    speaker=f"s{n}", length=1, among=60, conversations=3, linked=float(n == 34 and name != "informed"),
-                    named=named if n == 34 else 1 / 60,
+                    speaker=f"s{n}", length=1, among=60, conversations=3,
+                    linked=100.0 * (n == 34 and name != "informed"),
+                    named=named if n == 34 else 100 / 60,
                 )
                 for n in range(60)
             ]
@@ -113,8 +114,8 @@ def test_one_person_who_is_always_linked_is_listed_whatever_chance_explains() ->
         listed = people(replace(results_of(rows), chance=luck))
         return tuple(person.speaker for person in listed.persons if person.unprotected)
 
-    assert found(1 / 60) == ("s34",)
-    assert found(0.3) == ()  # named for everybody: right about their own recordings too
+    assert found(100 / 60) == ("s34",)
+    assert found(30.0) == ()  # named for everybody: right about their own recordings too
 
 
 NAMED = channel_attackers("campplus", ("words", "rhythm"))
@@ -122,7 +123,7 @@ NAMED = channel_attackers("campplus", ("words", "rhythm"))
 
 def found(name: str, bits: dict[str, float]) -> AttackerResult:
     rows = [
-        LinkedPerson(speaker=speaker, length=length, among=8, conversations=4, linked=0.25, bits=value + length)
+        LinkedPerson(speaker=speaker, length=length, among=8, conversations=4, linked=25.0, bits=value + length)
         for speaker, value in bits.items()
         for length in (1, 3)
     ]

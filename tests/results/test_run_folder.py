@@ -63,11 +63,11 @@ def test_the_documented_paths() -> None:
     wanted = {"value": 30.0, "interval": [27.0, 33.0], "null": 50.0}
     assert {key: estimates["eer"][key] for key in wanted} == wanted
     assert [(point["speakers"], point["length"], point["value"]) for point in estimates["linkability"]] == [
-        (20, 1, 0.4),
-        (5, 1, 0.6),
+        (20, 1, 40.0),
+        (5, 1, 60.0),
     ]
-    assert FORM["schema"] == 3
-    assert FORM["parameters"]["precision"] == 0.1
+    assert FORM["schema"] == 4
+    assert FORM["parameters"]["precision"] == 10.0
     assert {"headline", "trustworthy", "level"} <= set(FORM["verdict"])
     assert estimates["l_w"]["value"] == "inf"
 
@@ -90,11 +90,11 @@ def test_the_table_is_tidy(tmp_path: Path) -> None:
 
 
 def test_an_older_run_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / "results.json").write_text(json.dumps({"schema": 2, "verdict": {}, "attackers": {}}))
-    with pytest.raises(InputError, match=r"written by an earlier version \(schema 2\); run the assessment again"):
+    (tmp_path / "results.json").write_text(json.dumps({"schema": 3, "verdict": {}, "attackers": {}}))
+    with pytest.raises(InputError, match=r"written by an earlier version \(schema 3\); run the assessment again"):
         read_results(tmp_path)
     with pytest.raises(InputError, match="newer version"):
-        results_from_json({**FORM, "schema": 4})
+        results_from_json({**FORM, "schema": 5})
     for schema in (None, True, "2", [2]):
         with pytest.raises(InputError, match="not the result of an assessment"):
             results_from_json({**FORM, "schema": schema})

@@ -30,8 +30,8 @@ def system(folder: Path, error: float, linked: float, wer: float | None = None, 
     """A run whose informed attacker is stronger than its ignorant one by ten points."""
     attackers = {
         "original": attacker("original", eer(2.0)),
-        "ignorant": attacker("ignorant", eer(error + 10, 1.0), link(linked / 2, low=0.0, high=0.5)),
-        "informed": attacker("informed", eer(error, 1.0), link(linked, low=linked - 0.01, high=linked + 0.01),
+        "ignorant": attacker("ignorant", eer(error + 10, 1.0), link(linked / 2, low=0.0, high=50.0)),
+        "informed": attacker("informed", eer(error, 1.0), link(linked, low=linked - 1, high=linked + 1),
                              link(linked, length=3, speakers=5)),
         "apart": attacker("apart", eer(0.0, 0.0), apart=True),
     }  # fmt: skip
@@ -46,9 +46,9 @@ def system(folder: Path, error: float, linked: float, wer: float | None = None, 
 def runs(tmp_path: Path) -> list[Path]:
     distrusted = replace(sample().verdict, trustworthy=False)
     return [
-        system(tmp_path / "b_1", 20.0, 0.5, 30.0),
-        system(tmp_path / "[b2] & é", 30.0, 0.2, 30.0),
-        system(tmp_path / "b3", 20.5, 0.4, None, verdict=distrusted),
+        system(tmp_path / "b_1", 20.0, 50.0, 30.0),
+        system(tmp_path / "[b2] & é", 30.0, 20.0, 30.0),
+        system(tmp_path / "b3", 20.5, 40.0, None, verdict=distrusted),
     ]
 
 
@@ -101,8 +101,8 @@ def test_what_no_run_has_is_refused(figure: str, what: str, runs: list[Path]) ->
 def test_every_form(runs: list[Path], tmp_path: Path) -> None:
     table = system_table(runs, ["eer", "linkability@20", "wer"])
     shown = comparison_tables.markdown(table, intervals=True).splitlines()
-    assert shown[0] == "| system | EER (%) ↑ | Linkability among 20 ↓ | word error rate (%) ↓ |"
-    assert shown[3] == "| [b2] & é | **30.0**\\* [29.0, 31.0] | **0.200**\\* [0.190, 0.210] | **30.0** [29.0, 31.0] |"
+    assert shown[0] == "| system | EER (%) ↑ | Linkability among 20 (%) ↓ | word error rate (%) ↓ |"
+    assert shown[3] == "| [b2] & é | **30.0**\\* [29.0, 31.0] | **20.0**\\* [19.0, 21.0] | **30.0** [29.0, 31.0] |"
     assert shown[4].startswith("| b3 † | 20.5 [19.5, 21.5] |")
     assert shown[4].endswith("| – |")
     text = comparison_tables.latex(table, intervals=True)

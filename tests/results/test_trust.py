@@ -42,10 +42,10 @@ def test_weak_on_original_speech() -> None:
 
 
 def test_a_deaf_extractor_is_found_out_by_what_it_links() -> None:
-    deaf = made(with_attackers(original=[link(0.01, speakers=100)], ignorant=[link(0.01, speakers=100)]))
+    deaf = made(with_attackers(original=[link(1.0, speakers=100)], ignorant=[link(1.0, speakers=100)]))
     assert deaf[trust.STRONG].failed
     assert "links 1 of 100 among 100" in sentence(deaf[trust.STRONG].finding)
-    assert made(with_attackers(original=[link(0.9)], ignorant=[link(0.1)]))[trust.STRONG].passed
+    assert made(with_attackers(original=[link(90.0)], ignorant=[link(10.0)]))[trust.STRONG].passed
     unknown = made(with_attackers(original=[], ignorant=[]))[trust.STRONG]
     assert unknown.open
     assert HIGHER in sentence(trust.meaning(unknown))
@@ -87,36 +87,36 @@ def test_not_one_recording_may_be_released_as_it_was() -> None:
 def test_copies_in_enrollment_and_trials() -> None:
     found = made(sample(), replace(FINE, copies=4))[trust.COPIES]
     assert found.failed
-    assert found.figure == pytest.approx(0.1)
+    assert found.figure == pytest.approx(10.0)
     assert made(sample())[trust.COPIES].passed
     assert made(sample(), replace(FINE, copies=None))[trust.COPIES].open
 
 
 def claim(level: Level, value: float, interval: tuple[float, float], speakers: int = 10) -> Criterion:
-    estimate = link(value, low=interval[0], high=interval[1]).with_(n={"speakers": speakers}, null=0.05)
+    estimate = link(value, low=interval[0], high=interval[1]).with_(n={"speakers": speakers}, null=5.0)
     return Criterion(name="linking", level=level, finding=text_finding(""), estimate=estimate)
 
 
 @pytest.mark.parametrize(
     ("level", "value", "interval", "passed"),
     [
-        ("high", 0.9, (0.7, 0.97), True),
-        ("high", 0.6, (0.2, 0.9), False),
-        ("low", 0.06, (0.02, 0.12), True),
-        ("low", 0.06, (0.02, 0.4), False),
-        ("raised", 0.3, (0.22, 0.38), True),
-        ("raised", 0.3, (0.1, 0.6), False),
+        ("high", 90.0, (70.0, 97.0), True),
+        ("high", 60.0, (20.0, 90.0), False),
+        ("low", 6.0, (2.0, 12.0), True),
+        ("low", 6.0, (2.0, 40.0), False),
+        ("raised", 30.0, (22.0, 38.0), True),
+        ("raised", 30.0, (10.0, 60.0), False),
     ],
 )
 def test_too_few_speakers(level: Level, value: float, interval: tuple[float, float], passed: bool) -> None:
-    check = trust.check_speakers(claim(level, value, interval), 0.1)
+    check = trust.check_speakers(claim(level, value, interval), 10.0)
     assert check.passed is passed
     if not passed:
         # With as many as it says, the interval would be narrow enough; with fewer not.
         needed = int(sentence(check.finding).split("About ")[1].split(" ")[0])
         for count, enough in ((needed, True), (0.8 * needed, False)):
             with_more = rarer(count) if level == "low" else narrower(level, value, interval, count)
-            assert trust.check_speakers(with_more, 0.1).passed is enough
+            assert trust.check_speakers(with_more, 10.0).passed is enough
 
 
 def narrower(level: Level, value: float, interval: tuple[float, float], count: float) -> Criterion:
@@ -128,13 +128,14 @@ def narrower(level: Level, value: float, interval: tuple[float, float], count: f
 def rarer(count: float) -> Criterion:
     """The luckiest of guesses among more people, a fifth above chance; ten are worth as many trials as above."""
     trials = next(n for n in range(100, 1, -1) if wilson(0.06 * n, n)[1] >= 0.4) * int(count) // 10
-    found = claim("low", 0.6 / count, wilson(0.6 / count * trials, trials), int(count))
-    return replace(found, estimate=found.estimate.with_(null=0.5 / count))
+    low, high = wilson(0.6 / count * trials, trials)
+    found = claim("low", 60 / count, (100 * low, 100 * high), int(count))
+    return replace(found, estimate=found.estimate.with_(null=50 / count))
 
 
 def test_what_is_unknown_or_not_measured_is_not_enough() -> None:
-    assert trust.check_speakers(claim("unknown", 0.0, (0.0, 1.0)), 0.1).failed
-    assert trust.check_speakers(None, 0.1).open
+    assert trust.check_speakers(claim("unknown", 0.0, (0.0, 100.0)), 10.0).failed
+    assert trust.check_speakers(None, 10.0).open
 
 
 def test_training_speakers_overlap() -> None:
@@ -146,14 +147,14 @@ def test_training_speakers_overlap() -> None:
 
 
 def test_enrollment_and_trials_of_one_session() -> None:
-    assert trust.check_sessions(1.0).failed
+    assert trust.check_sessions(100.0).failed
     assert trust.check_sessions(0.0).passed
     assert not trust.check_sessions(None).open
 
 
 def test_tied_scores() -> None:
     results = sample()
-    tied = replace(results.attackers["ignorant"], ties=0.5)
+    tied = replace(results.attackers["ignorant"], ties=50.0)
     assert made(replace(results, attackers={**results.attackers, "ignorant": tied}))[trust.TIES].failed
     assert made(results)[trust.TIES].passed
 
@@ -185,9 +186,9 @@ def test_attackers_without_the_anonymizer() -> None:
 def test_attackers_who_enroll_from_the_released_run_share_its_draws(
     attacker_name: str, level: Level, shared: bool
 ) -> None:
-    attackers = {name: attacker(name, link(0.9)) for name in ("ignorant", "lazy-informed")}
+    attackers = {name: attacker(name, link(90.0)) for name in ("ignorant", "lazy-informed")}
     linking = Criterion(
-        name="linking", level=level, finding=text_finding(""), estimate=link(0.9), attacker=attacker_name
+        name="linking", level=level, finding=text_finding(""), estimate=link(90.0), attacker=attacker_name
     )
     results = replace(sample(), attackers=attackers, criteria={"linking": linking})
     check = made(results, replace(FINE, own_runs=0))[trust.OWN_RUNS]
@@ -197,7 +198,7 @@ def test_attackers_who_enroll_from_the_released_run_share_its_draws(
 
 def test_lengths_of_vectors_that_tell_people_apart() -> None:
     tells = replace(FINE, length_p=0.0001)
-    unnoticed = replace(sample(), criteria={"linking": claim("low", 0.05, (0.02, 0.1))})
+    unnoticed = replace(sample(), criteria={"linking": claim("low", 5.0, (2.0, 10.0))})
     assert made(unnoticed, tells)[trust.LENGTHS].failed
     assert made(sample(), tells)[trust.LENGTHS].passed  # people are recognized anyway
     assert made(unnoticed, replace(FINE, length_p=0.3))[trust.LENGTHS].passed
@@ -211,16 +212,16 @@ FLATTERING = TargetVoices(
 
 
 def test_target_voices_must_not_explain_the_errors() -> None:
-    raised = replace(sample(), criteria={"linking": claim("raised", 0.3, (0.1, 0.6))})
+    raised = replace(sample(), criteria={"linking": claim("raised", 30.0, (10.0, 60.0))})
     check = made(raised, replace(FINE, targets=FLATTERING))[TARGETS]
     assert check.failed
-    assert check.figure == pytest.approx(0.75)
+    assert check.figure == pytest.approx(75.0)
     assert "EER 38.0 %, 12.0 % without" in sentence(check.finding)
     unsure = replace(FLATTERING, gain=(-0.01, 0.3))
     assert made(raised, replace(FINE, targets=unsure))[TARGETS].passed
     small = replace(FLATTERING, informed=0.35)
     assert made(raised, replace(FINE, targets=small))[TARGETS].passed
-    certain = replace(sample(), criteria={"linking": claim("high", 0.9, (0.8, 0.95))})
+    certain = replace(sample(), criteria={"linking": claim("high", 90.0, (80.0, 95.0))})
     assert made(certain, replace(FINE, targets=FLATTERING))[TARGETS].passed  # people are recognized anyway
     assert not made(raised)[TARGETS].applies
 
@@ -238,12 +239,12 @@ def test_every_check_says_what_its_failure_means() -> None:
     results = with_attackers(
         original=[eer(40)], ignorant=[eer(10), d_ece(0.1, 0.4)], informed=[eer(30)], lazy_informed=[eer(20)]
     )
-    tied = {name: replace(holder, ties=0.5) for name, holder in results.attackers.items()}
+    tied = {name: replace(holder, ties=50.0) for name, holder in results.attackers.items()}
     results = replace(
         results,
         attackers=tied,
-        criteria={"linking": claim("raised", 0.3, (0.1, 0.6))},
-        protocol=replace(results.protocol, same_session=0.9),
+        criteria={"linking": claim("raised", 30.0, (10.0, 60.0))},
+        protocol=replace(results.protocol, same_session=90.0),
     )
     checks = made(results, evidence)
     expected = {

@@ -45,15 +45,15 @@ def with_p(value: float, p: float, **where: Any) -> Estimate:
 @pytest.mark.parametrize(
     ("value", "interval", "p", "level"),
     [
-        (0.05, (0.02, 0.11), 0.6, "low"),
-        (0.07, (0.051, 0.1), None, "raised"),  # the interval excludes what guessing gives
-        (0.07, (0.04, 0.1), None, "low"),
-        (0.07, (0.051, 0.1), 0.01, "raised"),
-        (0.5, (0.3, 0.7), 0.01, "high"),
-        (0.5, (0.0, 1.0), 0.4, "unknown"),
-        (0.0, (0.0, 1.0), None, "unknown"),
-        (0.2, (0.01, 0.3), 0.2, "low"),
-        (0.2, (0.01, 0.5), 0.2, "unknown"),
+        (5.0, (2.0, 11.0), 0.6, "low"),
+        (7.0, (5.1, 10.0), None, "raised"),  # the interval excludes what guessing gives
+        (7.0, (4.0, 10.0), None, "low"),
+        (7.0, (5.1, 10.0), 0.01, "raised"),
+        (50.0, (30.0, 70.0), 0.01, "high"),
+        (50.0, (0.0, 100.0), 0.4, "unknown"),
+        (0.0, (0.0, 100.0), None, "unknown"),
+        (20.0, (1.0, 30.0), 0.2, "low"),
+        (20.0, (1.0, 50.0), 0.2, "unknown"),
     ],
 )
 def test_levels_of_a_rate(value: float, interval: tuple[float, float], p: float | None, level: Level) -> None:
@@ -62,33 +62,33 @@ def test_levels_of_a_rate(value: float, interval: tuple[float, float], p: float 
 
 
 def test_a_rate_without_an_interval_reassures_nobody() -> None:
-    point = link(0.05).with_(interval=None)
+    point = link(5.0).with_(interval=None)
     assert levels.level_of(point) == "unknown"
-    assert levels.level_of(point.with_(value=0.9)) == "high"
+    assert levels.level_of(point.with_(value=90.0)) == "high"
     assert levels.level_of(point.with_(extra={levels.P_ADJUSTED: 0.5})) == "low"
 
 
 def test_a_few_unprotected_among_many_are_not_near_chance() -> None:
-    """0.024 among 2,000 people is 47 times chance; 9 of 1,000 released unchanged are 0.9 %."""
-    many = concluded(ignorant=[link(0.024, speakers=2000, low=0.018, high=0.031)])
+    """2.4 % among 2,000 people is 47 times chance; 9 of 1,000 released unchanged are 0.9 %."""
+    many = concluded(ignorant=[link(2.4, speakers=2000, low=1.8, high=3.1)])
     assert many.verdict.level == "raised"
     assert "links 2.4 [1.8, 3.1]" in text(many.verdict.headline)
     assert "chance links 0.05" in text(many.verdict.headline)
-    assert concluded(ignorant=[link(0.0095, speakers=1000, low=0.005, high=0.018)]).verdict.level == "raised"
+    assert concluded(ignorant=[link(0.95, speakers=1000, low=0.5, high=1.8)]).verdict.level == "raised"
 
 
 def test_what_a_test_does_not_reject_belongs_to_the_interval() -> None:
-    point = levels.with_probability(link(0.12, low=0.08, high=0.2), 0.3)
-    assert point.interval == (0.05, 0.2)
-    assert levels.with_probability(link(0.12, low=0.08, high=0.2), 0.01).interval == (0.08, 0.2)
+    point = levels.with_probability(link(12.0, low=8.0, high=20.0), 0.3)
+    assert point.interval == (5.0, 20.0)
+    assert levels.with_probability(link(12.0, low=8.0, high=20.0), 0.01).interval == (8.0, 20.0)
 
 
 def test_every_length_counts() -> None:
     """One more person at L = 1 must not hide L = 3."""
     results = concluded(
         ignorant=[
-            link(0.03, speakers=40, low=0.01, high=0.06),
-            link(0.212, speakers=39, length=3, low=0.12, high=0.33),
+            link(3.0, speakers=40, low=1.0, high=6.0),
+            link(21.2, speakers=39, length=3, low=12.0, high=33.0),
         ]
     )
     linking = results.criteria["linking"]
@@ -100,11 +100,11 @@ def test_every_length_counts() -> None:
 def test_the_worst_group_is_part_of_the_worst_case() -> None:
     holder = attacker(
         "ignorant",
-        link(0.29, speakers=100, low=0.2, high=0.4),
+        link(29.0, speakers=100, low=20.0, high=40.0),
         by={
             "gender": {
-                "f": Estimates([link(0.94, speakers=50, low=0.88, high=0.97)]),
-                "m": Estimates([link(0.02, speakers=50, low=0.0, high=0.06)]),
+                "f": Estimates([link(94.0, speakers=50, low=88.0, high=97.0)]),
+                "m": Estimates([link(2.0, speakers=50, low=0.0, high=6.0)]),
             }
         },
     )
@@ -115,14 +115,14 @@ def test_the_worst_group_is_part_of_the_worst_case() -> None:
 
 
 def test_a_group_that_is_known_poorly_is_bounded_by_everybody() -> None:
-    wide = Estimates([link(0.0, speakers=5, low=0.0, high=0.9)])
-    holder = attacker("ignorant", link(0.05, low=0.02, high=0.1), by={"gender": {"f": wide}})
+    wide = Estimates([link(0.0, speakers=5, low=0.0, high=90.0)])
+    holder = attacker("ignorant", link(5.0, low=2.0, high=10.0), by={"gender": {"f": wide}})
     assert concluded(ignorant=holder).criteria["linking"].level == "low"
 
 
 def test_smaller_sets_count_where_they_are_sure() -> None:
     results = concluded(
-        ignorant=[with_p(0.6, 0.001, speakers=2, low=0.56, high=0.64), with_p(0.02, 0.4, speakers=100, high=0.05)]
+        ignorant=[with_p(60.0, 0.001, speakers=2, low=56.0, high=64.0), with_p(2.0, 0.4, speakers=100, high=5.0)]
     )
     assert results.criteria["linking"].level == "raised"
     assert results.criteria["linking"].estimate.at["speakers"] == 2
@@ -130,8 +130,8 @@ def test_smaller_sets_count_where_they_are_sure() -> None:
 
 def test_the_luck_of_the_luckiest_is_said() -> None:
     results = replace(
-        measured(ignorant=[with_p(0.08, 0.4, low=0.02, high=0.15)]),
-        chance=Chance(draws=500, tests=10, best_link=0.12, exposed=0.3, exposed_p=1.0),
+        measured(ignorant=[with_p(8.0, 0.4, low=2.0, high=15.0)]),
+        chance=Chance(draws=500, tests=10, best_link=12.0, exposed=0.3, exposed_p=1.0),
     )
     headline = text(conclude(results, FINE).verdict.headline)
     assert headline.startswith("None of the attackers that were run did better than chance.")
@@ -145,10 +145,10 @@ def test_the_luck_of_the_luckiest_is_said() -> None:
 def test_somebody_who_is_always_linked_is_not_luck_for_sure(p: float, luck: float, level: Level) -> None:
     """One unprotected person of 40 looks like a guess that came true: that is no reason to call all of them safe."""
     rows = tuple(
-        LinkedPerson(speaker=f"s{n}", length=1, among=40, conversations=2, linked=float(n == 0)) for n in range(40)
+        LinkedPerson(speaker=f"s{n}", length=1, among=40, conversations=2, linked=100.0 * (n == 0)) for n in range(40)
     )
-    holder = replace(attacker("ignorant", with_p(0.06, 0.4, low=0.02, high=0.1)), people=rows)
-    by_chance = Chance(draws=499, tests=2, best_link=0.1, exposed=0.1, exposed_p=p, exposed_luck=luck)
+    holder = replace(attacker("ignorant", with_p(6.0, 0.4, low=2.0, high=10.0)), people=rows)
+    by_chance = Chance(draws=499, tests=2, best_link=10.0, exposed=0.1, exposed_p=p, exposed_luck=luck)
     results = conclude(replace(measured(ignorant=holder), chance=by_chance), FINE)
     linking = results.criteria["linking"]
     assert linking.level == level
@@ -162,10 +162,10 @@ def test_somebody_who_is_always_linked_is_not_luck_for_sure(p: float, luck: floa
 
 def test_who_is_tried_once_is_told_from_luck_by_more_recordings_only() -> None:
     rows = tuple(
-        LinkedPerson(speaker=f"s{n}", length=1, among=200, conversations=1, linked=float(n < 2)) for n in range(200)
+        LinkedPerson(speaker=f"s{n}", length=1, among=200, conversations=1, linked=100.0 * (n < 2)) for n in range(200)
     )
-    holder = replace(attacker("ignorant", with_p(0.01, 0.4, speakers=200, low=0.0, high=0.04)), people=rows)
-    by_chance = Chance(draws=499, tests=2, best_link=0.02, exposed=1.0, exposed_p=0.8, exposed_luck=0.26)
+    holder = replace(attacker("ignorant", with_p(1.0, 0.4, speakers=200, low=0.0, high=4.0)), people=rows)
+    by_chance = Chance(draws=499, tests=2, best_link=2.0, exposed=1.0, exposed_p=0.8, exposed_luck=0.26)
     results = conclude(replace(measured(ignorant=holder), chance=by_chance), FINE)
     assert results.verdict.level == "unknown"
     assert "and with one trial each this can't be distinguished from chance: more recordings of each person" in text(
@@ -175,7 +175,7 @@ def test_who_is_tried_once_is_told_from_luck_by_more_recordings_only() -> None:
 
 
 def test_what_is_unknown_says_how_many_people_would_settle_it() -> None:
-    point = with_p(0.05, 0.6, high=0.38).with_(n={"speakers": 20})
+    point = with_p(5.0, 0.6, high=38.0).with_(n={"speakers": 20})
     results = concluded(ignorant=[point])
     assert results.verdict.level == "unknown"
     needed = levels.speakers_to_rule_out(point)
@@ -185,42 +185,42 @@ def test_what_is_unknown_says_how_many_people_would_settle_it() -> None:
 
 
 def test_a_reassurance_says_what_it_does_not_rest_on() -> None:
-    results = conclude(measured(ignorant=[link(0.05, low=0.02, high=0.1)]), replace(FINE, own_runs=0))
+    results = conclude(measured(ignorant=[link(5.0, low=2.0, high=10.0)]), replace(FINE, own_runs=0))
     assert results.verdict.level == "low"
     assert "The attackers did not run the anonymizer. The real risk may be higher" in text(results.verdict.headline)
 
 
 def residual(value: float, low: float, high: float) -> Estimate:
     return Estimate(
-        name="residual_risk", value=value, unit="probability", interval=(low, high), null=0.0,
+        name="residual_risk", value=value, unit="percent", interval=(low, high), null=0.0,
         better="lower", at={"speakers": 20, "length": 1},
     )  # fmt: skip
 
 
 def test_singling_out_that_is_not_known_is_not_low() -> None:
-    results = concluded(ignorant=[residual(0.0, 0.0, 1.0)])
+    results = concluded(ignorant=[residual(0.0, 0.0, 100.0)])
     assert results.criteria["singling_out"].level == "unknown"
     assert results.verdict.level == "unknown"
     assert text(results.verdict.headline).startswith("Too little was measured to say")
-    assert concluded(ignorant=[residual(0.0, -0.1, 0.1)]).verdict.level == "low"
-    assert concluded(ignorant=[residual(0.2, 0.15, 0.25)]).verdict.level == "raised"
-    assert concluded(ignorant=[residual(0.5, 0.4, 0.6)]).verdict.level == "high"
+    assert concluded(ignorant=[residual(0.0, -10.0, 10.0)]).verdict.level == "low"
+    assert concluded(ignorant=[residual(20.0, 15.0, 25.0)]).verdict.level == "raised"
+    assert concluded(ignorant=[residual(50.0, 40.0, 60.0)]).verdict.level == "high"
 
 
 def test_singling_out_that_nothing_corroborates_is_luck() -> None:
     """Its intervals are over rules that share people; relabeling people says whether scores tell anything at all."""
-    luck = Chance(draws=499, tests=2, best_link=0.1, exposed=0.0, exposed_p=1.0)
-    risk = residual(0.2, 0.1, 0.3)
-    alone = replace(measured(ignorant=[risk, with_p(0.05, 0.9, high=0.1)]), chance=luck)
+    luck = Chance(draws=499, tests=2, best_link=10.0, exposed=0.0, exposed_p=1.0)
+    risk = residual(20.0, 10.0, 30.0)
+    alone = replace(measured(ignorant=[risk, with_p(5.0, 0.9, high=10.0)]), chance=luck)
     assert conclude(alone, FINE).criteria["singling_out"].level == "low"
-    together = replace(measured(ignorant=[risk, with_p(0.2, 0.01, low=0.1, high=0.3)]), chance=luck)
+    together = replace(measured(ignorant=[risk, with_p(20.0, 0.01, low=10.0, high=30.0)]), chance=luck)
     assert conclude(together, FINE).criteria["singling_out"].level == "raised"
 
 
 def test_many_figures_share_the_error() -> None:
     """One of thirty that barely excludes 0 is luck."""
-    barely = residual(0.1, 0.001, 0.2)
-    others = [residual(0.0, -0.1, 0.1).with_(at={"speakers": n, "length": 1}) for n in range(2, 31)]
+    barely = residual(10.0, 0.1, 20.0)
+    others = [residual(0.0, -10.0, 10.0).with_(at={"speakers": n, "length": 1}) for n in range(2, 31)]
     assert concluded(ignorant=[barely.with_(at={"speakers": 40, "length": 1}), *others]).verdict.level == "low"
 
 
@@ -288,7 +288,7 @@ def test_an_attribute_lost_in_noise_hides_none_that_is_not() -> None:
 
 
 def test_what_guessing_achieves_among_many_does_not_vanish() -> None:
-    results = concluded(informed=[link(0.5, speakers=400, low=0.4, high=0.6)])
+    results = concluded(informed=[link(50.0, speakers=400, low=40.0, high=60.0)])
     assert sentence(results.criteria["linking"].finding).endswith("among 400; chance links 0.25.")
 
 
@@ -308,7 +308,7 @@ def test_the_texts_for_lawyers_stand_once_and_promise_nothing() -> None:
 
 
 def test_a_verdict_is_trusted_only_if_no_check_failed() -> None:
-    results = conclude(measured(ignorant=[link(0.05, high=0.1)]), replace(FINE, unchanged=3))
+    results = conclude(measured(ignorant=[link(5.0, high=10.0)]), replace(FINE, unchanged=3))
     assert not results.verdict.trustworthy
     assert [doubt[0] for doubt in doubts(results)] == [check.finding for check in results.checks if check.failed]
 
@@ -321,8 +321,8 @@ def test_holm() -> None:
 
 @pytest.mark.parametrize(("people", "level"), [(2, "low"), (20, "high")])
 def test_two_people_of_a_group_decide_nothing(people: int, level: Level) -> None:
-    holder = attacker("ignorant", link(0.05, low=0.02, high=0.1))
-    few = link(0.8, low=0.8, high=0.8).with_(n={"speakers": people})
+    holder = attacker("ignorant", link(5.0, low=2.0, high=10.0))
+    few = link(80.0, low=80.0, high=80.0).with_(n={"speakers": people})
     told = Estimate(name="d_ece", value=0.4, unit="bit", interval=(0.3, 0.5), null=0.0)
     results = conclude(measured(ignorant=replace(holder, by={"gender": {"x": Estimates([few, told])}})), FINE)
     assert results.criteria["linking"].level == level
@@ -331,12 +331,12 @@ def test_two_people_of_a_group_decide_nothing(people: int, level: Level) -> None
 
 def of_people(hits: np.ndarray) -> AttackerResult:
     """An attacker who links so many of three recordings of each person, among twenty."""
-    value = float(hits.mean() / 3)
+    value = float(100 * hits.mean() / 3)
     rows = tuple(
-        LinkedPerson(speaker=f"s{row}", length=1, among=20, conversations=3, linked=float(number / 3))
+        LinkedPerson(speaker=f"s{row}", length=1, among=20, conversations=3, linked=float(100 * number / 3))
         for row, number in enumerate(hits)
     )
-    return attacker("a", link(value, low=max(0.0, value - 0.2), high=min(1.0, value + 0.2)), people=rows)
+    return attacker("a", link(value, low=max(0.0, value - 20), high=min(100.0, value + 20)), people=rows)
 
 
 def test_the_headline_is_not_the_luckiest_figure() -> None:
@@ -348,12 +348,12 @@ def test_the_headline_is_not_the_luckiest_figure() -> None:
         results = measured(**{f"a{number}": of_people(row) for number, row in enumerate(hits)})
         chosen = strongest(results)
         assert chosen is not None
-        best.append(hits.mean(axis=1).max() / 3)
+        best.append(100 * hits.mean(axis=1).max() / 3)
         shown.append(chosen.estimate.value)
         low, high = chosen.estimate.interval or (0.0, 0.0)
         assert low <= chosen.estimate.value <= high
-    assert np.mean(best) > 0.55
-    assert abs(np.mean(shown) - 0.5) < 0.02  # the mean of 150 varies by 0.007
+    assert np.mean(best) > 55
+    assert abs(np.mean(shown) - 50) < 2  # the mean of 150 varies by 0.7
 
 
 def test_an_attacker_that_is_always_strongest_keeps_its_figure() -> None:
@@ -367,8 +367,8 @@ def test_an_attacker_that_is_always_strongest_keeps_its_figure() -> None:
 
 
 def test_the_headline_is_about_everybody_and_then_about_the_worst_group() -> None:
-    group = {"gender": {"f": Estimates([with_p(0.9, 0.001, speakers=10, low=0.7, high=0.97)])}}
-    results = concluded(ignorant=attacker("ignorant", with_p(0.5, 0.001, low=0.3, high=0.7), by=group))
+    group = {"gender": {"f": Estimates([with_p(90.0, 0.001, speakers=10, low=70.0, high=97.0)])}}
+    results = concluded(ignorant=attacker("ignorant", with_p(50.0, 0.001, low=30.0, high=70.0), by=group))
     words = sentences(results.verdict.headline)
     assert "links 50 [30, 70] to the right person among 20;" in words[1]
     assert "among 10 with gender f" in words[2]
@@ -376,8 +376,8 @@ def test_the_headline_is_about_everybody_and_then_about_the_worst_group() -> Non
 
 def test_no_figure_is_above_what_the_luckiest_reaches() -> None:
     """A figure that chance explains is not told beside a smaller one that chance reaches."""
-    chance = Chance(draws=499, tests=9, best_link=0.04)
-    results = replace(measured(ignorant=[with_p(0.05, 0.2, speakers=100, low=0.0, high=0.1)]), chance=chance)
+    chance = Chance(draws=499, tests=9, best_link=4.0)
+    results = replace(measured(ignorant=[with_p(5.0, 0.2, speakers=100, low=0.0, high=10.0)]), chance=chance)
     assert "luckiest" not in text(conclude(results, FINE).verdict.headline)
-    results = replace(measured(ignorant=[with_p(0.03, 0.2, speakers=100, low=0.0, high=0.1)]), chance=chance)
+    results = replace(measured(ignorant=[with_p(3.0, 0.2, speakers=100, low=0.0, high=10.0)]), chance=chance)
     assert "may reach 4 by chance alone" in text(conclude(results, FINE).verdict.headline)

@@ -18,9 +18,9 @@ SAMPLES: dict[Any, tuple[Value, ...]] = {
     str: ("informed", "ignorant"),
     Reference: (Reference("value", "f", "gender"), Reference("speaker", "p1"), Reference("text", "")),
     Estimate: (
-        Estimate(name="linkability", value=0.71, unit="probability", interval=(0.6, 0.8), null=0.05, at=_POINT),
-        Estimate(name="linkability", value=0.004, unit="probability", at={"speakers": 1000, "length": 3}),
-        Estimate(name="linkability", value=math.nan, unit="probability", at=_POINT),
+        Estimate(name="linkability", value=71.0, unit="percent", interval=(60.0, 80.0), null=5.0, at=_POINT),
+        Estimate(name="linkability", value=0.4, unit="percent", at={"speakers": 1000, "length": 3}),
+        Estimate(name="linkability", value=math.nan, unit="percent", at=_POINT),
     ),
 }
 

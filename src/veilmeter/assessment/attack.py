@@ -395,8 +395,8 @@ def profile_of(scores: Scores) -> dict[str, list[float]]:
 
 
 def det_of(t: Floats, n: Floats) -> dict[str, list[float]]:
-    """The DET curve of rising target and impostor scores, at thresholds spaced evenly in rank of either class, so that
-    both ends are drawn well."""
+    """The DET curve of rising target and impostor scores in percent, at thresholds spaced evenly in rank of either
+    class, so that both ends are drawn well."""
     shares = np.concatenate(
         [np.linspace(0, 1, DET_POINTS), np.geomspace(1e-5, 0.01, 40), 1 - np.geomspace(1e-5, 0.01, 40)]
     )
@@ -404,12 +404,12 @@ def det_of(t: Floats, n: Floats) -> dict[str, list[float]]:
     fpr = 1 - np.searchsorted(n, thresholds, side="left") / len(n)
     fnr = np.searchsorted(t, thresholds, side="left") / len(t)
     keep = np.concatenate([[True], (np.diff(fpr) != 0) | (np.diff(fnr) != 0)])
-    return {"fpr": np.round(fpr[keep], 8).tolist(), "fnr": np.round(fnr[keep], 8).tolist()}
+    return {"fpr": np.round(100 * fpr[keep], 6).tolist(), "fnr": np.round(100 * fnr[keep], 6).tolist()}
 
 
 def share_of_ties(t: Floats, n: Floats) -> float:
-    """The share of target scores that some impostor score equals, both rising: where a threshold can't decide."""
-    return float(np.mean(n[np.minimum(np.searchsorted(n, t), len(n) - 1)] == t))
+    """The percentage of target scores that some impostor score equals, both rising: where a threshold can't decide."""
+    return 100 * float(np.mean(n[np.minimum(np.searchsorted(n, t), len(n) - 1)] == t))
 
 
 def risk_by_person(matrices: Mapping[int, Matrix]) -> tuple[LinkedPerson, ...]:
@@ -426,7 +426,7 @@ def risk_by_person(matrices: Mapping[int, Matrix]) -> tuple[LinkedPerson, ...]:
                 length=length,
                 among=link.largest,
                 conversations=int(link.counts[code]),
-                linked=float(values[code]),
+                linked=100 * float(values[code]),
                 bits=float(bits[code]),
             )
             for code, name in enumerate(link.names)

@@ -32,7 +32,7 @@ from veilmeter.metrics.legal.chance import Relabeled, joint_chance
 from veilmeter.metrics.similarity.matrices import KINDS
 from veilmeter.results.levels import with_chance
 from veilmeter.results.model import AttackerResult, Channels, Matching, Part, ProtocolFacts, Results
-from veilmeter.results.people import Traits, channels_of
+from veilmeter.results.people import Traits, channels_of, interval_of
 from veilmeter.results.run_folder import MATRICES, Matrices, write_matrices, write_table
 from veilmeter.results.verdict import conclude
 
@@ -349,13 +349,11 @@ def write_scores(path: Path, job: Job, scores: NDArray[np.float64]) -> bool:
 
 
 def write_speakers(path: Path, attackers: Iterable[AttackerResult], genders: Mapping[str, str]) -> None:
-    """One row per speaker, attacker and conversation length: how often they are linked among all enrolled."""
-    from veilmeter.core.intervals import wilson
-
+    """One row per speaker, attacker and conversation length: how often they are linked among all, in percent."""
     rows = []
     for attacker in attackers:
         for person in attacker.people:
-            low, high = wilson(person.linked * person.conversations, person.conversations)
+            low, high = interval_of(person)
             mark = (person.speaker, genders.get(person.speaker, ""), attacker.name, person.length)
             rows.append((*mark, person.linked, low, high, person.conversations, person.among))
     names = ("speaker", "gender", "attacker", "length", "linked", "low", "high", "conversations", "among")

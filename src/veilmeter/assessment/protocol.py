@@ -301,7 +301,7 @@ def _by_chance(embeddings: Embeddings, seed: int) -> Protocol:
 
 
 def _same_session(embeddings: Embeddings, protocol: Protocol) -> float | None:
-    """The share of trial utterances whose session is also in their speaker's enrollment; None if sessions are
+    """The percentage of trial utterances whose session is also in their speaker's enrollment; None if sessions are
     unknown."""
     sessions = embeddings.attributes.get("session")
     if sessions is None:
@@ -312,4 +312,4 @@ def _same_session(embeddings: Embeddings, protocol: Protocol) -> float | None:
     known = [of[u] for u in protocol.trials if of[u][1] and of[u][0] in people]
     if not known:
         return None
-    return sum(pair in enrolled for pair in known) / len(known)
+    return 100 * sum(pair in enrolled for pair in known) / len(known)

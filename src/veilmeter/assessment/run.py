@@ -277,9 +277,9 @@ def refuse_late_threshold(folder: Path, threshold: float | None) -> None:
         before = read_results(folder).settings.get("threshold")
     if before != threshold:
         raise InputError(
-            f"this folder holds results already, and not with the limit {threshold:g}: it was not chosen beforehand",
+            f"this folder holds results already, and not with the limit {threshold:g} %: it was not chosen beforehand",
             path=folder / RESULTS,
-            fix=f"name it in the report (`report RUN --threshold {threshold:g}`), or assess into a new folder",
+            fix=f"name it in the report (`report RUN --threshold {threshold:g}%`), or assess into a new folder",
         )
 
 

@@ -16,7 +16,6 @@ from veilmeter.core.options import (
     build,
     declare,
     options_of,
-    parse_fraction,
     parse_percentage,
     place_code,
     read_options,
@@ -335,11 +334,11 @@ class Settings(CorpusReading):
     )  # fmt: skip
     weak_attacker: float = declare(
         15.0, help="Highest EER on original speech, in percent, at which an attacker is trusted.", group=MEASURED,
-        least=0, most=50, parse=parse_percentage, common=False, example=1,
+        least=0, most=50, parse=parse_percentage, common=False, example="1%",
     )  # fmt: skip
     precision: float = declare(
-        0.10, help="Precision with which a rate of linking must be known to be claimed.", group=MEASURED, above=0,
-        below=1, parse=parse_fraction, common=False, example=0.9,
+        10.0, help="Precision with which a rate of linking must be known to be claimed, in percentage points.",
+        group=MEASURED, above=0, below=100, parse=parse_percentage, common=False, example="90%",
     )  # fmt: skip
     release_size: int | None = declare(
         None, help="People in the real release.", group=PAGE, least=1, default_text="those assessed", common=False,
@@ -351,7 +350,7 @@ class Settings(CorpusReading):
     )  # fmt: skip
     threshold: float | None = declare(
         None, help="Accepted risk of being linked (9%, say), chosen before the results are seen.", group=PAGE, above=0,
-        below=1, parse=parse_fraction, common=False, example="9%",
+        below=100, parse=parse_percentage, common=False, example="9%",
     )  # fmt: skip
     title: str = declare(
         "", help="Title of the report.", group=PAGE, role="output", comparable=True, publishable=True, common=False,

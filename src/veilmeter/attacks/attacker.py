@@ -448,7 +448,7 @@ class Takeover:
     @property
     def finding(self) -> Finding:
         return warning(
-            "method_replaced", attacker=str(self.attacker), other=str(self.other), difference=self.difference
+            "method_replaced", attacker=str(self.attacker), other=str(self.other), difference=100 * self.difference
         )
 
 

@@ -32,11 +32,11 @@ class GateOptions(OptionSet):
 
     run: Path = run()
     max: tuple[str, ...] = declare(
-        (), help="Upper limits: linkability@1000=5%, d_ece=0.1, informed:linkability@20,L3=0.2.",
+        (), help="Upper limits: linkability@1000=5%, d_ece=0.1, informed:linkability@20,L3=20%.",
         metavar="MEASURE=BOUND", example="linkability@5=99%",
     )  # fmt: skip
     min: tuple[str, ...] = declare(
-        (), help="Lower limits: eer=30, deid=95.", metavar="MEASURE=BOUND", example="eer=0.5"
+        (), help="Lower limits: eer=30%, deid=95%.", metavar="MEASURE=BOUND", example="eer=0.5%"
     )
     by: tuple[str, ...] = declare(
         (), help="Attribute whose groups must each keep every limit; exit code 2 where one is not known.",
@@ -82,7 +82,7 @@ def command(given: Given) -> None:
 
     Examples:
 
-        veilmeter gate run/ --max linkability@20=20% --min eer=30 --by gender
+        veilmeter gate run/ --max linkability@20=20% --min eer=30% --by gender
 
         veilmeter gate run/ --max-level raised --trustworthy --baseline last-week/ --junit gate.xml --summary gate.md
     """
@@ -114,7 +114,7 @@ def _check_limits(options: GateOptions, results: Results) -> Gate:
 
     limits = [parse_limit(text, "max") for text in options.max] + [parse_limit(text, "min") for text in options.min]
     if not limits and not options.trustworthy and options.baseline is None and options.max_level is None:
-        raise InputError("no limit was given", fix="give --max linkability@100=0.05, --max-level raised or the like")
+        raise InputError("no limit was given", fix="give --max linkability@100=5%, --max-level raised or the like")
     groups = list(dict.fromkeys(options.by))
     earlier = None
     if options.baseline is not None:

@@ -68,7 +68,7 @@ def command(given: Given) -> None:
     """Measure how often a recording is linked to the right person.
 
     The attacker chooses among N' enrolled people. The rate is exact over all choices of impostors. Ties count as
-    failures of the attacker. Values are fractions between 0 and 1; intervals are 95 %, over speakers; chance is
+    failures of the attacker. Values are percentages of the recordings; intervals are 95 %, over speakers; chance is
     1/N'.
 
     Examples:

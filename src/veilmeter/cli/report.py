@@ -8,7 +8,7 @@ from pathlib import Path
 from veilmeter.cli.command import Given
 from veilmeter.cli.shared_options import run, typesetting
 from veilmeter.core.option_groups import Figures
-from veilmeter.core.options import declare, parse_fraction
+from veilmeter.core.options import declare, parse_percentage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,8 @@ class ReportOptions(Figures):
         None, help="People of whom an attacker has recordings.", least=2, default_text="those assessed", example=700
     )
     threshold: float | None = declare(
-        None, help="Accepted risk of being linked (9%, say), drawn into the curves.", parse=parse_fraction,
+        None, help="Accepted risk of being linked (9%, say), drawn into the curves.", above=0, below=100,
+        parse=parse_percentage,
         example="9%",
     )  # fmt: skip
     paper: str | None = declare(
@@ -56,6 +57,7 @@ def command(given: Given) -> None:
 
     options = given.build(ReportOptions)
     setting = typesetting(options)
+    threshold = None if options.threshold is None else f"{options.threshold}%"
     path = write_report(
         options.run,
         options.out,
@@ -64,14 +66,12 @@ def command(given: Given) -> None:
         # figures show them too
         show_ids=options.show_ids and (options.figures is None or options.format in SHOWN_IN["show_ids"]),
         with_audio=options.with_audio,
-        threshold=options.threshold,
+        threshold=threshold,
         release_size=options.release_size,
         candidates=options.candidates,
         paper=options.paper,
     )
     print(path)
     if options.figures is not None:
-        write_figures(
-            options.run, options.figures, setting=setting, show_ids=options.show_ids, threshold=options.threshold
-        )
+        write_figures(options.run, options.figures, setting=setting, show_ids=options.show_ids, threshold=threshold)
         print(options.figures)

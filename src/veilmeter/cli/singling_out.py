@@ -70,7 +70,7 @@ def command(given: Given) -> None:
     The rule should fit one person in N on average. A rule made without knowing anybody in the set also isolates
     somebody: in theory in 37 % of cases, in 35 % with an estimated threshold, more often if speakers are
     consistent. The control measures this; the residual risk is what exceeds it. Speakers with fewer than 2 L
-    utterances are left out. Values are fractions between 0 and 1; intervals are 95 %, over people.
+    utterances are left out. Values are percentages of the attempts; intervals are 95 %, over people.
 
     Examples:
 

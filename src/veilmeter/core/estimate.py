@@ -12,8 +12,9 @@ from veilmeter.core.errors import need
 
 Private = Literal["higher", "lower", "neither"]
 
-_UNIT_TEXT = {"percent": " %", "bit": " bit", "dB": " dB", "log10": "", "probability": "", "": "", "count": ""}
-_DECIMALS = {"percent": 1, "bit": 3, "dB": 2, "log10": 2, "probability": 3, "": 3, "count": 0}
+POINTS = "percentage points"  # the unit of a difference of two percentages
+_UNIT_TEXT = {"percent": " %", POINTS: " points", "bit": " bit", "dB": " dB", "log10": "", "": "", "count": ""}
+_DECIMALS = {"percent": 1, POINTS: 1, "bit": 3, "dB": 2, "log10": 2, "": 3, "count": 0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +113,7 @@ class Estimate:
     def from_json(cls, name: str, form: Mapping[str, Any], *, label: str = "") -> Estimate:
         """The reverse of `to_json`, in any order of the keys. Raises ValueError or TypeError on anything else.
 
-        >>> point = Estimate(name="linkability", value=0.2, interval=(0.1, 0.3), at={"speakers": 20, "length": 1})
+        >>> point = Estimate(name="linkability", value=20.0, unit="percent", at={"speakers": 20, "length": 1})
         >>> form = point.to_json()
         >>> Estimate.from_json("linkability", dict(sorted(form.items()))) == point
         True
@@ -156,6 +157,14 @@ def format_number(value: float, unit: str = "") -> str:
     return text
 
 
+def unit_of_difference(unit: str) -> str:
+    """
+    >>> unit_of_difference("percent"), unit_of_difference("bit")
+    ('percentage points', 'bit')
+    """
+    return POINTS if unit == "percent" else unit
+
+
 def _number(value: Any) -> float:
     """A number of results.json: JSON has no infinity and no NaN, so these are words and null there."""
     if value is None:
@@ -186,15 +195,15 @@ class Estimates(Sequence[Estimate]):
     `estimates["eer"]` is the one `Estimate` of that name, or, where a measure has several points (`at`), the curve as
     `Estimates`. Iteration gives every point.
 
-    >>> curve = Estimates([Estimate(name="linkability", value=v, at={"speakers": n, "length": 1})
-    ...                    for n, v in [(20, 0.4), (5, 0.7)]])
+    >>> curve = Estimates([Estimate(name="linkability", value=v, unit="percent", at={"speakers": n, "length": 1})
+    ...                    for n, v in [(20, 40.0), (5, 70.0)]])
     >>> both = curve + Estimates([Estimate(name="eer", value=30.0, unit="percent")])
     >>> both["eer"].value, both.names
     (30.0, ('linkability', 'eer'))
     >>> [point.value for point in both["linkability"].sort_by("speakers")]
-    [0.7, 0.4]
+    [70.0, 40.0]
     >>> both.filter(speakers=20).only().value
-    0.4
+    40.0
     """
 
     __slots__ = ("_items",)

@@ -21,7 +21,7 @@ from veilmeter._version import __version__
 from veilmeter.core.files import sha256
 from veilmeter.core.user_code import foreign_version
 
-FORM = 5  # grows when what is kept under a key changes its form
+FORM = 6  # grows when what is kept under a key changes its form
 
 
 @runtime_checkable

@@ -203,7 +203,7 @@ def rename(values: Mapping[str, Any], declared: Mapping[str, Option]) -> dict[st
 def read_value(declared: Option, value: Any) -> Any:
     """The value in the type of its option; a single word or number stands for a list of one."""
     if declared.parse is not None:
-        value = declared.parse(value)
+        value = _parse(declared, value)
     if declared.item is dict:
         return value
     if declared.is_list or declared.count is not None:
@@ -229,12 +229,23 @@ def parse_words(declared: Option, words: Any) -> Any:
     """The plain value of what was typed on the command line."""
     if declared.is_flag:
         return not declared.default
-    value = words if declared.parse is None else declared.parse(words)
+    value = words if declared.parse is None else _parse(declared, words)
     if declared.item not in (int, float):
         return value
     if isinstance(value, list | tuple):
         return [parse_number(declared, item) if isinstance(item, str) else item for item in value]
     return parse_number(declared, value) if isinstance(value, str) else value
+
+
+def _parse(declared: Option, value: Any) -> Any:
+    """By the option's own rule; a percentage that may be a fraction is refused under the option's name."""
+    assert declared.parse is not None
+    if declared.parse is not parse_percentage:
+        return declared.parse(value)
+    try:
+        return parse_percentage(value)
+    except InputError as problem:
+        raise InputError(f"{declared.name}: {problem.what}", fix=problem.fix) from None
 
 
 def parse_number(declared: Option, word: str) -> float:
@@ -262,32 +273,28 @@ def _shown(value: Any) -> str:
 
 
 def parse_percentage(value: Any) -> Any:
-    """A number of percent, with or without its sign.
+    """A number of percent, with its sign; without one, a number that can't be meant as a fraction.
 
-    >>> parse_percentage("15%"), parse_percentage("15"), parse_percentage(15)
-    (15.0, 15.0, 15)
+    >>> parse_percentage("15%"), parse_percentage("15"), parse_percentage(15), parse_percentage("0.2%")
+    (15.0, 15.0, 15.0, 0.2)
     """
-    if not isinstance(value, str):
-        return value
+    has_sign = isinstance(value, str) and value.strip().endswith("%")
     try:
-        return float(value.strip().removesuffix("%"))
-    except ValueError:
-        raise InputError(f"not a percentage: {_shown(value)}", fix="as in 15%") from None
+        number = float(value.strip().removesuffix("%")) if isinstance(value, str) else float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"not a percentage: {_shown(value)}", fix="write it as 15%") from None
+    if not has_sign:
+        refuse_fraction(number)
+    return number
 
 
-def parse_fraction(value: Any) -> Any:
-    """A number between 0 and 1, also as a percentage.
-
-    >>> parse_fraction("20%"), parse_fraction("0.2"), parse_fraction(0.2)
-    (0.2, 0.2, 0.2)
-    """
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
-    try:
-        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
-    except ValueError:
-        raise InputError(f"not a fraction: {_shown(value)}", fix="as in 0.2 or 20%") from None
+def refuse_fraction(number: float) -> None:
+    """A bare number of at most 1 may be meant as a fraction or as a percentage; only 0 is the same."""
+    if 0 < abs(number) <= 1:
+        raise InputError(
+            f"{number:g} may be a fraction or a percentage",
+            fix=f"write {100 * number:g}%, or {number:g}% if that is meant",
+        )
 
 
 def _check(declared: Option, value: Any) -> None:

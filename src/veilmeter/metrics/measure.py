@@ -93,6 +93,10 @@ class Measure:
                 f"the measure {self.name!r} can't be computed from {self.kind!r}",
                 fix=f"choose from {', '.join(INPUT_KINDS)}",
             )
+        if self.unit in ("probability", "fraction"):
+            raise InputError(
+                f"the measure {self.name!r} has the unit {self.unit!r}", fix="give percentages, with the unit 'percent'"
+            )
         if not self.section:
             object.__setattr__(self, "section", _SECTION_OF_KIND.get(self.kind or "", ""))
         if self.section not in SECTIONS:
@@ -281,6 +285,23 @@ def estimate_of(name: str, value: float, **facts: Any) -> Estimate:
     EER 30.9 % [28.4, 33.6] (ROCCH)
     """
     return MEASURES[name].estimate(value, **facts)
+
+
+def percentage_of(
+    name: str,
+    share: float,
+    *,
+    interval: tuple[float, float] | None = None,
+    null: float | None = None,
+    **facts: Any,
+) -> Estimate:
+    """An `Estimate` in percent from a share between 0 and 1: measures compute with shares, and report percentages.
+
+    >>> print(percentage_of("linkability", 0.567, interval=(0.5, 0.63), null=0.05, at={"speakers": 20}))
+    Linkability at speakers 20 56.7 % [50.0, 63.0] (chance 5.0)
+    """
+    ends = None if interval is None else (100 * interval[0], 100 * interval[1])
+    return estimate_of(name, 100 * share, interval=ends, null=None if null is None else 100 * null, **facts)
 
 
 def compute_estimates(measure: Measure, *material: Any) -> Estimates:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import to_json, write_bytes, write_text
+from veilmeter.core.options import parse_percentage
 
 if TYPE_CHECKING:
     from veilmeter.report.figures.typesetting import Typesetting
@@ -36,7 +37,7 @@ def write_report(
     annex_only: bool = False,
     show_ids: bool = False,
     with_audio: bool = False,
-    threshold: float | None = None,
+    threshold: float | str | None = None,
     release_size: int | None = None,
     candidates: int | None = None,
     paper: str | None = None,
@@ -48,8 +49,9 @@ def write_report(
     from veilmeter.report.html import Options
     from veilmeter.report.public import public, reported, run_key
 
-    _check(form, annex_only, threshold, paper)
-    asked = {"threshold": threshold, "release_size": release_size, "candidates": candidates, "paper": paper}
+    limit = _percentage(threshold)
+    _check(form, annex_only, paper)
+    asked = {"threshold": limit, "release_size": release_size, "candidates": candidates, "paper": paper}
     _refuse_what_is_not_shown(form, {**asked, "with_audio": with_audio or None, "show_ids": show_ids or None})
     subject = reported(run)
     annex_only = annex_only or form == "docx"
@@ -71,7 +73,7 @@ def write_report(
     shown, names = public(subject, run_key(subject.folder), show_ids=show_ids)
     options = Options(
         show_ids=show_ids,
-        limit=threshold if threshold is not None else shown.results.settings.get("threshold"),
+        limit=limit if limit is not None else shown.results.settings.get("threshold"),
         release_size=release_size,
         candidates=candidates,
         paper=paper or PAPERS[0],
@@ -90,14 +92,14 @@ def write_figures(
     formats: Iterable[str] = ("svg", "png", "pdf"),
     setting: Typesetting | None = None,
     show_ids: bool = False,
-    threshold: float | None = None,
+    threshold: float | str | None = None,
 ) -> None:
     """Every figure of a run's report as files in `folder`, each with its data as CSV; `setting` is for print."""
     from veilmeter.report.public import public, reported, run_key
 
     subject = reported(run)
     shown, _ = public(subject, run_key(subject.folder), show_ids=show_ids)
-    _draw(shown, folder, formats, threshold, setting)
+    _draw(shown, folder, formats, _percentage(threshold), setting)
 
 
 def _draw(
@@ -114,13 +116,19 @@ def _draw(
     save_figures([figure for section in technical for figure in section.figures], folder, formats, setting)
 
 
-def _check(form: str, annex_only: bool, threshold: float | None, paper: str | None) -> None:
+def _percentage(threshold: float | str | None) -> float | None:
+    """A limit for the risk, as in `9%`."""
+    limit: float | None = None if threshold is None else parse_percentage(threshold)
+    if limit is not None and not 0 < limit < 100:
+        raise InputError(f"the threshold must lie between 0 % and 100 % (got {limit:g} %)")
+    return limit
+
+
+def _check(form: str, annex_only: bool, paper: str | None) -> None:
     if form not in SUFFIXES:
         raise InputError(f"the report can't be written as {form!r}", fix=f"choose among {', '.join(SUFFIXES)}")
     if annex_only and form not in ANNEX_FORMS:
         raise InputError(f"the annex can't be written as {form!r}", fix=f"choose among {', '.join(ANNEX_FORMS)}")
-    if threshold is not None and not 0 < threshold < 1:
-        raise InputError(f"the threshold {threshold:g} is not a probability", fix="give a figure between 0 and 1")
     if paper is not None and paper not in PAPERS:
         raise InputError(f"unknown paper size: {paper!r}", fix=f"choose among {', '.join(PAPERS)}")
 

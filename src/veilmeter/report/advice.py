@@ -11,8 +11,8 @@ from veilmeter.core.findings import Finding, Reference
 from veilmeter.results import trust
 from veilmeter.results.model import Criterion, Results
 
-WIDE_INTERVAL = 0.20  # of a share: wider, and hardly anything follows from it
-CLEARLY_LESS = 0.10  # of a share: what a measure must gain to be recommended
+WIDE_INTERVAL = 20.0  # percentage points: wider, and hardly anything follows from it
+CLEARLY_LESS = 10.0  # percentage points: what a measure must gain to be recommended
 MUCH_LESS = 0.5  # an attacker that finds less than half of another
 
 
@@ -51,7 +51,7 @@ def stronger_system(results: Results) -> Iterator[Advice]:
     if linking is None or ignorant is None:
         return
     point = _same_point(ignorant.estimates.points("linkability"), linking.estimate)
-    if point is not None and point.value - (point.null or 0) >= 1 / 3:
+    if point is not None and point.value - (point.null or 0) >= 100 / 3:
         yield Advice(
             "linking",
             Finding("advice_stronger_anonymizer"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from veilmeter.attacks.attacker import plain_words
 from veilmeter.report.decision import Decision, anonymizer_words, not_tested, release_words, same_or_largest
-from veilmeter.report.rows import criterion_row, in_percent
+from veilmeter.report.rows import criterion_row
 from veilmeter.results.model import Results
 from veilmeter.results.verdict import LAWYER
 from veilmeter.wording import sentence, sentences
@@ -93,7 +93,7 @@ def _by_attacker(results: Results) -> Chapter:
         point = same_or_largest(points, linking.estimate) if linking else None
         likelihood = "not measured"
         if point is not None:
-            likelihood = full(in_percent(point))
+            likelihood = full(point)
         effort = "; ".join(text for text in (about.data, about.skill, about.time) if text) or "–"
         rows.append((f"{capitalize(about.who)} ({name})", effort, likelihood, FILL_IN))
     note = words.linking_note(linking.estimate) if linking else ""

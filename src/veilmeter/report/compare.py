@@ -176,13 +176,13 @@ def lead(systems: Sequence[ComparedSystem]) -> Finding:
 def _share(release: Release | None) -> Estimate:
     """Of people that are found; not a number where that was not measured."""
     if release is None:
-        return Estimate(name="linkability", value=math.nan, unit="probability")
+        return Estimate(name="linkability", value=math.nan, unit="percent")
     share = release.share
     return Estimate(
         name="linkability",
-        value=share.value,
-        unit="probability",
-        interval=(share.low, share.high),
+        value=100 * share.value,
+        unit="percent",
+        interval=(100 * share.low, 100 * share.high),
         at={"speakers": release.candidates},
     )
 

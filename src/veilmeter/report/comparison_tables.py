@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 
-from veilmeter.core.estimate import Estimate, format_number
+from veilmeter.core.estimate import POINTS, Estimate, format_number
 from veilmeter.core.text import csv_cell, markdown_text
 from veilmeter.report.latex import latex_label, latex_number, latex_table, latex_text
 from veilmeter.results.compare import Comparison
@@ -14,7 +14,7 @@ from veilmeter.results.system_table import SystemTable, TableCell, TableColumn
 from veilmeter.wording import sentences
 
 ARROWS = {"higher": "↑", "lower": "↓", "neither": ""}
-_UNITS = {"percent": "%", "probability": "", "log10": "", "count": ""}
+_UNITS = {"percent": "%", POINTS: "points", "log10": "", "count": ""}
 NOTHING = "–"
 
 

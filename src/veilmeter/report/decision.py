@@ -249,14 +249,14 @@ def _dots(linking: Criterion) -> tuple[Dots, ...]:
     if linking.original is not None:
         dots.append(_dots_of(words.ORIGINAL_DOTS, linking.original))
     if point.null is not None:
-        share = 100 * point.null
-        dots.append(Dots(words.GUESSING_DOTS, share, share, share, words.guessing_dots(point.null)))
+        share = point.null
+        dots.append(Dots(words.GUESSING_DOTS, share, share, share, words.guessing_dots(share)))
     return tuple(dots)
 
 
 def _dots_of(title: str, point: Estimate) -> Dots:
     low, high = point.interval or (point.value, point.value)
-    return Dots(title, 100 * point.value, 100 * low, 100 * high, words.dots(point))
+    return Dots(title, point.value, low, high, words.dots(point))
 
 
 def _height(criterion: Criterion) -> int:
@@ -410,10 +410,10 @@ def limit_finding(results: Results, named: float | None) -> Finding | None:
         return None
     linking = results.criteria.get("linking")
     if linking is None:
-        return Finding("limit_without_linking", {"percent": 100 * limit})
+        return Finding("limit_without_linking", {"percent": limit})
     point = linking.estimate
     place = "above" if point.value > limit else "unclear" if point.worst > limit else "below"
     return Finding(
         "limit_compared",
-        {"percent": 100 * limit, "chosen_before": limit == chosen, "estimate": point, "place": place},
+        {"percent": limit, "chosen_before": limit == chosen, "estimate": point, "place": place},
     )

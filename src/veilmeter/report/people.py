@@ -89,7 +89,7 @@ def _row(person: Person, attackers: list[str], genders: bool, deids: bool, unhea
     return PersonRow(person.speaker, tuple(cells))
 
 
-def _number(value: float | None, decimals: int = 2) -> Cell:
+def _number(value: float | None, decimals: int = 0) -> Cell:
     return Cell("", "") if value is None else Cell(f"{value:.{decimals}f}", value)
 
 

@@ -89,7 +89,7 @@ def _people(point: Estimate) -> int:
 
 def _ends(point: Estimate) -> tuple[float, float, float]:
     low, high = point.interval or (point.value, point.value)
-    return point.value, max(0.0, low), min(1.0, high)
+    return point.value / 100, max(0.0, low / 100), min(1.0, high / 100)
 
 
 def _between(

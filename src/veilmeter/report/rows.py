@@ -55,7 +55,6 @@ def criterion_row(results: Results, name: str) -> CriterionRow:
     """A criterion with the figure that its sentence explains."""
     criterion = results.criteria[name]
     point = display_point(results, criterion)
-    percent = in_percent(point)
     apart = name == "distinctiveness"
     tag = f" · tag {point.extra['tag']}" if "tag" in point.extra else ""
     attacker = plain_words(criterion.attacker, about_attacker(results, criterion.attacker))
@@ -66,9 +65,9 @@ def criterion_row(results: Results, name: str) -> CriterionRow:
         level=criterion.level,
         level_text=(words.DISTINCTNESS if apart else words.LEVELS)[criterion.level],
         risk=criterion.risk,
-        figure=percent.format_value() + tag,
-        interval=percent.format_interval(),
-        guessing="" if apart else percent.format_null(),  # nobody guesses there
+        figure=point.format_value() + tag,
+        interval=point.format_interval(),
+        guessing="" if apart else point.format_null(),  # nobody guesses there
         bar=bar_of(point),
         sentence=sentence(criterion.finding, "lay"),
         who=attacker.who if known else words.LEARNER if name == "inference" else criterion.attacker,
@@ -79,10 +78,10 @@ def criterion_row(results: Results, name: str) -> CriterionRow:
 
 
 def _of_hundred(point: Estimate) -> str:
-    percent = _parts_of_all(point) if point.unit == "bit" else in_percent(point)
+    percent = _parts_of_all(point) if point.unit == "bit" else point
     if percent.unit != "percent":
         return f"{percent.format_value()} {percent.format_interval()}".strip()
-    return words.out_of_hundred(percent, "" if percent.null is None else chance(percent.null / 100))
+    return words.out_of_hundred(percent, "" if percent.null is None else chance(percent.null))
 
 
 def _parts_of_all(point: Estimate) -> Estimate:
@@ -108,19 +107,10 @@ def display_point(results: Results, criterion: Criterion) -> Estimate:
     return criterion.estimate if raw is None or control is None else raw.with_(null=control.value)
 
 
-def in_percent(point: Estimate) -> Estimate:
-    """Probabilities in percent, as the sentences say them."""
-    if point.unit != "probability":
-        return point
-    interval = None if point.interval is None else (100 * point.interval[0], 100 * point.interval[1])
-    null = None if point.null is None else 100 * point.null
-    return point.with_(value=100 * point.value, interval=interval, null=null, unit="percent")
-
-
 def bar_of(point: Estimate) -> Bar | None:
     """A bar from 0 to the most that is possible; none for measures without a range."""
     try:
-        full = 1.0 if point.unit == "probability" else measure(point.name).bar
+        full = measure(point.name).bar
     except VeilmeterError:
         full = None
     if not full or not math.isfinite(point.value):
@@ -215,8 +205,9 @@ def row(who: str, point: Estimate) -> Row:
 
 
 def reaches_below_zero(results: Results, section: str) -> bool:
-    points = (point for _, point in section_points(results, section))
-    return any(point.unit == "probability" and point.interval is not None and point.interval[0] < 0 for point in points)
+    """Whether a risk beyond the control may be none."""
+    points = (point for _, point in section_points(results, section) if point.name == "residual_risk")
+    return any(point.interval is not None and point.interval[0] < 0 for point in points)
 
 
 def measures_of(results: Results) -> list[Measure]:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimate import Estimate, Estimates
+from veilmeter.core.estimate import Estimate, Estimates, unit_of_difference
 from veilmeter.core.findings import Finding, Reference
 from veilmeter.core.intervals import cluster_error, t_quantile
 from veilmeter.core.parquet_bounds import read_table, texts
@@ -146,7 +146,7 @@ def difference_of(first: Estimate, second: Estimate, trials: PairedTrials | None
         name=first.name,
         label=f"{first.label}, difference",
         value=value,
-        unit=first.unit,
+        unit=unit_of_difference(first.unit),
         interval=interval,
         null=0.0,
         method=how,

@@ -150,7 +150,7 @@ def strongest(results: Results) -> Case | None:
 
 
 def _links_by_person(results: Results, case: Case) -> dict[str, tuple[float, int]]:
-    """How many of each person's conversations were linked, of how many."""
+    """How many of each person's conversations were linked, times 100, of how many."""
     length = int(case.estimate.at.get("length", 1))
     return {
         row.speaker: (row.linked * row.conversations, row.conversations)
@@ -173,7 +173,7 @@ def _moved(estimate: Estimate, value: float) -> Estimate:
     if estimate.interval is None:
         return estimate.with_(value=value, extra=extra)
     low, high = (end + value - estimate.value for end in estimate.interval)
-    ends = (max(0.0, min(low, estimate.interval[0])), min(1.0, max(high, estimate.interval[1])))
+    ends = (max(0.0, min(low, estimate.interval[0])), min(100.0, max(high, estimate.interval[1])))
     return estimate.with_(value=value, interval=ends, extra=extra)
 
 
@@ -348,9 +348,7 @@ def inversion(results: Results) -> Criterion | None:
     candidates = _adjust([Case(_attack(point), point) for point in results.part("inversion").points("top1")])
     if not candidates:
         return None
-    worst, level = _worst(
-        candidates, lambda case: level_of(case.estimate, largest=100.0), lambda case: surplus(case.estimate, 100.0)
-    )
+    worst, level = _worst(candidates, lambda case: level_of(case.estimate), lambda case: surplus(case.estimate))
     estimate = worst.estimate
     gender = str(estimate.at.get("gender", ""))
     finding = Finding.of(
@@ -359,7 +357,7 @@ def inversion(results: Results) -> Criterion | None:
         level=level,
         estimate=estimate,
         attack=worst.attacker,
-        by_chance=chance_of(estimate) / 100,
+        by_chance=chance_of(estimate),
         group=(Reference("value", gender, "gender"),) if gender not in ("", "all") else None,
     )
     return Criterion(name="inversion", level=level, finding=finding, estimate=estimate, attacker=worst.attacker)
@@ -392,9 +390,9 @@ def inference(results: Results) -> Criterion | None:
         return None
 
     def level(point: Estimate) -> Level:
-        return level_of(point, largest=100.0, high=HIGH_INFERENCE)
+        return level_of(point, high=HIGH_INFERENCE)
 
-    worst = max(guesses, key=lambda point: (ORDER.index(level(point)), surplus(point, 100.0)))
+    worst = max(guesses, key=lambda point: (ORDER.index(level(point)), surplus(point)))
     return inference_criterion(results, worst, level(worst))
 
 
@@ -409,7 +407,7 @@ def inference_criterion(results: Results, point: Estimate, level: Level) -> Crit
         level=level,
         estimate=point,
         attribute=Reference("attribute", attribute),
-        by_chance=chance_of(point) / 100,
+        by_chance=chance_of(point),
         original=None if original is None else original.value,
         others=tuple(others) or None,
     )

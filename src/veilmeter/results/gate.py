@@ -16,8 +16,9 @@ from typing import Any, Literal
 
 from veilmeter.attacks.attacker import BASELINE, attacker, default_attackers
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimate import Estimate, Estimates
+from veilmeter.core.estimate import POINTS, Estimate, Estimates
 from veilmeter.core.findings import Finding, Level, Reference, group_references
+from veilmeter.core.options import refuse_fraction
 from veilmeter.metrics.measure import Measure, better_direction, measure_of
 from veilmeter.results.compare import ComparedFigure, Comparison, compare
 from veilmeter.results.levels import ORDER
@@ -26,13 +27,14 @@ from veilmeter.results.trust import Doubt, doubts, open_questions
 from veilmeter.wording import sentence, sentences, text
 from veilmeter.wording.catalog import shown
 
+PERCENTAGES = ("percent", POINTS)
 Side = Literal["max", "min"]
 Group = Mapping[str, str]  # attribute and value, as in {"gender": "f"}; empty for everybody
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """`linkability@1000=0.05` with --max: the measure, where on its curve, for which attacker, how far it may go."""
+    """`linkability@1000=5%` with --max: the measure, where on its curve, for which attacker, how far it may go."""
 
     measure: str
     bound: float
@@ -48,10 +50,6 @@ class Limit:
         who = "" if self.attacker is None else f"{self.attacker}:"
         sign = "%" if self.percent else ""
         return f"{who}{self.measure}{at} {'<=' if self.side == 'max' else '>='} {self.bound:g}{sign}"
-
-    def bound_in(self, unit: str) -> float:
-        """The bound in the measure's unit: `20%` is 0.2 of a probability."""
-        return self.bound / 100 if self.percent and unit != "percent" else self.bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +125,8 @@ def parse_limit(text: str, side: Side) -> Limit:
     """
     >>> parse_limit("linkability@1000=5%", "max")
     Limit(measure='linkability', bound=5.0, side='max', speakers=1000, length=None, attacker=None, percent=True)
-    >>> str(parse_limit("informed:eer=30", "min"))
-    'informed:eer >= 30'
+    >>> str(parse_limit("informed:eer=30%", "min"))
+    'informed:eer >= 30%'
     """
     parsed = _FORM.fullmatch(text.strip())
     try:
@@ -174,6 +172,7 @@ def check_limit(results: Results, limit: Limit, group: Group | None = None) -> L
         raise _nothing(results, limit, places, group)
     for candidate in candidates:
         _refuse_impossible(limit, candidate.estimate)
+    limit = replace(limit, percent=candidates[0].estimate.unit in PERCENTAGES)
     sign = 1 if limit.side == "max" else -1
 
     def badness(candidate: Candidate) -> tuple[bool, float]:
@@ -181,7 +180,7 @@ def check_limit(results: Results, limit: Limit, group: Group | None = None) -> L
         return (math.isnan(value), sign * value)
 
     worst = max(candidates, key=badness)
-    value, bound = _decisive(worst.estimate, limit.side), limit.bound_in(worst.estimate.unit)
+    value, bound = _decisive(worst.estimate, limit.side), limit.bound
     # A figure that does not exist can't be shown to hold.
     holds = not math.isnan(value) and (value <= bound if limit.side == "max" else value >= bound)
     return LimitCheck(limit, holds, worst, value, group or {}, tuple(_gaps(places, limit)))
@@ -209,26 +208,31 @@ def _with_attacker(results: Results, limit: Limit) -> Limit:
 
 
 def _refuse_impossible(limit: Limit, estimate: Estimate) -> None:
-    """A limit outside what the measure can be at all is a mistake, most often a percentage for a share; so is a figure
-    in another unit than its measure's, which would be held against the wrong bound."""
+    """A limit outside what the measure can be at all is a mistake; a bare number of at most 1 may be a fraction or a
+    percentage. A figure in another unit than its measure's would be held against the wrong bound."""
     entry = measure_of(estimate)
     if entry is not None and entry.unit != estimate.unit:
         raise InputError(
             f"{limit}: the results give {estimate.label} in {estimate.unit or 'no unit'!r} instead of {entry.unit!r}",
             fix="run the assessment again",
         )
-    bound = limit.bound_in(estimate.unit)
-    if limit.percent and estimate.unit not in ("probability", "percent"):
-        raise InputError(f"{limit}: {estimate.label} is not a share, so it has no percentage")
-    if entry is not None and not entry.contains(bound):
-        fix = f"write {limit.measure}=0.2 or {limit.measure}=20%" if estimate.unit == "probability" else None
-        raise InputError(f"{limit}: {estimate.label} {_range(entry)}", fix=fix)
+    if limit.percent and estimate.unit not in PERCENTAGES:
+        raise InputError(f"{limit}: {estimate.label} is not a percentage", fix="write the limit without %")
+    if entry is not None and not entry.contains(limit.bound):
+        raise InputError(f"{limit}: {estimate.label} {_range(entry)}")
+    if estimate.unit in PERCENTAGES and not limit.percent:
+        try:
+            refuse_fraction(limit.bound)
+        except InputError as problem:
+            raise InputError(f"{limit}: {problem.what}", fix=problem.fix) from None
 
 
 def _range(entry: Measure) -> str:
+    sign = " %" if entry.unit in PERCENTAGES else ""
+    low, high = f"{entry.low:g}{sign}", f"{entry.high:g}{sign}"
     if math.isinf(entry.low) or math.isinf(entry.high):
-        return f"is never below {entry.low:g}" if math.isinf(entry.high) else f"is never above {entry.high:g}"
-    return f"lies between {entry.low:g} and {entry.high:g}"
+        return f"is never below {low}" if math.isinf(entry.high) else f"is never above {high}"
+    return f"lies between {low} and {high}"
 
 
 def _decisive(estimate: Estimate, side: Side) -> float:

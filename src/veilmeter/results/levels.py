@@ -24,7 +24,7 @@ from veilmeter.core.intervals import wilson
 from veilmeter.metrics.legal.chance import FigureKey, JointChance
 from veilmeter.results.model import AttackerResult, Chance, Results
 
-PRECISION = 0.10  # how far above chance a rate of linking may still lie where it is called no better than chance
+PRECISION = 10.0  # points above chance at which a rate of linking may still be called no better than chance
 MANY = 1_000_000  # speakers: more are not asked for
 ALPHA = 0.05  # how often something is called more than chance where nothing is
 JOINT_SHARE = 0.8  # of that for what is tested together by relabeling people; the rest for figures with intervals only
@@ -44,16 +44,16 @@ def worst_level(levels: Iterable[Level]) -> Level:
 
 
 def chance_of(estimate: Estimate) -> float:
-    """The value that chance gives: the estimate's null, 1/N' for linking."""
+    """The value that chance gives: the estimate's null, 1/N' for linking, in percent."""
     if estimate.null is not None:
         return estimate.null
-    return 1 / int(estimate.at["speakers"]) if estimate.name == "linkability" and "speakers" in estimate.at else 0.0
+    return 100 / int(estimate.at["speakers"]) if estimate.name == "linkability" and "speakers" in estimate.at else 0.0
 
 
-def surplus(estimate: Estimate, largest: float = 1.0) -> float:
+def surplus(estimate: Estimate, largest: float = 100.0) -> float:
     """How far from chance (0) to certainty (1).
 
-    >>> surplus(Estimate(name="top1", value=55.0, null=10.0), 100.0)
+    >>> surplus(Estimate(name="top1", value=55.0, null=10.0))
     0.5
     """
     chance = chance_of(estimate)
@@ -125,7 +125,7 @@ def has_top_targets(estimate: Estimate) -> bool:
     return isinstance(p, int | float) and p < ALPHA
 
 
-def level_of(estimate: Estimate, *, largest: float = 1.0, high: float = HIGH_SHARE) -> Level:
+def level_of(estimate: Estimate, *, largest: float = 100.0, high: float = HIGH_SHARE) -> Level:
     """The level of a figure between what chance gives and `largest`."""
     if not math.isfinite(estimate.value):
         return "unknown"
@@ -142,22 +142,22 @@ def level_of(estimate: Estimate, *, largest: float = 1.0, high: float = HIGH_SHA
 
 
 def speakers_to_rule_out(estimate: Estimate, precision: float = PRECISION) -> int:
-    """How many speakers would show that a rate of linking lies within `precision` of chance, if it does.
+    """How many speakers would show that a rate of linking lies within `precision` points of chance, if it does.
 
     More people make a guess harder, so the rate falls with their number, by chance as far above its null as now; the
     interval is Wilson's with as many trials per speaker as the present one is worth.
 
-    >>> few = Estimate(name="linkability", value=0.05, interval=(0.0, 0.38), n={"speakers": 20}, at={"speakers": 20})
+    >>> few = Estimate(name="linkability", value=5.0, interval=(0.0, 38.0), n={"speakers": 20}, at={"speakers": 20})
     >>> speakers_to_rule_out(few)
     95
     """
-    speakers, chance, value = int(estimate.n.get("speakers", 1)), chance_of(estimate), estimate.value
-    high = 1.0 if estimate.interval is None else estimate.interval[1]
+    speakers, chance, value = int(estimate.n.get("speakers", 1)), chance_of(estimate) / 100, estimate.value / 100
+    high = 1.0 if estimate.interval is None else estimate.interval[1] / 100
     trials = next((n for n in range(64 * speakers, 1, -1) if wilson(value * n, n)[1] >= high), 1)
     count = speakers
     while count < MANY:
         rate, worth = max(value, chance) * speakers / count, trials * count // speakers
-        if wilson(rate * worth, worth)[1] <= chance * speakers / count + precision:
+        if wilson(rate * worth, worth)[1] <= chance * speakers / count + precision / 100:
             break
         count += max(1, count // 50)
     return count
@@ -173,7 +173,7 @@ def with_chance(results: Results, joint: JointChance) -> Results:
         chance=Chance(
             draws=joint.draws,
             tests=len(joint.p_adjusted),
-            best_link=joint.best_link,
+            best_link=None if joint.best_link is None else 100 * joint.best_link,
             exposed=joint.exposed,
             exposed_p=None if joint.exposed_p is None else _share_of_error(joint.exposed_p),
             exposed_luck=joint.exposed_luck,
@@ -191,7 +191,9 @@ def _test_attacker(attacker: AttackerResult, joint: JointChance) -> AttackerResu
         attacker,
         estimates=Estimates(_test(point, attacker, {}, joint) for point in attacker.estimates),
         people=tuple(
-            replace(person, named=joint.named.get((_scored(attacker), person.speaker))) for person in attacker.people
+            replace(person, named=100 * joint.named[named]) if named in joint.named else replace(person, named=None)
+            for person in attacker.people
+            for named in [(_scored(attacker), person.speaker)]
         ),
         by={
             attribute: {

@@ -64,9 +64,9 @@ class ProtocolFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedPerson:
-    """How often one person's conversations were linked by one attacker, among everybody enrolled; `bits` is what their
-    ranks disclose on average, below zero where others are placed before them; `named` how often the attacker names them
-    for recordings of others (None: not counted)."""
+    """How often one person's conversations were linked by one attacker among everybody enrolled, in percent; `bits` is
+    what their ranks disclose on average, below zero where others are placed before them; `named` how often the attacker
+    names them for recordings of others, in percent (None: not counted)."""
 
     speaker: str
     length: int
@@ -163,7 +163,7 @@ class Check:
 
     `passed` is None where the check could not be made; `applies` is False where it can't apply to this run at all (a
     check that applies but could not be made has not passed). `misleads` says how privacy is misjudged if it
-    fails.
+    fails. `figure` is held against `limit`; both are in `unit`.
     """
 
     name: str
@@ -173,6 +173,7 @@ class Check:
     applies: bool = True
     figure: Estimate | float | None = None
     limit: float | None = None
+    unit: str = ""
 
     @property
     def failed(self) -> bool:

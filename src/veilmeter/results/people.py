@@ -18,7 +18,7 @@ from veilmeter.attacks.attacker import ADAPTIVE, FUSED, AttackerId
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding
 from veilmeter.core.intervals import wilson
-from veilmeter.metrics.legal.chance import MORE_OFTEN_THAN_NOT
+from veilmeter.metrics.legal.chance import MORE_OFTEN_THAN_NOT as HALF
 from veilmeter.results.levels import ALPHA, JOINT_SHARE
 from veilmeter.results.model import (
     AttackerResult,
@@ -33,6 +33,7 @@ from veilmeter.results.model import (
 )
 from veilmeter.speech.extractors.base import hears
 
+MORE_OFTEN_THAN_NOT = 100 * HALF  # percent
 OWN_TEST = (1 - JOINT_SHARE) * ALPHA  # for people one by one, beside what is tested by relabeling them
 
 
@@ -88,14 +89,20 @@ def _person(speaker: str, rows: Mapping[str, LinkedPerson], traits: Traits) -> P
     )
 
 
+def interval_of(row: LinkedPerson) -> tuple[float, float]:
+    """Of how often a person is linked, in percent: Wilson's."""
+    low, high = wilson(row.linked / 100 * row.conversations, row.conversations)
+    return 100 * low, 100 * high
+
+
 def risk_of(row: LinkedPerson) -> Estimate:
     return Estimate(
         name="linkability",
         label="linked",
         value=row.linked,
-        unit="probability",
-        interval=wilson(row.linked * row.conversations, row.conversations),
-        null=1 / row.among,
+        unit="percent",
+        interval=interval_of(row),
+        null=100 / row.among,
         method="share of the speaker's recordings linked among all enrolled; Wilson",
         n={"conversations": row.conversations},
         better="lower",
@@ -118,8 +125,8 @@ def _is_significantly_linked(person: Person, looks: int, alpha: float) -> bool:
 
 
 def _binomial_tail(risk: Estimate) -> float:
-    trials, chance = risk.n["conversations"], max(risk.null or 0.0, float(risk.extra.get("named", 0.0)))
-    linked = math.ceil(risk.value * trials - 1e-9)
+    trials, chance = risk.n["conversations"], max(risk.null or 0.0, float(risk.extra.get("named", 0.0))) / 100
+    linked = math.ceil(risk.value / 100 * trials - 1e-9)
     return sum(
         math.comb(trials, hits) * chance**hits * (1 - chance) ** (trials - hits) for hits in range(linked, trials + 1)
     )
@@ -154,11 +161,11 @@ def _finding(persons: Sequence[Person], chance: Chance | None, stability: float 
 
 
 def _agreement(stability: float) -> str:
-    return "same" if stability > 0.6 else "partly" if stability > 0.3 else "different"
+    return "same" if stability > 60 else "partly" if stability > 30 else "different"
 
 
 def agreement(persons: Sequence[Person], attackers: Sequence[str]) -> float | None:
-    """Which share of the people whom one of two attackers links more often than not is linked so by both: the mean over
+    """The percentage of people whom one of two attackers links more often than not that both link so: the mean over
     every two attackers of whom one finds somebody. None where there are none."""
     shares = []
     for a, b in combinations(attackers, 2):
@@ -167,7 +174,7 @@ def agreement(persons: Sequence[Person], attackers: Sequence[str]) -> float | No
         either = sum(one or other for one, other in zip(*found, strict=True))
         if either:
             shares.append(sum(one and other for one, other in zip(*found, strict=True)) / either)
-    return float(np.round(np.mean(shares), 9)) if shares else None
+    return float(np.round(100 * np.mean(shares), 7)) if shares else None
 
 
 # --- channels: the same attacker with each extractor alone and with all of them, so that one reads what is left of

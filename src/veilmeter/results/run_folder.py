@@ -23,7 +23,7 @@ from veilmeter.results.levels import ORDER
 from veilmeter.results.model import Criterion, Results
 from veilmeter.results.trust import doubting_checks
 
-SCHEMA = 3
+SCHEMA = 4
 RESULTS = "results.json"
 LARGEST_RESULTS = 1 << 27  # bytes; results of 10,000 people have a tenth of that
 TABLES = "tables"
@@ -212,7 +212,7 @@ def _refuse_milder_verdict(results: Results) -> None:
 def _refuse_impossible_value(place: str, point: Estimate) -> None:
     entry = measure_of(point)
     # Shares are bounded by their definition; estimates of information and predicted quality may leave a scale a little.
-    if entry is None or not math.isfinite(point.value) or entry.unit not in ("percent", "probability"):
+    if entry is None or not math.isfinite(point.value) or entry.unit != "percent":
         return
     slack = 1e-6 * max(1.0, abs(point.value))
     if not entry.low - slack <= point.value <= entry.high + slack:

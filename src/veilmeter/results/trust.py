@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from veilmeter.attacks.attacker import ATTACKERS, BASELINE
-from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimate import POINTS, Estimate
 from veilmeter.core.findings import Direction, Finding, Level, Reference, Severity, first_speakers, group_references
 from veilmeter.metrics.vector_checks import TargetVoices
 from veilmeter.results.criteria import NEEDED, cases
@@ -31,16 +31,16 @@ from veilmeter.results.levels import (
 )
 from veilmeter.results.model import AttackerResult, Check, Criterion, Part, Results
 
-MOST_SAME_SESSION = 0.10
-MOST_TIED = 0.05
-MOST_COPIES = 0.005  # of the trial recordings
+MOST_SAME_SESSION = 10.0  # percent
+MOST_TIED = 5.0  # percent
+MOST_COPIES = 0.5  # percent of the trial recordings
 SURE_LENGTHS = 0.01  # probability that chance alone relates the lengths of vectors
 SURE_RUN = 0.01  # probability that two runs of one anonymizer differ as much
 SURE_RELEASE = 0.01  # probability that chance alone links released recordings to each other
 LEAST_LINKED = 0.5  # of the way from chance to certainty, on original speech
 WEAK = 15.0  # percent: the EER on original speech above which an extractor is too weak
-MOST_DUE = 0.2  # of the strongest attacker's error, to where target voices lie
-MOST_LOST = 0.5  # of the recordings, in which not a single word is understood
+MOST_DUE = 20.0  # percent of the strongest attacker's error, to where target voices lie
+MOST_LOST = 50.0  # percent of the recordings, in which not a single word is understood
 LEAST_QUALITY = 1.5  # predicted MOS: the bottom of the scale is 1
 UNDERSTOOD = 0.5  # of the original recordings must have words, or the recognizer can't judge
 
@@ -59,6 +59,10 @@ RELEASE = "the release agrees with the attackers"
 LENGTHS = "vector lengths tell nothing"
 TARGETS = "errors are not due to target voices"
 STILL_SPEECH = "anonymized recordings are speech"
+
+# Units of figures and limits; all others are percentages.
+UNITS = {ADAPTED: POINTS, ENOUGH: POINTS, OTHERS: "count", OWN_RUNS: "count", UPRIGHT: "bit"}
+UNITS |= {RELEASE: "p-value", LENGTHS: "p-value"}
 
 WITHIN_RELEASE = "within_release"  # detail of linking: raised as released recordings link to each other
 
@@ -159,16 +163,18 @@ def checks(results: Results, facts: TrustFacts) -> tuple[Check, ...]:
         check_target_voices(facts.targets, results.criteria.get("linking")),
         check_speech(results.parts.get("utility"), pending=is_pending(results, UTILITY_PENDING)),
     ]
-    return tuple(sorted(map(_with_severity, every), key=_place))
+    return tuple(sorted(map(_complete, every), key=_place))
 
 
 def _place(check: Check) -> int:
     return 0 if check.failed else 1 if check.open else 2 if check.passed else 3
 
 
-def _with_severity(check: Check) -> Check:
+def _complete(check: Check) -> Check:
+    """With its severity, and with the unit of its figure and limit."""
     severity: Severity = "problem" if check.failed else "warning" if check.open else "information"
-    return replace(check, finding=replace(check.finding, severity=severity))
+    unit = check.figure.unit if isinstance(check.figure, Estimate) else UNITS.get(check.name, "percent")
+    return replace(check, finding=replace(check.finding, severity=severity), unit=unit)
 
 
 def check_strength(results: Results, limit: float) -> Check:
@@ -195,7 +201,7 @@ def check_strength(results: Results, limit: float) -> Check:
             passed=passed,
             misleads="overestimated",
             figure=largest,
-            limit=LEAST_LINKED,
+            limit=100 * LEAST_LINKED,
         )
     finding = Finding("original_not_measured")
     return Check(name=STRONG, finding=finding, passed=None, misleads="overestimated", limit=limit)
@@ -234,7 +240,7 @@ def check_everybody_heard(results: Results, facts: TrustFacts, limit: float) -> 
         examples=first_speakers(people) or None,
         recordings=values or None,
     )
-    share = len(people) / len(facts.ahead)
+    share = 100 * len(people) / len(facts.ahead)
     return Check(name=HEARD, finding=finding, passed=passed, misleads="overestimated", figure=share, limit=0.0)
 
 
@@ -289,14 +295,14 @@ def check_changes(facts: TrustFacts) -> Check:
     count, total = facts.unchanged, facts.compared
     finding = Finding.of("recordings_unchanged", unchanged=count, compared=total, let_through=facts.let_through)
     count += facts.let_through
-    return Check(name=CHANGED, finding=finding, passed=not count, figure=count / total, limit=0.0)
+    return Check(name=CHANGED, finding=finding, passed=not count, figure=100 * count / total, limit=0.0)
 
 
 def check_copies(facts: TrustFacts) -> Check:
     """An attacker who enrolls the very recording that is tried recognizes the recording, not the voice."""
     if facts.copies is None or not facts.trials:
         return Check(name=COPIES, finding=Finding("copies_not_sought"), passed=None, misleads="underestimated")
-    share = (facts.copies + facts.released_copies) / facts.trials
+    share = 100 * (facts.copies + facts.released_copies) / facts.trials
     passed = share <= MOST_COPIES
     finding = Finding.of(
         "copies", passed=passed, copies=facts.copies, trials=facts.trials, released=facts.released_copies
@@ -310,7 +316,7 @@ def speakers_needed(speakers: int, reach: float, margin: float) -> int:
     """How many speakers would bring the end of an interval within `margin` of the value: its width falls with the
     square root of their number.
 
-    >>> speakers_needed(10, 0.3, 0.1)
+    >>> speakers_needed(10, 30.0, 10.0)
     90
     """
     return max(speakers, math.ceil(speakers * (reach / margin) ** 2 - 1e-9))
@@ -329,7 +335,7 @@ def check_speakers(linking: Criterion | None, precision: float) -> Check:
     value, (low, high) = estimate.value, linking.estimate.interval
     speakers, chance = int(estimate.n.get("speakers", 0)), chance_of(estimate)
     if level == "high":
-        reach, margin = value - low, value - (chance + HIGH_SHARE * (1 - chance))
+        reach, margin = value - low, value - (chance + HIGH_SHARE * (100 - chance))
     elif level in ("low", "unknown"):
         reach, margin = high - value, chance + precision - value
     else:
@@ -526,25 +532,21 @@ def check_target_voices(effect: TargetVoices | None, linking: Criterion | None) 
         return Check(
             name=TARGETS, finding=finding, passed=None, misleads="overestimated", applies=False, limit=MOST_DUE
         )
-    much = effect.share > MOST_DUE
+    share = 100 * effect.share
+    much = share > MOST_DUE
     sure = effect.gain[0] > 0 and much
     failed = sure and (linking is None or linking.level != "high")
     finding = Finding.of(
         "target_voices",
         effect="misleading" if failed else "harmless" if sure else "uncertain" if much else "small",
-        share=effect.share,
+        share=share,
         voices=effect.voices,
         known=effect.known,
         reported=effect.eer_reported,
         informed=effect.eer_informed,
     )
     return Check(
-        name=TARGETS,
-        finding=finding,
-        passed=not failed,
-        misleads="overestimated",
-        figure=effect.share,
-        limit=MOST_DUE,
+        name=TARGETS, finding=finding, passed=not failed, misleads="overestimated", figure=share, limit=MOST_DUE
     )
 
 
@@ -569,7 +571,7 @@ def check_speech(utility: Part | None, *, pending: bool = False) -> Check:
     if not recordings or wordless > (1 - UNDERSTOOD) * recordings:
         finding = Finding.of("originals_without_words", wordless=wordless, recordings=recordings)
         return Check(name=STILL_SPEECH, finding=finding, passed=None, misleads="overestimated")
-    lost = counts["lost"] / recordings
+    lost = 100 * counts["lost"] / recordings
     quality = utility.estimates.single("mos")
     figure: Estimate | float = lost
     passed, limit = lost <= MOST_LOST, MOST_LOST

@@ -33,7 +33,7 @@ def _round(value: float, digits: int) -> str:
 def of_hundred(estimate: Estimate) -> str:
     """A share, of 100, with its interval; where figures are small, with as many digits as they need.
 
-    >>> of_hundred(Estimate(name="x", value=0.71, unit="probability", interval=(0.64, 0.78)))
+    >>> of_hundred(Estimate(name="x", value=71.0, unit="percent", interval=(64.0, 78.0)))
     '71 [64, 78]'
     >>> of_hundred(Estimate(name="x", value=0.9, unit="percent", interval=(0.4, 1.7)))
     '0.90 [0.40, 1.70]'
@@ -44,32 +44,31 @@ def of_hundred(estimate: Estimate) -> str:
 def hundred_cells(estimate: Estimate) -> tuple[str, str]:
     """The same value and interval, for two cells or lines.
 
-    >>> hundred_cells(Estimate(name="x", value=0.71, unit="probability", interval=(0.64, 0.78)))
+    >>> hundred_cells(Estimate(name="x", value=71.0, unit="percent", interval=(64.0, 78.0)))
     ('71', '[64, 78]')
     """
-    factor = 100.0 if estimate.unit == "probability" else 1.0
-    value, *interval = (factor * end for end in (estimate.value, *(estimate.interval or ())))
+    value, interval = estimate.value, estimate.interval or ()
     largest = max(map(abs, (value, *interval)))
     digits = 0 if largest >= 10 else 1 if largest >= 3 else 2
-    shown, _, ends = span(value, (interval[0], interval[1]) if interval else None, digits).partition(" ")
+    shown, _, ends = span(value, estimate.interval, digits).partition(" ")
     return shown, ends
 
 
-def percent(share: float, digits: int = 0) -> str:
+def percent(value: float, digits: int = 0) -> str:
     """
-    >>> percent(0.124), percent(0.0061, 1)
+    >>> percent(12.4), percent(0.61, 1)
     ('12 %', '0.6 %')
     """
-    return f"{100 * share:.{digits}f} %"
+    return f"{value:.{digits}f} %"
 
 
-def chance(share: float) -> str:
+def chance(value: float) -> str:
     """What chance gives, of 100; small figures must not vanish.
 
-    >>> chance(1 / 40), chance(1 / 400), chance(1 / 8), chance(0.0)
+    >>> chance(100 / 40), chance(100 / 400), chance(100 / 8), chance(0.0)
     ('2.5', '0.25', '12.5', '0')
     """
-    return f"{100 * share:.{2 if share < 0.1 else 3}g}"
+    return f"{value:.{2 if value < 10 else 3}g}"
 
 
 def expected(number: float) -> str:

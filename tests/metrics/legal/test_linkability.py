@@ -204,7 +204,7 @@ def test_estimates_say_what_they_are():
     one = link.estimates([5])[0]
     assert one.to_json()["speakers"] == 5
     assert one.to_json()["length"] == 3
-    assert one.null == 0.2
+    assert one.null == 20.0
     assert one.better == "lower"
     assert one.interval[0] < one.value < one.interval[1]
     with pytest.raises(InputError, match="largest possible number is 10"):

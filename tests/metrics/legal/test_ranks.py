@@ -32,11 +32,11 @@ def linked(better, impostors):
 def test_match_curve():
     link = linked([0, 0, 3, 9, 4], 9)
     found = {one.at["k"]: one for one in match_curve(link, (1, 4, 5, 10, 20))}
-    assert {k: one.value for k, one in found.items()} == {1: 0.4, 4: 0.6, 5: 0.8}
-    assert found[4].null == 0.4
+    assert {k: one.value for k, one in found.items()} == {1: 40.0, 4: 60.0, 5: 80.0}
+    assert found[4].null == 40.0
     # among fewer, exact over all choices: the first place is Linkability
     for n in (2, 5, 9):
-        assert match_curve(link, (1,), speakers=n)[0].value == pytest.approx(link.value(n))
+        assert match_curve(link, (1,), speakers=n)[0].value == pytest.approx(100 * link.value(n))
 
 
 def test_match_curve_among_fewer_is_what_drawing_gives():
@@ -44,7 +44,7 @@ def test_match_curve_among_fewer_is_what_drawing_gives():
     link = linked([0, 2, 5, 11], 30)
     drawn = rng.hypergeometric(link.better, 30 - link.better, 11, size=(20_000, 4))
     for one in match_curve(link, (1, 2, 4), speakers=12):
-        assert one.value == pytest.approx(np.mean(drawn < one.at["k"]), abs=0.01)
+        assert one.value == pytest.approx(100 * np.mean(drawn < one.at["k"]), abs=1)
 
 
 def test_disclosure_by_the_histogram():
@@ -102,7 +102,7 @@ def test_threshold_of_each_person():
             allowed = int(fpr * len(other))
             each.append(np.mean(own > other[allowed]))
         np.testing.assert_allclose(found.per_speaker(fpr), each)
-        assert found.estimate(fpr).value == pytest.approx(np.mean(each))
+        assert found.estimate(fpr).value == pytest.approx(100 * np.mean(each))
     assert [one.at["fpr"] for one in found.estimates((0.1, 0.001))] == [0.1]  # 38 others can't show one in a thousand
 
 
@@ -122,7 +122,7 @@ def test_voices_that_are_all_the_same_have_no_rate(dimension):
     one = Embeddings(np.tile(voice, (280, 1)), [str(i) for i in range(280)], [f"s{i // 7}" for i in range(280)])
     assert identity_tpr(one, one).estimate(0.1, intervals=False).value == 0
     (accuracy,) = one_minus_eer(one, one, [40], intervals=False)
-    assert accuracy.value == 0.5
+    assert accuracy.value == 50
 
 
 def test_the_model_is_scipys_beta_binomial():

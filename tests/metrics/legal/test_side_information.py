@@ -37,8 +37,8 @@ def test_only_rivals_with_the_attribute_count():
     assert (found.knowing.better <= found.without.better).all()
     (one,) = found.estimates([20])
     assert one.at["knows"] == "region"
-    assert one.value > found.without.value(20)
-    gain = one.value - found.without.value(20)
+    assert one.value > 100 * found.without.value(20)
+    gain = one.value - 100 * found.without.value(20)
     assert one.extra["gain"] == pytest.approx(gain)
     assert 0 < one.extra["gain_interval"][0] < gain < one.extra["gain_interval"][1]
 

@@ -62,7 +62,7 @@ def test_the_reference(reference, length, n, draws):
 def test_everybody_needs_no_draws(length, wanted):
     """With all 60 speakers the subset is not random: the whole estimator gives the reference's fraction."""
     found = singling_out(*fixture(length), [60], length=length, draws=2, control=False)
-    assert found.estimate(60).value == pytest.approx(wanted, abs=1e-15)
+    assert found.estimate(60).value == pytest.approx(100 * wanted, abs=1e-12)
 
 
 def made(seed, people, least=2, most=10, d=8):
@@ -227,13 +227,13 @@ def test_voices_that_are_known_are_singled_out_and_the_control_is_not():
     for n in (10, 60):
         attack, control = found.estimate(n), found.control_estimate(n)
         risk, hit = found.residual_risk(n), found.hit_share(n)
-        assert attack.value > 0.85
+        assert attack.value > 85
         assert attack.value > control.interval[1]
-        assert risk.value == pytest.approx((attack.value - control.value) / (1 - control.value))
-        assert risk.interval[0] > 0.3
-        assert hit.value > 0.9
-        assert attack.extra["paper_chance"] == PAPER_CHANCE
-        assert attack.null == pytest.approx(chance(9, 9))
+        assert risk.value == pytest.approx(100 * (attack.value - control.value) / (100 - control.value))
+        assert risk.interval[0] > 30
+        assert hit.value > 90
+        assert attack.extra["paper_chance"] == 100 * PAPER_CHANCE
+        assert attack.null == pytest.approx(100 * chance(9, 9))
     curves = found.estimates()
     assert list(curves) == ["singling_out", "control", "residual_risk", "hit_share"]
     assert [one.at["speakers"] for one in curves["control"]] == [10, 60]
@@ -246,8 +246,8 @@ def test_voices_that_say_nothing_leave_no_residual_risk():
     found = singling_out(enroll, test, [60])
     low, high = found.residual_risk(60).interval
     assert low < 0 < high
-    assert found.control_estimate(60).value > chance(9, 9) + 0.03  # speakers are consistent with themselves
-    assert found.hit_share(60).value < 0.1
+    assert found.control_estimate(60).value > 100 * chance(9, 9) + 3  # speakers are consistent with themselves
+    assert found.hit_share(60).value < 10
 
 
 def leaking(seed, leak, people=30, d=192):
@@ -270,7 +270,7 @@ def leaking(seed, leak, people=30, d=192):
 def test_the_control_knows_nobody(leak, low, high):
     """Without a leak nothing is left over, with one all of it is: voices of people in the set would hide it."""
     found = [singling_out(*leaking(seed, leak), [30], draws=1) for seed in range(12)]
-    assert low < np.mean([one.residual_risk(30).value for one in found]) < high
+    assert 100 * low < np.mean([one.residual_risk(30).value for one in found]) < 100 * high
 
 
 @settings(max_examples=15)
@@ -390,7 +390,7 @@ def test_outsiders_serve_as_control_exactly() -> None:
 @pytest.mark.parametrize("outsiders", [0, 40])
 def test_without_a_leak_nothing_is_left_beyond_the_control(outsiders: int) -> None:
     risks = [singling_out(*sides(outsiders, seed=seed), [INSIDE]).residual_risk(INSIDE) for seed in range(6)]
-    assert abs(np.mean([risk.value for risk in risks])) < 0.06
+    assert abs(np.mean([risk.value for risk in risks])) < 6
     assert sum(risk.interval[0] <= 0 <= risk.interval[1] for risk in risks if risk.interval) >= 5
 
 
@@ -400,7 +400,7 @@ def test_both_controls_see_the_same_leak() -> None:
         for n in (0, 40)
     )
     assert alone > 0.2
-    assert with_outsiders == pytest.approx(alone, abs=0.08)
+    assert with_outsiders == pytest.approx(alone, abs=8)
 
 
 def test_outsiders_unlike_the_others_do_not_serve_and_that_is_said() -> None:
@@ -410,7 +410,7 @@ def test_outsiders_unlike_the_others_do_not_serve_and_that_is_said() -> None:
     assert method.startswith(WITHOUT_TARGET)
     assert "isolate differently" in method
     plain = singling_out(*sides(0, shift=-1.0, seed=2), [INSIDE])
-    assert abs(measured.residual_risk(INSIDE).value) < 0.15
+    assert abs(measured.residual_risk(INSIDE).value) < 15
     assert plain.control_estimate(INSIDE).method == WITHOUT_TARGET
 
 

@@ -26,7 +26,7 @@ from veilmeter.results.run_folder import read_results
 
 
 def point(name: str, value: float, speakers: int, length: int = 1, **more: Any) -> Estimate:
-    return Estimate(name=name, value=value, at={"speakers": speakers, "length": length}, **more)
+    return Estimate(name=name, value=value, unit="percent", at={"speakers": speakers, "length": length}, **more)
 
 
 def curves(high: float) -> dict[str, list[Estimate]]:
@@ -34,17 +34,17 @@ def curves(high: float) -> dict[str, list[Estimate]]:
     sizes = (2, 10, 40)
     return {
         "linkability": [
-            point("linkability", high / n, n, length, interval=(0.9 * high / n, 1.1 * high / n), null=1 / n)
+            point("linkability", high / n, n, length, interval=(0.9 * high / n, 1.1 * high / n), null=100 / n)
             for length in (1, 3)
             for n in sizes
         ],
-        "singling_out": [point("singling_out", high - n / 100, n, null=0.37) for n in sizes],
-        "control": [point("control", high / 2 - n / 1000, n) for n in sizes],
+        "singling_out": [point("singling_out", high - n, n, null=37.0) for n in sizes],
+        "control": [point("control", high / 2 - n / 10, n) for n in sizes],
         "population_linkability": [point("population_linkability", high / 100, 1000, interval=(0.0, high / 10))],
     }
 
 
-ATTACKERS = {"ignorant": curves(0.5), "informed": curves(0.8)}
+ATTACKERS = {"ignorant": curves(50.0), "informed": curves(80.0)}
 RESULTS: Results = replace(
     sample(),
     attackers={
@@ -86,8 +86,8 @@ def test_each_attacker_has_its_own_control() -> None:
     }
     legend = dashed[0]["encoding"]["strokeDash"]["legend"]
     assert "control of that attacker" in legend["labelExpr"]
-    assert "informed 0.40 (control 0.36)" in figure.alt
-    assert "ignorant 0.10 (control 0.21)" in figure.alt
+    assert "informed 40 % (control 36 %)" in figure.alt
+    assert "ignorant 10 % (control 21 %)" in figure.alt
 
 
 def test_the_csv_and_the_table_have_the_same_controls(run: Path, tmp_path: Path) -> None:
@@ -105,25 +105,25 @@ def test_the_csv_and_the_table_have_the_same_controls(run: Path, tmp_path: Path)
             if line["kind"] == "control"
             and (line["attacker"], int(line["speakers"]), int(line["length"])) == (row.attacker, people, length)
         ]
-        assert [f"{value:.3f}" for value in same] == [row.value]
+        assert [f"{value:.1f} %" for value in same] == [row.value]
 
 
 def test_linkability_has_guessing_once_and_a_continuation() -> None:
-    (figure,) = section_figures("linking", RESULTS, 0.09)
+    (figure,) = section_figures("linking", RESULTS, 9.0)
     rows = drawn(figure)
-    assert kinds(rows, "guessing") == {("", length, n): 1 / n for length in (1, 3) for n in (2, 10, 40)}
-    assert kinds(rows, "extrapolated")["informed", 1, 1000] == 0.008
-    assert set(kinds(rows, "limit").values()) == {0.09}
+    assert kinds(rows, "guessing") == {("", length, n): 100 / n for length in (1, 3) for n in (2, 10, 40)}
+    assert kinds(rows, "extrapolated")["informed", 1, 1000] == 0.8
+    assert set(kinds(rows, "limit").values()) == {9.0}
     assert len(figure.spec["hconcat"]) == 2
-    assert "limit 0.09" in str(figure.spec)
+    assert "limit 9 %" in str(figure.spec)
     assert "magenta" in figure.caption
     assert "extrapolated" in figure.caption
 
 
 def test_levels_of_the_papers_figure() -> None:
     rows = legal.curve_rows(ATTACKERS, "singling_out")
-    assert kinds(rows, legal.PAPER) == {("", 1, n): exp(-1) for n in (2, 10, 40)}
-    assert kinds(rows, legal.CHANCE) == {("", 1, n): 0.37 for n in (2, 10, 40)}
+    assert kinds(rows, legal.PAPER) == {("", 1, n): 100 * exp(-1) for n in (2, 10, 40)}
+    assert kinds(rows, legal.CHANCE) == {("", 1, n): 37.0 for n in (2, 10, 40)}
     chart = legal.legal_curves(ATTACKERS)
     assert chart is not None
     spec = chart.to_dict()
@@ -142,7 +142,7 @@ def test_figures_of_one_and_of_all_attackers_are_files(tmp_path: Path) -> None:
 
 
 def test_no_intervals_no_bands() -> None:
-    bare = {"ignorant": {"linkability": [point("linkability", 0.5, n, null=1 / n) for n in (2, 5)]}}
+    bare = {"ignorant": {"linkability": [point("linkability", 50.0, n, null=100 / n) for n in (2, 5)]}}
     rows = legal.curve_rows(bare, "linkability")
     assert all(row["low"] is None and row["high"] is None for row in rows)
 
@@ -150,7 +150,7 @@ def test_no_intervals_no_bands() -> None:
 def test_det_is_on_normal_deviates_with_a_diagonal_that_is_no_data() -> None:
     import altair as alt
 
-    rows = det_rows([0.0, 0.1, 1.0], [1.0, 0.2, 0.0], attacker="informed")
+    rows = det_rows([0.0, 10.0, 100.0], [100.0, 20.0, 0.0], attacker="informed")
     assert rows[1]["false"] == pytest.approx(normal_quantile(0.1), abs=1e-5)
     assert rows[1]["miss"] == pytest.approx(normal_quantile(0.2), abs=1e-5)
     assert rows[0]["attacker"] == "informed"

@@ -9,19 +9,20 @@ from veilmeter.metrics.measure import Measure
 def auc(scores: Scores) -> Estimate:
     wins = mannwhitneyu(scores.targets, scores.impostors).statistic
     counts = {"targets": len(scores.targets), "impostors": len(scores.impostors)}
-    return MEASURE.estimate(wins / (counts["targets"] * counts["impostors"]), null=0.5, n=counts, method="Mann-Whitney")
+    percent = 100 * wins / (counts["targets"] * counts["impostors"])
+    return MEASURE.estimate(percent, null=50.0, n=counts, method="Mann-Whitney")
 
 
 MEASURE = Measure(
     name="auc",
     label="AUC",
-    unit="probability",
+    unit="percent",
     better="lower",
-    meaning="The chance that a true pair scores higher than a false one; 0.5 is guessing.",
+    meaning="The chance that a true pair scores higher than a false one; 50 % is guessing.",
     source="Hanley & McNeil 1982",
     equation="P(target score > impostor score)",
     low=0.0,
-    high=1.0,
+    high=100.0,
     kind="scores",
     compute=auc,
 )

@@ -105,7 +105,7 @@ class Adaptive:
             about |= {
                 "chosen_by": chosen,
                 "validation": {
-                    "linked": round(self.validation.linked, 4),
+                    "linked_percent": round(100 * self.validation.linked, 2),
                     "cross_entropy": round(self.validation.loss, 4),
                     "chance_cross_entropy": round(float(np.log(self.candidates)), 4),
                     "recordings": self.validation.recordings,

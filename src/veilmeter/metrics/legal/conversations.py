@@ -18,7 +18,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Finding, first_speakers, warning
 from veilmeter.data.embeddings import Embeddings, unit
-from veilmeter.metrics.measure import estimate_of
+from veilmeter.metrics.measure import percentage_of
 
 _BLOCK = 1 << 16  # vectors made unit length at a time: a memory-mapped file is never in memory as a whole
 
@@ -224,9 +224,9 @@ def per_speaker_estimates(
     method: str,
     null: float | None = None,
 ) -> list[Estimate]:
-    """The measure of each person (who, value, counts behind it) among so many speakers, the most exposed first."""
+    """The measure of each person (who, share, counts behind it) among so many speakers, the most exposed first."""
     return [
-        estimate_of(
+        percentage_of(
             f"{name}_per_speaker",
             float(value),
             null=null,

@@ -23,7 +23,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import LEVEL, cluster_error, logit_t
 from veilmeter.data.embeddings import Embeddings, unit
 from veilmeter.metrics.legal.conversations import conversations, models, row_dots
-from veilmeter.metrics.measure import Measure, estimate_of
+from veilmeter.metrics.measure import Measure, percentage_of
 
 TEST_BLOCK, ENROLL_BLOCK = 1024, 8192  # 32 MB of scores at a time, whatever the number of speakers
 SAMPLED_CONVERSATIONS, SAMPLED_PEOPLE = 8192, 1024  # of which scores are kept, to extrapolate from: at most 32 MB
@@ -36,26 +36,28 @@ MEASURES = (
     Measure(
         name="linkability",
         label="Linkability",
-        unit="probability",
+        unit="percent",
         better="lower",
         meaning="The chance that a protected recording is linked to the right person among N' enrolled ones.",
         source="Vauquier et al. 2025",
         section="linking",
         equation="mean over recordings of C(K−r, N′−1) / C(K, N′−1), r the better impostors among K",
         low=0,
-        high=1,
+        high=100,
+        bar=100,
     ),
     Measure(
         name="learning_linkability",
         label="Linkability with more effort",
-        unit="probability",
+        unit="percent",
         better="lower",
         meaning="The chance of a link when the attacker has fewer or more runs, recordings or other people's speech.",
         source="veilmeter",
         section="linking",
         equation="the Linkability of the same attack with part of what there is",
         low=0,
-        high=1,
+        high=100,
+        bar=100,
         headline=False,
     ),
 )
@@ -198,7 +200,7 @@ class Linkability:
         return self._estimate(speakers, self.interval(speakers) if intervals else None)
 
     def _estimate(self, speakers: int, interval: tuple[float, float] | None) -> Estimate:
-        return estimate_of(
+        return percentage_of(
             "linkability",
             self.value(speakers),
             interval=interval,

@@ -28,14 +28,15 @@ BLOCK = 8192  # trials compared at a time
 MEASURE = Measure(
     name="one_minus_eer",
     label="1-EER",
-    unit="probability",
+    unit="percent",
     better="lower",
-    meaning="The accuracy of the verification attack, beside the legal measures; 0.5 is guessing.",
+    meaning="The accuracy of the verification attack, beside the legal measures; 50 % is guessing.",
     source="Vauquier et al. 2025",
     section="verification",
     equation="1 − EER",
     low=0,
-    high=1,
+    high=100,
+    bar=100,
     headline=False,
 )
 
@@ -51,7 +52,7 @@ def one_minus_eer(
     seed: int = 0,
     engine: Engine | None = None,
 ) -> list[Estimate]:
-    """1-EER (ROCCH) of test conversations against enrollment models, as a fraction, for every number of speakers."""
+    """1-EER (ROCCH) of test conversations against enrollment models for every number of speakers."""
     people = models(enroll)
     code = {name: number for number, name in enumerate(people.names)}
     tested = conversations(test, length, most=most, seed=seed)
@@ -85,20 +86,20 @@ def one_minus_eer(
 
 
 def of_eer(eer: Estimate) -> Estimate:
-    """An EER in percent as 1-EER, a fraction, with its interval."""
+    """An EER as 1-EER, with its interval."""
     entry = measure("one_minus_eer")
 
     def turn(ends: tuple[float, float] | None) -> tuple[float, float] | None:
-        return None if ends is None else (1 - ends[1] / 100, 1 - ends[0] / 100)
+        return None if ends is None else (100 - ends[1], 100 - ends[0])
 
     return eer.with_(
         name=entry.name,
         label=entry.label,
         unit=entry.unit,
         better=entry.better,
-        value=1 - eer.value / 100,
+        value=100 - eer.value,
         interval=turn(eer.interval),
-        null=0.5 if eer.null is None else 1 - eer.null / 100,
+        null=50.0 if eer.null is None else 100 - eer.null,
         null_range=turn(eer.null_range),
         method="ROCCH",
     )

@@ -31,7 +31,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import multiplicities, percentile, wilson
 from veilmeter.metrics.calibration import order_of
 from veilmeter.metrics.legal.linkability import Linkability, ScoreSample
-from veilmeter.metrics.measure import Measure, estimate_of
+from veilmeter.metrics.measure import Measure, percentage_of
 
 Floats = NDArray[np.float64]
 TAIL = 0.05  # the share of impostor scores that the generalized Pareto distribution describes
@@ -49,14 +49,15 @@ LEAST_THETA = 0.02
 MEASURE = Measure(
     name="population_linkability",
     label="Linkability in a population",
-    unit="probability",
+    unit="percent",
     better="lower",
     meaning="Linkability extrapolated by a model to a population larger than was measured.",
     source="cf. Rocher et al. 2025",
     section="linking",
     equation="mean over recordings of F(z)^(N′−1), F the distribution of impostor scores with a Pareto tail",
     low=0,
-    high=1,
+    high=100,
+    bar=100,
     headline=False,
 )
 
@@ -86,10 +87,14 @@ class BackTest:
         return max(0.0, self.error - self.spread)
 
     def __str__(self) -> str:
-        return f"back-test {self.predicted:.3f} for {self.measured:.3f}, {self.fitted:,} to {self.speakers:,}"
+        return (
+            f"back-test {100 * self.predicted:.1f} % for {100 * self.measured:.1f} %, "
+            f"{self.fitted:,} to {self.speakers:,}"
+        )
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """Its fields, the shares in percent."""
+        return asdict(self) | {"predicted": 100 * self.predicted, "measured": 100 * self.measured}
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +307,7 @@ def population_linkability(
             for j in range(len(sizes))
         ]
     return [
-        estimate_of(
+        percentage_of(
             "population_linkability",
             float(values[j]),
             interval=ends[j],
@@ -310,7 +315,7 @@ def population_linkability(
             method=f"model-dependent; {tested}",
             n={"speakers": people, "impostors": link.impostors},
             at={"speakers": int(population), "length": link.length},
-            extra={"model_dependent": True, "back_test": tested.to_json(), "unseen_share": unseen_share(people)},
+            extra={"model_dependent": True, "back_test": tested.to_json(), "unseen_share": 100 * unseen_share(people)},
         )
         for j, population in enumerate(populations)
     ]

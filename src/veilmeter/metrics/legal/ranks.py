@@ -30,7 +30,7 @@ from veilmeter.core.intervals import cluster_error, logit_t, multiplicities, per
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import conversations, models, row_dots
 from veilmeter.metrics.legal.linkability import ENROLL_BLOCK, Linkability
-from veilmeter.metrics.measure import Measure, estimate_of
+from veilmeter.metrics.measure import Measure, estimate_of, percentage_of
 
 _LOW, _HIGH = -9.0, 16.0  # of log a and log b
 _MOST_INFLATION = 12.0  # of the logit of z
@@ -228,27 +228,29 @@ MEASURES = (
     Measure(
         name="cmc",
         label="top-k identification",
-        unit="probability",
+        unit="percent",
         better="lower",
         meaning="The chance that the right person is among the k best matches.",
         source="ISO/IEC 19795-1",
         section="linking",
         equation="Pr{rank ≤ k}",
         low=0,
-        high=1,
+        high=100,
+        bar=100,
         headline=False,
     ),
     Measure(
         name="identity_tpr@fpr",
         label="TPR, own threshold each",
-        unit="probability",
+        unit="percent",
         better="lower",
         meaning="The share of a person's recordings recognized with a personal threshold that almost nobody else "
         "passes.",
         source="VoxGuard 2025",
         section="verification",
         low=0,
-        high=1,
+        high=100,
+        bar=100,
         family_label="TPR, own threshold each, at FPR",
         headline=False,
     ),
@@ -278,9 +280,9 @@ def match_curve(
         each = _among(link, k, n)
         value = float(each.mean())
         curve.append(
-            _estimate(
-                "cmc", link, value, logit_t(value, *cluster_error(each, link.speakers)) if intervals else None,
-                null=k / n, method="exact", at={"k": k, "speakers": n},
+            percentage_of(
+                "cmc", value, interval=logit_t(value, *cluster_error(each, link.speakers)) if intervals else None,
+                null=k / n, method="exact", n=_counts(link), at={"k": k, "speakers": n, "length": link.length},
             )
         )  # fmt: skip
     return curve
@@ -421,7 +423,7 @@ class IdentityTpr:
     def estimate(self, fpr: float, *, intervals: bool = True) -> Estimate:
         each = self.per_speaker(fpr)
         value = float(each.mean())
-        return estimate_of(
+        return percentage_of(
             f"identity_tpr@fpr={fpr:g}",
             value,
             interval=logit_t(value, *cluster_error(each, np.arange(len(each)))) if intervals else None,
@@ -503,6 +505,10 @@ def _estimate(
         null=null,
         null_range=None if null_range is None else (null_range[0], null_range[1]),
         method=method,
-        n={"speakers": int(np.count_nonzero(link.counts)), "conversations": len(link.better)},
+        n=_counts(link),
         at={**at, "length": link.length},
     )
+
+
+def _counts(link: Linkability) -> dict[str, int]:
+    return {"speakers": int(np.count_nonzero(link.counts)), "conversations": len(link.better)}

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimate import POINTS, Estimate
 from veilmeter.core.intervals import cluster_interval
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import conversations, models, speaker_attribute
@@ -33,7 +33,7 @@ class InformedLinkability:
     knowing: Linkability
 
     def estimates(self, speakers: Sequence[int], *, intervals: bool = True) -> list[Estimate]:
-        """Linkability for the attacker who knows; `extra` has the gain over the one who doesn't, paired."""
+        """Linkability for the attacker who knows; `extra` has the gain over the one who doesn't, paired, in points."""
         return [
             _knowing(
                 self.knowing.estimate(n, intervals=intervals),
@@ -74,7 +74,8 @@ class InformedSinglingOut:
 
 def _knowing(estimate: Estimate, attribute: str, gain: NDArray[np.float64], clusters: NDArray[np.int64]) -> Estimate:
     low, high = cluster_interval(gain, clusters) if len(gain) > 1 else (-1.0, 1.0)
-    extra = {**estimate.extra, "gain": float(gain.mean()), "gain_interval": [max(-1.0, low), min(1.0, high)]}
+    ends = [100 * max(-1.0, low), 100 * min(1.0, high)]
+    extra = {**estimate.extra, "gain": 100 * float(gain.mean()), "gain_interval": ends, "gain_unit": POINTS}
     return estimate.with_(at={**estimate.at, "knows": attribute}, extra=extra)
 
 

@@ -8,7 +8,7 @@ is left when the control's share is taken away.
 
 Enrolled people who are in no set because they have no test recordings are such people already: their rules are applied
 to the same sets as the attack, with the same calibration. But they may differ from the people in the set: on x-vectors
-of women, rules of men isolate 0.14 of the time where rules of other women isolate 0.31. So they serve as the control
+of women, rules of men isolate 14 % of the time where rules of other women isolate 31 %. So they serve as the control
 only if they are of the same kinds (gender, where it is known) and their rules isolate about as often, with confidence,
 as another enrolled person's rule in a set without that person, which is the control otherwise.
 """
@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import exp
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +29,7 @@ from veilmeter.core.intervals import cluster_error, cluster_interval, logit_t
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import Conversations, conversations, models
 from veilmeter.metrics.legal.isolation import RULES, Counts, Rule, isolate
-from veilmeter.metrics.measure import Measure, estimate_of
+from veilmeter.metrics.measure import Measure, percentage_of
 
 Rows = NDArray[np.int64]
 WITHOUT_TARGET = "rules of people who are not in the set"
@@ -82,7 +83,7 @@ def choose_control(without: NDArray[np.float64], theirs: NDArray[np.float64], ch
     low, high = cluster_interval(theirs - without, chosen)
     if low <= 0 <= high and max(-low, high) <= MOST_APART:
         return Control(OF_OUTSIDERS, np.unique(chosen, return_inverse=True)[1].reshape(-1).astype(np.int64))
-    shares = f"{theirs.mean():.2f} against {without.mean():.2f}"
+    shares = f"{100 * theirs.mean():.0f} % against {100 * without.mean():.0f} %"
     perhaps = "" if low > 0 or high < 0 else "may "
     return without_target(len(without), f"those of enrolled outsiders {perhaps}isolate differently ({shares})")
 
@@ -95,51 +96,55 @@ MEASURES = (
     Measure(
         name="singling_out",
         label="Singling Out",
-        unit="probability",
+        unit="percent",
         better="lower",
         meaning="The chance that an attacker's rule picks out exactly one person among N.",
         source="Vauquier et al. 2025",
         section="singling_out",
         equation="Pr{exactly one of N scores above the threshold}",
         low=0,
-        high=1,
+        high=100,
+        bar=100,
         headline=False,
     ),
     Measure(
         name="residual_risk",
         label="risk beyond the control",
-        unit="probability",
+        unit="percent",
         better="lower",
         meaning="Singling Out beyond what a rule without knowledge of anybody achieves.",
         source="Vauquier et al. 2025",
         section="singling_out",
         equation="(attack − control) / (1 − control)",
-        high=1,
+        high=100,
+        bar=100,
     ),
     Measure(
         name="control",
         label="control",
-        unit="probability",
+        unit="percent",
         better="neither",
         meaning="How often a rule picks out exactly one person though it knows nobody: what Singling Out starts from.",
         source="cf. Giomi et al. 2023",
         section="singling_out",
         equation="the same, with the rule of a person who is not among the N",
         low=0,
-        high=1,
+        high=100,
+        bar=100,
         headline=False,
     ),
     Measure(
         name="hit_share",
         label="isolates the right one",
-        unit="probability",
+        unit="percent",
         better="lower",
         meaning="Of the people picked out, the share that the attacker was after.",
         source="Vauquier et al. 2025",
         section="singling_out",
         equation="Pr{the one above the threshold is the enrolled person | exactly one is}",
         low=0,
-        high=1,
+        high=100,
+        bar=100,
         headline=False,
     ),
 )
@@ -189,7 +194,7 @@ class SinglingOut:
             intervals,
             null=self.chance(speakers),
             method=self._method,
-            extra={"paper_chance": PAPER_CHANCE},
+            extra={"paper_chance": 100 * PAPER_CHANCE},
         )
 
     def control_estimate(self, speakers: int, *, intervals: bool = True) -> Estimate:
@@ -200,7 +205,7 @@ class SinglingOut:
             intervals,
             null=self.chance(speakers),
             method=self._control_method,
-            extra={"paper_chance": PAPER_CHANCE},
+            extra={"paper_chance": 100 * PAPER_CHANCE},
         )
 
     def residual_risk(self, speakers: int, *, intervals: bool = True) -> Estimate:
@@ -276,15 +281,15 @@ class SinglingOut:
         speakers: int,
         values: NDArray[np.float64],
         intervals: bool,
-        **more: object,
+        **more: Any,
     ) -> Estimate:
         interval = logit_t(float(values.mean()), *cluster_error(values, np.arange(len(values)))) if intervals else None
         return self._estimate(name, speakers, float(values.mean()), interval, **more)
 
     def _estimate(
-        self, name: str, speakers: int, value: float, interval: tuple[float, float] | None, **more: object
+        self, name: str, speakers: int, value: float, interval: tuple[float, float] | None, **more: Any
     ) -> Estimate:
-        return estimate_of(
+        return percentage_of(
             name,
             value,
             interval=interval,

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError, need
+from veilmeter.core.estimate import POINTS
 from veilmeter.core.intervals import t_quantile, wilson
 from veilmeter.metrics.measure import Measure
 
@@ -76,7 +77,7 @@ MEASURES = (
     Measure(
         name="d_wer",
         label="word error rate, increase",
-        unit="percent",
+        unit=POINTS,
         better="neither",
         meaning="How many more of 100 words the recognizer gets wrong than in the original speech, in percentage "
         "points.",
@@ -105,7 +106,7 @@ MEASURES = (
     Measure(
         name="d_cer",
         label="character error rate, increase",
-        unit="percent",
+        unit=POINTS,
         better="neither",
         meaning="How many more of 100 characters are wrong than in the original speech, in percentage points.",
         source="cf. Tomashenko et al. 2022",

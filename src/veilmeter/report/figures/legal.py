@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilmeter.core.colors import GRAY
-from veilmeter.report.figures.style import FORMATS, LIMIT, apply_style, hues, save, table
+from veilmeter.report.figures.style import FORMATS, LIMIT, PERCENT, apply_style, hues, save, table
 from veilmeter.report.figures.typesetting import Typesetting
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ def curve_rows(
         if measure == "singling_out" and CONTROL in levels:
             rows += [_row(name, estimate, CONTROL) for estimate in curves.get("control", [])]
         for estimate in points:
-            null = 0.5 if measure == "one_minus_eer" else estimate.null
-            levels_shown = {CHANCE: null, GUESSING: null, PAPER: exp(-1) if measure == "singling_out" else None}
+            null = 50.0 if measure == "one_minus_eer" else estimate.null
+            levels_shown = {CHANCE: null, GUESSING: null, PAPER: 100 * exp(-1) if measure == "singling_out" else None}
             for level, value in levels_shown.items():
                 if level in levels and value is not None:
                     at = {"speakers": _n(estimate), "length": int(estimate.at["length"])}
@@ -189,7 +189,7 @@ def _cell(
             title=look.x_title, values=_ticks(counts), format="~s", grid=False, labelOverlap="greedy", labelFlush=True
         ),
     )
-    y = alt.Y("value:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(title=y_title, format="%", tickCount=5))
+    y = alt.Y("value:Q", scale=alt.Scale(domain=[0, 100]), axis=alt.Axis(title=y_title, tickCount=5, labelExpr=PERCENT))
     dashes: list[Any] = [DASHES[kind] for kind in kinds]
     dash = alt.StrokeDash(
         "kind:N",
@@ -204,8 +204,8 @@ def _cell(
         ),
     )
     tip = [alt.Tooltip("attacker:N"), alt.Tooltip("kind:N"), alt.Tooltip("speakers:Q", format=","),
-           alt.Tooltip("value:Q", format=".3f"), alt.Tooltip("low:Q", format=".3f"),
-           alt.Tooltip("high:Q", format=".3f")]  # fmt: skip
+           alt.Tooltip("value:Q", format=".1f"), alt.Tooltip("low:Q", format=".1f"),
+           alt.Tooltip("high:Q", format=".1f")]  # fmt: skip
 
     def of(*wanted: str) -> Any:
         only = " || ".join(f"datum.kind === '{kind}'" for kind in wanted)
@@ -226,7 +226,7 @@ def _cell(
         line = of(LIMIT_KIND)
         layers.append(line.mark_line(strokeWidth=1.8, color=LIMIT).encode(strokeDash=dash))
         label = line.transform_filter(f"datum.speakers === {most}").mark_text(
-            align="right", dy=-7, dx=-2, color=LIMIT, text=f"limit {look.limit:g}"
+            align="right", dy=-7, dx=-2, color=LIMIT, text=f"limit {look.limit:g} %"
         )
         layers.append(label)
     return alt.layer(*layers)
@@ -307,7 +307,9 @@ def match_curves(attackers: Mapping[str, Curves]) -> alt.TopLevelMixin | None:
         x = alt.X(
             "k:Q", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(title="k best", grid=False, tickCount=6)
         )
-        y = alt.Y("value:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(title="found", format="%", tickCount=5))
+        y = alt.Y(
+            "value:Q", scale=alt.Scale(domain=[0, 100]), axis=alt.Axis(title="found", tickCount=5, labelExpr=PERCENT)
+        )
         data = table(points)
         layers = [
             alt.Chart(data).mark_line(strokeDash=[5, 3], color=GRAY, strokeWidth=1.4).encode(x=x, y=alt.Y("chance:Q")),

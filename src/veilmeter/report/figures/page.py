@@ -169,7 +169,7 @@ def curves_figure(
     chart = legal.curve_panels(rows, shown, title=recordings_each, look=look)
     title = label_of(name)
     if limit is not None:
-        caption += f" The magenta line is the limit, {limit:g}."
+        caption += f" The magenta line is the limit, {limit:g} %."
     if any(row["kind"] == legal.BEYOND for row in rows):
         caption += " Dotted continuations are extrapolated by a model and as uncertain as the bars at their points."
     alt_text = f"{title} against the number of people. " + _in_words(measured, rows, who)
@@ -189,8 +189,8 @@ def _in_words(measured: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str,
                 and level["attacker"] in ("", row["attacker"])
                 and (level["length"], level["speakers"]) == (length, people)
             ]
-            against = f" ({own[0]['kind']} {own[0]['value']:.2f})" if own else ""
-            parts.append(f"{row['attacker']} {row['value']:.2f}{against}")
+            against = f" ({own[0]['kind']} {own[0]['value']:.0f} %)" if own else ""
+            parts.append(f"{row['attacker']} {row['value']:.0f} %{against}")
     return f"Among {people:,} people with {recordings_each(length)}, by {who}: " + "; ".join(parts) + "."
 
 
@@ -402,8 +402,8 @@ def _trade_off(systems: Mapping[str, Results]) -> Figure | None:
     y = alt.Y(
         "linked:Q",
         title="recordings linked (lower is better)",
-        axis=alt.Axis(format="%"),
-        scale=alt.Scale(domain=[0, 1]),
+        axis=alt.Axis(labelExpr=style.PERCENT),
+        scale=alt.Scale(domain=[0, 100]),
     )
     color = alt.Color("system:N", legend=None, scale=alt.Scale(domain=names, range=style.hues(names)))
     chart = alt.layer(
@@ -415,9 +415,7 @@ def _trade_off(systems: Mapping[str, Results]) -> Figure | None:
         ),
         base.mark_text(align="left", dx=9, dy=-9, fontSize=11).encode(x=x, y=y, text="system:N", color=color),
     ).properties(width=640, height=340)
-    in_words = "; ".join(
-        f"{name}: {use.format_value()}, {100 * link.value:.0f} of 100 linked" for name, use, link in points
-    )
+    in_words = "; ".join(f"{name}: {use.format_value()}, {link.value:.0f} of 100 linked" for name, use, link in points)
     return Figure(
         "trade-off",
         "Privacy against use",

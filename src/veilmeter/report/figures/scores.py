@@ -156,7 +156,8 @@ def det(scores: Scores, eer: Estimate, *, points: int = 400) -> Any:
     blocks = pav(t, n, presorted=True)
     hull_miss = np.concatenate([[0], np.cumsum(blocks.targets) / len(t)])
     hull_false = 1 - np.concatenate([[0], np.cumsum(blocks.impostors) / len(n)])
-    rows = det_rows(false, miss, curve="scores") + det_rows(hull_false, hull_miss, curve="convex hull")
+    rows = det_rows(100 * false, 100 * miss, curve="scores")
+    rows += det_rows(100 * hull_false, 100 * hull_miss, curve="convex hull")
     color = alt.Color(
         "curve:N",
         title=None,
@@ -229,8 +230,8 @@ def spread(ordered: Floats, points: int = 400) -> Floats:
 
 
 def det_rows(false: Iterable[float], miss: Iterable[float], **names: str) -> list[dict[str, Any]]:
-    """Points of a DET curve from rates between 0 and 1; `names` say whose they are."""
-    bounded = [(min(max(float(f), 1e-5), 1 - 1e-5), min(max(float(m), 1e-5), 1 - 1e-5))
+    """Points of a DET curve from rates in percent; `names` say whose they are."""
+    bounded = [(min(max(float(f) / 100, 1e-5), 1 - 1e-5), min(max(float(m) / 100, 1e-5), 1 - 1e-5))
                for f, m in zip(false, miss, strict=True)]  # fmt: skip
     return [
         {**names, "order": i, "false": round(normal_quantile(f), 5), "miss": round(normal_quantile(m), 5),
@@ -260,10 +261,11 @@ def calibration(scores: Scores, *, bins: int = 20) -> Any:
         mean = np.bincount(in_t, p_t, minlength=bins) + np.bincount(in_n, p_n, minlength=bins)
         for i in np.flatnonzero(hits + misses):
             total = int(hits[i] + misses[i])
-            rows.append({"scores": name, "predicted": float(mean[i] / total), "found": float(hits[i] / total),
-                         "trials": total, "from": float(edges[i])})  # fmt: skip
-    x = alt.X("predicted:Q", title="posterior that the scores claim", scale=alt.Scale(domain=[0, 1]))
-    y = alt.Y("found:Q", title="share of target trials", scale=alt.Scale(domain=[0, 1]))
+            rows.append({"scores": name, "predicted": float(100 * mean[i] / total),
+                         "found": float(100 * hits[i] / total), "trials": total,
+                         "from": float(100 * edges[i])})  # fmt: skip
+    x = alt.X("predicted:Q", title="posterior that the scores claim (%)", scale=alt.Scale(domain=[0, 100]))
+    y = alt.Y("found:Q", title="share of target trials (%)", scale=alt.Scale(domain=[0, 100]))
     color = alt.Color(
         "scores:N",
         title=None,
@@ -275,13 +277,13 @@ def calibration(scores: Scores, *, bins: int = 20) -> Any:
         size=alt.Size("trials:Q", scale=alt.Scale(type="log", range=[20, 300]), legend=None),
         tooltip=[
             "scores:N",
-            alt.Tooltip("predicted:Q", format=".3f"),
-            alt.Tooltip("found:Q", format=".3f"),
+            alt.Tooltip("predicted:Q", format=".1f"),
+            alt.Tooltip("found:Q", format=".1f"),
             "trials:Q",
         ],
     )
     ideal = (
-        alt.Chart(table([{"predicted": 0, "found": 0}, {"predicted": 1, "found": 1}]))
+        alt.Chart(table([{"predicted": 0, "found": 0}, {"predicted": 100, "found": 100}]))
         .mark_line(color=GRAY, strokeDash=[3, 3], strokeWidth=1)
         .encode(x=x, y=y)
     )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import altair as alt
 
 LIMIT = "#D81B60"  # a limit that somebody chose; no attacker has this color
+PERCENT = "datum.label + ' %'"  # labels of an axis of percentages
 FONT = "Inter, system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 FORMATS = ("svg", "png", "pdf")
 

@@ -51,7 +51,7 @@ WORDS.say(
 def _method_replaced(attacker: str, other: str, difference: float) -> str:
     return (
         f"The {attacker} attacker's method was replaced by that of the {other} attacker, who knows less but did better "
-        f"(by {100 * abs(difference):.1f} percentage points of candidates beaten)."
+        f"(by {abs(difference):.1f} percentage points of candidates beaten)."
     )
 
 

@@ -56,7 +56,7 @@ def _people_unheard(
 
 @WORDS.words("original_linked")
 def _original_linked(passed: bool, linked: float, speakers: int) -> str:
-    figure = f"the attacker links {100 * linked:.0f} of 100 among {speakers:,}"
+    figure = f"the attacker links {linked:.0f} of 100 among {speakers:,}"
     if passed:
         return (
             f"On original speech {figure}: it recognizes people (half of the way from chance to certainty is required)."

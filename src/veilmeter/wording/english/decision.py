@@ -211,7 +211,7 @@ WORDS.say("advice_more_people", "Assess more people.")
 @WORDS.words("interval_is_wide")
 def _interval_is_wide(low: float, high: float) -> str:
     return (
-        f"The true figure probably lies between {100 * low:.0f} and {100 * high:.0f} of 100; with four times as many "
+        f"The true figure probably lies between {low:.0f} and {high:.0f} of 100; with four times as many "
         "people, this range would be half as wide."
     )
 

@@ -272,7 +272,7 @@ WORDS.say("not_extrapolated", "Linkability is not extrapolated: {reason}.")
 @WORDS.words("unseen_people")
 def _unseen_people(share: float, speakers: int) -> str:
     return (
-        f"Linkability in a population: unprotected people who make up less than {100 * share:.2g} % of it may be missing "
+        f"Linkability in a population: unprotected people who make up less than {share:.2g} % of it may be missing "
         f"among the {speakers:,} measured. Only the interval allows for them."
     )
 

@@ -64,19 +64,19 @@ def _population_model(fitted: int, predicted: int, unseen_share: float, speakers
     return (
         "Population: a model of the scores, not a measurement. Its interval is widened by what a back-test missed: "
         f"fitted among {fitted:,} people, the model had to predict what was measured among {predicted:,}. Unprotected "
-        f"people who make up less than {100 * unseen_share:.2g} % of the population may be missing among these "
+        f"people who make up less than {unseen_share:.2g} % of the population may be missing among these "
         f"{speakers:,}: only the interval allows for them."
     )
 
 
 @WORDS.words("knowing_more")
 def _knowing_more(attribute: Reference, gain: float, low: float, high: float, speakers: int, length: int) -> str:
-    return f"Knowing {shown(attribute)} adds {gain:+.3f} [{low:+.3f}, {high:+.3f}] among {speakers} (length {length})."
+    return f"Knowing {shown(attribute)} adds {gain:+.1f} [{low:+.1f}, {high:+.1f}] percentage points among {speakers} (length {length})."
 
 
 WORDS.say(
     "isolation_chance",
-    "The paper's chance level is 0.368 (1/e); the one shown is that of a threshold estimated from the data.",
+    "The paper's chance level is 36.8 % (1/e); the one shown is that of a threshold estimated from the data.",
 )
 WORDS.say("intervals_of_isolation", "95 % intervals over the people whose rules were tried; safer: ↓ lower.")
 

@@ -318,7 +318,7 @@ def attacker_cells(point: Estimate) -> tuple[str, str]:
 
 
 def guessing_dots(share: float) -> str:
-    return f"about {100 * share:.2g} of 100"
+    return f"about {share:.2g} of 100"
 
 
 def dots_caption(point: Estimate, group: Mapping[str, str]) -> str:
@@ -418,7 +418,7 @@ def channel_basis(length: int) -> str:
 
 
 def channel_person(bits: float, linked: float) -> str:
-    return f"{round(bits, 1) + 0.0:.1f} bit, {100 * linked:.0f} %"  # 0.0 is added as nobody discloses -0.0 bit
+    return f"{round(bits, 1) + 0.0:.1f} bit, {linked:.0f} %"  # 0.0 is added as nobody discloses -0.0 bit
 
 
 TOPIC = (
@@ -498,7 +498,7 @@ def suffering(people: Sequence[tuple[str, float, float, int]]) -> str:
 NO_LIMIT = (
     "No limit was chosen for this assessment. A regulator's guidance may name one: the European Medicines Agency's guidance "
     "on Policy 0070 (EMA/90915/2016) and Health Canada's on the public release of clinical information work with a "
-    "probability of 0.09 for the public release of clinical reports. Whether this figure suits recordings of voices has "
+    "probability of 9 % for the public release of clinical reports. Whether this figure suits recordings of voices has "
     "to be justified."
 )  # fmt: skip
 MITIGATIONS = "Derived from the results by fixed rules; please fill in which of them are taken."

@@ -154,7 +154,7 @@ def _linking(
     if level == "unknown":
         sentence += f" {_why_unknown(suspects, total, tried_once)}: {needs(needed)} would be needed."
     if original is not None:
-        sentence += f" On original speech it is {span(100 * original.value, None)}."
+        sentence += f" On original speech it is {span(original.value, None)}."
     return sentence
 
 
@@ -197,7 +197,7 @@ def _singling_out(
     if attempts is not None and control is not None:
         sentence += (
             f"isolates exactly one person among {among(estimate)} in {of_hundred(attempts)} of 100 attempts; a rule "
-            f"made without knowing anybody does so in {span(100 * control, None)}. The risk beyond that is "
+            f"made without knowing anybody does so in {span(control, None)}. The risk beyond that is "
             f"{of_hundred(estimate)} in 100."
         )
     else:
@@ -219,7 +219,7 @@ def _singling_out_lay(
         return _singling_out(level, estimate, attacker)
     return (
         f"In {of_hundred(attempts)} of 100 attempts, a rule made from a voice fits exactly one person; a rule made "
-        f"without knowing anybody does so in {span(100 * control, None)}."
+        f"without knowing anybody does so in {span(control, None)}."
     )
 
 
