@@ -126,3 +126,42 @@ def test_a_run_that_ends_while_workers_start_prints_no_traceback(moment: float |
     assert "SpawnProcess" not in err
     assert "spawn_main" not in err
     assert not out or err == ""
+
+
+WAITING = """
+import sys, time
+from veilmeter.cli import main as command
+def app(prog_name):
+    try:
+        print("begun", flush=True)
+        time.sleep(20)
+    except KeyboardInterrupt:
+        raise SystemExit(130)  # as typer does
+command.app = app
+command.main()
+"""
+
+
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "SIGQUIT", "SIGINT"])
+def test_a_closed_terminal_and_quit_stop_as_ctrl_c_does(how: str) -> None:
+    number = getattr(signal, how)
+    process = subprocess.Popen(
+        [sys.executable, "-c", WAITING], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # whoever runs the tests may ignore it
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert errors.startswith("stopped; what was done is kept")
+
+
+def test_nohup_is_respected() -> None:
+    code = "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + WAITING.replace("20", "2")
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    process.send_signal(signal.SIGHUP)
+    _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (0, "")

@@ -10,6 +10,7 @@ import signal
 import sys
 import types
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -134,10 +135,12 @@ def veilmeter(
 
 
 def main() -> None:
-    # SIGTERM ends the run as Ctrl-C does, so that files are closed whole and workers go home.
-    raise_on_signal(signal.SIGTERM, KeyboardInterrupt)
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where nohup or a shell had it ignored
-        raise_on_signal(signal.SIGINT, KeyboardInterrupt)
+    # A closed terminal (SIGHUP), SIGQUIT and SIGTERM end the run as Ctrl-C does, so that files are closed whole and
+    # workers go home; not where nohup or a shell had them ignored.
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
+        number = getattr(signal, name, None)  # Windows lacks two
+        if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            raise_on_signal(number, KeyboardInterrupt)
     prepare_streams()
     try:
         app(prog_name="veilmeter")
@@ -148,8 +151,9 @@ def main() -> None:
             output_is_closed()
             raise SystemExit(Exit.PIPE_CLOSED) from None
         if leave.code == Exit.STOPPED:  # typer turns Ctrl-C into this without a word
-            print("stopped; what was done is kept, the same command goes on from there", file=sys.stderr)
-            _flush()
+            with suppress(OSError):  # the terminal is closed
+                print("stopped; what was done is kept, the same command goes on from there", file=sys.stderr)
+                _flush()
             _leave_at_once()
         _flush()
         raise
@@ -168,7 +172,8 @@ def main() -> None:
 def _leave_at_once() -> NoReturn:
     """Without taking every module and model apart, which takes Python seconds; whoever registered for the end is
     called."""
-    sys.stderr.flush()
+    with suppress(OSError):
+        sys.stderr.flush()
     atexit._run_exitfuncs()
     os._exit(Exit.STOPPED)
 
