@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tests.fetched import fetched
 from typer.testing import CliRunner
 
 from veilmeter.anonymizers.manifest import Effort, Timings, write_timings
-from veilmeter.assessment.utility import UtilitySettings, measure_utility, spread_over_people, with_labels
+from veilmeter.assessment.utility import UtilitySettings, measure_utility, order_over_people, plan_looks, with_labels
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
@@ -190,12 +191,42 @@ def test_people_are_heard_equally_often() -> None:
         for s, count in (("a", 20), ("b", 3), ("c", 20))
         for n in range(count)
     ]
-    chosen = spread_over_people(pairs, 13)
-    speakers = [pair[0].speaker for pair in chosen]
-    assert len(chosen) == 13
+    ordered = order_over_people(pairs)
+    speakers = [pair[0].speaker for pair in ordered[:13]]
     assert {s: speakers.count(s) for s in "abc"} == {"a": 5, "b": 3, "c": 5}
-    assert chosen == spread_over_people(pairs[::-1], 13)
-    assert spread_over_people(pairs, 100) == pairs
+    assert ordered == order_over_people(pairs[::-1])
+    assert sorted(pair[0].id for pair in ordered) == sorted(pair[0].id for pair in pairs)
+
+
+def test_looks_are_planned_by_the_length_of_the_recordings_alone() -> None:
+    """Not by the clock: the same recordings are measured on every machine."""
+    pairs = [
+        (Utterance(f"{n}", "a", Path("x"), start=0.0, end=10.0), Utterance(f"{n}", "a", Path("y"))) for n in range(1000)
+    ]
+    words, rated = plan_looks(pairs, UtilitySettings(budget=200))  # half of it each; a pair takes 2 x 0.58 or 2 x 1.5 s
+    assert words.sizes == (20, 40, 80, 87)
+    assert rated.sizes == (10, 20, 34)
+    assert 1 - words.levels[0] < 1e-4
+    assert words.levels[-1] < words.levels[0]
+    assert sum(1 - level for level in words.levels) == pytest.approx(0.05)
+    assert plan_looks(pairs[:5], UtilitySettings())[0].sizes == (5,)
+    fixed = plan_looks(pairs, UtilitySettings(recordings=50))
+    assert [looks.sizes for looks in fixed] == [(50,), (15,)]
+    assert fixed[0].levels == (0.95,)
+    assert plan_looks(pairs, UtilitySettings(recordings=50, rated=0))[1].sizes == ()
+
+
+def test_it_stops_when_it_knows_enough(tmp_path: Path, settings: UtilitySettings) -> None:
+    said = {f"{who}/{n}": "ant bee" for who in ("anna", "bert", "cleo", "dora") for n in range(10)}
+    original = read_corpus(write(tmp_path / "original", said))
+    anonymized = read_corpus(write(tmp_path / "anonymized", dict.fromkeys(said, "ant -")))
+    part = measure_utility(original, anonymized, replace(settings, precision=50.0))
+    assert part.details["recordings"] == 20
+    assert part.details["looks"]["words"]["planned"] == [20, 40]
+    assert part.details["looks"]["words"]["level"] == pytest.approx(0.9945, abs=1e-4)
+    everything = measure_utility(original, anonymized, replace(settings, precision=1.0))
+    assert everything.details["recordings"] == 40
+    assert value(part, "wer") == value(everything, "wer") == 50.0
 
 
 def test_the_command(tmp_path: Path, settings: UtilitySettings) -> None:

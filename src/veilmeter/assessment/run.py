@@ -33,6 +33,7 @@ from veilmeter.assessment.plan import AssessmentPlan, describe, make_plan
 from veilmeter.assessment.protocol import GivenProtocol, lists_near, make_protocol
 from veilmeter.assessment.settings import SOURCES, Facts, RunOptions, Settings, make_settings, who_attacks
 from veilmeter.assessment.speech import (
+    Speech,
     as_list,
     folders_near,
     join_corpora,
@@ -71,6 +72,8 @@ from veilmeter.wording import text
 
 LEFT_OUT = "left_out.jsonl"
 UTILITY = TaskId(TaskKind.ANALYSIS, "utility")
+EXTRACTION = 0.015  # processor seconds per second of speech, on an ordinary core
+TENTH = 0.1  # of the time that extraction takes, for utility
 # Analyses that take less time than the others.
 QUICK = {TaskId(TaskKind.ANALYSIS, name) for name in ("similarity", "sessions", "inference", "added")}
 
@@ -366,12 +369,14 @@ class SpeechRun(Run):
         if not self.measures_utility(reader):
             return {}
         sides = [reader.speech[side].corpora for side in SIDES]
-        from veilmeter.assessment.utility import UtilitySettings, measure_utility, with_labels
+        from veilmeter.assessment.utility import BUDGET, UtilitySettings, measure_utility, with_labels
 
         self.log.stage(Stage.UTILITY)
         chosen = UtilitySettings(
             recordings=self.settings.utility_recordings,
             rated=self.settings.utility_rated,
+            precision=self.settings.utility_precision,
+            budget=self.settings.utility_budget or max(BUDGET, TENTH * extraction_cost(reader.all_speech)),
             groups=self.settings.by or UtilitySettings().groups,
             offline=self.settings.offline,
         )
@@ -389,6 +394,15 @@ class SpeechRun(Run):
             return {UTILITY: (TaskResult(not_possible=not_possible(error)), {})}
         part = with_labels(part, experiment.matched.original, experiment.matched.anonymized)
         return {UTILITY: (TaskResult(part=part), {})}
+
+    def utility_limits(self, done: Done) -> dict[str, bool]:
+        """What could end the measurement of utility, where it was measured."""
+        part = done[UTILITY][0].part if UTILITY in done else None
+        if part is None:
+            return {}
+        from veilmeter.assessment.utility import utility_limits
+
+        return utility_limits(part)
 
     def find_duplicates(self, reader: InputReader, experiment: Experiment) -> DuplicateAudio | None:
         """Whether recordings of both sides are copies of each other, where there are any."""
@@ -421,6 +435,7 @@ class SpeechRun(Run):
             | ({UTILITY.name} if Finding(UTILITY_PENDING) in pending else frozenset()),
             has_channels=any(map(chose_channel, corpora)),
             leaves_home=any(map(leaves_home, corpora)),
+            **self.utility_limits(done),
         )
         options = option_use(self.settings, facts)
         duplicates = self.find_duplicates(reader, experiment)
@@ -432,6 +447,11 @@ class SpeechRun(Run):
         if self.folder is not None:
             write_left_out(self.folder / LEFT_OUT, reader.all_speech, experiment.matched)
         return assessment
+
+
+def extraction_cost(speech: Iterable[Speech]) -> float:
+    """Processor seconds that an ordinary core takes to extract vectors from these recordings."""
+    return sum(EXTRACTION * 3600 * (role.facts.hours or 0.0) for role in speech if role.is_audio)
 
 
 def has_scores(settings: Settings) -> bool:

@@ -77,7 +77,8 @@ def curve_sizes(wanted: Sequence[int], largest: int) -> list[int]:
 @dataclass(frozen=True, eq=False)
 class Facts:
     """The facts of a run: the roles that were given as recordings, who attacked and with what, how many were enrolled,
-    whether a channel had to be chosen, and whether recordings lie outside their corpus."""
+    whether a channel had to be chosen, whether recordings lie outside their corpus, and what could end the measurement
+    of utility before all recordings were measured."""
 
     recorded: frozenset[SpeechRole]
     attackers: frozenset[str]
@@ -88,6 +89,8 @@ class Facts:
     leaves_home: bool = False
     parts: frozenset[str] = frozenset()
     scores_only: bool = False
+    could_stop: bool = True  # utility, when it is known well enough, or when its budget ends
+    is_cut: bool = True
 
     @property
     def is_audio(self) -> bool:
@@ -100,6 +103,8 @@ def _trains(role: SpeechRole, reason: str = "no attacker that was run is trained
 
 TUNED = Condition(lambda settings, facts: bool(facts.tuned), "no attacker was fine-tuned")
 UTILITY = Condition(lambda settings, facts: "utility" in facts.parts, "utility was not measured")
+STOPS = Condition(lambda settings, facts: facts.could_stop, "there were too few recordings, or a fixed number, to stop")
+CUT = Condition(lambda settings, facts: facts.is_cut, "all recordings were measured, or a fixed number")
 ENOUGH_PEOPLE = Condition(
     lambda settings, facts: not settings.speakers or any(n <= facts.enrolled for n in settings.speakers),
     lambda settings, facts: f"only {facts.enrolled} people are enrolled",
@@ -324,13 +329,22 @@ class Settings(CorpusReading):
             lambda settings, facts: facts.is_audio and "utility" in settings.measures,
             "utility would not have been measured without it either")),
     )  # fmt: skip
-    utility_recordings: int = declare(
-        100, help="Recordings that utility is measured on.", group=MEASURED, least=1, common=False,
-        acts_when=(SPEECH, UTILITY), example=5,
+    utility_precision: float = declare(
+        3.0, help="Percentage points of word errors, to either side, at which utility is known well enough.",
+        group=MEASURED, above=0, common=False, acts_when=(SPEECH, UTILITY, STOPS), example=10,
     )  # fmt: skip
-    utility_rated: int = declare(
-        30, help="Recordings among them that are rated for their quality.", group=MEASURED, least=0, common=False,
-        acts_when=(SPEECH, UTILITY), example=5,
+    utility_budget: float | None = declare(
+        None, help="Processor seconds for utility, as an ordinary core takes them.", group=MEASURED, above=0,
+        default_text="60, or a tenth of the extraction", common=False, acts_when=(SPEECH, UTILITY, CUT),
+        example=5,
+    )  # fmt: skip
+    utility_recordings: int | None = declare(
+        None, help="Fixed number of recordings that utility is measured on.", group=MEASURED, least=1, common=False,
+        default_text="until it is known well enough", acts_when=(SPEECH, UTILITY), example=5,
+    )  # fmt: skip
+    utility_rated: int | None = declare(
+        None, help="Fixed number of recordings among them that are rated for their quality.", group=MEASURED, least=0,
+        common=False, default_text="until it is known well enough", acts_when=(SPEECH, UTILITY), example=5,
     )  # fmt: skip
     weak_attacker: float = declare(
         15.0, help="Highest EER on original speech, in percent, at which an attacker is trusted.", group=MEASURED,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,17 +16,18 @@ from veilmeter.core.engine import Engine, Here, Progress, Say
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Finding, Reference, warning
+from veilmeter.core.intervals import LEVEL, cluster_interval, look_levels
 from veilmeter.data.corpus import Corpus, Utterance
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.matching import match_ids
 from veilmeter.metrics.measure import MEASURES, compute_on_recording
 from veilmeter.metrics.utility.labels import label_estimates
 from veilmeter.metrics.utility.summary import ORIGINAL, UtilityTable, count_speech, pitch_correlation
-from veilmeter.metrics.utility.words import TextErrors, count_errors, most_frequent, normalize_text
+from veilmeter.metrics.utility.words import TextErrors, count_errors, most_frequent, normalize_text, rate_with_interval
 from veilmeter.results.model import Part
 from veilmeter.speech.annotations import Annotated, Annotator, annotate_corpus, ratings, transcripts, voices
-from veilmeter.speech.audio import AudioError, read_audio, read_header
-from veilmeter.speech.recognizers.base import DEFAULT, Language, resolve_language
+from veilmeter.speech.audio import AudioError, read_audio, read_header, read_seconds
+from veilmeter.speech.recognizers.base import DEFAULT, Language, recognizer_cost, resolve_language
 
 FULL_BAND = 16_000
 LABELS = ("emotion",)  # attributes of an utterance, not of a person, that should survive
@@ -35,15 +37,30 @@ _LOOKED_AT = 20  # files whose rate is read from their headers
 Numbers = NDArray[np.float64]
 
 
+BUDGET = 60.0  # processor seconds
+PRECISION = 3.0  # percentage points of the word error rate, to either side
+_MOS_PRECISION = 1 / 30  # of that of the word error rate: 0.1 by default
+_FIRST_LOOK, _FIRST_RATED = 20, 10  # pairs; looks follow at twice as many, and twice that
+_RATED_SHARE = 0.3  # of a number of recordings that was given
+# Processor seconds on an ordinary core, of which the budget is counted: not those of this machine, so that the same
+# recordings are measured everywhere.
+_VOICE_COST, _RATING_COST, _LEAST_RATING = 0.008, 0.15, 0.7  # per second of speech; of any recording
+_USUAL_SECONDS = 10.0  # of a recording whose header does not say
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UtilitySettings:
-    """How utility is measured. At most `recordings` are annotated, and the quality of at most `rated` of them is
-    estimated, which takes longest; they are spread evenly over people."""
+    """How utility is measured: on pairs in a random order that is balanced over people, until the intervals of the word
+    error rate (to either side within `precision` percentage points) and of MOS (within a thirtieth of that) are narrow
+    enough, or the `budget` of processor seconds ends. `recordings` and `rated` fix how many pairs are
+    annotated, and how many of them are rated for their quality."""
 
     recognizer: str = DEFAULT
     language: str | None = None
-    recordings: int = 100
-    rated: int = 30
+    recordings: int | None = None
+    rated: int | None = None
+    precision: float = PRECISION
+    budget: float = BUDGET
     groups: tuple[str, ...] = ("gender",)
     offline: bool = False
 
@@ -55,6 +72,57 @@ class _Side:
     words: Annotated
     voice: Annotated
     quality: Annotated | None
+
+
+Pairs = Sequence[tuple[Utterance, Utterance]]
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """How many pairs are annotated before each look at the interval, and the level of the interval at that look."""
+
+    sizes: tuple[int, ...]
+    levels: tuple[float, ...]
+    fixed: bool  # by a number that was given
+
+    @classmethod
+    def at(cls, sizes: Sequence[int], *, fixed: bool = False) -> Looks:
+        return cls(tuple(sizes), tuple(look_levels(sizes)) if sizes else (), fixed)
+
+    @property
+    def most(self) -> int:
+        return self.sizes[-1] if self.sizes else 0
+
+
+def plan_looks(pairs: Pairs, settings: UtilitySettings) -> tuple[Looks, Looks]:
+    """The looks for words, and those for quality. Each has half of the budget."""
+    words = recognizer_cost(settings.recognizer) + _VOICE_COST
+    plans = []
+    for fixed, share, first, cost, least in (
+        (settings.recordings, 1.0, _FIRST_LOOK, words, 0.0),
+        (settings.rated, _RATED_SHARE, _FIRST_RATED, _RATING_COST, _LEAST_RATING),
+    ):
+        if fixed is None and settings.recordings is not None:
+            fixed = math.ceil(share * settings.recordings)
+        if fixed is not None:
+            count = min(fixed, len(pairs))
+            plans.append(Looks.at([count] if count else [], fixed=True))
+            continue
+        spent, count = 0.0, 0
+        while count < len(pairs) and (spent <= settings.budget / 2 or count < 2):
+            spent += sum(max(least, cost * _seconds(utterance)) for utterance in pairs[count])
+            count += 1
+        sizes = [first * 2**step for step in range(32) if first * 2**step < count]
+        plans.append(Looks.at([*sizes, count]))
+    return plans[0], plans[1]
+
+
+def _seconds(utterance: Utterance) -> float:
+    """As the list or the file's header says."""
+    stretch = utterance.stretch
+    if stretch.end is not None:
+        return stretch.end - stretch.start
+    return max(0.0, (read_seconds(utterance.path) or _USUAL_SECONDS) - stretch.start)
 
 
 def measure_utility(
@@ -72,23 +140,22 @@ def measure_utility(
     The cache keeps annotations by corpus and model, so that the originals are annotated once for many systems.
     """
     chosen = settings or UtilitySettings()
-    tell, show, where = say or (lambda text: None), progress or (lambda done, total: None), engine or Here()
+    tell, where = say or (lambda text: None), engine or Here()
     pairs, unmatched = _pairs(original, anonymized)
     language = resolve_language(chosen.language, original.languages or anonymized.languages)
     texts = {pair[0].id: pair[0].text or pair[1].text for pair in pairs}
     with_text = [pair for pair in pairs if texts[pair[0].id]]
     from_corpus = 2 * len(with_text) >= len(pairs) and bool(with_text)
-    pairs = spread_over_people(with_text if from_corpus else pairs, chosen.recordings)
-    rated = spread_over_people(pairs, chosen.rated)
-    tell(f"annotating {len(pairs)} recordings of each side: {chosen.recognizer}, language {language}")
-    passes = 2 * (2 * len(pairs) + len(rated))  # both sides: words, voice, and quality of some
-    models = _Models(chosen, language, where, lambda done: show(done, passes))
-    before = models.annotate(original, [pair[0] for pair in pairs], [pair[0] for pair in rated])
-    after = models.annotate(anonymized, [pair[1] for pair in pairs], [pair[1] for pair in rated])
-    usable = [p for p in pairs if _is_annotated(before, p[0].id) and _is_annotated(after, p[1].id)]
+    ordered = order_over_people(with_text if from_corpus else pairs)
+    looks = plan_looks(ordered, chosen)
+    tell(f"annotating up to {looks[0].most} recordings of each side: {chosen.recognizer}, language {language}")
+    session = _Session(original, anonymized, chosen, language, where, texts if from_corpus else None)
+    session.annotate(ordered, looks, progress or (lambda done, total: None))
+    usable, before, after = session.usable, session.before, session.after
     if not usable:
         raise InputError("no pair of recordings could be annotated", path=anonymized.root)
-    table, counts = _table(usable, before, after, texts if from_corpus else None, language.code, chosen.groups)
+    table, counts = _table(usable, before, after, session.texts, language.code, chosen.groups)
+    table = replace(table, level=session.level, levels=dict.fromkeys(_RATED, session.rated_level))
     table = _with_added_measures(table, usable, where)
     estimates = table.estimates()
     if real_time_factor is not None:
@@ -99,10 +166,11 @@ def measure_utility(
         "language": language.code,
         "language_from": language.source,
         "recordings": len(usable),
-        "rated": len(rated),
+        "rated": session.rated,
         "available": len(unmatched.pop("matched")),
         "unmatched": {reason: len(ids) for reason, ids in unmatched.items()},
         "without_text": len(texts) - len(with_text) if from_corpus else 0,
+        "looks": {"words": _look_facts(looks[0], session.level), "quality": _look_facts(looks[1], session.rated_level)},
         "people": table.people(),
         **counts,
     }
@@ -111,6 +179,21 @@ def measure_utility(
     findings += _findings(usable, before, after, unmatched, counts)
     by = {name: table.by_group(name) for name in chosen.groups if any(table.groups.get(name, ()))}
     return Part(name="utility", estimates=estimates, by=by, details=details, findings=tuple(findings))
+
+
+def _look_facts(looks: Looks, level: float) -> dict[str, Any]:
+    """The planned looks, and the level of the intervals at the last one that was needed."""
+    return {"planned": list(looks.sizes), "fixed": looks.fixed, "level": level}
+
+
+def utility_limits(part: Part) -> dict[str, bool]:
+    """Whether the measurement of utility could stop before its end, and whether its budget ended it."""
+    looks = part.details["looks"]
+    planned = [looks[name]["planned"] for name in looks if not looks[name]["fixed"]]
+    return {
+        "could_stop": any(len(sizes) > 1 for sizes in planned),
+        "is_cut": any(sizes[-1] < part.details["available"] for sizes in planned),
+    }
 
 
 def _pairs(original: Corpus, anonymized: Corpus) -> tuple[list[tuple[Utterance, Utterance]], dict[str, list[str]]]:
@@ -132,10 +215,8 @@ def _pairs(original: Corpus, anonymized: Corpus) -> tuple[list[tuple[Utterance, 
     return [(original.by_id[name], anonymized.by_id[other]) for name, other in partner.items()], unmatched
 
 
-def spread_over_people(pairs: Sequence[tuple[Utterance, Utterance]], most: int) -> list[tuple[Utterance, Utterance]]:
-    """At most `most` pairs, spread evenly over people, in the order of their ids; the same ones in every run."""
-    if len(pairs) <= most:
-        return list(pairs)
+def order_over_people(pairs: Pairs) -> list[tuple[Utterance, Utterance]]:
+    """In a random order, the same one in every run, in which everybody has had a turn before anybody has another."""
     rounds: dict[str, int] = {}
     placed = []
     for pair in sorted(pairs, key=lambda pair: _draw(pair[0].id)):
@@ -143,7 +224,7 @@ def spread_over_people(pairs: Sequence[tuple[Utterance, Utterance]], most: int) 
         rounds[pair[0].speaker] = number + 1
         placed.append((number, _draw(pair[0].speaker), pair))
     placed.sort(key=lambda entry: entry[:2])
-    return sorted((pair for _, _, pair in placed[:most]), key=lambda pair: pair[0].id)
+    return [pair for _, _, pair in placed]
 
 
 def _draw(name: str) -> str:
@@ -151,35 +232,76 @@ def _draw(name: str) -> str:
     return hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-class _Models:
-    """The models, one after the other over both sides."""
+class _Session:
+    """Both sides annotated by the models, look by look, until the intervals are narrow enough."""
 
     def __init__(
-        self, settings: UtilitySettings, language: Language, engine: Engine, progress: Callable[[int], None]
+        self,
+        original: Corpus,
+        anonymized: Corpus,
+        settings: UtilitySettings,
+        language: Language,
+        engine: Engine,
+        texts: Mapping[str, str] | None,
     ) -> None:
-        self._settings, self._language, self._engine, self._progress = settings, language, engine, progress
-        self._done = 0  # recordings of the passes before
+        self._corpora = (original, anonymized)
+        self._settings, self._language, self._engine = settings, language, engine
+        self.texts = texts
+        self.usable: list[tuple[Utterance, Utterance]] = []
+        self.level = self.rated_level = LEVEL
+        self.rated = 0
 
-    def annotate(self, corpus: Corpus, utterances: Sequence[Utterance], to_rate: Sequence[Utterance]) -> _Side:
-        offline = self._settings.offline
-        part = corpus.take(u.id for u in utterances)
-        words = self._annotate(part, transcripts(self._settings.recognizer, self._language.code, offline=offline))
-        voice = self._annotate(part, voices(offline=offline))
-        rated = corpus.take(u.id for u in to_rate)
-        quality = self._annotate(rated, ratings(offline=offline)) if len(rated) else None
-        return _Side(words, voice, quality)
+    def annotate(self, ordered: Pairs, looks: tuple[Looks, Looks], show: Progress) -> None:
+        """Annotate the pairs in their order until a look is precise enough, or the last one."""
+        words, rated = looks
+        total = 4 * words.most + 2 * rated.most  # both sides: words, voice, and quality of some
+        settings, offline = self._settings, self._settings.offline
+        load_words = transcripts(settings.recognizer, self._language.code, offline=offline)
+        for size, level in zip(words.sizes, words.levels, strict=True):
+            pairs, self.level = ordered[:size], level
+            heard = [self._annotate(side, pairs, load_words) for side in (0, 1)]
+            show(2 * size, total)
+            if size == words.most or self._known_words(pairs, heard, level):
+                break
+        spoken = [self._annotate(side, pairs, voices(offline=offline)) for side in (0, 1)]
+        show(4 * words.most, total)
+        rates: list[Annotated | None] = [None, None]
+        for size, level in zip(rated.sizes, rated.levels, strict=True):
+            self.rated, self.rated_level = min(size, len(pairs)), level
+            rates = [self._annotate(side, pairs[:size], ratings(offline=offline)) for side in (0, 1)]
+            show(4 * words.most + 2 * size, total)
+            if size >= len(pairs) or self._is_known_quality(pairs[:size], rates[1], level):
+                break
+        show(total, total)
+        self.before, self.after = (_Side(heard[side], spoken[side], rates[side]) for side in (0, 1))
+        shown = [p for p in pairs if _is_annotated(self.before, p[0].id) and _is_annotated(self.after, p[1].id)]
+        self.usable = sorted(shown, key=lambda pair: pair[0].id)
 
-    def _annotate(self, corpus: Corpus, load: Callable[[], Annotator]) -> Annotated:
-        before = self._done
-        annotated = annotate_corpus(
-            corpus,
-            annotation_folder(corpus),
-            load,
-            engine=self._engine,
-            progress=lambda done, total: self._progress(before + done),
-        )
-        self._done += len(corpus)
-        return annotated
+    def _annotate(self, side: int, pairs: Pairs, load: Callable[[], Annotator]) -> Annotated:
+        corpus = self._corpora[side].take(pair[side].id for pair in pairs)
+        return annotate_corpus(corpus, annotation_folder(corpus), load, engine=self._engine)
+
+    def _known_words(self, pairs: Pairs, heard: Sequence[Annotated], level: float) -> bool:
+        """Whether the interval of the word error rate is narrow enough."""
+        both = [pair for pair in pairs if all(pair[side].id in heard[side].by_id for side in (0, 1))]
+        texts = [_texts([pair[side].id for pair in both], heard[side], self._language.code) for side in (0, 1)]
+        if self.texts is not None:
+            texts[0] = [normalize_text(self.texts[pair[0].id], self._language.code) for pair in both]
+        errors = _without_wordless(count_errors(texts[0], texts[1]), texts[0])
+        if not errors.words.sum():
+            return False
+        speakers = [pair[0].speaker for pair in both]
+        _, interval = rate_with_interval(errors.word_errors, errors.words, speakers, level=level)
+        return interval is not None and (interval[1] - interval[0]) / 2 <= self._settings.precision
+
+    def _is_known_quality(self, pairs: Pairs, rates: Annotated | None, level: float) -> bool:
+        """Whether the interval of the predicted quality is narrow enough."""
+        values = _column(rates, [pair[1].id for pair in pairs], "mos")
+        known = np.isfinite(values)
+        if not known.any():
+            return False
+        low, high = cluster_interval(values[known], np.array([pair[0].speaker for pair in pairs])[known], level=level)
+        return (high - low) / 2 <= self._settings.precision * _MOS_PRECISION
 
 
 def _is_annotated(side: _Side, name: str) -> bool:
@@ -195,8 +317,8 @@ def _table(
     groups: Iterable[str],
 ) -> tuple[UtilityTable, dict[str, Any]]:
     """One row per pair, and details: counts of recordings without speech, and substituted words."""
-    words_before = [normalize_text(_text(before, u.id), language) for u, _ in pairs]
-    words_after = [normalize_text(_text(after, u.id), language) for _, u in pairs]
+    words_before = _texts([u.id for u, _ in pairs], before.words, language)
+    words_after = _texts([u.id for _, u in pairs], after.words, language)
     references = words_before if texts is None else [normalize_text(texts[u.id], language) for u, _ in pairs]
     silent = [after.words.by_id[u.id].silent for _, u in pairs]
     errors = _without_wordless(count_errors(references, words_after), references)
@@ -222,8 +344,8 @@ def _table(
     return table, facts
 
 
-def _text(side: _Side, name: str) -> str:
-    return str(side.words.by_id[name].values.get("text", ""))
+def _texts(names: Sequence[str], heard: Annotated, language: str) -> list[str]:
+    return [normalize_text(str(heard.by_id[name].values.get("text", "")), language) for name in names]
 
 
 def _attribute(utterance: Utterance, name: str) -> str:
@@ -318,9 +440,7 @@ def _with_added_measures(
     for number, row in engine.run(_AddedMeasures(names), pairs):
         values[number] = row
     numbers = {**table.numbers, **{name: values[:, column] for column, name in enumerate(names)}}
-    return UtilityTable(
-        table.speakers, table.errors, table.errors_original, numbers, table.by_chance, table.groups, table.methods
-    )
+    return replace(table, numbers=numbers)
 
 
 def _findings(

@@ -28,10 +28,18 @@ class UtilityOptions(CorpusReading, Workers, OutputForms):
     anonymized: Path = declare(help="The same utterances anonymized.", path=True, example="speech")
     recognizer: str = recognizer()
     language: str | None = language()
-    recordings: int = declare(
-        100, help="Number of recordings to measure, spread evenly over the speakers.", least=1, example=3
+    precision: float = declare(
+        3.0, help="Percentage points of word errors, to either side, at which to stop.", above=0, example=50
     )
-    rated: int = declare(30, help="Number of them to rate for their quality; this takes longest.", least=0, example=2)
+    budget: float = declare(60.0, help="Processor seconds, as an ordinary core takes them.", above=0, example=1000)
+    recordings: int | None = declare(
+        None, help="Fixed number of recordings to measure, spread evenly over the speakers.", least=1, example=3,
+        default_text="until precise",
+    )  # fmt: skip
+    rated: int | None = declare(
+        None, help="Fixed number of them to rate for their quality; this takes longest.", least=0, example=2,
+        default_text="until precise",
+    )  # fmt: skip
     by: tuple[str, ...] = declare(
         ("gender",), help="Attribute within whose values to measure too.", metavar="ATTRIBUTE", group=MORE,
         example="speaker",
@@ -71,7 +79,7 @@ def command(given: Given) -> None:
     before, after = read_sources(sides, options).values()
     chosen = UtilitySettings(
         recognizer=options.recognizer, language=options.language, recordings=options.recordings, rated=options.rated,
-        groups=options.by, offline=options.offline,
+        precision=options.precision, budget=options.budget, groups=options.by, offline=options.offline,
     )  # fmt: skip
     with (
         closing(open_engine(options.jobs, options.cluster)) as engine,
@@ -90,12 +98,26 @@ def command(given: Given) -> None:
             f"Utility of {after.root.name}",
             {name: measured.estimates[name] for name in measured.estimates.names},
             inputs=inputs,
-            warnings=[*_warnings(measured), *remarks_on_reading(given, options, before, after)],
+            warnings=[
+                *_warnings(measured),
+                *remarks_on_reading(given, options, before, after),
+                *_without_effect(given, measured),
+            ],
             notes=_notes(measured),
             more={"by": _groups(measured), "utility": dict(measured.details)},
         ),
         form,
     )
+
+
+def _without_effect(given: Given, utility: Part) -> list[Finding]:
+    """Options that could not end the measurement before all recordings were measured."""
+    from veilmeter.assessment.settings import CUT, STOPS
+    from veilmeter.assessment.utility import utility_limits
+
+    limits = utility_limits(utility)
+    reasons = {"precision": (STOPS, limits["could_stop"]), "budget": (CUT, limits["is_cut"])}
+    return given.without_effect({name: "" if acts else str(rule.reason) for name, (rule, acts) in reasons.items()})
 
 
 def _warnings(utility: Part) -> list[Finding]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -92,6 +95,30 @@ def draw_people(seed: int, people: int, numbers: range) -> NDArray[np.float64]:
     for column, number in enumerate(numbers):
         out[:, column] = multiplicities(np.random.default_rng([seed, 0, number]), people, 1)[0]
     return out
+
+
+def look_levels(sizes: Sequence[int]) -> list[float]:
+    """The levels of the intervals at planned looks after so many items, the last of them the most there can be: all of
+    them hold together with 95 % confidence, so that one may stop at any look because of what is seen there.
+
+    The 5 % are spent as O'Brien and Fleming's rule does, in Lan and DeMets's form: hardly any of it early, nearly all
+    of it at the last look, whose interval is almost that of a sample of fixed size. What each look spends is added up
+    (Bonferroni's bound), which holds whatever the figures of different looks have to do with each other.
+
+    >>> [round(level, 4) for level in look_levels([25, 50, 100])], look_levels([100])
+    ([0.9999, 0.9945, 0.9556], [0.95])
+    """
+    deviation = normal_quantile(0.5 + LEVEL / 2)
+    spent = [2 - 2 * normal_probability(deviation * math.sqrt(sizes[-1] / size)) for size in sizes[:-1]]
+    totals = [0.0, *spent, 1 - LEVEL]
+    return [1 - (after - before) for before, after in pairwise(totals)]
+
+
+def normal_probability(value: float) -> float:
+    """The probability that a standard normal variable is at most this."""
+    from statistics import NormalDist
+
+    return NormalDist().cdf(value)
 
 
 @cache

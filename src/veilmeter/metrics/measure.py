@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.estimate import Estimate, Estimates, Private
-from veilmeter.core.intervals import cluster_interval
+from veilmeter.core.intervals import LEVEL, cluster_interval
 from veilmeter.core.registry import Registry, find_entry_points
 
 InputKind = Literal["scores", "embeddings", "recordings"]
@@ -332,13 +332,15 @@ def compute_on_recording(measure: Measure, original: ArrayLike, anonymized: Arra
         ) from None
 
 
-def mean_over_recordings(measure: Measure, values: ArrayLike, speakers: ArrayLike, **facts: Any) -> Estimate:
+def mean_over_recordings(
+    measure: Measure, values: ArrayLike, speakers: ArrayLike, *, level: float = LEVEL, **facts: Any
+) -> Estimate:
     """The mean of one number per recording, with an interval over speakers; recordings without a number count apart."""
     numbers, who = np.asarray(values, np.float64), np.asarray(speakers)
     valid = np.isfinite(numbers)
     if not valid.any():
         raise InputError(f"no recording has a value of {measure.label}")
-    low, high = cluster_interval(numbers[valid], who[valid])
+    low, high = cluster_interval(numbers[valid], who[valid], level=level)
     interval = (max(low, measure.low), min(high, measure.high)) if math.isfinite(low) else None
     counts = {"recordings": int(valid.sum()), "speakers": len(np.unique(who[valid]))}
     if not valid.all():

@@ -149,6 +149,15 @@ def read_header(path: str | Path) -> tuple[int, int] | None:
         return None
 
 
+def read_seconds(path: str | Path) -> float | None:
+    """The duration that a file's header names; None where it can't be read."""
+    try:
+        with open_regular(path) as handle, open_sound(handle, path) as sound:
+            return int(sound.frames) / int(sound.samplerate)
+    except (AudioError, RuntimeError, OSError, ValueError, TypeError):
+        return None
+
+
 def is_silent(samples: NDArray[np.float32]) -> bool:
     """Whether there is nothing but silence, an offset aside."""
     silence = Silence()

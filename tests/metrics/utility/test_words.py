@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veilmeter.core.errors import InputError
+from veilmeter.core.intervals import look_levels
 from veilmeter.metrics.utility.words import (
     count_errors,
     difference_with_interval,
@@ -143,3 +144,34 @@ def test_a_difference_is_that_of_the_two_rates_and_narrower_where_errors_are_sha
 def test_what_was_most_often_taken_for_what() -> None:
     found = count_errors(["a b", "a c", "d"], ["x b", "x c", "e"])
     assert most_frequent(found.substitutions, 1) == [{"said": "a", "heard": "x", "times": 2}]
+
+
+def test_the_interval_holds_when_one_stops_because_it_is_narrow() -> None:
+    """Word errors come in bursts, and few errors look precise: who stops there believes too little is wrong."""
+    rng = np.random.default_rng(0)
+    sizes, people, words, repeats = (20, 40, 80), 20, 15, 3000
+    truth = 10.0
+    speakers = np.tile(np.arange(people), sizes[-1] // people)
+    inside = {"looks": 0, "naive": 0}
+    stopped = 0
+    for _ in range(repeats):
+        own = rng.beta(0.5, 4.5, people)  # of 100 words, one tenth on average; most people have hardly any error
+        errors = rng.binomial(words, own[speakers])
+        for rule, levels in (("looks", look_levels(sizes)), ("naive", [0.95] * 3)):
+            for size, level in zip(sizes, levels, strict=True):
+                _, interval = rate_with_interval(errors[:size], np.full(size, words), speakers[:size], level=level)
+                assert interval is not None
+                if interval[1] - interval[0] <= 12:
+                    break
+            stopped += rule == "looks" and size < sizes[-1]
+            inside[rule] += interval[0] <= truth <= interval[1]
+    assert stopped > 0.05 * repeats
+    assert inside["looks"] > inside["naive"] + 0.01 * repeats
+    fixed = sum(_holds(rng, people, words, speakers, truth) for _ in range(repeats))
+    assert inside["looks"] >= fixed - 0.01 * repeats  # as a sample of a fixed size: that few people are known poorly
+
+
+def _holds(rng: np.random.Generator, people: int, words: int, speakers: np.ndarray, truth: float) -> bool:
+    errors = rng.binomial(words, rng.beta(0.5, 4.5, people)[speakers])
+    _, interval = rate_with_interval(errors, np.full(len(errors), words), speakers)
+    return interval is not None and interval[0] <= truth <= interval[1]

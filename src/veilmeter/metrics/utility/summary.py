@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.estimate import Estimate, Estimates
+from veilmeter.core.intervals import LEVEL
 from veilmeter.metrics.measure import Measure, estimate_of, mean_over_recordings, measure
 from veilmeter.metrics.utility.words import TextErrors, difference_with_interval, rate_with_interval
 
@@ -199,7 +200,8 @@ class UtilityTable:
     `errors` are those of the recognizer on anonymized speech, `errors_original` those on original speech, where there
     is a text to compare both with; rows without a text have no words. `numbers` are by measure (and, behind
     `_original`, of original speech), NaN where a recording has none; `by_chance` what a measure gives for recordings
-    that do not belong together; `groups` an attribute's value per row; `methods` how a measure was computed.
+    that do not belong together; `groups` an attribute's value per row; `methods` how a measure was computed; `level`
+    that of the intervals, but for measures with `levels` of their own.
     """
 
     speakers: tuple[str, ...]
@@ -209,6 +211,8 @@ class UtilityTable:
     by_chance: Mapping[str, Numbers] = field(default_factory=dict)
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     methods: Mapping[str, str] = field(default_factory=dict)
+    level: float = LEVEL
+    levels: Mapping[str, float] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.speakers)
@@ -246,15 +250,15 @@ class UtilityTable:
             wrong = _counts(self.errors, f"{unit}_errors")[rows]
             n = {"recordings": int(np.count_nonzero(totals)), f"{unit}s": int(totals.sum()), "speakers": len(set(who))}
             method = self.methods.get("words", "")
-            value, interval = rate_with_interval(wrong, totals, who)
+            value, interval = rate_with_interval(wrong, totals, who, level=self.level)
             estimates.append(estimate_of(name, value, interval=interval, n=n, method=method))
             if self.errors_original is not None:
                 before = _counts(self.errors_original, f"{unit}_errors")[rows]
-                value, interval = rate_with_interval(before, totals, who)
+                value, interval = rate_with_interval(before, totals, who, level=self.level)
                 estimates.append(estimate_of(name + ORIGINAL, value, interval=interval, n=n, method=method))
             else:
                 before = np.zeros_like(wrong)  # the reference is what was recognized in the original
-            value, interval = difference_with_interval(wrong, before, totals, who)
+            value, interval = difference_with_interval(wrong, before, totals, who, level=self.level)
             estimates.append(estimate_of(f"d_{name}", value, interval=interval, n=n, method=f"{method}, paired"))
         return estimates
 
@@ -268,15 +272,19 @@ class UtilityTable:
         for name, values in columns.items():
             known = np.isfinite(values)
             if known.any():
-                point = mean_over_recordings(measure(name), values[known], who[known], method=self._method(name))
+                level = self.levels.get(_plain(name), self.level)
+                method = self.methods.get(_plain(name), "mean over recordings")
+                point = mean_over_recordings(measure(name), values[known], who[known], level=level, method=method)
                 chance = self.by_chance.get(name)
                 if chance is not None and np.isfinite(chance[rows]).any():
                     point = point.with_(null=float(np.nanmean(chance[rows])))
                 estimates.append(point)
         return estimates
 
-    def _method(self, name: str) -> str:
-        return self.methods.get(name.removesuffix(ORIGINAL).removeprefix("d_"), "mean over recordings")
+
+def _plain(name: str) -> str:
+    """The measure whose figure on original speech, or whose change, this is."""
+    return name.removesuffix(ORIGINAL).removeprefix("d_")
 
 
 def _counts(errors: TextErrors, name: str) -> NDArray[np.int64]:

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError, need
 from veilmeter.core.estimate import POINTS
-from veilmeter.core.intervals import t_quantile, wilson
+from veilmeter.core.intervals import LEVEL, t_quantile, wilson
 from veilmeter.metrics.measure import Measure
 
 LEADING_ZERO = re.compile(r"(?<![\d.,])0\d+")  # as in telephone numbers, where the normalizer would drop it
@@ -187,7 +187,9 @@ def _align(reference: str, hypothesis: str, replaced: Counter[tuple[str, str]]) 
     )
 
 
-def rate_with_interval(errors: ArrayLike, totals: ArrayLike, speakers: ArrayLike) -> tuple[float, Interval | None]:
+def rate_with_interval(
+    errors: ArrayLike, totals: ArrayLike, speakers: ArrayLike, *, level: float = LEVEL
+) -> tuple[float, Interval | None]:
     """All errors over all words, in percent, with an interval clustered by speaker.
 
     A ratio of sums, so the errors' deviations from the rate are what varies between speakers (its linearization). No
@@ -201,14 +203,14 @@ def rate_with_interval(errors: ArrayLike, totals: ArrayLike, speakers: ArrayLike
     if clusters < 2:
         return 100 * rate, None
     if deviation == 0:
-        low, high = wilson(rate * clusters, clusters) if rate <= 1 else (rate, rate)
+        low, high = wilson(rate * clusters, clusters, level=level) if rate <= 1 else (rate, rate)
         return 100 * rate, (100 * low, 100 * high)
-    half = t_quantile(clusters - 1, 0.975) * deviation / n.sum()
+    half = t_quantile(clusters - 1, 0.5 + level / 2) * deviation / n.sum()
     return 100 * rate, (100 * max(0.0, rate - half), 100 * (rate + half))
 
 
 def difference_with_interval(
-    errors: ArrayLike, before: ArrayLike, totals: ArrayLike, speakers: ArrayLike
+    errors: ArrayLike, before: ArrayLike, totals: ArrayLike, speakers: ArrayLike, *, level: float = LEVEL
 ) -> tuple[float, Interval | None]:
     """How much the rate has risen, in percentage points, paired by utterance: both rates have the same words."""
     change = np.asarray(errors, np.float64) - np.asarray(before, np.float64)
@@ -219,7 +221,7 @@ def difference_with_interval(
     deviation, clusters = _spread(change - rate * n, speakers)
     if clusters < 2:
         return 100 * rate, None
-    half = t_quantile(clusters - 1, 0.975) * deviation / n.sum()
+    half = t_quantile(clusters - 1, 0.5 + level / 2) * deviation / n.sum()
     return 100 * rate, (100 * (rate - half), 100 * (rate + half))
 
 

@@ -76,12 +76,17 @@ class Recognizer(Protocol):
     def transcribe(self, samples: Samples) -> Transcript: ...
 
 
+USUAL_COST = 0.05
+
+
 @dataclass(frozen=True, slots=True)
 class RecognizerKind:
-    """An entry of the registry: the languages that there are, and how to load a recognizer for one of them."""
+    """An entry of the registry: the languages that there are, how to load a recognizer for one of them, and what it
+    costs: processor seconds per second of speech, on an ordinary core."""
 
     languages: tuple[str, ...]
     load: Callable[..., Recognizer]  # load(language, offline=...)
+    cost: float = USUAL_COST
 
 
 RECOGNIZERS: Registry[RecognizerKind] = Registry(
@@ -116,6 +121,11 @@ def load_recognizer(spec: str = DEFAULT, language: str = ASSUMED, *, offline: bo
             fix=f"choose --recognizer {others[0]}" if others else "bring one with --recognizer module:function",
         )
     return _load(spec, language, offline, _cache())
+
+
+def recognizer_cost(spec: str) -> float:
+    """Processor seconds per second of speech; of one that is not registered, what a registered one takes by default."""
+    return RECOGNIZERS[spec].cost if spec in RECOGNIZERS else USUAL_COST
 
 
 @lru_cache(maxsize=2)

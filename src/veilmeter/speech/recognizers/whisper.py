@@ -144,4 +144,4 @@ def _model_folder(offline: bool) -> Path:
     return folder
 
 
-KIND = RecognizerKind(LANGUAGES, load)
+KIND = RecognizerKind(LANGUAGES, load, cost=0.3)
