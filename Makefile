@@ -73,7 +73,7 @@ papers: $(STAMP)  ## the papers' tables from public data: make papers DATA=folde
 
 screenshots: $(STAMP) browser  ## of the demo's reports, into screenshots/
 	test -f demo/report.html || $(BIN)/veilmeter demo --out demo
-	$(BIN)/python tools/screenshots.py screenshots demo/runs/b2 demo/runs/b2r demo/runs/b1
+	$(BIN)/python tools/screenshots.py screenshots demo/runs/b2 demo/runs/b2r demo/runs/b1 demo/runs/cascade
 
 clean:          ## remove what make made
 	rm -rf $(VENV) demo build dist site

@@ -55,8 +55,8 @@ class SystemOptions(OptionSet):
         None, help="cascade: kokoro (a mixture of voices) or fast (one voice).", default_text="kokoro", example="fast"
     )
     keep: str | None = declare(
-        None, help="cascade: what is kept besides the words: punctuation.", metavar="WHAT", default_text="nothing",
-        example="punctuation",
+        None, help="cascade: what is kept besides the words: pauses, durations, pitch, prosody (both), punctuation; "
+        "separated by commas.", metavar="WHAT", default_text="nothing", example="pauses",
     )  # fmt: skip
     model: str | None = declare(
         None, help="xvector-pool: model trained by `veilmeter train`.", path=True, example="none"

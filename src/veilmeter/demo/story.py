@@ -39,6 +39,7 @@ SYSTEMS = (
     System("b2", "B2 (McAdams 0.8)", "mcadams", ("alpha=0.8",)),
     System("b2r", "B2r (random McAdams)", "mcadams-random", ("alpha_range=[0.5, 0.9]", "per=utterance")),
     System("b1", "B1-inspired x-vector pool", "xvector-pool"),
+    System("cascade", "Speech to text to speech", "cascade", ("voice=fast",)),
 )
 
 

@@ -1,30 +1,31 @@
 """`cascade`: what was said is recognized, and a synthesizer says it in a pseudo-voice.
 
-Nothing passes but words and their order, and punctuation only where it is asked for. Not even the level does:
-microphones and distances differ by person, so every output has the same one. A word that was
-recognized wrongly is spoken wrongly, and what is not recognized becomes silence.
+Nothing passes but words and their order; pauses, rhythm, melody and punctuation only where they are asked for. Not even
+the level does: microphones and distances differ by person, so every output has the same one. A word that was recognized
+wrongly is spoken wrongly, and what is not recognized becomes silence.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from veilmeter.anonymizers.base import Draw, Output, Samples, check_draw, generator
 from veilmeter.anonymizers.cascade import phones as pronouncing
-from veilmeter.anonymizers.cascade import voices
+from veilmeter.anonymizers.cascade import prosody, voices
 from veilmeter.anonymizers.cascade.phones import Word, load_pronouncer, phrase, split_text
-from veilmeter.anonymizers.cascade.voices import PhoneSynthesizer, load_pool, load_synthesizer
+from veilmeter.anonymizers.cascade.prosody import Spoken
+from veilmeter.anonymizers.cascade.voices import load_pool, load_synthesizer
 from veilmeter.anonymizers.treatment import FULL_SCALE, LevelMeter
 from veilmeter.core.errors import InputError
 from veilmeter.data.corpus import language_code
 from veilmeter.speech import weights
 from veilmeter.speech.audio import RATE, is_silent, read_recording
+from veilmeter.speech.quality import PitchTracker
 from veilmeter.speech.recognizers.base import DEFAULT, cut_at_pauses, load_recognizer
 
 if TYPE_CHECKING:
@@ -40,14 +41,17 @@ LEAST_CONFIDENCE = 0.25  # of the recognizer in a stretch; below, it guesses
 # Of a corpus that does not name its language, some recordings are heard first. The median confidence was 0.68 to 0.90
 # on English (children and synthetic voices included) and 0.30 to 0.39 on eight other languages.
 HEARD_FIRST, LEAST_TYPICAL = 15, 0.5
-KEEPABLE = ("punctuation",)
+KEEPABLE = ("pauses", "durations", "pitch", "punctuation")
+PROSODY = "prosody"  # durations and pitch
+ALIGNED = frozenset({"pauses", "durations", "pitch"})  # known from when each phone was spoken
+SILENT = 0.01  # of the highest peak: what a synthesizer gives before and behind the words
 ONE_VOICE = "fast"
 
 
 @dataclass(frozen=True)
 class Cascade:
-    """The anonymizer. `voice` is kokoro or fast; `keep` names what is kept besides the words: punctuation. `language`
-    is that of a corpus that does not name it."""
+    """The anonymizer. `voice` is kokoro or fast; `keep` names what is kept besides the words, separated by commas:
+    pauses, durations, pitch (prosody for both), punctuation. `language` is that of a corpus that does not name it."""
 
     voice: str = "kokoro"
     keep: str = ""
@@ -77,7 +81,7 @@ class Cascade:
     def version(self) -> str:
         recognizer = load_recognizer(DEFAULT, LANGUAGE, offline=self.offline)
         model = weights.HIBARI_VOICE if self.voice == ONE_VOICE else weights.KOKORO
-        codes = f"{CODE}.{pronouncing.CODE}.{voices.CODE}"
+        codes = f"{CODE}.{pronouncing.CODE}.{voices.CODE}.{prosody.CODE}"
         return f"{codes}-{recognizer.name}-{recognizer.version}-{model.name}-{model.sha256[:12]}"
 
     @property
@@ -145,8 +149,10 @@ class Cascade:
             heard = recognizer.transcribe(stretch) if not is_silent(stretch) else None
             words = speaker.words(heard.text) if heard is not None and _is_sure(heard.confidence) else []
             if words:
-                spoken.append(speaker.say(words, stretch))
-                parts.append(spoken[-1])
+                said = speaker.say(words, stretch)
+                spoken.append(said.samples)
+                parts.append(said.samples)
+                remarks += [f"{remark}: {seconds[0]:.1f} to {seconds[1]:.1f} s" for remark in said.remarks]
                 continue
             parts.append(np.zeros(len(stretch), np.float32))
             if heard is not None:
@@ -177,16 +183,18 @@ def _hear(offline: bool, utterance: Utterance) -> float | None:
 def parse_keep(keep: str | Sequence[str]) -> tuple[str, ...]:
     """What is kept besides the words, in one order.
 
-    >>> parse_keep("punctuation"), parse_keep("")
-    (('punctuation',), ())
+    >>> parse_keep("prosody,pauses"), parse_keep("")
+    (('pauses', 'durations', 'pitch'), ())
     """
     named = [name.strip() for name in (keep.split(",") if isinstance(keep, str) else keep) if name.strip()]
     if named == ["nothing"]:
         return ()
     for name in named:
-        if name not in KEEPABLE:
-            raise InputError(f"cascade can't keep {name!r}", fix=f"choose from {', '.join(KEEPABLE)}, or nothing")
-    return tuple(name for name in KEEPABLE if name in named)
+        if name not in (*KEEPABLE, PROSODY):
+            choice = ", ".join((*KEEPABLE, PROSODY))
+            raise InputError(f"cascade can't keep {name!r}", fix=f"choose from {choice}, or nothing")
+    wanted = {*named, *(("durations", "pitch") if PROSODY in named else ())}
+    return tuple(name for name in KEEPABLE if name in wanted)
 
 
 def _is_sure(confidence: float | None) -> bool:
@@ -205,39 +213,105 @@ class _Speaker:
     """Says recognized text in one voice."""
 
     def __init__(self, voice: str, mixture: dict[str, float], keep: frozenset[str], offline: bool) -> None:
-        self._mixture, self._keep = mixture, keep
+        self._mixture, self._keep, self._offline = mixture, keep, offline
         self._pronouncer = load_pronouncer(offline=offline)
-        self._synthesizer: PhoneSynthesizer = load_synthesizer(voice, offline=offline)
+        given = bool(keep & {"durations", "pitch"})
+        self._synthesizer = load_synthesizer(voice, with_prosody=given, offline=offline)
 
     def words(self, text: str) -> list[Word]:
         """The words of the text, with marks and phones; none if nothing in it can be said."""
         words = split_text(text)
         marked = words if "punctuation" in self._keep else phrase(words)
-        return self._pronouncer.pronounce(marked)
+        table = self._synthesizer.table
+        said = [
+            replace(word, phones=voices.known_phones(table, word.phones)) for word in self._pronouncer.pronounce(marked)
+        ]
+        return [word for word in said if word.phones]
 
-    def say(self, words: Sequence[Word], source: Samples) -> Samples:
+    def say(self, words: Sequence[Word], source: Samples) -> Output:
+        """At 16 kHz; the remark is that the rhythm of the source was not found."""
         import soxr
 
-        said = [self._synthesizer.speak(phones, self._mixture) for phones in sentences(words)]
+        aligned = prosody.align(words, source) if self._keep & ALIGNED else None
+        if aligned is None:
+            said = [self._synthesizer.speak(spell(some)[0], self._mixture) for some in sentences(words)]
+        else:
+            said = list(self._say_as(words, aligned, source))
         spoken: Samples = soxr.resample(np.concatenate(said), voices.RATE, RATE, quality="HQ")
-        return spoken
+        lost = ("no rhythm was found to keep",) if self._keep & ALIGNED and aligned is None else ()
+        return Output(spoken, lost)
+
+    def _say_as(self, words: Sequence[Word], aligned: Sequence[Spoken], source: Samples) -> Iterator[Samples]:
+        lengths = [end - start for word in aligned for start, end in word.phones]
+        contour = prosody.Contour.of(source, _tracker(self._offline)) if "pitch" in self._keep else None
+        pauses = [word.pause if "pauses" in self._keep else 0.0 for word in aligned]
+        for first, last in sentence_places(words, pauses):
+            phones, places = spell(words[first:last])
+            spans = [None if place is None else _span(aligned[first + place[0]], place[1]) for place in places]
+            manner = prosody.SourceProsody(phones, spans, float(np.mean(lengths)), "durations" in self._keep, contour)
+            is_given = bool(self._keep & {"durations", "pitch"})
+            samples = self._synthesizer.speak(phones, self._mixture, manner if is_given else None)
+            if "pauses" not in self._keep:
+                yield samples
+                continue
+            yield _without_silence(samples)
+            yield np.zeros(int(pauses[last - 1] * voices.RATE), np.float32)
 
 
-def sentences(words: Sequence[Word], longest: int = voices.MOST_PHONES) -> Iterator[str]:
-    """The phones of the words with their marks, cut behind full stops, and where a sentence would be too long.
+@lru_cache(maxsize=1)
+def _tracker(offline: bool) -> PitchTracker:
+    return PitchTracker(offline=offline)
 
-    >>> list(sentences([Word("hi", "hˈI", ","), Word("you", "ju", "."), Word("go", "ɡˈO")]))
+
+def _span(word: Spoken, number: int) -> tuple[float, float] | None:
+    return word.phones[number] if number < len(word.phones) else None
+
+
+def _without_silence(samples: Samples) -> Samples:
+    loud = np.flatnonzero(np.abs(samples) > SILENT * np.abs(samples).max(initial=0.0))
+    return samples[loud[0] : loud[-1] + 1] if len(loud) else samples
+
+
+def spell(words: Sequence[Word]) -> tuple[str, list[tuple[int, int] | None]]:
+    """The phones of words with blanks and marks; and for each, of which word it is the which phone, None for others.
+
+    >>> spell([Word("hi", "hˈI", ","), Word("you", "ju", ".")])
+    ('hˈI, ju.', [(0, 0), None, (0, 1), None, None, (1, 0), (1, 1), None])
+    """
+    text, places = "", list[tuple[int, int] | None]()
+    for number, word in enumerate(words):
+        if number:
+            text, places = text + " ", [*places, None]
+        count = 0
+        for phone in word.phones[: voices.MOST_PHONES]:
+            is_phone = phone in prosody.SPHINX
+            places.append((number, count) if is_phone else None)
+            count += is_phone
+        text += word.phones[: voices.MOST_PHONES] + word.mark
+        places += [None] * len(word.mark)
+    return text, places
+
+
+def sentences(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
+    """The words, cut behind full stops, and where a sentence would be too long.
+
+    >>> [spell(some)[0] for some in sentences([Word("hi", "hˈI", ","), Word("you", "ju", "."), Word("go", "ɡˈO")])]
     ['hˈI, ju.', 'ɡˈO']
     """
-    said = ""
-    for word in words:
-        phones = word.phones[:longest] + word.mark
-        if said and len(said) + 1 + len(phones) > longest:
-            yield said
-            said = ""
-        said = f"{said} {phones}" if said else phones
-        if re.search(r"[.!?]$", said):
-            yield said
-            said = ""
-    if said:
-        yield said
+    return (words[first:last] for first, last in sentence_places(words, [0.0] * len(words)))
+
+
+def sentence_places(words: Sequence[Word], pauses: Sequence[float]) -> Iterator[tuple[int, int]]:
+    """Where sentences begin and end: behind full stops and pauses, and where one would be too long."""
+    first = length = 0
+    for number, word in enumerate(words):
+        size = len(word.phones) + len(word.mark) + 1
+        if number > first and length + size > voices.MOST_PHONES:
+            yield first, number
+            first, length = number, 0
+        length += size
+        if word.mark in (".", "!", "?") or pauses[number]:
+            yield first, number + 1
+            first, length = number + 1, 0
+    if first < len(words):
+        yield first, len(words)
