@@ -309,3 +309,30 @@ def test_words_for_checks_are_of_checks_that_exist(results: Results) -> None:
     names = {check.name for check in results.checks}
     assert set(CHECKS) <= names
     assert set(REMEDIES) <= names
+
+
+def test_all_three_criteria_are_listed_by_both_names_even_if_not_measured() -> None:
+    rows = {row.name: row for row in decide(sample()).criteria}
+    assert list(rows)[:3] == ["linking", "singling_out", "inference"]
+    assert [rows[name].names for name in list(rows)[:3]] == [
+        "linkability · No Linkage",
+        "singling out · No Record Isolation",
+        "inference · No Inference",
+    ]
+    missing = rows["inference"]
+    assert (missing.level, missing.level_text, missing.title) == ("unknown", "not measured", "Inferring attributes")
+    assert "Add a column such as gender" in missing.sentence
+    left_out = replace(sample(), settings={"measures": ["linkability"]})
+    assert "Add singling-out to --measures." in criterion_row(left_out, "singling_out").sentence
+    alone = replace(sample(), inputs={}, criteria={})
+    assert all("Only scores were given" in row.sentence for row in decide(alone).criteria)
+    chapter = next(c for c in annex(alone, decide(alone)) if "per criterion" in c.title)
+    assert chapter.table is not None
+    assert ["Not measured" in row[2] for row in chapter.table.rows] == [True, True, True]
+    assert "Guidelines 02/2026, draft: No Record Isolation" in chapter.table.rows[1][0]
+
+
+def test_linking_released_recordings_to_each_other_belongs_to_linkage() -> None:
+    linked = Finding.of("release_linked", passed=True, recognized=True, own_voices=False, share=0.9)
+    results = with_checks(Check(name=trust.RELEASE, finding=linked, passed=True))
+    assert "Released recordings of one person are linked to each other" in decide(results).criteria[0].text

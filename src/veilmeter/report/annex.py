@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from veilmeter.attacks.attacker import plain_words
 from veilmeter.report.decision import Decision, anonymizer_words, not_tested, release_words, same_or_largest
-from veilmeter.report.rows import criterion_row
+from veilmeter.report.rows import THREE, criterion_row
 from veilmeter.results.model import Results
 from veilmeter.results.verdict import LAWYER
 from veilmeter.wording import sentence, sentences
@@ -74,9 +74,10 @@ def _release(results: Results, decision: Decision, created: str) -> Chapter:
 def _likelihood(results: Results) -> Chapter:
     rows = []
     for name, attack in words.ATTACKS.items():
-        if name in results.criteria:
+        if name in THREE or name in results.criteria:
             row = criterion_row(results, name)
-            rows.append((row.title, capitalize(attack), f"{row.level_text}: {row.sentence}", FILL_IN))
+            title = words.full_title(row.title, name)
+            rows.append((title, capitalize(attack), f"{capitalize(row.level_text)}. {row.text}", FILL_IN))
     return Chapter(
         "Likelihood and severity per criterion",
         (words.LIKELIHOOD,),

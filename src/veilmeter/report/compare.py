@@ -19,7 +19,7 @@ from veilmeter.report.figures.page import system_figures
 from veilmeter.report.html import Options, page, render
 from veilmeter.report.public import Reported, public, reported, run_key
 from veilmeter.report.release import Release, release_of
-from veilmeter.report.rows import CriterionRow, criterion_row
+from veilmeter.report.rows import THREE, CriterionRow, criterion_row, criterion_rows
 from veilmeter.report.sound import player_of
 from veilmeter.results.compare import ComparedFigure, ComparedRun, Comparison, compare
 from veilmeter.results.criteria import inference_criterion
@@ -247,20 +247,30 @@ def surely_better(best: str, rest: Sequence[str], names: Sequence[str], comparis
 
 
 def _criteria(systems: Sequence[ComparedSystem]) -> list[tuple[str, list[CriterionRow | None]]]:
-    """By criterion, and by attribute for what is inferred, so that only like is compared with like."""
+    """By criterion, and by attribute for what is inferred, so that only like is compared with like; a system of which
+    one of the three criteria was not measured says so."""
     cells = [{row.title: row for row in _rows(system.results)} for system in systems]
-    titles = dict.fromkeys(title for of_system in cells for title in of_system)
-    return [(title, [of_system.get(title) for of_system in cells]) for title in titles]
+    missing = [{row.name: row for row in of_system.values() if not row.measured} for of_system in cells]
+    names = {row.title: row.name for of_system in cells for row in of_system.values() if row.measured}
+    names |= {row.title: row.name for rows in missing for row in rows.values() if row.name not in names.values()}
+    order = [*THREE, *dict.fromkeys(names.values())]
+    return [
+        (
+            words.full_title(title, name),
+            [own.get(title) or lack.get(name) for own, lack in zip(cells, missing, strict=True)],
+        )
+        for title, name in sorted(names.items(), key=lambda item: order.index(item[1]))
+    ]
 
 
 def _rows(results: Results) -> list[CriterionRow]:
     release = release_of(results)
     if release is not None and "linking" in results.criteria:  # among everybody: groups differ between systems
         results = replace(results, criteria={**results.criteria, "linking": everybody(results, release)})
-    rows = [criterion_row(results, name) for name in results.criteria if name != "inference"]
+    rows = [row for row in criterion_rows(results) if row.name != "inference"]
     inference = results.criteria.get("inference")
     if inference is None:
-        return rows
+        return [*rows, criterion_row(results, "inference")]
     worst = inference.estimate.at.get("attribute")
     for point in results.part("inference").points("inference"):
         own = replace(results, criteria={"inference": inference_criterion(results, point, inference.level)})
@@ -292,11 +302,16 @@ def _by_text(texts: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     return names
 
 
+def _likelihood(cell: CriterionRow) -> str:
+    figure = f"{cell.level_text}: {cell.of_hundred if cell.measured else cell.sentence}".strip(": ")
+    return f"{figure}. {cell.also}" if cell.also else figure
+
+
 def _annex(systems: Sequence[ComparedSystem]) -> tuple[Chapter, ...]:
     rows = tuple(
         (
             title,
-            *("–" if cell is None else f"{cell.level_text}: {cell.of_hundred}".strip(": ") for cell in cells),
+            *("–" if cell is None else _likelihood(cell) for cell in cells),
         )
         for title, cells in _criteria(systems)
     )

@@ -11,7 +11,7 @@ from veilmeter.core.findings import Finding
 from veilmeter.metrics.measure import is_headline
 from veilmeter.report.advice import advice
 from veilmeter.report.release import Curve, Release, release_of
-from veilmeter.report.rows import Bar, CriterionRow, about_attacker, bar_of, criterion_row
+from veilmeter.report.rows import THREE, Bar, CriterionRow, about_attacker, bar_of, criterion_row
 from veilmeter.results.criteria import linking_finding
 from veilmeter.results.levels import ORDER as LEVEL_ORDER
 from veilmeter.results.model import Check, Criterion, Results
@@ -22,7 +22,6 @@ from veilmeter.wording.english import page as words
 from veilmeter.wording.english.decision import PLAIN_USE
 from veilmeter.wording.numbers import capitalize
 
-OPINION = ("linking", "singling_out", "inference")  # the three criteria of Opinion 05/2014
 MOST_UNTESTED = 2
 MOST_ADVICE = 5
 MOST_ATTACKERS = 4
@@ -282,15 +281,15 @@ def everybody(results: Results, release: Release) -> Criterion:
 
 
 def _others(results: Results) -> list[Criterion]:
-    return [criterion for name, criterion in results.criteria.items() if name not in OPINION and criterion.risk]
+    return [criterion for name, criterion in results.criteria.items() if name not in THREE and criterion.risk]
 
 
 def _order_for_display(results: Results) -> list[str]:
-    """The three criteria of the Opinion, and any other risk that is worse than linking."""
+    """The three criteria of the authorities, and any other risk that is worse than linking."""
     linking = results.criteria.get("linking")
     least = _height(linking) if linking is not None else -1
     worse = [criterion.name for criterion in _others(results) if _height(criterion) > least]
-    return [name for name in OPINION if name in results.criteria] + worse
+    return [*THREE, *worse]
 
 
 # --- who, reliance, use

@@ -27,7 +27,7 @@ from veilmeter.report.html import (
 from veilmeter.report.latex import latex_label, latex_number, latex_table, latex_text
 from veilmeter.report.people import CHANNELS, channel_rows
 from veilmeter.report.public import Reported
-from veilmeter.report.rows import ORDER, Row, attacker_rows, criterion_row, measures_of, section_rows
+from veilmeter.report.rows import ORDER, Row, attacker_rows, criterion_rows, measures_of, section_rows
 from veilmeter.results.model import Results
 from veilmeter.results.trust import doubts
 from veilmeter.wording import sentence, sentences, text
@@ -87,8 +87,13 @@ def _opening(run: Reported, decision: Decision) -> list[str]:
 
 
 def _criteria_table(results: Results) -> list[str]:
-    rows = [criterion_row(results, name) for name in results.criteria]
-    cells = [(r.title, r.level_text, r.figure, r.interval, r.guessing, r.attacker or r.who, r.sentence) for r in rows]
+    cells = [
+        (
+            words.full_title(r.title, r.name),
+            *(r.level_text, r.figure, r.interval, r.guessing, r.attacker or r.who, r.text),
+        )
+        for r in criterion_rows(results)
+    ]
     return _table(("criterion", "level", "worst case", "95 % interval", "chance", "attacker", "meaning"), cells)
 
 
@@ -111,7 +116,7 @@ def latex(run: Reported, options: Options) -> str:
     remarks += [] if results.verdict.trustworthy else [sentence(reliance(results)), *map(text, doubts(results))]
     limit = limit_finding(results, options.limit)
     remarks += [sentence(limit)] if limit else []
-    worst = [criterion_row(results, name) for name in results.criteria]
+    worst = criterion_rows(results)
     cases = [
         (
             latex_text(row.title),

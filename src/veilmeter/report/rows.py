@@ -12,6 +12,7 @@ from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.metrics.measure import MEASURES, SECTIONS, Measure, measure
 from veilmeter.results.criteria import D_ECE_MAX
 from veilmeter.results.model import Criterion, Results
+from veilmeter.results.trust import RELEASE
 from veilmeter.wording import sentence
 from veilmeter.wording.english import page as words
 from veilmeter.wording.english.page import COMPARED, FROM_ORIGINAL, attacker_method, in_group, where
@@ -45,14 +46,66 @@ class CriterionRow:
     attacker: str
     measure: str
     of_hundred: str  # for readers who do not know the units; empty where the level alone says it
+    names: str = ""  # as Opinion 05/2014 and Guidelines 02/2026 call it
+    also: str = ""  # what else belongs to it: whether released recordings are linked to each other
+    measured: bool = True
+
+    @property
+    def text(self) -> str:
+        return f"{self.sentence} {self.also}".strip()
 
 
 def about_attacker(results: Results, attacker: str) -> str:
     return results.attackers[attacker].about if attacker in results.attackers else ""
 
 
+THREE = {"linking": "linkability", "singling_out": "singling-out", "inference": "inference"}  # with their families
+
+
+def criterion_rows(results: Results) -> list[CriterionRow]:
+    """The three criteria of the authorities, measured or not, then the others that were measured."""
+    return [criterion_row(results, name) for name in dict.fromkeys((*THREE, *results.criteria))]
+
+
+def _missing_row(results: Results, name: str) -> CriterionRow:
+    """One of the three criteria that was not measured: why, and what to give."""
+    family = THREE[name]
+    if "anonymized" not in results.inputs:
+        reason = "scores"
+    elif family not in results.settings.get("measures", (family,)):
+        reason = "left_out"
+    else:
+        reason = "no_attribute" if name == "inference" else "too_little"
+    why = words.MISSING[reason].format(family=family, attack=words.MISSING_ATTACKS[name])
+    return CriterionRow(
+        name=name,
+        title=words.criterion_title(name, ""),
+        level="unknown",
+        level_text=words.NOT_MEASURED,
+        risk=False,
+        figure=words.NOT_MEASURED,
+        interval="",
+        guessing="",
+        bar=None,
+        sentence=why,
+        who="",
+        attacker="",
+        measure="",
+        of_hundred="",
+        names=words.legal_names(name),
+        measured=False,
+    )
+
+
+def _within_release(results: Results) -> str:
+    """Whether released recordings of one person are linked to each other, which belongs to linkage."""
+    return " ".join(sentence(check.finding, "lay") for check in results.checks if check.name == RELEASE)
+
+
 def criterion_row(results: Results, name: str) -> CriterionRow:
-    """A criterion with the figure that its sentence explains."""
+    """A criterion with the figure that its sentence explains; one of the three that is missing says why."""
+    if name in THREE and name not in results.criteria:
+        return _missing_row(results, name)
     criterion = results.criteria[name]
     point = display_point(results, criterion)
     apart = name == "distinctiveness"
@@ -74,6 +127,8 @@ def criterion_row(results: Results, name: str) -> CriterionRow:
         attacker=criterion.attacker if known else "",
         measure=point.label + words.where(point) + words.in_group(criterion.group),
         of_hundred="" if apart else _of_hundred(point),
+        names=words.legal_names(name),
+        also=_within_release(results) if name == "linking" else "",
     )
 
 

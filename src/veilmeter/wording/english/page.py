@@ -28,6 +28,27 @@ CRITERIA = {
     "distinctiveness": "Voices kept apart",
 }
 
+# The same three criteria as Opinion 05/2014 and as Guidelines 02/2026 call them.
+LEGAL_NAMES = {
+    "linking": ("linkability", "No Linkage"),
+    "singling_out": ("singling out", "No Record Isolation"),
+    "inference": ("inference", "No Inference"),
+}
+NOT_MEASURED = "not measured"
+# A criterion that is missing: why, and what to give.
+MISSING = {
+    "scores": "Only scores were given, which do not tell {attack}. Assess recordings or embeddings.",
+    "left_out": "The assessment left it out. Add {family} to --measures.",
+    "no_attribute": "No attribute of the speakers is known. Add a column such as gender, age or accent to the list of "
+    "recordings or to the embeddings.",
+    "too_little": "There are too few people or recordings to measure it. Assess more people, with several recordings each.",
+}
+MISSING_ATTACKS = {
+    "linking": "whom an attacker names",
+    "singling_out": "whether a rule fits exactly one person",
+    "inference": "what can be inferred about a speaker",
+}
+
 LEVELS = {"low": "near guessing", "raised": "raised", "high": "high", "unknown": "not known"}
 DISTINCTNESS = {"low": "kept apart", "raised": "less distinct", "high": "lost", "unknown": "not known"}
 
@@ -176,7 +197,7 @@ TITLES = {
     "people": "People",
     "technical": "Technical part",
     "method": "Method",
-    "opinion": "The criteria of Opinion 05/2014 of the EU data protection authorities",
+    "opinion": "The three criteria of European data protection authorities",
     "who": "Who could do this",
     "release": "In the whole release",
     "reliance": "Can you rely on this?",
@@ -200,7 +221,7 @@ TITLES = {
 }
 NOTES = {
     "annex": "The entries of an anonymization report or a data protection impact assessment, filled in from the results. These are measurements, not a legal opinion.",
-    "opinion": "Dot: measured value. Band: 95 % interval. Dashed line: guessing. The levels say how far the value lies above guessing; they are not a legal judgment.",
+    "opinion": "Named as in Opinion 05/2014 (WP216) · as in EDPB Guidelines 02/2026, a draft for public consultation. Dot: measured value. Band: 95 % interval. Dashed line: guessing. The levels say how far the value lies above guessing; they are not a legal judgment.",
     "overview": "The strongest attacker that was run, for every criterion that was measured.",
     "bars": "The bar runs from 0 to the highest possible value; the dot is the measured value, the band its 95 % interval, the dashed line guessing.",
     "method": "Attackers, measures, what was assessed, how to repeat it, glossary.",
@@ -374,7 +395,27 @@ def criterion_title(name: str, attribute: str) -> str:
     >>> criterion_title("inference", "age"), criterion_title("from_elsewhere", "")
     ('Inferring age', 'From elsewhere')
     """
-    return CRITERIA.get(name, capitalize(name.replace("_", " "))).format(attribute=attribute)
+    return CRITERIA.get(name, capitalize(name.replace("_", " "))).format(attribute=attribute or "attributes")
+
+
+def legal_names(name: str) -> str:
+    """
+    >>> legal_names("linking"), legal_names("disclosure")
+    ('linkability · No Linkage', '')
+    """
+    return " · ".join(LEGAL_NAMES.get(name, ()))
+
+
+def full_title(title: str, name: str) -> str:
+    """A criterion with both of its legal names, for tables without a note on them.
+
+    >>> full_title("Inferring gender", "inference")
+    'Inferring gender (Opinion 05/2014: inference; Guidelines 02/2026, draft: No Inference)'
+    """
+    if name not in LEGAL_NAMES:
+        return title
+    opinion, guidelines = LEGAL_NAMES[name]
+    return f"{title} (Opinion 05/2014: {opinion}; Guidelines 02/2026, draft: {guidelines})"
 
 
 # --- people and channels
