@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env browser demo test coverage test-lower lint lock bench fuzz reference docs package fresh papers screenshots clean
+.PHONY: help env browser demo test coverage test-lower lint lock third-party audit bench fuzz reference docs package fresh papers screenshots clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -50,6 +50,13 @@ fuzz: $(STAMP)  ## broken bytes for every reader, a few minutes in all
 
 lock: $(STAMP)  ## requirements-lock.txt: versions and hashes of all that is installed
 	$(BIN)/python tools/lock.py
+
+third-party: $(STAMP)  ## THIRD_PARTY.md: licenses and sources of packages and weights
+	$(BIN)/python tools/third_party.py
+
+audit: $(STAMP)  ## known vulnerabilities of the locked packages; needs a network that reaches the database
+	$(BIN)/python -m pip install --quiet pip-audit
+	$(BIN)/pip-audit --disable-pip --no-deps --requirement requirements-lock.txt
 
 test-lower: $(STAMP)  ## the tests with the lowest versions that are allowed
 	$(BIN)/python tools/lower_bounds.py

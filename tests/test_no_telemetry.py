@@ -10,7 +10,14 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
+from tests.fetched import fetched
+
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.formats.vectors import write_embeddings
+from veilmeter.speech.audio import write_audio
+from veilmeter.speech.weights import CAMPPLUS, MOONSHINE_DECODER, fetch
 
 pytestmark = pytest.mark.skipif(find_spec("onnxruntime") is None, reason="needs onnxruntime")
 
@@ -85,3 +92,45 @@ def test_a_session_opens_no_socket(tmp_path: Path) -> None:
         pytest.skip("tracing is not allowed here")
     assert done.returncode == 0, done.stderr
     assert internet_calls(trace.read_text()) == []
+
+
+def traced(folder: Path, *words: object) -> list[str]:
+    """What a command sends anywhere but to this machine, in all of its processes."""
+    trace = folder / "trace"
+    calls = "trace=connect,sendto,sendmsg,sendmmsg"
+    command = ["strace", "-f", "-qq", "-e", calls, "-o", str(trace), sys.executable, "-m", "veilmeter.cli.main"]
+    environment = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    done = subprocess.run([*command, *map(str, words)], cwd=folder, env=environment, capture_output=True, text=True,
+                          check=False, timeout=300)  # fmt: skip
+    if "ptrace" in done.stderr:
+        pytest.skip("tracing is not allowed here")
+    assert done.returncode in (0, 3), done.stderr
+    lines = trace.read_text().splitlines()
+    return [line for line in lines if "AF_INET" in line and not re.search(r'127\.0\.0\.1|"::1"', line)]
+
+
+COMMANDS = {
+    "embed": "embed speech out.npz --jobs 2",
+    "own": "embed speech out.npz --extractor own.py:embed --jobs 2",
+    "cluster": "embed speech out.npz --extractor rhythm --cluster local --jobs 1",
+    "assess": "assess --original o.h5 --anonymized a.h5 --out run --attackers ignorant --quiet",
+    "transcribe": "transcribe speech texts --jobs 1",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+@pytest.mark.parametrize("what", COMMANDS)
+def test_a_command_that_works_offline_reaches_nobody(what: str, tmp_path: Path) -> None:
+    """In all processes: workers, those of a local cluster, confined children, and user-supplied code."""
+    rng = np.random.default_rng(0)
+    for number in range(6):
+        sound = np.sign(np.sin(np.arange(16_000) * (0.05 + 0.02 * (number // 2)))) + 0.1 * rng.standard_normal(16_000)
+        write_audio(tmp_path / f"speech/s{number // 2}/{number}.wav", 0.1 * sound)
+    (tmp_path / "own.py").write_text("def embed(samples):\n    return samples[:8].astype('float32')\n")
+    ids, people = [f"u{n}" for n in range(40)], [f"s{n // 4}" for n in range(40)]
+    for name in ("o", "a"):
+        write_embeddings(Embeddings(rng.standard_normal((40, 8)), ids, people), tmp_path / f"{name}.h5")
+    if what in ("embed", "transcribe"):
+        fetched(lambda: fetch(CAMPPLUS if what == "embed" else MOONSHINE_DECODER))
+    assert traced(tmp_path, *COMMANDS[what].split(), "--offline") == []
